@@ -1,0 +1,617 @@
+//! Where does a new slice go, and who may have a freed one?
+//!
+//! ```text
+//!  Arena ── block table ──► block ┌────────span────────┬──span──┬─free extent─┐
+//!    │                            │slice│slice│free│...│        │             │
+//!    ├─ stripes (by thread): spans of each size class  └────────┴─────────────┘
+//!    └─ buddy system: free extents, budget, mapping
+//! ```
+//! *Thread safety*: every method takes `&self`; a stripe's lock is held for one
+//! slice, the buddy system's for one span.
+//!
+//! *Invariants*
+//! - I-LIVE: a slice is live from the `alloc` that returned it to its `free`; the
+//!   bytes of a live slice stay mapped at one address.
+//! - I-TABLE: the block table holds the base of every block with a live slice.
+
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crossbeam_utils::CachePadded;
+
+use crate::buddy::{BlockChange, Buddy, NoMemory};
+use crate::region::{PAGE_BYTES, Pages};
+use crate::slice::{BLOCK_BYTES_MAX, BLOCKS_MAX, Class, SHARED_BYTES_MAX, SliceRef};
+use crate::stripe::{Stripe, least_span_bytes};
+
+/// How an arena maps memory, and how much.
+#[derive(Debug, Clone)]
+pub struct ArenaOptions {
+    /// Largest block, bytes: a power of two, 4 KiB to 16 MiB. Default 2 MiB, one huge page.
+    pub block_bytes: usize,
+    /// Most bytes to map. Default: no limit.
+    pub budget: Option<u64>,
+    /// Pages to ask for. Default: transparent huge pages.
+    pub pages: Pages,
+}
+
+impl Default for ArenaOptions {
+    fn default() -> Self {
+        ArenaOptions { block_bytes: 2 << 20, budget: None, pages: Pages::default() }
+    }
+}
+
+/// The budget is used up, or the kernel has no memory left; nothing changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OutOfMemory {
+    /// Bytes mapped.
+    pub used: u64,
+    /// Bytes that may be mapped; `u64::MAX` without a budget.
+    pub budget: u64,
+    /// Bytes that were wanted on top.
+    pub wanted: u64,
+}
+
+impl std::fmt::Display for OutOfMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let OutOfMemory { used, budget, wanted } = self;
+        if *budget == u64::MAX {
+            return write!(f, "the system has no memory for {wanted} more bytes ({used} in use)");
+        }
+        write!(f, "{wanted} more bytes do not fit: {used} of a budget of {budget} bytes are in use")
+    }
+}
+
+impl std::error::Error for OutOfMemory {}
+
+/// Where an arena's bytes are. `reserved = live + free + waste`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ArenaStats {
+    /// Mapped from the system.
+    pub reserved_bytes: u64,
+    /// In live slices, rounding included.
+    pub live_bytes: u64,
+    /// In free slices and free extents.
+    pub free_bytes: u64,
+    /// At the ends of spans, too short for a slice.
+    pub waste_bytes: u64,
+    /// Tables about all this, on the heap beside the mappings.
+    pub table_bytes: u64,
+    /// What most of the memory lies on.
+    pub pages: Pages,
+}
+
+const FIRST_SEGMENT_BLOCKS: usize = 32;
+const SEGMENTS: usize = (BLOCKS_MAX.ilog2() - FIRST_SEGMENT_BLOCKS.ilog2() + 1) as usize;
+
+/// Base and page map of a block.
+#[derive(Default)]
+struct BlockSlot {
+    base: AtomicPtr<u8>,
+    bytes: AtomicUsize,
+    /// By page of the block: the span that covers it (see [`SpanId`]).
+    page_map: AtomicPtr<AtomicU32>,
+}
+
+/// Stripe and span in one word.
+#[derive(Clone, Copy)]
+struct SpanId(u32);
+
+impl SpanId {
+    const INDEX_BITS: u32 = 26;
+
+    fn new(stripe: usize, index: u32) -> SpanId {
+        assert!(index < 1 << SpanId::INDEX_BITS, "spans of a page cover a quarter of a TiB");
+        SpanId((stripe as u32) << SpanId::INDEX_BITS | index)
+    }
+
+    fn stripe(self) -> usize {
+        (self.0 >> SpanId::INDEX_BITS) as usize
+    }
+
+    fn index(self) -> u32 {
+        self.0 & ((1 << SpanId::INDEX_BITS) - 1)
+    }
+}
+
+/// Most stripes; a `SpanId` has room for 64.
+const STRIPES_MAX: usize = 16;
+
+/// Blocks of memory and the slices in them. See the [module](self).
+///
+/// ```
+/// use sapwood_mem::{Arena, ArenaOptions};
+///
+/// let arena = Arena::new(ArenaOptions::default());
+/// let slice = arena.alloc(100)?;
+/// // SAFETY: the slice is live and nobody else knows it.
+/// unsafe {
+///     arena.ptr(slice).write_bytes(0xAB, 100);
+///     arena.free(slice);
+/// }
+/// assert_eq!(arena.stats().live_bytes, 0);
+/// # Ok::<(), sapwood_mem::OutOfMemory>(())
+/// ```
+pub struct Arena {
+    segments: [AtomicPtr<BlockSlot>; SEGMENTS],
+    stripes: Box<[CachePadded<Mutex<Stripe>>]>,
+    buddy: Mutex<Buddy>,
+    own_bytes: AtomicUsize,
+    options: ArenaOptions,
+}
+
+impl Arena {
+    /// An arena that has mapped nothing yet.
+    ///
+    /// # Panics
+    /// If `block_bytes` is not a power of two of 4 KiB to 16 MiB.
+    pub fn new(options: ArenaOptions) -> Arena {
+        let stripes = stripe_count();
+        Arena {
+            segments: [const { AtomicPtr::new(std::ptr::null_mut()) }; SEGMENTS],
+            stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
+            buddy: Mutex::new(Buddy::new(options.block_bytes, options.budget, options.pages)),
+            own_bytes: AtomicUsize::new(0),
+            options,
+        }
+    }
+
+    /// What the arena was made with.
+    pub fn options(&self) -> &ArenaOptions {
+        &self.options
+    }
+
+    /// A new slice of at least `bytes`, 8-byte aligned (64-byte aligned if
+    /// `bytes` is a multiple of 64), with whatever was there before in it.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`]: the budget is used up or the kernel refused.
+    pub fn alloc(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
+        if bytes > SHARED_BYTES_MAX.min((self.options.block_bytes / 2).max(PAGE_BYTES)) {
+            return self.alloc_own(bytes);
+        }
+        let class = Class::for_bytes(bytes);
+        let home = stripe_of_thread(self.stripes.len());
+        let refused = {
+            let mut stripe = self.lock_stripe(home);
+            if let Some(slice) = stripe.take(class) {
+                return Ok(slice);
+            }
+            match self.open_span(home, &mut stripe, class) {
+                Ok(()) => return Ok(stripe.take(class).expect("a span was opened just now")),
+                Err(refused) => refused,
+            }
+        };
+        // No room for a span: another stripe may still have a slice.
+        (0..self.stripes.len())
+            .filter(|stripe| *stripe != home)
+            .find_map(|stripe| self.lock_stripe(stripe).take(class))
+            .ok_or_else(|| self.out_of_memory(refused))
+    }
+
+    /// Frees a slice.
+    ///
+    /// # Safety
+    /// The slice is live, of this arena, and nobody reads or writes it any more.
+    pub unsafe fn free(&self, slice: SliceRef) {
+        if slice.class() == Class::OWN_MAPPING {
+            let bytes = self.capacity(slice);
+            self.own_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let mut buddy = self.lock_buddy();
+            // The table forgets the block before its number can be used again.
+            buddy.give_own(slice.block());
+            self.apply_changes(&mut buddy);
+            return;
+        }
+        let slot = self.block_slot(slice.block());
+        let page = slice.offset() / PAGE_BYTES;
+        // Acquire: pairs with the Release in `apply_changes`. The map's entry was
+        // written before the slice was handed out.
+        let page_map = slot.page_map.load(Ordering::Acquire);
+        // SAFETY: I-LIVE: the block is mapped, and its map has an entry a page.
+        let span = SpanId(unsafe { &*page_map.add(page) }.load(Ordering::Relaxed));
+        let mut stripe = self.lock_stripe(span.stripe());
+        // SAFETY: the page map named the span that the slice came from; the
+        // caller gives the slice up.
+        let emptied = unsafe { stripe.give(span.index(), slice) };
+        drop(stripe);
+        if let Some(extent) = emptied {
+            let mut buddy = self.lock_buddy();
+            buddy.give(extent);
+            self.apply_changes(&mut buddy);
+        }
+    }
+
+    /// First byte of a live slice.
+    #[inline]
+    pub fn ptr(&self, slice: SliceRef) -> *mut u8 {
+        let slot = self.block_slot(slice.block());
+        // Acquire: pairs with the Release in `apply_changes`; whoever got the
+        // slice from another thread synchronised with it anyway.
+        let base = slot.base.load(Ordering::Acquire);
+        debug_assert!(!base.is_null(), "I-TABLE");
+        // SAFETY: offsets stay inside their block.
+        unsafe { base.add(slice.offset()) }
+    }
+
+    /// Bytes that a live slice has room for.
+    #[inline]
+    pub fn capacity(&self, slice: SliceRef) -> usize {
+        if slice.class() == Class::OWN_MAPPING {
+            return self.block_slot(slice.block()).bytes.load(Ordering::Acquire);
+        }
+        slice.class().bytes()
+    }
+
+    /// Asks the processor for the first `lines` cache lines of a slice, at most as
+    /// many as it has: the first two into its first cache, the others into its
+    /// second, whose larger queue of misses does not stall the caller.
+    #[inline]
+    pub fn prefetch(&self, slice: SliceRef, lines: usize) {
+        let bytes =
+            if slice.class() == Class::OWN_MAPPING { PAGE_BYTES } else { slice.class().bytes() };
+        let base = self.ptr(slice);
+        let lines = lines.min(bytes.div_ceil(64));
+        for line in 0..lines.min(2) {
+            prefetch_line(base.wrapping_add(line * 64));
+        }
+        for line in 2..lines {
+            prefetch_line_far(base.wrapping_add(line * 64));
+        }
+    }
+
+    /// Gives idle blocks back to the system.
+    pub fn trim(&self) {
+        let mut buddy = self.lock_buddy();
+        buddy.trim();
+        self.apply_changes(&mut buddy);
+    }
+
+    /// Where the bytes are; exact while no other thread allocates or frees.
+    pub fn stats(&self) -> ArenaStats {
+        let mut stats = ArenaStats::default();
+        let own_bytes = self.own_bytes.load(Ordering::Relaxed) as u64;
+        stats.live_bytes = own_bytes;
+        for stripe in &self.stripes {
+            let stripe = stripe.lock().unwrap_or_else(PoisonError::into_inner);
+            stats.live_bytes += stripe.live_bytes as u64;
+            stats.free_bytes += stripe.free_bytes as u64;
+            stats.waste_bytes += stripe.waste_bytes as u64;
+            stats.table_bytes += stripe.table_bytes() as u64;
+        }
+        let buddy = self.lock_buddy();
+        stats.free_bytes += buddy.free_bytes() as u64;
+        stats.reserved_bytes = buddy.reserved_bytes() as u64;
+        stats.pages = buddy.pages();
+        stats.table_bytes +=
+            stats.reserved_bytes / PAGE_BYTES as u64 * size_of::<AtomicU32>() as u64;
+        stats.table_bytes += (self.stripes.len() * size_of::<CachePadded<Mutex<Stripe>>>()) as u64;
+        stats
+    }
+
+    fn alloc_own(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
+        let mut buddy = self.lock_buddy();
+        let taken = buddy.take_own(bytes);
+        self.apply_changes(&mut buddy);
+        let block = taken.map_err(|refused| self.out_of_memory(refused))?;
+        let slice = SliceRef::new(Class::OWN_MAPPING, block, 0);
+        self.own_bytes.fetch_add(self.capacity(slice), Ordering::Relaxed);
+        Ok(slice)
+    }
+
+    fn open_span(&self, home: usize, stripe: &mut Stripe, class: Class) -> Result<(), NoMemory> {
+        let wanted = stripe.next_span_bytes(class, self.options.block_bytes);
+        let least = least_span_bytes(class);
+        let mut buddy = self.lock_buddy();
+        let mut bytes = wanted;
+        let taken = loop {
+            match buddy.take(bytes) {
+                Err(_) if bytes > least => bytes /= 2,
+                taken => break taken,
+            }
+        };
+        self.apply_changes(&mut buddy);
+        let extent = taken?;
+        drop(buddy);
+        let slot = self.block_slot(extent.block);
+        // SAFETY: the extent lies inside its block.
+        let base = unsafe { slot.base.load(Ordering::Acquire).add(extent.offset as usize) };
+        let span = SpanId::new(home, stripe.open(class, extent, base));
+        let page_map = slot.page_map.load(Ordering::Acquire);
+        let first_page = extent.offset as usize / PAGE_BYTES;
+        for page in first_page..first_page + extent.bytes as usize / PAGE_BYTES {
+            // SAFETY: the map has an entry for each page of the block.
+            unsafe { &*page_map.add(page) }.store(span.0, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    fn out_of_memory(&self, refused: NoMemory) -> OutOfMemory {
+        OutOfMemory {
+            used: refused.used,
+            budget: self.options.budget.unwrap_or(u64::MAX),
+            wanted: refused.wanted,
+        }
+    }
+
+    /// Brings the block table up to date with the buddy system, under its lock.
+    fn apply_changes(&self, buddy: &mut Buddy) {
+        for change in buddy.take_changes() {
+            match change {
+                BlockChange::Mapped { block, base, bytes } => {
+                    self.grow_table(block);
+                    let slot = self.block_slot(block);
+                    let pages = bytes / PAGE_BYTES;
+                    let page_map: Box<[AtomicU32]> =
+                        (0..pages).map(|_| AtomicU32::new(0)).collect();
+                    slot.bytes.store(bytes, Ordering::Release);
+                    slot.page_map.store(Box::into_raw(page_map).cast(), Ordering::Release);
+                    slot.base.store(base, Ordering::Release);
+                }
+                BlockChange::Unmapped { block } => self.forget_block(self.block_slot(block)),
+            }
+        }
+    }
+
+    fn forget_block(&self, slot: &BlockSlot) {
+        slot.base.store(std::ptr::null_mut(), Ordering::Release);
+        let page_map = slot.page_map.swap(std::ptr::null_mut(), Ordering::AcqRel);
+        if !page_map.is_null() {
+            let pages = slot.bytes.load(Ordering::Acquire) / PAGE_BYTES;
+            // SAFETY: made by `apply_changes` with this length, taken out of the
+            // slot just now, and only read while the block has live slices.
+            drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(page_map, pages)) });
+        }
+    }
+
+    fn grow_table(&self, block: u32) {
+        let (segment, _) = locate(block);
+        if self.segments[segment].load(Ordering::Acquire).is_null() {
+            let slots: Box<[BlockSlot]> =
+                (0..FIRST_SEGMENT_BLOCKS << segment).map(|_| BlockSlot::default()).collect();
+            self.segments[segment].store(Box::into_raw(slots).cast(), Ordering::Release);
+        }
+    }
+
+    #[inline]
+    fn block_slot(&self, block: u32) -> &BlockSlot {
+        let (segment, index) = locate(block);
+        let slots = self.segments[segment].load(Ordering::Acquire);
+        debug_assert!(!slots.is_null(), "I-TABLE");
+        // SAFETY: I-TABLE: a block that somebody names has its segment, and
+        // segments stay for the arena's life.
+        unsafe { &*slots.add(index) }
+    }
+
+    fn lock_stripe(&self, stripe: usize) -> MutexGuard<'_, Stripe> {
+        self.stripes[stripe].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_buddy(&self) -> MutexGuard<'_, Buddy> {
+        self.buddy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Arena {
+    fn drop(&mut self) {
+        for (segment, slots) in self.segments.iter().enumerate() {
+            let slots = slots.load(Ordering::Acquire);
+            if slots.is_null() {
+                continue;
+            }
+            let count = FIRST_SEGMENT_BLOCKS << segment;
+            // SAFETY: made by `grow_table` with this length; `&mut self` is alone.
+            let slots = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(slots, count)) };
+            for slot in &slots {
+                self.forget_block(slot);
+            }
+        }
+    }
+}
+
+/// Segment and index of a block's slot: segments double, so slots never move.
+#[inline]
+fn locate(block: u32) -> (usize, usize) {
+    let above = block as usize + FIRST_SEGMENT_BLOCKS;
+    let segment = (above.ilog2() - FIRST_SEGMENT_BLOCKS.ilog2()) as usize;
+    (segment, above - (FIRST_SEGMENT_BLOCKS << segment))
+}
+
+pub(crate) fn stripe_count() -> usize {
+    use std::sync::OnceLock;
+    static COUNT: OnceLock<usize> = OnceLock::new();
+    *COUNT.get_or_init(|| {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        cores.next_power_of_two().min(STRIPES_MAX)
+    })
+}
+
+/// Spreads threads over `stripes` (a power of two), the same one each time.
+#[inline]
+pub fn stripe_of_thread(stripes: usize) -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static TICKET: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    debug_assert!(stripes.is_power_of_two());
+    // A thread that is going down takes any stripe: correctness does not depend on it.
+    TICKET.try_with(|ticket| *ticket).unwrap_or(0) & (stripes - 1)
+}
+
+/// Asks the processor for the cache line at `address`, which need not be valid.
+#[inline]
+pub fn prefetch_line(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless, and SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+/// As [`prefetch_line`], into the second cache.
+#[inline]
+fn prefetch_line_far(address: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless, and SSE is part of x86-64.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
+const _: () = assert!(BLOCK_BYTES_MAX / PAGE_BYTES <= u32::MAX as usize);
+const _: () = assert!(STRIPES_MAX <= 1 << (32 - SpanId::INDEX_BITS));
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn check_sums(arena: &Arena) {
+        let stats = arena.stats();
+        let sum = stats.live_bytes + stats.free_bytes + stats.waste_bytes;
+        assert_eq!(stats.reserved_bytes, sum, "{stats:?}");
+    }
+
+    /// Live slices never overlap, keep their bytes, and every byte is accounted for.
+    #[test]
+    fn slices_keep_their_bytes() {
+        for block_bytes in [4096, 64 << 10, 2 << 20] {
+            let arena = Arena::new(ArenaOptions { block_bytes, ..ArenaOptions::default() });
+            let mut rng = 7u64;
+            let mut live: Vec<(SliceRef, usize, u8)> = Vec::new();
+            for step in 0..20_000u64 {
+                rng = rng.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                let grow = step < 10_000;
+                if live.is_empty() || (rng >> 60) < if grow { 10 } else { 6 } {
+                    let exponent = (rng >> 20) % 13;
+                    let bytes = 1 + (rng >> 33) as usize % (1 << exponent).max(16);
+                    let slice = arena.alloc(bytes).expect("no budget");
+                    assert!(arena.capacity(slice) >= bytes);
+                    let mark = step as u8;
+                    // SAFETY: the slice is live and has room for `bytes`.
+                    unsafe { arena.ptr(slice).write_bytes(mark, bytes) };
+                    live.push((slice, bytes, mark));
+                } else {
+                    let (slice, bytes, mark) = live.swap_remove((rng >> 33) as usize % live.len());
+                    // SAFETY: live until the `free` below; `bytes` were written.
+                    unsafe {
+                        let stored = std::slice::from_raw_parts(arena.ptr(slice), bytes);
+                        assert!(stored.iter().all(|byte| *byte == mark));
+                        arena.free(slice);
+                    }
+                }
+                if step % 1000 == 0 {
+                    check_sums(&arena);
+                }
+            }
+            let mut ranges = BTreeMap::new();
+            for (slice, ..) in &live {
+                ranges.insert(arena.ptr(*slice) as usize, arena.capacity(*slice));
+            }
+            assert_eq!(ranges.len(), live.len());
+            let ends = ranges.iter().map(|(base, bytes)| base + bytes);
+            assert!(ends.zip(ranges.keys().skip(1)).all(|(end, next)| end <= *next));
+            for (slice, ..) in live {
+                // SAFETY: live, and nobody reads it any more.
+                unsafe { arena.free(slice) };
+            }
+            check_sums(&arena);
+            assert_eq!(arena.stats().live_bytes, 0);
+            arena.trim();
+            assert_eq!(arena.stats().reserved_bytes, 0);
+        }
+    }
+
+    #[test]
+    fn memory_of_one_size_serves_every_other() {
+        let arena = Arena::new(ArenaOptions::default());
+        let mut most = 0;
+        for bytes in (16..4000).step_by(40) {
+            let slices: Vec<_> =
+                (0..(8 << 20) / bytes).map(|_| arena.alloc(bytes).expect("no budget")).collect();
+            most = most.max(arena.stats().reserved_bytes);
+            for slice in slices {
+                // SAFETY: live, and nobody reads it.
+                unsafe { arena.free(slice) };
+            }
+        }
+        assert!(most <= 14 << 20, "8 MiB at a time took {most} bytes");
+    }
+
+    #[test]
+    fn threads_free_what_others_allocated() {
+        let arena = Arena::new(ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() });
+        let (send, receive) = std::sync::mpsc::sync_channel::<(SliceRef, usize)>(64);
+        let receive = Mutex::new(receive);
+        std::thread::scope(|scope| {
+            for thread in 0..3usize {
+                let (send, arena) = (send.clone(), &arena);
+                scope.spawn(move || {
+                    for i in 0..5000usize {
+                        let bytes = 8 + (i * 37 + thread * 11) % 900;
+                        let slice = arena.alloc(bytes).expect("no budget");
+                        // SAFETY: live, ours until sent.
+                        unsafe { arena.ptr(slice).write_bytes(bytes as u8, bytes) };
+                        send.send((slice, bytes)).expect("receivers outlive senders");
+                    }
+                });
+            }
+            drop(send);
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    loop {
+                        let next = receive.lock().expect("no panics").recv();
+                        let Ok((slice, bytes)) = next else { break };
+                        // SAFETY: sent to this thread alone, which frees it.
+                        unsafe {
+                            let stored = std::slice::from_raw_parts(arena.ptr(slice), bytes);
+                            assert!(stored.iter().all(|byte| *byte == bytes as u8));
+                            arena.free(slice);
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(arena.stats().live_bytes, 0);
+        check_sums(&arena);
+    }
+
+    #[test]
+    fn at_the_budget_freed_slices_serve_again() {
+        let arena = Arena::new(ArenaOptions { budget: Some(1 << 20), ..ArenaOptions::default() });
+        let mut slices = Vec::new();
+        let refused = loop {
+            match arena.alloc(1000) {
+                Ok(slice) => slices.push(slice),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(refused.budget, 1 << 20);
+        assert!(refused.used > (1 << 20) * 9 / 10, "{refused}");
+        assert!(arena.alloc(1 << 20).is_err(), "a large slice does not fit either");
+        // SAFETY: live, and nobody reads it.
+        unsafe { arena.free(slices.pop().expect("about a thousand")) };
+        assert!(arena.alloc(1000).is_ok());
+        for slice in slices {
+            // SAFETY: as above.
+            unsafe { arena.free(slice) };
+        }
+        let large = arena.alloc(700 << 10).expect("the freed blocks make room");
+        // SAFETY: as above.
+        unsafe { arena.free(large) };
+    }
+
+    #[test]
+    fn an_unused_arena_maps_nothing() {
+        let stats = Arena::new(ArenaOptions::default()).stats();
+        assert_eq!(stats.reserved_bytes, 0);
+        assert!(stats.table_bytes < 16 << 10, "{stats:?}");
+    }
+}

@@ -1,0 +1,312 @@
+//! Which part of which block is free? The buddy system over an arena's blocks.
+//!
+//! Blocks are powers of two from 4 KiB; a span is a power-of-two part of one,
+//! aligned to its own size; two free halves of the same part (buddies) join.
+//! Always called under the arena's lock; one call a span, not a slice.
+//!
+//! Source: K. Knowlton, "A fast storage allocator", CACM 1965.
+
+use std::collections::BTreeSet;
+
+use crate::region::{PAGE_BYTES, Pages, Region};
+use crate::slice::{BLOCK_BYTES_MAX, BLOCKS_MAX};
+
+const ORDER_MIN: u32 = PAGE_BYTES.ilog2();
+const ORDERS: usize = (BLOCK_BYTES_MAX.ilog2() - ORDER_MIN + 1) as usize;
+/// The first block of a small table.
+const FIRST_BLOCK_BYTES: usize = 16 << 10;
+
+/// A power-of-two part of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Extent {
+    pub(crate) block: u32,
+    pub(crate) offset: u32,
+    pub(crate) bytes: u32,
+}
+
+/// Why there was no extent: the budget, or the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoMemory {
+    pub(crate) used: u64,
+    pub(crate) wanted: u64,
+}
+
+/// What became of a block, for whoever keeps the block table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockChange {
+    Mapped { block: u32, base: *mut u8, bytes: usize },
+    Unmapped { block: u32 },
+}
+
+struct Block {
+    region: Region,
+    /// Has a slice of its own, and takes no part in the buddy system.
+    own: bool,
+}
+
+/// Every block of an arena and every free extent in them.
+pub(crate) struct Buddy {
+    block_bytes: usize,
+    budget: Option<u64>,
+    wanted_pages: Pages,
+    blocks: Vec<Option<Block>>,
+    unused_ids: Vec<u32>,
+    /// By order: free extents, lowest block and offset first, so that high
+    /// blocks drain and go back to the system.
+    free: [BTreeSet<(u32, u32)>; ORDERS],
+    reserved_bytes: usize,
+    free_bytes: usize,
+    /// Bytes of blocks that are free from end to end, kept for the next burst.
+    idle_bytes: usize,
+    huge_bytes: usize,
+    huge_pages: Pages,
+    changes: Vec<BlockChange>,
+}
+
+impl Buddy {
+    pub(crate) fn new(block_bytes: usize, budget: Option<u64>, wanted_pages: Pages) -> Buddy {
+        assert!(block_bytes.is_power_of_two());
+        assert!((PAGE_BYTES..=BLOCK_BYTES_MAX).contains(&block_bytes));
+        Buddy {
+            block_bytes,
+            budget,
+            wanted_pages,
+            blocks: Vec::new(),
+            unused_ids: Vec::new(),
+            free: std::array::from_fn(|_| BTreeSet::new()),
+            reserved_bytes: 0,
+            free_bytes: 0,
+            idle_bytes: 0,
+            huge_bytes: 0,
+            huge_pages: Pages::Small,
+            changes: Vec::new(),
+        }
+    }
+
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.reserved_bytes
+    }
+
+    pub(crate) fn free_bytes(&self) -> usize {
+        self.free_bytes
+    }
+
+    /// What most of the memory lies on.
+    pub(crate) fn pages(&self) -> Pages {
+        if self.huge_bytes * 2 >= self.reserved_bytes { self.huge_pages } else { Pages::Small }
+    }
+
+    /// Blocks mapped and unmapped since the last call, in order.
+    pub(crate) fn take_changes(&mut self) -> Vec<BlockChange> {
+        std::mem::take(&mut self.changes)
+    }
+
+    /// Takes a free extent of `bytes` (a power of two, at least a page), mapping
+    /// a block if there is none.
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<Extent, NoMemory> {
+        debug_assert!(bytes.is_power_of_two() && bytes >= PAGE_BYTES && bytes <= self.block_bytes);
+        let order = order_of(bytes);
+        if self.free[order..].iter().all(BTreeSet::is_empty) {
+            self.map_shared(bytes)?;
+        }
+        let from = (order..ORDERS)
+            .find(|order| !self.free[*order].is_empty())
+            .expect("a block was mapped just now");
+        let (block, offset) = self.free[from].pop_first().expect("found not empty");
+        if bytes_of(from) == self.blocks[block as usize].as_ref().expect("mapped").region.bytes() {
+            self.idle_bytes -= bytes_of(from);
+        }
+        for smaller in (order..from).rev() {
+            self.free[smaller].insert((block, offset + bytes_of(smaller) as u32));
+        }
+        self.free_bytes -= bytes;
+        Ok(Extent { block, offset, bytes: bytes as u32 })
+    }
+
+    /// Gives an extent back; a block that is idle beyond what is worth keeping
+    /// goes back to the system.
+    pub(crate) fn give(&mut self, extent: Extent) {
+        let whole = self.blocks[extent.block as usize].as_ref().expect("mapped").region.bytes();
+        self.free_bytes += extent.bytes as usize;
+        let mut offset = extent.offset;
+        let mut bytes = extent.bytes as usize;
+        while bytes < whole {
+            let buddy = offset ^ bytes as u32;
+            if !self.free[order_of(bytes)].remove(&(extent.block, buddy)) {
+                break;
+            }
+            offset = offset.min(buddy);
+            bytes *= 2;
+        }
+        let fresh = self.free[order_of(bytes)].insert((extent.block, offset));
+        assert!(fresh, "an extent is given back once");
+        if bytes == whole {
+            self.idle_bytes += whole;
+            let keep_bytes = self.block_bytes.max(self.reserved_bytes / 8);
+            if self.idle_bytes > keep_bytes {
+                self.unmap_idle(extent.block);
+            }
+        }
+    }
+
+    /// Maps a block for one slice of `bytes` alone.
+    pub(crate) fn take_own(&mut self, bytes: usize) -> Result<u32, NoMemory> {
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        if self.over_budget(bytes) {
+            self.trim();
+        }
+        if self.over_budget(bytes) {
+            return Err(self.no_memory(bytes));
+        }
+        self.map_block(bytes, true)
+    }
+
+    /// Unmaps the block of a slice that had it alone.
+    pub(crate) fn give_own(&mut self, block: u32) {
+        let own = self.blocks[block as usize].as_ref().is_some_and(|block| block.own);
+        assert!(own, "the block of a slice with its own mapping");
+        self.unmap(block);
+    }
+
+    /// Unmaps every block that is free from end to end.
+    pub(crate) fn trim(&mut self) {
+        let idle: Vec<u32> = (0..self.blocks.len() as u32)
+            .filter(|id| {
+                self.blocks[*id as usize].as_ref().is_some_and(|block| {
+                    !block.own && self.free[order_of(block.region.bytes())].contains(&(*id, 0))
+                })
+            })
+            .collect();
+        for block in idle {
+            self.unmap_idle(block);
+        }
+    }
+
+    fn unmap_idle(&mut self, block: u32) {
+        let bytes = self.blocks[block as usize].as_ref().expect("mapped").region.bytes();
+        let was_free = self.free[order_of(bytes)].remove(&(block, 0));
+        assert!(was_free, "only idle blocks are unmapped");
+        self.idle_bytes -= bytes;
+        self.free_bytes -= bytes;
+        self.unmap(block);
+    }
+
+    fn unmap(&mut self, block: u32) {
+        let gone = self.blocks[block as usize].take().expect("mapped");
+        self.reserved_bytes -= gone.region.bytes();
+        if gone.region.pages() != Pages::Small {
+            self.huge_bytes -= gone.region.bytes();
+        }
+        self.unused_ids.push(block);
+        self.changes.push(BlockChange::Unmapped { block });
+    }
+
+    fn over_budget(&self, more: usize) -> bool {
+        self.budget.is_some_and(|budget| (self.reserved_bytes + more) as u64 > budget)
+    }
+
+    fn no_memory(&self, wanted: usize) -> NoMemory {
+        NoMemory { used: self.reserved_bytes as u64, wanted: wanted as u64 }
+    }
+
+    /// Maps a block that holds at least `bytes`: small ones first, so that a
+    /// small table stays small, and smaller ones where the budget ends.
+    fn map_shared(&mut self, bytes: usize) -> Result<(), NoMemory> {
+        let grown = (self.reserved_bytes / 4).next_power_of_two().max(FIRST_BLOCK_BYTES);
+        let mut block_bytes = grown.min(self.block_bytes).max(bytes);
+        while self.over_budget(block_bytes) && block_bytes > bytes {
+            block_bytes /= 2;
+        }
+        if self.over_budget(block_bytes) {
+            return Err(self.no_memory(bytes));
+        }
+        let block = self.map_block(block_bytes, false)?;
+        self.free[order_of(block_bytes)].insert((block, 0));
+        self.free_bytes += block_bytes;
+        self.idle_bytes += block_bytes;
+        Ok(())
+    }
+
+    fn map_block(&mut self, bytes: usize, own: bool) -> Result<u32, NoMemory> {
+        if self.unused_ids.is_empty() && self.blocks.len() == BLOCKS_MAX {
+            return Err(self.no_memory(bytes));
+        }
+        let region = Region::map(bytes, self.wanted_pages).map_err(|_| self.no_memory(bytes))?;
+        let block = self.unused_ids.pop().unwrap_or(self.blocks.len() as u32);
+        self.reserved_bytes += bytes;
+        if region.pages() != Pages::Small {
+            self.huge_bytes += bytes;
+            self.huge_pages = region.pages();
+        }
+        self.changes.push(BlockChange::Mapped { block, base: region.base().as_ptr(), bytes });
+        let entry = Some(Block { region, own });
+        match self.blocks.get_mut(block as usize) {
+            Some(slot) => *slot = entry,
+            None => self.blocks.push(entry),
+        }
+        Ok(block)
+    }
+}
+
+// SAFETY: the raw pointers in `changes` are addresses to publish, nothing more.
+unsafe impl Send for Buddy {}
+
+fn order_of(bytes: usize) -> usize {
+    (bytes.ilog2() - ORDER_MIN) as usize
+}
+
+fn bytes_of(order: usize) -> usize {
+    PAGE_BYTES << order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents_split_join_and_never_overlap() {
+        let mut buddy = Buddy::new(1 << 20, None, Pages::Transparent);
+        let mut rng = 12345u64;
+        let mut held: Vec<Extent> = Vec::new();
+        for step in 0..4000 {
+            rng = rng.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            if held.is_empty() || (rng >> 33) % 100 < if step < 2000 { 60 } else { 40 } {
+                let bytes = PAGE_BYTES << ((rng >> 40) % 6);
+                let taken = buddy.take(bytes).expect("no budget");
+                for other in held.iter().filter(|other| other.block == taken.block) {
+                    let apart = taken.offset + taken.bytes <= other.offset
+                        || other.offset + other.bytes <= taken.offset;
+                    assert!(apart, "{taken:?} overlaps {other:?}");
+                }
+                held.push(taken);
+            } else {
+                let at = (rng >> 33) as usize % held.len();
+                buddy.give(held.swap_remove(at));
+            }
+            let held_bytes: usize = held.iter().map(|extent| extent.bytes as usize).sum();
+            assert_eq!(held_bytes + buddy.free_bytes(), buddy.reserved_bytes());
+        }
+        for extent in held.drain(..) {
+            buddy.give(extent);
+        }
+        buddy.trim();
+        assert_eq!((buddy.reserved_bytes(), buddy.free_bytes(), buddy.idle_bytes), (0, 0, 0));
+    }
+
+    #[test]
+    fn the_budget_holds_and_says_what_is_used() {
+        let mut buddy = Buddy::new(64 << 10, Some(100 << 10), Pages::Small);
+        let mut held = Vec::new();
+        let refused = loop {
+            match buddy.take(PAGE_BYTES) {
+                Ok(extent) => held.push(extent),
+                Err(refused) => break refused,
+            }
+        };
+        assert_eq!(held.len(), 25);
+        assert_eq!(refused, NoMemory { used: 100 << 10, wanted: PAGE_BYTES as u64 });
+        assert!(buddy.take_own(PAGE_BYTES).is_err());
+        buddy.give(held.pop().expect("25 are held"));
+        assert!(buddy.take(PAGE_BYTES).is_ok());
+    }
+}
