@@ -1,0 +1,199 @@
+//! What did each thread ask, when, and what was it told?
+//!
+//! One clock counts every begin and end of every operation: if one operation's end is before
+//! another's begin, it happened before; else either may have come first.
+
+use crate::engine::{Computed, Edit, Edited};
+use crate::op::Rule;
+use crate::{Bytes, Shown};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counts moments for all threads of one history.
+#[derive(Debug, Default)]
+pub struct Clock {
+    moments: AtomicU64,
+}
+
+impl Clock {
+    /// The next moment; no two calls get the same.
+    pub fn tick(&self) -> u64 {
+        // SeqCst: the operation between two ticks must not seem to lie outside of them.
+        self.moments.fetch_add(1, Ordering::SeqCst)
+    }
+}
+
+/// An operation on one key with its answer: what a legal order of operations must explain.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Call {
+    /// Saw the value, or that there is none.
+    Get(Option<Vec<u8>>),
+    /// Saw whether the key was there.
+    Contains(bool),
+    /// Put a value; whether it replaced one, where it was told.
+    Put(Bytes, Option<bool>),
+    /// Put a value if there was none; whether there was none.
+    PutIfAbsent(Bytes, bool),
+    /// Whether there was something to remove.
+    Remove(bool),
+    /// The value that was removed.
+    Take(Option<Vec<u8>>),
+    /// Changed a value in place; what it left there.
+    Update(Vec<Edit>, Option<Edited>),
+    /// Put a value, or else changed the one there; what the change left.
+    Upsert(Bytes, Vec<Edit>, Option<Edited>),
+    /// Decided by a rule; what that did.
+    Compute(Rule, Computed),
+}
+
+/// The value of a key, if it has one.
+pub type State = Option<Vec<u8>>;
+
+impl Call {
+    /// Whether its answer says that it left things as they were, wherever it was legal.
+    pub fn changed_nothing(&self) -> bool {
+        match self {
+            Call::Get(_) | Call::Contains(_) => true,
+            Call::PutIfAbsent(_, done) | Call::Remove(done) => !done,
+            Call::Take(taken) => taken.is_none(),
+            Call::Update(_, left) => left.is_none(),
+            Call::Compute(_, computed) => matches!(computed, Computed::Kept | Computed::Absent),
+            Call::Put(..) | Call::Upsert(..) => false,
+        }
+    }
+
+    /// The state after this call in `state`, or `None` if its answer is impossible there.
+    pub fn step(&self, state: &State) -> Option<State> {
+        let present = state.is_some();
+        let same = |legal: bool| legal.then(|| state.clone());
+        let edited = |edits: &[Edit], value: &Vec<u8>, left: &Edited| {
+            let mut value = value.clone();
+            (Edited::apply(edits, &mut value) == *left).then_some(Some(value))
+        };
+        match self {
+            Call::Get(seen) => same(seen == state),
+            Call::Contains(seen) => same(*seen == present),
+            Call::Put(value, replaced) => {
+                let legal = replaced.is_none_or(|replaced| replaced == present);
+                legal.then(|| Some(value.to_vec()))
+            }
+            Call::PutIfAbsent(value, true) => (!present).then(|| Some(value.to_vec())),
+            Call::PutIfAbsent(_, false) => same(present),
+            Call::Remove(removed) => (*removed == present).then_some(None),
+            Call::Take(taken) => (taken == state).then_some(None),
+            Call::Update(edits, left) => match (state, left) {
+                (None, None) => Some(None),
+                (Some(value), Some(left)) => edited(edits, value, left),
+                _ => None,
+            },
+            Call::Upsert(new, edits, left) => match (state, left) {
+                (None, None) => Some(Some(new.to_vec())),
+                (Some(value), Some(left)) => edited(edits, value, left),
+                _ => None,
+            },
+            Call::Compute(rule, computed) => {
+                let (after, right) = rule.outcome(state.as_deref());
+                (*computed == right).then_some(after)
+            }
+        }
+    }
+}
+
+/// A [`Call`] by a thread between two moments.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Which thread.
+    pub thread: usize,
+    /// The moment before it.
+    pub begin: u64,
+    /// The moment after it.
+    pub end: u64,
+    /// What it was.
+    pub call: Call,
+}
+
+/// The events of each key.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    /// By key; in any order.
+    pub by_key: BTreeMap<Vec<u8>, Vec<Event>>,
+}
+
+impl History {
+    /// Adds an event.
+    pub fn push(&mut self, key: &[u8], event: Event) {
+        match self.by_key.get_mut(key) {
+            Some(events) => events.push(event),
+            None => drop(self.by_key.insert(key.to_vec(), vec![event])),
+        }
+    }
+
+    /// Adds all events of another history of the same clock.
+    pub fn merge(&mut self, other: History) {
+        for (key, events) in other.by_key {
+            self.by_key.entry(key).or_default().extend(events);
+        }
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.by_key.values().map(Vec::len).sum()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of events that ran while another of the same key did: without any, a history proves
+    /// nothing about concurrency.
+    pub fn overlaps(&self) -> usize {
+        let overlapping = |events: &Vec<Event>| {
+            let mut by_begin: Vec<(u64, u64)> = events.iter().map(|e| (e.begin, e.end)).collect();
+            by_begin.sort_unstable();
+            let pairs = by_begin.windows(2);
+            pairs.filter(|pair| pair[1].0 < pair[0].1).count()
+        };
+        self.by_key.values().map(overlapping).sum()
+    }
+}
+
+impl fmt::Debug for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (begin, end, thread) = (self.begin, self.end, self.thread);
+        write!(f, "[{begin:>6} ..{end:>6}] thread {thread}: {:?}", self.call)
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = |state: &State| match state {
+            Some(value) => Shown(value).to_string(),
+            None => "none".to_owned(),
+        };
+        let left = |edited: &Option<Edited>| state(&edited.as_ref().map(|e| e.after.clone()));
+        match self {
+            Call::Get(seen) => write!(f, "get -> {}", state(seen)),
+            Call::Contains(seen) => write!(f, "contains -> {seen}"),
+            Call::Put(value, Some(replaced)) => {
+                write!(f, "put {} -> replaced {replaced}", Shown(value))
+            }
+            Call::Put(value, None) => write!(f, "put {}", Shown(value)),
+            Call::PutIfAbsent(value, inserted) => {
+                write!(f, "put_if_absent {} -> inserted {inserted}", Shown(value))
+            }
+            Call::Remove(removed) => write!(f, "remove -> {removed}"),
+            Call::Take(taken) => write!(f, "remove_with -> {}", state(taken)),
+            Call::Update(edits, edited) => write!(f, "update {edits:?} -> {}", left(edited)),
+            Call::Upsert(value, edits, None) => {
+                write!(f, "upsert {} else {edits:?} -> inserted", Shown(value))
+            }
+            Call::Upsert(value, edits, edited) => {
+                let left = left(edited);
+                write!(f, "upsert {} else {edits:?} -> {left}", Shown(value))
+            }
+            Call::Compute(rule, computed) => write!(f, "compute {rule:?} -> {computed:?}"),
+        }
+    }
+}

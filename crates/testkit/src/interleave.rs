@@ -1,0 +1,58 @@
+//! How do threads get in each other's way? By pausing where it hurts, as a seed says.
+//!
+//! Adapters call [`pause`] inside their closures (under a value's lock, in the middle of a scan);
+//! stress rounds call it between operations. It does nothing on a thread that has not called
+//! [`seed_thread`], so that streams on one thread run at full speed.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+thread_local! {
+    /// State of this thread's xorshift; zero means that it does not pause.
+    static PAUSES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Makes this thread pause here and there, at places that follow from `seed`.
+pub fn seed_thread(seed: u64) {
+    PAUSES.set(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+}
+
+/// Maybe gives way to another thread: mostly not, at times a yield, a short spin, rarely a nap.
+pub fn pause() {
+    let mut state = PAUSES.get();
+    if state == 0 {
+        return;
+    }
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    PAUSES.set(state);
+    match (state >> 32) % 64 {
+        0..12 => std::thread::yield_now(),
+        12..20 => (0..state >> 57).for_each(|_| std::hint::spin_loop()),
+        // Long enough for the scheduler to run somebody else, even on one core.
+        20 => std::thread::sleep(Duration::from_micros(20)),
+        _ => {}
+    }
+}
+
+/// Lets threads go at once: they spin, so that none begins a time slice behind another.
+pub struct StartLine {
+    missing: AtomicUsize,
+}
+
+impl StartLine {
+    /// For `count` threads.
+    pub fn new(count: usize) -> Self {
+        StartLine { missing: AtomicUsize::new(count) }
+    }
+
+    /// Returns when every thread has come.
+    pub fn wait(&self) {
+        self.missing.fetch_sub(1, Ordering::AcqRel);
+        while self.missing.load(Ordering::Acquire) > 0 {
+            std::thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Evidence for ordered engines: an engine adds an adapter, not a harness.
+//!
+//! | question | module |
+//! |---|---|
+//! | Which seed does a test run under, and which line repeats it? | [`mod@case`] |
+//! | What do the keys and values look like? | [`keys`], [`values`] |
+//! | What can be asked of an ordered engine? | [`engine`], [`op`] |
+//! | Which operations does a stream hold? | [`stream`] |
+//! | What is the right answer on one thread? | [`oracle`], [`runner`], [`shrink`] |
+//! | Is a concurrent history linearizable? | [`history`], [`linear`] |
+//! | Does a scan keep its promise while writers run? | [`scan_promise`] |
+//! | How do threads get in each other's way? | [`interleave`], [`stress`] |
+//!
+//! A test takes a [`case!`], asks it for seeds, and runs a stream or a stress round
+//! on its own [`engine::OrderedEngine`]:
+//!
+//! ```
+//! use sapwood_testkit::reference::LockedMap;
+//! use sapwood_testkit::{case, runner, stream::StreamSpec};
+//!
+//! case!().seeds(4, |seed| {
+//!     let ops = StreamSpec::random(seed, 200).ops(seed);
+//!     runner::check_against_oracle(LockedMap::new, &ops).unwrap();
+//! });
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod case;
+pub mod engine;
+pub mod history;
+pub mod interleave;
+pub mod keys;
+pub mod linear;
+pub mod op;
+pub mod oracle;
+pub mod reference;
+pub mod runner;
+pub mod scan_promise;
+mod show;
+pub mod shrink;
+pub mod stream;
+pub mod stress;
+pub mod values;
+
+pub use show::Shown;
+
+/// Bytes of a key or a value, cheap to clone into many operations.
+pub type Bytes = std::sync::Arc<[u8]>;
+
+/// The random number generator of every stream: stable across machines and versions.
+pub type Rng = rand::rngs::ChaCha8Rng;
+
+/// The generator a seed names.
+pub fn rng(seed: u64) -> Rng {
+    use rand::SeedableRng;
+    Rng::seed_from_u64(seed)
+}
