@@ -1,0 +1,95 @@
+//! Many keys at a time: their cache misses overlap.
+
+use sapwood_mem::SliceRef;
+
+use crate::chunk::RECORD_LINES;
+use crate::error::{BatchError, Result};
+use crate::map::{ChunkMap, check_key};
+use crate::tree::Node;
+
+/// Keys whose searches run side by side: about as many as a core keeps loads in
+/// flight for.
+const GROUP: usize = 16;
+
+impl ChunkMap {
+    /// Reads many values in place: calls `read(i, value)` once for each `keys[i]`,
+    /// in order, with `None` where the key is absent. Each read is linearizable,
+    /// the batch as a whole is not atomic.
+    ///
+    /// # Errors
+    /// As of [`get_with`](Self::get_with), at the first key that is refused; `read`
+    /// was called for those before it.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            let guard = self.tree.reclaimer.pin();
+            self.prefetch_keys(keys);
+            for (at, key) in keys.iter().enumerate() {
+                check_key(key.as_ref())?;
+                let lock = self.read_lock(&guard, key.as_ref())?;
+                read(group * GROUP + at, lock.as_ref().map(|lock| lock.value()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts many pairs, in order; returns how many replaced a value. Each put is
+    /// linearizable, the batch as a whole is not atomic.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put), at the first pair that is refused;
+    /// [`BatchError::done`] says how many are in.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+    ) -> std::result::Result<usize, BatchError> {
+        let mut replaced = 0;
+        for (group, entries) in entries.chunks(GROUP).enumerate() {
+            {
+                let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
+                for (key, entry) in keys.iter_mut().zip(entries) {
+                    *key = entry.0.as_ref();
+                }
+                self.prefetch_keys(&keys[..entries.len()]);
+            }
+            for (at, (key, value)) in entries.iter().enumerate() {
+                match self.put(key.as_ref(), value.as_ref()) {
+                    Ok(did) => replaced += usize::from(did),
+                    Err(error) => {
+                        return Err(BatchError { done: group * GROUP + at, error });
+                    }
+                }
+            }
+        }
+        Ok(replaced)
+    }
+
+    /// Goes down to the chunk of each key, then to its group, then to its likely
+    /// record: each step for all keys before the next one for any, asking for what
+    /// comes next instead of waiting for it.
+    fn prefetch_keys<K: AsRef<[u8]>>(&self, keys: &[K]) {
+        let guard = self.tree.reclaimer.pin();
+        let mut slices = [None; GROUP];
+        for (slice, key) in slices.iter_mut().zip(keys) {
+            *slice = Some(self.tree.leaf_slice(&guard, key.as_ref()));
+        }
+        let chunk_of = |slice: Option<SliceRef>| match self.tree.node(&guard, slice?) {
+            Node::Chunk(chunk) => Some(chunk),
+            Node::Inner(_) => None,
+        };
+        let chunks = slices.map(chunk_of);
+        for (chunk, key) in chunks.iter().zip(keys) {
+            if let Some(chunk) = chunk {
+                chunk.prefetch_group(key.as_ref());
+            }
+        }
+        for (chunk, key) in chunks.iter().zip(keys) {
+            if let Some(slice) = chunk.and_then(|chunk| chunk.likely_slice(key.as_ref())) {
+                self.tree.arena.prefetch(slice, RECORD_LINES);
+            }
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! How is a chunk or an inner node written, before anybody sees it?
+
+use sapwood_mem::sync::RawAtomicU64;
+use sapwood_mem::{Arena, OutOfMemory, SliceRef};
+
+use crate::abbreviation::{abbreviate_foreign, common_prefix_len};
+use crate::chunk::Gathered;
+use crate::inner::Child;
+use crate::layout::{
+    ChunkHead, ChunkLayout, FINGERPRINTS_PER_WORD, GROUP_ENTRIES, InnerHead, InnerLayout,
+    KIND_CHUNK, KIND_INNER, TOMBSTONE, UNBOUNDED,
+};
+use crate::record::Record;
+use crate::shape::{SPAN_MAX, Shape, pick_varying};
+
+/// What a new chunk is made of.
+pub(crate) struct ChunkPlan<'a> {
+    pub(crate) low: Option<&'a [u8]>,
+    pub(crate) high: Option<&'a [u8]>,
+    pub(crate) delta_cap: usize,
+    /// In key order.
+    pub(crate) entries: &'a [Gathered],
+    /// The shape that the entries' abbreviations were made with, if all were made
+    /// with the same.
+    pub(crate) abbreviated_with: Option<Shape<'a>>,
+}
+
+/// Writes a chunk.
+///
+/// # Safety
+/// The entries' slices are live records of `arena`.
+pub(crate) unsafe fn write_chunk(
+    arena: &Arena,
+    plan: &ChunkPlan<'_>,
+) -> Result<SliceRef, OutOfMemory> {
+    // SAFETY: the caller's.
+    let key = |entry: &Gathered| unsafe { Record::new(arena.ptr(entry.slice)) }.key();
+    let implied: &[u8] = match (plan.low, plan.high) {
+        (Some(low), Some(high)) => &low[..common_prefix_len(low, high)],
+        _ => &[],
+    };
+    // Abbreviations of another shape stay in order; they are made anew, which
+    // reads every key, only where they no longer tell the keys apart.
+    let kept = plan.abbreviated_with.filter(|_| mostly_distinct(plan.entries));
+    let mut template = [0; SPAN_MAX];
+    let shape = match (kept, plan.entries) {
+        (Some(shape), _) => shape,
+        (None, [first, .., last]) => {
+            let prefix = &key(first)[..common_prefix_len(key(first), key(last))];
+            match pick_varying(plan.entries.iter().map(key), prefix.len(), &mut template) {
+                Some((picks, span)) => Shape { prefix, picks, template: &template[..span] },
+                None => Shape::plain(prefix),
+            }
+        }
+        (None, _) => Shape::plain(implied),
+    };
+
+    let (low_bytes, high_bytes) = (plan.low.unwrap_or_default(), plan.high.unwrap_or_default());
+    let layout = ChunkLayout::new(plan.entries.len(), plan.delta_cap, shape.template.len());
+    let bytes = layout.bytes + low_bytes.len() + high_bytes.len() + shape.prefix.len();
+    // Whole cache lines start on one.
+    let slice = arena.alloc(bytes.next_multiple_of(64))?;
+    let base = arena.ptr(slice);
+    let bound_len = |bound: Option<&[u8]>| bound.map_or(UNBOUNDED, |bytes| bytes.len() as u32);
+    // SAFETY: the slice is ours alone and holds everything the layout says.
+    unsafe {
+        let head = base.cast::<ChunkHead>();
+        (&raw mut (*head).kind).write(KIND_CHUNK);
+        (&raw mut (*head).prefix_by_bounds).write(u8::from(implied.starts_with(shape.prefix)));
+        (&raw mut (*head).span).write(shape.template.len() as u16);
+        (&raw mut (*head).sorted_len).write(plan.entries.len() as u32);
+        (&raw mut (*head).delta_cap).write(plan.delta_cap as u32);
+        (&raw mut (*head).prefix_len).write(shape.prefix.len() as u32);
+        (&raw mut (*head).low_len).write(bound_len(plan.low));
+        (&raw mut (*head).high_len).write(bound_len(plan.high));
+        (&raw mut (*head).reserved).write(0);
+        (&raw mut (*head).picks).write(shape.picks);
+        (&raw mut (*head).reserved2).write(0);
+        RawAtomicU64::init(&raw mut (*head).claim, 0);
+        RawAtomicU64::init(&raw mut (*head).tombstones, 0);
+        for group in 0..plan.delta_cap.div_ceil(FINGERPRINTS_PER_WORD) {
+            RawAtomicU64::init(base.add(layout.fingerprints + group * 8).cast(), 0);
+        }
+        for at in 0..plan.delta_cap {
+            RawAtomicU64::init(base.add(layout.delta_words + at * 8).cast(), 0);
+            RawAtomicU64::init(base.add(layout.delta_abbreviations + at * 8).cast(), 0);
+        }
+        for at in 0..plan.entries.len().next_multiple_of(GROUP_ENTRIES) {
+            let (abbreviation, word) = match (plan.entries.get(at), kept) {
+                (Some(entry), Some(_)) => (entry.abbreviation, entry.slice.word()),
+                (Some(entry), None) => (shape.abbreviate(key(entry)), entry.slice.word()),
+                // The last group is filled up with what no search stops at.
+                (None, _) => (u64::MAX, TOMBSTONE),
+            };
+            base.add(layout.sorted_abbreviation(at)).cast::<u64>().write(abbreviation);
+            RawAtomicU64::init(base.add(layout.sorted_word(at)).cast(), word);
+            if at % GROUP_ENTRIES == 0 {
+                base.add(layout.samples + at / GROUP_ENTRIES * 8).cast::<u64>().write(abbreviation);
+            }
+        }
+        base.add(layout.template)
+            .copy_from_nonoverlapping(shape.template.as_ptr(), shape.template.len());
+        let mut end = base.add(layout.bytes);
+        for part in [low_bytes, high_bytes, shape.prefix] {
+            end.copy_from_nonoverlapping(part.as_ptr(), part.len());
+            end = end.add(part.len());
+        }
+    }
+    Ok(slice)
+}
+
+/// Do at most one in eight entries share their abbreviation with the one before?
+fn mostly_distinct(entries: &[Gathered]) -> bool {
+    let ties = entries.windows(2).filter(|pair| pair[0].abbreviation == pair[1].abbreviation);
+    ties.count() * 8 <= entries.len()
+}
+
+/// Writes an inner node over `children`; the separator of the first is not kept.
+pub(crate) fn write_inner(
+    arena: &Arena,
+    height: u8,
+    children: &[Child<'_>],
+) -> Result<SliceRef, OutOfMemory> {
+    assert!(!children.is_empty(), "an inner node has a child");
+    let separators = || children[1..].iter().map(|child| child.separator);
+    let prefix = match children {
+        [_, first, .., last] => {
+            &first.separator[..common_prefix_len(first.separator, last.separator)]
+        }
+        _ => &[],
+    };
+    let layout = InnerLayout::new(children.len());
+    let bytes = layout.bytes + separators().map(<[u8]>::len).sum::<usize>() + prefix.len();
+    let slice = arena.alloc(bytes.next_multiple_of(64))?;
+    let base = arena.ptr(slice);
+    // SAFETY: the slice is ours alone and holds everything the layout says.
+    unsafe {
+        let head = base.cast::<InnerHead>();
+        (&raw mut (*head).kind).write(KIND_INNER);
+        (&raw mut (*head).height).write(height);
+        (&raw mut (*head).reserved).write(0);
+        (&raw mut (*head).len).write(children.len() as u32);
+        (&raw mut (*head).prefix_len).write(prefix.len() as u32);
+        (&raw mut (*head).bytes_offset).write(layout.bytes as u32);
+        RawAtomicU64::init(&raw mut (*head).latch, 0);
+        RawAtomicU64::init(&raw mut (*head).obsolete, 0);
+        for (at, child) in children.iter().enumerate() {
+            RawAtomicU64::init(base.add(layout.children + at * 8).cast(), child.node.word());
+        }
+        let mut end = 0;
+        for (at, separator) in separators().enumerate() {
+            let abbreviation = abbreviate_foreign(separator, prefix);
+            base.add(layout.abbreviations + at * 8).cast::<u64>().write(abbreviation);
+            let bytes = base.add(layout.bytes + end);
+            bytes.copy_from_nonoverlapping(separator.as_ptr(), separator.len());
+            end += separator.len();
+            base.add(layout.ends + at * 4).cast::<u32>().write(end as u32);
+        }
+        base.add(layout.bytes + end).copy_from_nonoverlapping(prefix.as_ptr(), prefix.len());
+    }
+    Ok(slice)
+}

@@ -1,0 +1,625 @@
+//! Which entry of a chunk has this key, and where does a new one go?
+//!
+//! A chunk has two parts. The *sorted* part is fixed when the chunk is built:
+//! abbreviations in order, and for each the word of its record. The *delta*
+//! takes what is inserted afterwards, in order of arrival: an entry is appended
+//! by one compare-and-swap of the first empty word. Whoever inserts has passed
+//! every earlier entry, so a key cannot be inserted twice. A rebalance merges
+//! the two parts into a new chunk.
+//!
+//! | shared word | written by | read by |
+//! |---|---|---|
+//! | sorted word, delta word | inserter: empty -> record (CAS, AcqRel); writer of the record: record -> successor or tombstone (CAS, AcqRel) | everybody (Acquire) |
+//! | | rebalance: frozen bit (AcqRel) | writers, whose CAS fails |
+//! | fingerprint byte, delta abbreviation | inserter, after its CAS (Release, Relaxed): a hint that may lag | searches; zero means "look at the word" |
+//! | claim | rebalance (CAS, AcqRel), given back if memory runs out | writers that met a frozen word |
+//! | tombstones | remover (Relaxed) | remover, to decide on a rebalance |
+//!
+//! *Invariants*
+//! - I-APPEND: delta words fill from the first to the last and never become empty again.
+//! - I-KEY-ONCE: at most one record of a key in a chunk is not dead; an entry never
+//!   changes to another key.
+//! - I-FROZEN: after a rebalance froze every word, none of them changes, unless the
+//!   rebalance gives up and thaws them all.
+//! - I-SORTED: live sorted entries are in key order, and abbreviations do not descend.
+//! - I-BOUNDS: every key of a chunk is at least its low bound and below its high bound.
+
+use std::cmp::Ordering as KeyOrder;
+use std::marker::PhantomData;
+
+use sapwood_mem::arena::prefetch_line;
+use sapwood_mem::epoch::Guard;
+use sapwood_mem::sync::{Ordering, RawAtomicU64};
+use sapwood_mem::{Arena, SliceRef};
+
+use crate::abbreviation::lower_bound;
+use crate::layout::{
+    ChunkHead, ChunkLayout, EntryState, FINGERPRINTS_PER_WORD, FROZEN, GROUP_BYTES, GROUP_ENTRIES,
+    KIND_CHUNK, TOMBSTONE, UNBOUNDED,
+};
+use crate::record::Record;
+use crate::shape::Shape;
+
+/// A chunk, while its reader is pinned.
+#[derive(Clone, Copy)]
+pub(crate) struct Chunk<'g> {
+    base: *mut u8,
+    slice: SliceRef,
+    arena: &'g Arena,
+    layout: ChunkLayout,
+    sorted_len: usize,
+    delta_cap: usize,
+    pinned: PhantomData<&'g Guard>,
+}
+
+/// Lines of a record to ask for before its key is compared: some 1,200 bytes; what
+/// is longer, the processor's own prefetcher continues.
+pub(crate) const RECORD_LINES: usize = 20;
+
+/// An entry whose record was alive when it was looked at.
+#[derive(Clone, Copy)]
+pub(crate) struct Hit<'g> {
+    pub(crate) chunk: Chunk<'g>,
+    pub(crate) word: &'g RawAtomicU64,
+    pub(crate) slice: SliceRef,
+    pub(crate) record: Record<'g>,
+}
+
+/// What a search found.
+pub(crate) enum Find<'g> {
+    Hit(Hit<'g>),
+    Miss(Miss),
+}
+
+/// Where a search ended that found nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Miss {
+    /// The delta entry to append to; its capacity if it is full.
+    pub(crate) end: usize,
+    /// A dead record of the key was met in a frozen chunk. If the chunk has been
+    /// replaced since, its successor may hold a live one.
+    pub(crate) stale: bool,
+}
+
+/// What became of an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Append {
+    Done,
+    /// Another thread inserted the same key first.
+    Exists,
+    Full,
+    Frozen,
+}
+
+/// An entry's abbreviation and the slice of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Gathered {
+    pub(crate) abbreviation: u64,
+    pub(crate) slice: SliceRef,
+}
+
+impl<'g> Chunk<'g> {
+    /// # Safety
+    /// `slice`, at `base`, is a chunk of `arena` that stays live for `'g`.
+    #[inline]
+    pub(crate) unsafe fn new(arena: &'g Arena, slice: SliceRef, base: *mut u8) -> Chunk<'g> {
+        // SAFETY: the caller's chunk starts with its head, whose sizes never change.
+        let head = unsafe { &*base.cast::<ChunkHead>() };
+        debug_assert_eq!(head.kind, KIND_CHUNK);
+        let (sorted_len, delta_cap) = (head.sorted_len as usize, head.delta_cap as usize);
+        let layout = ChunkLayout::new(sorted_len, delta_cap, head.span as usize);
+        Chunk { base, slice, arena, layout, sorted_len, delta_cap, pinned: PhantomData }
+    }
+
+    #[inline]
+    fn head(&self) -> &'g ChunkHead {
+        // SAFETY: valid by `new`'s contract.
+        unsafe { &*self.base.cast::<ChunkHead>() }
+    }
+
+    pub(crate) fn is(&self, other: &Chunk<'_>) -> bool {
+        std::ptr::eq(self.base, other.base)
+    }
+
+    pub(crate) fn sorted_len(&self) -> usize {
+        self.sorted_len
+    }
+
+    pub(crate) fn delta_cap(&self) -> usize {
+        self.delta_cap
+    }
+
+    pub(crate) fn prefix_len(&self) -> usize {
+        self.head().prefix_len as usize
+    }
+
+    fn bytes(&self, offset: usize, len: usize) -> &'g [u8] {
+        // SAFETY: the builder wrote low, high and prefix here; they never change.
+        unsafe { std::slice::from_raw_parts(self.base.add(self.layout.bytes + offset), len) }
+    }
+
+    /// The lower bound: keys from here on; `None` in the first chunk.
+    pub(crate) fn low(&self) -> Option<&'g [u8]> {
+        let len = self.head().low_len;
+        (len != UNBOUNDED).then(|| self.bytes(0, len as usize))
+    }
+
+    /// The upper bound: keys below this; `None` in the last chunk.
+    pub(crate) fn high(&self) -> Option<&'g [u8]> {
+        let (low_len, high_len) = (self.head().low_len, self.head().high_len);
+        let offset = if low_len == UNBOUNDED { 0 } else { low_len as usize };
+        (high_len != UNBOUNDED).then(|| self.bytes(offset, high_len as usize))
+    }
+
+    pub(crate) fn prefix(&self) -> &'g [u8] {
+        let bounds = [self.head().low_len, self.head().high_len];
+        let offset = bounds.iter().filter(|len| **len != UNBOUNDED).map(|len| *len as usize).sum();
+        self.bytes(offset, self.head().prefix_len as usize)
+    }
+
+    /// What the abbreviations are made of.
+    #[inline]
+    pub(crate) fn shape(&self) -> Shape<'g> {
+        let head = self.head();
+        // SAFETY: the builder wrote the template here; it never changes.
+        let template = unsafe {
+            let base = self.base.add(self.layout.template);
+            std::slice::from_raw_parts(base, head.span as usize)
+        };
+        Shape { prefix: self.prefix(), picks: head.picks, template }
+    }
+
+    /// The key's abbreviation in this chunk.
+    #[inline]
+    pub(crate) fn abbreviate(&self, key: &[u8]) -> u64 {
+        if self.head().prefix_by_bounds != 0 {
+            return self.shape().abbreviate_own(key);
+        }
+        self.shape().abbreviate(key)
+    }
+
+    /// The abbreviation of a sorted entry.
+    #[inline]
+    pub(crate) fn sorted_abbreviation(&self, at: usize) -> u64 {
+        debug_assert!(at < self.sorted_len);
+        // SAFETY: inside the groups; written by the builder, never changed.
+        unsafe { self.base.add(self.layout.sorted_abbreviation(at)).cast::<u64>().read() }
+    }
+
+    /// The word of a sorted entry.
+    #[inline]
+    pub(crate) fn sorted_word(&self, at: usize) -> &'g RawAtomicU64 {
+        debug_assert!(at < self.sorted_len);
+        // SAFETY: inside the groups; initialised by the builder.
+        unsafe { &*self.base.add(self.layout.sorted_word(at)).cast::<RawAtomicU64>() }
+    }
+
+    /// Words of the sorted part, in order.
+    pub(crate) fn sorted_words(&self) -> impl Iterator<Item = &'g RawAtomicU64> + use<'g> {
+        let chunk = *self;
+        (0..self.sorted_len).map(move |at| chunk.sorted_word(at))
+    }
+
+    /// Offset of the last group that begins below `wanted`.
+    #[inline]
+    fn group_offset(&self, wanted: u64) -> Option<usize> {
+        let group_count = self.sorted_len.div_ceil(GROUP_ENTRIES);
+        // SAFETY: `group_count` samples lie here, aligned, and never change.
+        let samples: &[u64] = unsafe {
+            std::slice::from_raw_parts(self.base.add(self.layout.samples).cast(), group_count)
+        };
+        let group = lower_bound(samples, wanted).checked_sub(1)?;
+        Some(self.layout.sorted_abbreviation(group * GROUP_ENTRIES))
+    }
+
+    /// First sorted entry whose abbreviation is not less than `wanted`.
+    #[inline]
+    fn lower_bound(&self, wanted: u64) -> usize {
+        let Some(offset) = self.group_offset(wanted) else { return 0 };
+        for line in 1..GROUP_BYTES / 64 {
+            prefetch_line(self.base.wrapping_add(offset + line * 64));
+        }
+        // SAFETY: a group's abbreviations lie here, aligned, and never change; the
+        // last group is filled up.
+        let group: &[u64] =
+            unsafe { std::slice::from_raw_parts(self.base.add(offset).cast(), GROUP_ENTRIES) };
+        let begin = (offset - self.layout.groups) / GROUP_BYTES * GROUP_ENTRIES;
+        (begin + lower_bound(group, wanted)).min(self.sorted_len)
+    }
+
+    /// Sorted entries of this very abbreviation.
+    #[inline]
+    fn run_of(&self, abbreviation: u64) -> std::ops::Range<usize> {
+        let first = self.lower_bound(abbreviation);
+        let matches =
+            |at: usize| at < self.sorted_len && self.sorted_abbreviation(at) == abbreviation;
+        if !matches(first) {
+            return first..first;
+        }
+        if !matches(first + 1) {
+            return first..first + 1;
+        }
+        first..abbreviation.checked_add(1).map_or(self.sorted_len, |next| self.lower_bound(next))
+    }
+
+    #[inline]
+    fn words_at(&self, offset: usize, len: usize) -> &'g [RawAtomicU64] {
+        // SAFETY: `len` initialised atomic words lie at `offset`, aligned.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset).cast(), len) }
+    }
+
+    #[inline]
+    pub(crate) fn delta_words(&self) -> &'g [RawAtomicU64] {
+        self.words_at(self.layout.delta_words, self.delta_cap)
+    }
+
+    #[inline]
+    fn delta_abbreviations(&self) -> &'g [RawAtomicU64] {
+        self.words_at(self.layout.delta_abbreviations, self.delta_cap)
+    }
+
+    #[inline]
+    fn fingerprints(&self) -> &'g [RawAtomicU64] {
+        self.words_at(self.layout.fingerprints, self.delta_cap.div_ceil(FINGERPRINTS_PER_WORD))
+    }
+
+    /// Bytes of the chunk's own slice.
+    pub(crate) fn node_bytes(&self) -> usize {
+        self.arena.capacity(self.slice)
+    }
+
+    /// Asks for the first cache lines of a record.
+    #[inline]
+    pub(crate) fn prefetch_record(&self, slice: SliceRef, lines: usize) {
+        self.arena.prefetch(slice, lines);
+    }
+
+    /// The record that a word of this chunk names.
+    #[inline]
+    pub(crate) fn record(&self, slice: SliceRef) -> Record<'g> {
+        // SAFETY: words of a chunk name records that are retired only after no
+        // current chunk names them; the guard of `'g` was there before.
+        unsafe { Record::new(self.arena.ptr(slice)) }
+    }
+
+    /// Finds the live record of `key`.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8]) -> Find<'g> {
+        self.find_where(key, |hit| !hit.record.is_dead())
+    }
+
+    /// Finds the entry whose word names `slice`, a record of `key`.
+    pub(crate) fn find_slice(&self, key: &[u8], slice: SliceRef) -> Option<Hit<'g>> {
+        match self.find_where(key, |hit| hit.slice == slice) {
+            Find::Hit(hit) => Some(hit),
+            Find::Miss(_) => None,
+        }
+    }
+
+    /// The one search loop: visits every entry of `key`, sorted part first, until
+    /// one is accepted.
+    #[inline]
+    fn find_where(&self, key: &[u8], accept: impl Fn(&Hit<'g>) -> bool) -> Find<'g> {
+        let abbreviation = self.abbreviate(key);
+        let mut stale = false;
+        for at in self.key_run(key, abbreviation) {
+            if let Some(hit) = self.accepted(self.sorted_word(at), key, &accept, &mut stale) {
+                return Find::Hit(hit);
+            }
+        }
+        let fingerprint = fingerprint(abbreviation, key);
+        for (group, fingerprints) in self.fingerprints().iter().enumerate() {
+            // Acquire: pairs with the Release in `append`.
+            let mut candidates = match_bytes(fingerprints.load(Ordering::Acquire), fingerprint);
+            while candidates != 0 {
+                let at = group * FINGERPRINTS_PER_WORD + candidates.trailing_zeros() as usize / 8;
+                candidates &= candidates - 1;
+                let Some(word) = self.delta_words().get(at) else {
+                    break;
+                };
+                if EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty {
+                    // I-APPEND: nothing lies behind an empty word.
+                    return Find::Miss(Miss { end: at, stale });
+                }
+                let known = self.delta_abbreviations()[at].load(Ordering::Relaxed);
+                if known != 0 && known != abbreviation {
+                    continue;
+                }
+                if let Some(hit) = self.accepted(word, key, &accept, &mut stale) {
+                    return Find::Hit(hit);
+                }
+            }
+        }
+        Find::Miss(Miss { end: self.delta_cap, stale })
+    }
+
+    /// The entry of `word`, if it has this key and is accepted.
+    #[inline]
+    fn accepted(
+        &self,
+        word: &'g RawAtomicU64,
+        key: &[u8],
+        accept: &impl Fn(&Hit<'g>) -> bool,
+        stale: &mut bool,
+    ) -> Option<Hit<'g>> {
+        // Acquire: pairs with the CAS that published the record.
+        let mut value = word.load(Ordering::Acquire);
+        loop {
+            let EntryState::Record(slice) = EntryState::of(value) else {
+                return None;
+            };
+            let hit = Hit { chunk: *self, word, slice, record: self.record(slice) };
+            if hit.record.key() != key {
+                return None;
+            }
+            if accept(&hit) {
+                return Some(hit);
+            }
+            // A replaced record dies after its word has moved on; a removed one before.
+            let now = word.load(Ordering::Acquire);
+            if EntryState::of(now) == EntryState::of(value) {
+                *stale |= now & FROZEN != 0;
+                return None;
+            }
+            value = now;
+        }
+    }
+
+    /// The sorted entries that may have this key: all of its abbreviation if they
+    /// are few, else found by their keys.
+    #[inline]
+    fn key_run(&self, key: &[u8], abbreviation: u64) -> std::ops::Range<usize> {
+        const FEW: usize = 4;
+        let run = self.run_of(abbreviation);
+        if run.len() <= FEW {
+            return run;
+        }
+        let low = self.lower_bound_in(run.start, run.end, key, KeyOrder::Less);
+        let high = self.lower_bound_in(low, run.end, key, KeyOrder::Equal);
+        low..high
+    }
+
+    /// First sorted index in `low..high` whose key is greater than `key`, or equal
+    /// to it unless `below` is `Equal`. Tombstones have no key: they go with
+    /// what follows.
+    fn lower_bound_in(
+        &self,
+        mut low: usize,
+        mut high: usize,
+        key: &[u8],
+        below: KeyOrder,
+    ) -> usize {
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let keyed = (middle..high).find_map(|at| Some((at, self.sorted_key(at)?)));
+            match keyed {
+                None => high = middle,
+                Some((at, other)) if other.cmp(key) <= below => low = at + 1,
+                Some(_) => high = middle,
+            }
+        }
+        low
+    }
+
+    fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
+        match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {
+            EntryState::Record(slice) => Some(self.record(slice).key()),
+            EntryState::Empty | EntryState::Tombstone => None,
+        }
+    }
+
+    /// First sorted index that is not below `key` (with `or_equal`: not at or below it).
+    pub(crate) fn sorted_bound(&self, key: &[u8], or_equal: KeyOrder) -> usize {
+        let run = self.run_of(self.abbreviate(key));
+        self.lower_bound_in(run.start, run.end, key, or_equal)
+    }
+
+    /// Asks for the group that `key` is in, without touching it.
+    #[inline]
+    pub(crate) fn prefetch_group(&self, key: &[u8]) {
+        if let Some(offset) = self.group_offset(self.abbreviate(key)) {
+            for line in 0..GROUP_BYTES / 64 {
+                prefetch_line(self.base.wrapping_add(offset + line * 64));
+            }
+        }
+    }
+
+    /// Where the record of `key` probably is, without touching any record.
+    #[inline]
+    pub(crate) fn likely_slice(&self, key: &[u8]) -> Option<SliceRef> {
+        let abbreviation = self.abbreviate(key);
+        if let Some(at) = self.run_of(abbreviation).next() {
+            return SliceRef::from_word(self.sorted_word(at).load(Ordering::Acquire));
+        }
+        let fingerprint = fingerprint(abbreviation, key);
+        for (group, fingerprints) in self.fingerprints().iter().enumerate() {
+            let candidates = match_bytes(fingerprints.load(Ordering::Acquire), fingerprint);
+            if candidates != 0 {
+                let at = group * FINGERPRINTS_PER_WORD + candidates.trailing_zeros() as usize / 8;
+                return SliceRef::from_word(self.delta_words().get(at)?.load(Ordering::Acquire));
+            }
+        }
+        None
+    }
+
+    /// Appends a record of `key` at the first empty delta word from `end` on.
+    ///
+    /// Linearization point of an insert: the successful exchange.
+    pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
+        let mut at = end;
+        loop {
+            let Some(word) = self.delta_words().get(at) else {
+                return Append::Full;
+            };
+            // AcqRel: publishes the record, and sees the one that was there first.
+            match word.compare_exchange(0, slice.word(), Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => break,
+                Err(now) if now & FROZEN != 0 => return Append::Frozen,
+                Err(now) => match EntryState::of(now) {
+                    EntryState::Record(other) if self.record(other).key() == key => {
+                        return Append::Exists;
+                    }
+                    _ => at += 1,
+                },
+            }
+        }
+        let abbreviation = self.abbreviate(key);
+        self.delta_abbreviations()[at].store(abbreviation, Ordering::Relaxed);
+        let shift = at % FINGERPRINTS_PER_WORD * 8;
+        let byte = u64::from(fingerprint(abbreviation, key)) << shift;
+        // Release: pairs with the Acquire in `find_where`.
+        self.fingerprints()[at / FINGERPRINTS_PER_WORD].fetch_or(byte, Ordering::Release);
+        Append::Done
+    }
+
+    /// Counts a tombstone; true if a rebalance pays: half of the sorted part is
+    /// gone, or nothing is left at all.
+    pub(crate) fn count_tombstone(&self) -> bool {
+        let count = self.head().tombstones.fetch_add(1, Ordering::Relaxed) as usize + 1;
+        let worth = (self.sorted_len / 2).max(self.delta_cap / 4);
+        count >= worth || count >= self.sorted_len && count == self.sorted_len + self.delta_len()
+    }
+
+    fn delta_len(&self) -> usize {
+        let empty =
+            |word: &RawAtomicU64| EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty;
+        // I-APPEND.
+        self.delta_words().iter().position(empty).unwrap_or(self.delta_cap)
+    }
+
+    /// Becomes the one that rebalances this chunk.
+    pub(crate) fn claim(&self) -> bool {
+        self.head().claim.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.head().claim.load(Ordering::Acquire) != 0
+    }
+
+    /// Freezes every word (I-FROZEN). Only by the claimant.
+    pub(crate) fn freeze(&self) {
+        debug_assert!(self.is_claimed());
+        for word in self.delta_words().iter().chain(self.sorted_words()) {
+            // AcqRel: what was written before is copied, what comes after fails.
+            word.fetch_or(FROZEN, Ordering::AcqRel);
+        }
+    }
+
+    /// Undoes `freeze` and gives the claim back.
+    pub(crate) fn thaw(&self) {
+        for word in self.delta_words().iter().chain(self.sorted_words()) {
+            word.fetch_and(!FROZEN, Ordering::AcqRel);
+        }
+        self.head().claim.store(0, Ordering::Release);
+    }
+
+    /// Entries of the delta that are not empty or tombstones: index, abbreviation, slice.
+    pub(crate) fn delta_entries(&self) -> impl Iterator<Item = (usize, Gathered)> + use<'g> {
+        let chunk = *self;
+        self.delta_words()
+            .iter()
+            .map(|word| EntryState::of(word.load(Ordering::Acquire)))
+            .take_while(|state| *state != EntryState::Empty)
+            .enumerate()
+            .filter_map(move |(at, state)| {
+                let EntryState::Record(slice) = state else {
+                    return None;
+                };
+                let known = chunk.delta_abbreviations()[at].load(Ordering::Relaxed);
+                let abbreviation = match known {
+                    0 => chunk.abbreviate(chunk.record(slice).key()),
+                    known => known,
+                };
+                Some((at, Gathered { abbreviation, slice }))
+            })
+    }
+
+    /// Every entry that is no tombstone, in key order; of a frozen chunk.
+    pub(crate) fn gather(&self) -> Vec<Gathered> {
+        let mut delta: Vec<Gathered> = self.delta_entries().map(|(_, entry)| entry).collect();
+        delta.sort_unstable_by(|a, b| self.compare(a, b));
+        let mut delta = delta.into_iter().peekable();
+        let mut all = Vec::with_capacity(self.sorted_len + self.delta_cap);
+        for at in 0..self.sorted_len {
+            let word = self.sorted_word(at).load(Ordering::Acquire);
+            let EntryState::Record(slice) = EntryState::of(word) else { continue };
+            let entry = Gathered { abbreviation: self.sorted_abbreviation(at), slice };
+            while let Some(before) = delta.next_if(|next| self.compare(next, &entry).is_lt()) {
+                all.push(before);
+            }
+            all.push(entry);
+        }
+        all.extend(delta);
+        all
+    }
+
+    /// Key order of two entries, from their abbreviations where these differ.
+    #[inline]
+    pub(crate) fn compare(&self, a: &Gathered, b: &Gathered) -> KeyOrder {
+        a.abbreviation.cmp(&b.abbreviation).then_with(|| {
+            let (a, b) = (self.record(a.slice), self.record(b.slice));
+            a.key().cmp(b.key())
+        })
+    }
+}
+
+/// One byte of a key, never zero: tells most other keys of the delta apart
+/// without looking at them.
+#[inline]
+fn fingerprint(abbreviation: u64, key: &[u8]) -> u8 {
+    let tail = match key.last_chunk::<8>() {
+        Some(tail) => u64::from_le_bytes(*tail),
+        None => key.len() as u64,
+    };
+    let mixed = (abbreviation ^ tail.rotate_left(29)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    ((mixed >> 56) as u8).max(1)
+}
+
+/// The high bit of each byte of `bytes` that is `wanted` or zero; now and then
+/// of one that is neither.
+#[inline]
+fn match_bytes(bytes: u64, wanted: u8) -> u64 {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = 0x8080_8080_8080_8080;
+    let same = bytes ^ (ONES * u64::from(wanted));
+    ((same.wrapping_sub(ONES) & !same) | (bytes.wrapping_sub(ONES) & !bytes)) & HIGHS
+}
+
+impl Hit<'_> {
+    /// Changes the entry's word from its record to `successor`; false if it is frozen.
+    pub(crate) fn swap(&self, successor: Successor) -> bool {
+        let new = match successor {
+            Successor::Record(slice) => slice.word(),
+            Successor::Tombstone => TOMBSTONE,
+        };
+        // AcqRel: publishes the successor, before the predecessor is buried.
+        let swapped =
+            self.word.compare_exchange(self.slice.word(), new, Ordering::AcqRel, Ordering::Acquire);
+        debug_assert!(
+            swapped.is_ok() || swapped == Err(self.slice.word() | FROZEN),
+            "I-OWNER: only the writer of a record changes its word"
+        );
+        swapped.is_ok()
+    }
+}
+
+/// What comes after a record in its entry.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Successor {
+    Record(SliceRef),
+    Tombstone,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::match_bytes;
+
+    #[test]
+    fn matches_are_never_missed() {
+        let bytes = u64::from_le_bytes([7, 9, 7, 0, 255, 1, 6, 8]);
+        for (wanted, at) in [(7, 0), (7, 2), (9, 1), (255, 4), (1, 5), (200, 3)] {
+            assert!(match_bytes(bytes, wanted) >> (at * 8) & 0x80 != 0, "{wanted} at {at}");
+        }
+        assert_eq!(match_bytes(u64::from_le_bytes([2; 8]), 7), 0);
+    }
+}

@@ -1,0 +1,299 @@
+//! Which entry of a chunk comes next, in key order, either way?
+//!
+//! A cursor merges the sorted part with the delta as it was when the cursor was
+//! made, sorted once. It needs no more work downwards than upwards.
+
+use std::cmp::Ordering as KeyOrder;
+use std::ops::Bound;
+
+use sapwood_mem::SliceRef;
+use sapwood_mem::sync::{Ordering, RawAtomicU64};
+
+use crate::chunk::{Chunk, Gathered};
+use crate::layout::{EntryState, FROZEN};
+use crate::options::DELTA_ENTRIES_MAX;
+use crate::record::Record;
+
+/// Which way a scan goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the least key to the greatest.
+    Ascending,
+    /// From the greatest key to the least.
+    Descending,
+}
+
+/// Two bounds of keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyBounds<'k> {
+    pub(crate) low: Bound<&'k [u8]>,
+    pub(crate) high: Bound<&'k [u8]>,
+}
+
+impl KeyBounds<'_> {
+    pub(crate) fn above_low(&self, key: &[u8]) -> bool {
+        match self.low {
+            Bound::Unbounded => true,
+            Bound::Included(low) => low <= key,
+            Bound::Excluded(low) => low < key,
+        }
+    }
+
+    pub(crate) fn below_high(&self, key: &[u8]) -> bool {
+        match self.high {
+            Bound::Unbounded => true,
+            Bound::Included(high) => key <= high,
+            Bound::Excluded(high) => key < high,
+        }
+    }
+
+    /// Can a key be between them at all?
+    pub(crate) fn is_empty(&self) -> bool {
+        match (self.low, self.high) {
+            (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+            (Bound::Included(low), Bound::Included(high)) => low > high,
+            (
+                Bound::Included(low) | Bound::Excluded(low),
+                Bound::Included(high) | Bound::Excluded(high),
+            ) => low >= high,
+        }
+    }
+
+    /// Does the key lie between them?
+    pub(crate) fn contain(&self, key: &[u8]) -> bool {
+        self.above_low(key) && self.below_high(key)
+    }
+
+    /// Do keys from `limit` on lie outside?
+    pub(crate) fn ends_before(&self, limit: &[u8]) -> bool {
+        match self.high {
+            Bound::Unbounded => false,
+            Bound::Included(high) => high < limit,
+            Bound::Excluded(high) => high <= limit,
+        }
+    }
+
+    /// Do keys below `limit` lie outside?
+    pub(crate) fn begins_at(&self, limit: &[u8]) -> bool {
+        match self.low {
+            Bound::Unbounded => false,
+            Bound::Included(low) | Bound::Excluded(low) => low >= limit,
+        }
+    }
+}
+
+/// An entry of the delta in a cursor's order.
+#[derive(Clone, Copy)]
+struct DeltaEntry {
+    entry: Gathered,
+    at: usize,
+}
+
+/// Entries whose records are asked for before they are visited: enough to cover a
+/// load from memory with the work on those in hand. A power of two.
+const AHEAD: usize = 8;
+
+/// Walks the entries of one chunk that lie within bounds.
+pub(crate) struct ChunkCursor<'g> {
+    chunk: Chunk<'g>,
+    direction: Direction,
+    /// Sorted entries not yet merged.
+    sorted: std::ops::Range<usize>,
+    /// Delta entries not yet merged lie in `delta[delta_range]`, in key order.
+    delta: [DeltaEntry; DELTA_ENTRIES_MAX],
+    delta_range: std::ops::Range<usize>,
+    /// Entries merged and asked for, but not yet visited: a ring.
+    ahead: [Option<&'g RawAtomicU64>; AHEAD],
+    visited: usize,
+    /// The record visited last, and whether it had moved.
+    previous: Option<(Record<'g>, bool)>,
+    prefetch_lines: usize,
+}
+
+/// What an entry holds at the moment it is visited.
+#[derive(Clone, Copy)]
+pub(crate) enum Visit<'g> {
+    Record(Record<'g>),
+    /// Nothing any more.
+    Gone,
+    /// The chunk is frozen and the record dead: look the key up afresh.
+    Moved(Record<'g>),
+}
+
+impl<'g> ChunkCursor<'g> {
+    /// A cursor over the entries of `chunk` within `bounds`, which asks for
+    /// `prefetch_lines` cache lines of the records to come.
+    pub(crate) fn new(
+        chunk: Chunk<'g>,
+        bounds: KeyBounds<'_>,
+        direction: Direction,
+        prefetch_lines: usize,
+    ) -> ChunkCursor<'g> {
+        let low_inside = bounds.low != Bound::Unbounded && !covers_low(&chunk, bounds.low);
+        let high_inside = bounds.high != Bound::Unbounded
+            && chunk.high().is_none_or(|high| bounds.ends_before(high));
+        let start = match bounds.low {
+            Bound::Included(low) if low_inside => chunk.sorted_bound(low, KeyOrder::Less),
+            Bound::Excluded(low) if low_inside => chunk.sorted_bound(low, KeyOrder::Equal),
+            _ => 0,
+        };
+        let end = match bounds.high {
+            Bound::Included(high) if high_inside => chunk.sorted_bound(high, KeyOrder::Equal),
+            Bound::Excluded(high) if high_inside => chunk.sorted_bound(high, KeyOrder::Less),
+            _ => chunk.sorted_len(),
+        };
+        let nothing =
+            Gathered { abbreviation: 0, slice: SliceRef::from_word(1).expect("not zero") };
+        let mut delta = [DeltaEntry { entry: nothing, at: 0 }; DELTA_ENTRIES_MAX];
+        let mut delta_len = 0;
+        for (at, entry) in chunk.delta_entries() {
+            if low_inside || high_inside {
+                let key = chunk.record(entry.slice).key();
+                if !bounds.contain(key) {
+                    continue;
+                }
+            }
+            delta[delta_len] = DeltaEntry { entry, at };
+            delta_len += 1;
+        }
+        // Equal keys: all but one are dead, in any order.
+        delta[..delta_len].sort_unstable_by(|a, b| chunk.compare(&a.entry, &b.entry));
+        let mut cursor = ChunkCursor {
+            chunk,
+            direction,
+            sorted: start..end.max(start),
+            delta,
+            delta_range: 0..delta_len,
+            ahead: [None; AHEAD],
+            visited: 0,
+            previous: None,
+            prefetch_lines,
+        };
+        for place in 0..AHEAD {
+            cursor.ahead[place] = cursor.merge_next();
+        }
+        cursor
+    }
+
+    pub(crate) fn chunk(&self) -> &Chunk<'g> {
+        &self.chunk
+    }
+
+    /// What the next entry holds that holds anything.
+    ///
+    /// A frozen chunk can have two entries of one key: a record that was being
+    /// removed, and one inserted afterwards. Their order is any. Once both have
+    /// moved on, each leads to the same successor; so of two neighbours of one
+    /// key, one of them moved, only the first counts.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Visit<'g>> {
+        loop {
+            let word = self.next_word()?;
+            let visit = look(&self.chunk, word);
+            let (record, moved) = match visit {
+                Visit::Gone => continue,
+                Visit::Record(record) => (record, false),
+                Visit::Moved(record) => (record, true),
+            };
+            let previous = self.previous.replace((record, moved));
+            let again = previous.is_some_and(|(previous, previous_moved)| {
+                (moved || previous_moved) && previous.key() == record.key()
+            });
+            if !again {
+                return Some(visit);
+            }
+        }
+    }
+
+    /// The word of the next entry.
+    #[inline]
+    fn next_word(&mut self) -> Option<&'g RawAtomicU64> {
+        let place = self.visited % AHEAD;
+        let word = self.ahead[place]?;
+        self.ahead[place] = self.merge_next();
+        self.visited += 1;
+        Some(word)
+    }
+
+    /// Merges one entry more, and asks for its record.
+    #[inline]
+    fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
+        let (sorted_at, delta) = match self.direction {
+            Direction::Ascending => {
+                (self.sorted.start, self.delta[self.delta_range.clone()].first())
+            }
+            Direction::Descending => {
+                (self.sorted.end.wrapping_sub(1), self.delta[self.delta_range.clone()].last())
+            }
+        };
+        let word = if self.sorted_is_next(sorted_at, delta)? {
+            match self.direction {
+                Direction::Ascending => self.sorted.start += 1,
+                Direction::Descending => self.sorted.end -= 1,
+            }
+            self.chunk.sorted_word(sorted_at)
+        } else {
+            let at = delta?.at;
+            match self.direction {
+                Direction::Ascending => self.delta_range.start += 1,
+                Direction::Descending => self.delta_range.end -= 1,
+            }
+            &self.chunk.delta_words()[at]
+        };
+        if let EntryState::Record(slice) = EntryState::of(word.load(Ordering::Relaxed)) {
+            self.chunk.prefetch_record(slice, self.prefetch_lines);
+        }
+        Some(word)
+    }
+
+    /// Does the next entry come from the sorted part, at `at`? `None` at the end.
+    #[inline]
+    fn sorted_is_next(&self, at: usize, delta: Option<&DeltaEntry>) -> Option<bool> {
+        let Some(delta) = delta else { return (!self.sorted.is_empty()).then_some(true) };
+        if self.sorted.is_empty() {
+            return Some(false);
+        }
+        let first = match self.direction {
+            Direction::Ascending => KeyOrder::Less,
+            Direction::Descending => KeyOrder::Greater,
+        };
+        let abbreviation = self.chunk.sorted_abbreviation(at);
+        if abbreviation != delta.entry.abbreviation {
+            return Some(abbreviation.cmp(&delta.entry.abbreviation) == first);
+        }
+        let word = self.chunk.sorted_word(at).load(Ordering::Acquire);
+        let EntryState::Record(slice) = EntryState::of(word) else { return Some(true) };
+        let sorted = Gathered { abbreviation, slice };
+        Some(self.chunk.compare(&sorted, &delta.entry) == first)
+    }
+}
+
+/// Does every key of the chunk lie above this lower bound?
+fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
+    match (chunk.low(), low) {
+        (_, Bound::Unbounded) => true,
+        (None, _) => false,
+        (Some(chunk_low), Bound::Included(low)) => low <= chunk_low,
+        (Some(chunk_low), Bound::Excluded(low)) => low < chunk_low,
+    }
+}
+
+/// Looks at an entry's record.
+#[inline]
+fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> Visit<'g> {
+    // Acquire: pairs with the CAS that published the record.
+    let mut value = word.load(Ordering::Acquire);
+    loop {
+        let EntryState::Record(slice) = EntryState::of(value) else { return Visit::Gone };
+        let record = chunk.record(slice);
+        if !record.is_dead() {
+            return Visit::Record(record);
+        }
+        // A replaced record dies after its word has moved on; a removed one before.
+        let now = word.load(Ordering::Acquire);
+        if EntryState::of(now) == EntryState::of(value) {
+            return if now & FROZEN != 0 { Visit::Moved(record) } else { Visit::Gone };
+        }
+        value = now;
+    }
+}

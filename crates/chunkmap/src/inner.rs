@@ -1,0 +1,185 @@
+//! Which child of an inner node covers a key?
+//!
+//! Separators are fixed when the node is built; child words change under the
+//! node's latch. Adding or removing a child builds a new node (`tree.rs`).
+//!
+//! | shared word | written by | read by |
+//! |---|---|---|
+//! | child | holder of the latch (Release) | everybody (Acquire) |
+//! | latch | whoever changes the tree here (CAS Acquire, store Release) | the same |
+//! | obsolete | holder of the latch, before it lets go | the next holder |
+
+use std::marker::PhantomData;
+
+use sapwood_mem::SliceRef;
+use sapwood_mem::epoch::Guard;
+use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
+
+use crate::abbreviation::{abbreviate_foreign, lower_bound};
+use crate::layout::{InnerHead, InnerLayout, KIND_INNER};
+
+/// A node and the least key it covers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Child<'a> {
+    pub(crate) separator: &'a [u8],
+    pub(crate) node: SliceRef,
+}
+
+/// An inner node, while its reader is pinned.
+#[derive(Clone, Copy)]
+pub(crate) struct Inner<'g> {
+    base: *mut u8,
+    node_bytes: usize,
+    layout: InnerLayout,
+    pinned: PhantomData<&'g Guard>,
+}
+
+/// Which way a search goes where the key is a separator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// To the child that covers the key.
+    Covering,
+    /// To the child with the keys just below it.
+    Below,
+}
+
+impl<'g> Inner<'g> {
+    /// # Safety
+    /// `base` is the start of an inner node in a slice of `node_bytes` that stays
+    /// live for `'g`.
+    #[inline]
+    pub(crate) unsafe fn new(base: *mut u8, node_bytes: usize) -> Inner<'g> {
+        // SAFETY: the caller's node starts with its head, whose sizes never change.
+        let head = unsafe { &*base.cast::<InnerHead>() };
+        debug_assert_eq!(head.kind, KIND_INNER);
+        Inner { base, node_bytes, layout: InnerLayout::new(head.len as usize), pinned: PhantomData }
+    }
+
+    #[inline]
+    fn head(&self) -> &'g InnerHead {
+        // SAFETY: valid by `new`'s contract.
+        unsafe { &*self.base.cast::<InnerHead>() }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.head().len as usize
+    }
+
+    /// Bytes of the node's own slice.
+    pub(crate) fn node_bytes(&self) -> usize {
+        self.node_bytes
+    }
+
+    pub(crate) fn height(&self) -> u8 {
+        self.head().height
+    }
+
+    #[inline]
+    fn array<T>(&self, offset: usize, len: usize) -> &'g [T] {
+        // SAFETY: the builder wrote `len` values of this type at `offset`, aligned.
+        unsafe { std::slice::from_raw_parts(self.base.add(offset).cast(), len) }
+    }
+
+    #[inline]
+    fn ends(&self) -> &'g [u32] {
+        self.array(self.layout.ends, self.len() - 1)
+    }
+
+    /// Separator below child `at + 1`.
+    pub(crate) fn separator(&self, at: usize) -> &'g [u8] {
+        let begin = if at == 0 { 0 } else { self.ends()[at - 1] as usize };
+        self.array(self.layout.bytes + begin, self.ends()[at] as usize - begin)
+    }
+
+    fn prefix(&self) -> &'g [u8] {
+        let begin = self.ends().last().map_or(0, |end| *end as usize);
+        self.array(self.layout.bytes + begin, self.head().prefix_len as usize)
+    }
+
+    /// The child to go to for `key`.
+    #[inline]
+    pub(crate) fn index_of(&self, key: &[u8], side: Side) -> usize {
+        let abbreviation = abbreviate_foreign(key, self.prefix());
+        let abbreviations: &[u64] = self.array(self.layout.abbreviations, self.len() - 1);
+        let mut at = lower_bound(abbreviations, abbreviation);
+        let mut end = at;
+        while abbreviations.get(end) == Some(&abbreviation) {
+            end += 1;
+        }
+        // Equal abbreviations: by the separators themselves.
+        while at < end {
+            let middle = at + (end - at) / 2;
+            let separator = self.separator(middle);
+            let passes = match side {
+                Side::Covering => separator <= key,
+                Side::Below => separator < key,
+            };
+            if passes {
+                at = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        at
+    }
+
+    #[inline]
+    fn children(&self) -> &'g [RawAtomicU64] {
+        self.array(self.layout.children, self.len())
+    }
+
+    #[inline]
+    pub(crate) fn child(&self, at: usize) -> SliceRef {
+        // Acquire: pairs with the Release in `set_child` and in the latch of the
+        // node's own publication.
+        let word = self.children()[at].load(Ordering::Acquire);
+        SliceRef::from_word(word).expect("children are never empty")
+    }
+
+    /// Puts another node in a child's place. Under the latch.
+    pub(crate) fn set_child(&self, at: usize, node: SliceRef) {
+        self.children()[at].store(node.word(), Ordering::Release);
+    }
+
+    /// Children with the separators below them, the first with `first`.
+    pub(crate) fn to_children(self, first: &'g [u8]) -> Vec<Child<'g>> {
+        (0..self.len())
+            .map(|at| {
+                let separator = if at == 0 { first } else { self.separator(at - 1) };
+                Child { separator, node: self.child(at) }
+            })
+            .collect()
+    }
+
+    /// Waits for the latch; `None` if the node has been replaced.
+    pub(crate) fn latch(&self) -> Option<Latch<'g>> {
+        let latch = Latch::take(&self.head().latch);
+        (self.head().obsolete.load(Ordering::Relaxed) == 0).then_some(latch)
+    }
+
+    /// Marks the node replaced. Under the latch.
+    pub(crate) fn set_obsolete(&self) {
+        self.head().obsolete.store(1, Ordering::Relaxed);
+    }
+}
+
+/// Holds a latch until dropped. Held for the copying of one node at most, and
+/// never while waiting for a record or a chunk.
+pub(crate) struct Latch<'g>(&'g RawAtomicU64);
+
+impl<'g> Latch<'g> {
+    pub(crate) fn take(word: &'g RawAtomicU64) -> Latch<'g> {
+        let backoff = Backoff::new();
+        // Acquire: pairs with the Release in `drop`.
+        while word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            backoff.wait();
+        }
+        Latch(word)
+    }
+}
+
+impl Drop for Latch<'_> {
+    fn drop(&mut self) {
+        self.0.store(0, Ordering::Release);
+    }
+}

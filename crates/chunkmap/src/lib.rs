@@ -1,0 +1,46 @@
+//! A concurrent ordered map of byte keys to byte values in off-heap chunks.
+//!
+//! [`ChunkMap`] re-imagines Oak (Meir et al., "Oak: a scalable off-heap allocated
+//! key-value map", PPoPP 2020): chunks of ordered entries over an arena,
+//! zero-copy reads, in-place updates, scans both ways. `docs/design/chunkmap.md`
+//! describes the design, its invariants and its costs.
+//!
+//! *Useful for* hot, fast-changing entries that are also read in order. *Not
+//! useful for* data larger than memory, or for point access alone: a hash
+//! engine is faster there.
+
+mod abbreviation;
+mod batch;
+mod build;
+mod check;
+mod chunk;
+mod counters;
+mod cursor;
+mod error;
+mod held;
+mod inner;
+pub mod layout;
+mod map;
+#[cfg(all(loom, test))]
+mod map_loom;
+mod navigate;
+mod options;
+mod range;
+mod rebalance;
+mod record;
+mod scan;
+mod shape;
+mod stats;
+mod tree;
+mod value;
+
+pub use check::Corruption;
+pub use cursor::Direction;
+pub use error::{BatchError, Error, Result};
+pub use layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+pub use map::{ChunkMap, Compute, Computed, Upsert};
+pub use options::Options;
+pub use range::{Entry, Range};
+pub use sapwood_mem::Pages;
+pub use stats::Stats;
+pub use value::ValueMut;

@@ -1,0 +1,658 @@
+//! The map itself: how each single-key operation goes.
+//!
+//! Every operation is: pin, go down to the chunk, find the entry, take the
+//! record the way it needs, and do it; if something moved in between, again.
+
+use sapwood_mem::epoch::Guard;
+use sapwood_mem::sync::counter::AtomicU64;
+use sapwood_mem::sync::{Backoff, Ordering};
+use sapwood_mem::{Arena, ArenaOptions, SliceRef};
+
+use crate::chunk::{Append, Chunk, Find, Hit, Successor};
+use crate::counters::Counters;
+use crate::error::{Error, Result};
+use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
+use crate::options::Options;
+use crate::record::{Access, ReadLock, Record, WriteLock};
+use crate::tree::{Leaf, Tree};
+use crate::value::{Change, ValueMut};
+
+/// A concurrent ordered map of byte keys to byte values, outside every managed heap.
+///
+/// Keys are 1 byte to 64 KiB in `memcmp` order, values 0 bytes to 256 MiB. Every
+/// method takes `&self`; share the map by reference or in an `Arc`.
+///
+/// # Consistency
+/// Operations on one key are linearizable, and an [`update`](Self::update) is
+/// atomic for every reader. Scans and iterators see every key that is present
+/// from their start to their end exactly once, no key twice, and keys in order;
+/// a key that is inserted or removed meanwhile may be seen or not. Each value a
+/// scan shows was current at the moment it was shown.
+///
+/// # Closures
+/// A closure may call back into the map. Reading closures (`get_with`, `scan`)
+/// may do anything: an update of the very value being read goes to a copy, and
+/// the reader's bytes stay as they are. Inside a closure that changes a value,
+/// the same key answers [`Error::Reentrant`], and a key whose value another
+/// thread is changing at that moment answers [`Error::WouldBlock`]; everything
+/// else works. Nothing hangs.
+///
+/// # Example
+/// ```
+/// use sapwood_chunkmap::ChunkMap;
+///
+/// let map = ChunkMap::new();
+/// map.put(b"apple", b"3")?;
+/// map.put_if_absent_or_update(b"apple", b"0", |value| value.extend_from_slice(b"0"))?;
+/// assert_eq!(map.get_with(b"apple", |value| value.len())?, Some(2));
+/// assert!(map.remove(b"apple")?);
+/// # Ok::<(), sapwood_chunkmap::Error>(())
+/// ```
+pub struct ChunkMap {
+    pub(crate) tree: Tree,
+    pub(crate) counters: Counters,
+    pub(crate) options: Options,
+    pub(crate) rebalances: AtomicU64,
+}
+
+impl Default for ChunkMap {
+    fn default() -> Self {
+        ChunkMap::new()
+    }
+}
+
+impl std::fmt::Debug for ChunkMap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ChunkMap").field("len", &self.len()).finish_non_exhaustive()
+    }
+}
+
+/// What [`compute`](ChunkMap::compute)'s closure wants done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Compute {
+    /// Leave everything as it is.
+    Keep,
+    /// Make this the value, whether there was one or not.
+    Replace(Vec<u8>),
+    /// Remove the entry, if there is one.
+    Remove,
+}
+
+/// What [`compute`](ChunkMap::compute) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Computed {
+    /// The entry is there, unchanged.
+    Kept,
+    /// There was none, now there is.
+    Inserted,
+    /// The value was replaced.
+    Replaced,
+    /// The entry was removed.
+    Removed,
+    /// There was none, and there is none.
+    Absent,
+}
+
+/// What [`put_if_absent_or_update`](ChunkMap::put_if_absent_or_update) did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upsert<R> {
+    /// The key was absent and has the given value now.
+    Inserted,
+    /// The key was there; this is what the closure returned.
+    Updated(R),
+}
+
+/// A record that is not yet in the map; freed if it never gets there.
+struct Fresh<'m> {
+    arena: &'m Arena,
+    slice: Option<SliceRef>,
+}
+
+impl<'m> Fresh<'m> {
+    fn new(arena: &'m Arena) -> Fresh<'m> {
+        Fresh { arena, slice: None }
+    }
+
+    /// The record's slice, written on first use.
+    fn get(&mut self, key: &[u8], value: &[u8]) -> Result<SliceRef> {
+        if let Some(slice) = self.slice {
+            return Ok(slice);
+        }
+        let slice = self.arena.alloc(record::bytes(key.len(), value.len()))?;
+        // SAFETY: a new slice of the right size, ours alone.
+        unsafe { Record::write(self.arena.ptr(slice), key, value) };
+        self.slice = Some(slice);
+        Ok(slice)
+    }
+
+    /// The record is in the map now.
+    fn published(&mut self) {
+        self.slice = None;
+    }
+}
+
+impl Drop for Fresh<'_> {
+    fn drop(&mut self) {
+        if let Some(slice) = self.slice {
+            // SAFETY: never published.
+            unsafe { self.arena.free(slice) };
+        }
+    }
+}
+
+/// A key's record in the hands of a writer, or the place where it would go.
+enum Writer<'g> {
+    Locked(Hit<'g>, WriteLock<'g>),
+    Absent(Leaf<'g>, usize),
+}
+
+/// Does a writer need the bytes, or is it enough to keep other writers out?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Intent {
+    ChangeInPlace,
+    Decide,
+}
+
+impl ChunkMap {
+    /// An empty map with the default [`Options`].
+    ///
+    /// # Panics
+    /// If the system has no memory for a few KiB.
+    pub fn new() -> ChunkMap {
+        ChunkMap::with_options(Options::default()).expect("memory for an empty map")
+    }
+
+    /// An empty map.
+    ///
+    /// # Errors
+    /// [`Error::Options`] if an option is out of its range, [`Error::OutOfMemory`]
+    /// if the budget does not even hold an empty map.
+    pub fn with_options(options: Options) -> Result<ChunkMap> {
+        options.validate()?;
+        let arena = ArenaOptions {
+            block_bytes: options.block_bytes,
+            budget: options.memory_budget,
+            pages: options.pages,
+        };
+        let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
+        let counters = Counters::new();
+        Ok(ChunkMap { tree, counters, options, rebalances: AtomicU64::new(0) })
+    }
+
+    /// The options the map was made with.
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Reads a value in place: `read` gets its bytes, which stay as they are until
+    /// it returns. `None` if the key is absent.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`]; inside a closure that changes a value also
+    /// [`Error::Reentrant`] and [`Error::WouldBlock`].
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        check_key(key)?;
+        let guard = self.tree.reclaimer.pin();
+        Ok(self.read_lock(&guard, key)?.map(|lock| read(lock.value())))
+    }
+
+    /// A copy of a value. Errors as of [`get_with`](Self::get_with).
+    ///
+    /// # Errors
+    /// As of [`get_with`](Self::get_with).
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Is the key there? Never waits, not even for a writer of this key.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`].
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        let guard = self.tree.reclaimer.pin();
+        loop {
+            let leaf = self.tree.leaf(&guard, key);
+            match leaf.chunk.find(key) {
+                Find::Hit(_) => return Ok(true),
+                Find::Miss(miss) if miss.stale && !self.tree.is_current(&guard, &leaf.chunk) => {}
+                Find::Miss(_) => return Ok(false),
+            }
+        }
+    }
+
+    /// Puts a value, whether there was one or not; true if it replaced one.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ValueLength`], [`Error::OutOfMemory`]; inside a
+    /// closure that changes a value also [`Error::Reentrant`] and [`Error::WouldBlock`].
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        check_value(value.len())?;
+        self.with_memory(|guard| {
+            let mut fresh = Fresh::new(&self.tree.arena);
+            loop {
+                match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+                    Writer::Locked(hit, lock) => {
+                        self.overwrite(guard, hit, lock, value, &mut fresh)?;
+                        return Ok(true);
+                    }
+                    Writer::Absent(leaf, end) => {
+                        if self.insert(guard, leaf, end, key, value, &mut fresh)? {
+                            return Ok(false);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Puts a value unless there is one; true if it did.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ValueLength`], [`Error::OutOfMemory`].
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        check_value(value.len())?;
+        self.with_memory(|guard| {
+            let mut fresh = Fresh::new(&self.tree.arena);
+            loop {
+                let leaf = self.tree.leaf(guard, key);
+                match leaf.chunk.find(key) {
+                    Find::Hit(_) => return Ok(false),
+                    Find::Miss(miss) => {
+                        if self.insert(guard, leaf, miss.end, key, value, &mut fresh)? {
+                            return Ok(true);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Removes an entry; true if there was one.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`]; inside a closure that changes a value also
+    /// [`Error::Reentrant`] and [`Error::WouldBlock`].
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.remove_with(key, |_| ())?.is_some())
+    }
+
+    /// Removes an entry and shows its value to `read`, afterwards: the entry is
+    /// gone by then, also if `read` panics.
+    ///
+    /// # Errors
+    /// As of [`remove`](Self::remove).
+    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        check_key(key)?;
+        let guard = self.tree.reclaimer.pin();
+        match self.lock_writer(&guard, key, Intent::Decide)? {
+            Writer::Absent(..) => Ok(None),
+            Writer::Locked(hit, lock) => {
+                let (base, len) = (lock.value().as_ptr(), lock.value_len());
+                self.unlink(&guard, hit, lock);
+                // SAFETY: the guard keeps the retired record, and a dead record's
+                // bytes never change.
+                Ok(Some(read(unsafe { std::slice::from_raw_parts(base, len) })))
+            }
+        }
+    }
+
+    /// Changes a value in place, atomically for every reader; `None` if the key is
+    /// absent. The closure runs at most once, and may change the length through
+    /// [`ValueMut`].
+    ///
+    /// Readers of this key wait while it runs, unless some were inside before it
+    /// began: then it works on a copy, which takes the value's place afterwards.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`]; [`Error::OutOfMemory`] if a copy was needed and did not
+    /// fit; inside a closure that changes a value also [`Error::Reentrant`] and
+    /// [`Error::WouldBlock`].
+    ///
+    /// # Panics
+    /// If the closure does. The value then holds exactly what the closure had
+    /// written until there, and the map remains usable.
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        check_key(key)?;
+        let mut change = Some(change);
+        self.with_memory(|guard| match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+            Writer::Absent(..) => Ok(None),
+            Writer::Locked(hit, lock) => self.change(guard, hit, lock, &mut change).map(Some),
+        })
+    }
+
+    /// Puts `value` if the key is absent, else changes the value that is there, as
+    /// [`update`](Self::update) does; searches once.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    ///
+    /// # Panics
+    /// As of [`update`](Self::update).
+    pub fn put_if_absent_or_update<R>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        check_key(key)?;
+        check_value(value.len())?;
+        let mut change = Some(change);
+        self.with_memory(|guard| {
+            let mut fresh = Fresh::new(&self.tree.arena);
+            loop {
+                match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+                    Writer::Locked(hit, lock) => {
+                        return self.change(guard, hit, lock, &mut change).map(Upsert::Updated);
+                    }
+                    Writer::Absent(leaf, end) => {
+                        if self.insert(guard, leaf, end, key, value, &mut fresh)? {
+                            return Ok(Upsert::Inserted);
+                        }
+                    }
+                }
+            }
+        })
+    }
+
+    /// Lets `decide` look at the value, or at `None`, and say what to do. For the
+    /// time it runs no other thread changes the value; readers go on.
+    ///
+    /// If the key is absent and another thread inserts it meanwhile, `decide` runs
+    /// again on what is there then.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put); the entry is unchanged.
+    ///
+    /// # Panics
+    /// If `decide` does; the entry is unchanged.
+    pub fn compute(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        check_key(key)?;
+        // What `decide` said of an absent key, until it is in. It is not asked again
+        // while the key stays absent: a closure that changes the chunk itself
+        // would otherwise be run for ever.
+        let mut decided: Option<Vec<u8>> = None;
+        self.with_memory(|guard| {
+            loop {
+                let (leaf, end) = match self.lock_writer(guard, key, Intent::Decide)? {
+                    Writer::Absent(leaf, end) => (leaf, end),
+                    Writer::Locked(hit, lock) => {
+                        return self.compute_locked(guard, hit, lock, &mut decide);
+                    }
+                };
+                let value = match decided.take() {
+                    Some(value) => value,
+                    None => match decide(None) {
+                        Compute::Keep | Compute::Remove => return Ok(Computed::Absent),
+                        Compute::Replace(value) => value,
+                    },
+                };
+                check_value(value.len())?;
+                let mut fresh = Fresh::new(&self.tree.arena);
+                let inserted = self.insert(guard, leaf, end, key, &value, &mut fresh);
+                decided = Some(value);
+                if inserted? {
+                    return Ok(Computed::Inserted);
+                }
+            }
+        })
+    }
+
+    fn compute_locked(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        mut lock: WriteLock<'_>,
+        decide: &mut impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        match decide(Some(lock.value())) {
+            Compute::Keep => Ok(Computed::Kept),
+            Compute::Remove => {
+                self.unlink(guard, hit, lock);
+                Ok(Computed::Removed)
+            }
+            Compute::Replace(value) => {
+                check_value(value.len())?;
+                lock.try_in_place();
+                let mut fresh = Fresh::new(&self.tree.arena);
+                self.overwrite(guard, hit, lock, &value, &mut fresh)?;
+                Ok(Computed::Replaced)
+            }
+        }
+    }
+
+    /// Goes into the live record of `key` as a reader.
+    #[inline]
+    pub(crate) fn read_lock<'g>(
+        &'g self,
+        guard: &'g Guard,
+        key: &[u8],
+    ) -> Result<Option<ReadLock<'g>>> {
+        loop {
+            let leaf = self.tree.leaf(guard, key);
+            match leaf.chunk.find(key) {
+                Find::Hit(hit) => {
+                    if let Some(lock) = hit.record.read()? {
+                        return Ok(Some(lock));
+                    }
+                }
+                Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}
+                Find::Miss(_) => return Ok(None),
+            }
+        }
+    }
+
+    fn lock_writer<'g>(
+        &'g self,
+        guard: &'g Guard,
+        key: &[u8],
+        intent: Intent,
+    ) -> Result<Writer<'g>> {
+        loop {
+            let leaf = self.tree.leaf(guard, key);
+            match leaf.chunk.find(key) {
+                Find::Hit(hit) => {
+                    let lock = match intent {
+                        Intent::ChangeInPlace => hit.record.write_in_place()?,
+                        Intent::Decide => hit.record.write_shared()?,
+                    };
+                    if let Some(lock) = lock {
+                        return Ok(Writer::Locked(hit, lock));
+                    }
+                }
+                Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}
+                Find::Miss(miss) => return Ok(Writer::Absent(leaf, miss.end)),
+            }
+        }
+    }
+
+    /// Appends a record to the chunk; false if the caller has to look again.
+    fn insert(
+        &self,
+        guard: &Guard,
+        leaf: Leaf<'_>,
+        end: usize,
+        key: &[u8],
+        value: &[u8],
+        fresh: &mut Fresh<'_>,
+    ) -> Result<bool> {
+        if end == leaf.chunk.delta_cap() {
+            self.rebalance(guard, leaf)?;
+            return Ok(false);
+        }
+        let slice = fresh.get(key, value)?;
+        match leaf.chunk.append(end, key, slice) {
+            Append::Done => {
+                fresh.published();
+                self.counters.inserted(key.len(), value.len());
+                Ok(true)
+            }
+            Append::Exists => Ok(false),
+            Append::Full => self.rebalance(guard, leaf).map(|()| false),
+            Append::Frozen => {
+                self.wait_for_successor(guard, &leaf.chunk);
+                Ok(false)
+            }
+        }
+    }
+
+    /// Gives a locked record another value: in place if nobody reads it and the
+    /// slice has the right size, else through a new record.
+    fn overwrite(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        mut lock: WriteLock<'_>,
+        value: &[u8],
+        fresh: &mut Fresh<'_>,
+    ) -> Result<()> {
+        let key = lock.key();
+        let old_len = lock.value_len();
+        let wanted = record::bytes(key.len(), value.len());
+        let suits = suits(self.tree.arena.capacity(hit.slice), wanted);
+        if suits && lock.access() == Access::InPlace {
+            // SAFETY: alone with the bytes, and the slice has room for the value.
+            unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
+            lock.set_value_len(value.len());
+        } else {
+            let successor = fresh.get(key, value)?;
+            fresh.published();
+            self.supersede(guard, hit, lock, successor);
+        }
+        self.counters.resized(old_len, value.len());
+        Ok(())
+    }
+
+    fn change<R, F: FnOnce(&mut ValueMut<'_>) -> R>(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        lock: WriteLock<'_>,
+        change: &mut Option<F>,
+    ) -> Result<R> {
+        let mut work = Change::begin(self, guard, hit, lock)?;
+        let change = change.take().expect("a closure runs once: nothing fails after it began");
+        // `work` commits when it is dropped, also while unwinding.
+        Ok(change(work.value()))
+    }
+
+    /// Puts `successor` into the entry of a locked record, and buries the record.
+    pub(crate) fn supersede(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        mut lock: WriteLock<'_>,
+        successor: SliceRef,
+    ) {
+        self.swap(guard, hit, lock.key(), Successor::Record(successor));
+        lock.bury();
+        drop(lock);
+        // SAFETY: no current chunk names the record any more (I-OWNER).
+        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
+    }
+
+    /// Buries a locked record and empties its entry.
+    fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
+        let (key, value_len) = (lock.key(), lock.value_len());
+        lock.bury();
+        self.counters.removed(key.len(), value_len);
+        let chunk = self.swap(guard, hit, key, Successor::Tombstone);
+        drop(lock);
+        // SAFETY: no current chunk names the record any more (I-OWNER).
+        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
+        if chunk.count_tombstone() {
+            let leaf = self.tree.leaf(guard, key);
+            if leaf.chunk.is(&chunk) {
+                // Without memory the tombstones stay a while; the remove is done.
+                let _ = self.rebalance(guard, leaf);
+            }
+        }
+    }
+
+    /// Changes an entry's word, wherever a rebalance has taken the entry by now;
+    /// returns the chunk it was in.
+    fn swap<'g>(
+        &'g self,
+        guard: &'g Guard,
+        hit: Hit<'g>,
+        key: &[u8],
+        successor: Successor,
+    ) -> Chunk<'g> {
+        let mut hit = hit;
+        while !hit.swap(successor) {
+            self.wait_for_successor(guard, &hit.chunk);
+            hit = self
+                .tree
+                .leaf(guard, key)
+                .chunk
+                .find_slice(key, hit.slice)
+                .expect("I-OWNER: a rebalance copies every record that is not removed");
+        }
+        hit.chunk
+    }
+
+    /// Waits until a frozen chunk has been replaced, or thawed for lack of memory.
+    pub(crate) fn wait_for_successor(&self, guard: &Guard, chunk: &Chunk<'_>) {
+        let backoff = Backoff::new();
+        while chunk.is_claimed() && self.tree.is_current(guard, chunk) {
+            backoff.wait();
+        }
+    }
+
+    /// Runs `attempt`; when memory runs out, frees what readers have left and
+    /// tries again before it gives up.
+    fn with_memory<R>(&self, mut attempt: impl FnMut(&Guard) -> Result<R>) -> Result<R> {
+        const ROUNDS_MAX: usize = 64;
+        let mut rounds = 0;
+        loop {
+            let result = attempt(&self.tree.reclaimer.pin());
+            let Err(Error::OutOfMemory { .. }) = result else {
+                return result;
+            };
+            let retired_before = self.tree.reclaimer.retired_bytes();
+            if rounds == ROUNDS_MAX || retired_before == 0 {
+                return result;
+            }
+            self.tree.reclaimer.flush();
+            if self.tree.reclaimer.retired_bytes() == retired_before {
+                sapwood_mem::sync::yield_now();
+            }
+            rounds += 1;
+        }
+    }
+
+    pub(crate) fn count_rebalance(&self) {
+        self.rebalances.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Is a slice of `capacity` right for a record of `wanted` bytes: large enough,
+/// and not so large that it wastes more than a quarter?
+pub(crate) fn suits(capacity: usize, wanted: usize) -> bool {
+    const SLACK_BYTES: usize = 64;
+    wanted <= capacity && capacity - wanted <= SLACK_BYTES.max(capacity / 4)
+}
+
+pub(crate) fn check_key(key: &[u8]) -> Result<()> {
+    if key.is_empty() || key.len() > KEY_BYTES_MAX {
+        return Err(Error::KeyLength { len: key.len() });
+    }
+    Ok(())
+}
+
+pub(crate) fn check_value(len: usize) -> Result<()> {
+    if len > VALUE_BYTES_MAX {
+        return Err(Error::ValueLength { len });
+    }
+    Ok(())
+}

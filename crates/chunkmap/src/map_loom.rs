@@ -1,0 +1,214 @@
+//! Models of the map's protocols: loom runs every interleaving up to a bound on
+//! preemptions. The code under test is the code that ships, down to the epochs;
+//! words of freed records are gone in a model, so a use after free panics.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use loom::thread;
+use sapwood_mem::sync::model;
+
+use crate::{ChunkMap, Direction, Options};
+
+/// Chunks of two entries: the third insert rebalances.
+fn small_map() -> Arc<ChunkMap> {
+    let mut options = Options::default();
+    options.chunk_entries = 2;
+    options.block_bytes = 4096;
+    Arc::new(ChunkMap::with_options(options).expect("a few pages"))
+}
+
+fn model(check: impl Fn() + Sync + Send + 'static) {
+    loom::model(move || {
+        model::reset();
+        check();
+    });
+}
+
+fn spawn<R: 'static>(
+    map: &Arc<ChunkMap>,
+    work: impl FnOnce(&ChunkMap) -> R + 'static,
+) -> thread::JoinHandle<R> {
+    let map = Arc::clone(map);
+    thread::spawn(move || work(&map))
+}
+
+/// One of two inserts of a key wins, and its value stays.
+#[test]
+fn loom_insert_insert() {
+    model(|| {
+        let map = small_map();
+        let other = spawn(&map, |map| map.put_if_absent(b"k", b"1").expect("memory"));
+        let mine = map.put_if_absent(b"k", b"2").expect("memory");
+        let theirs = other.join().expect("no panic");
+        assert!(mine != theirs, "exactly one inserts");
+        let value = map.get(b"k").expect("a fine key").expect("inserted");
+        assert_eq!(value, if mine { b"2" } else { b"1" });
+    });
+}
+
+/// A remove takes what an insert made, or finds nothing; then the key can come back.
+#[test]
+fn loom_insert_remove() {
+    model(|| {
+        let map = small_map();
+        let other = spawn(&map, |map| map.remove(b"k").expect("a fine key"));
+        assert!(map.put_if_absent(b"k", b"1").expect("memory"), "nobody else inserts");
+        let removed = other.join().expect("no panic");
+        assert_eq!(map.contains_key(b"k").expect("a fine key"), !removed);
+        assert_eq!(map.put(b"k", b"2").expect("memory"), !removed);
+        assert_eq!(map.get(b"k").expect("a fine key").as_deref(), Some(&b"2"[..]));
+        assert_eq!(map.len(), 1);
+    });
+}
+
+/// Of two removes one takes the entry, and frees it once.
+#[test]
+fn loom_remove_remove() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", b"1").expect("memory");
+        let other = spawn(&map, |map| map.remove(b"k").expect("a fine key"));
+        let mine = map.remove(b"k").expect("a fine key");
+        assert!(mine != other.join().expect("no panic"), "exactly one removes");
+        assert_eq!(map.len(), 0);
+    });
+}
+
+/// A reader sees a value before or after an update, never half of it; and the
+/// update is not lost.
+#[test]
+fn loom_update_get() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1; 16]).expect("memory");
+        let other = spawn(&map, |map| {
+            map.update(b"k", |value| value.iter_mut().for_each(|byte| *byte += 1)).expect("memory")
+        });
+        let seen = map.get(b"k").expect("a fine key").expect("never removed");
+        assert!(seen == [1; 16] || seen == [2; 16], "half an update: {seen:?}");
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key"), Some(vec![2; 16]));
+    });
+}
+
+/// Two updates of a value both count.
+#[test]
+fn loom_update_update() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[0]).expect("memory");
+        let other = spawn(&map, |map| {
+            map.update(b"k", |value| value[0] += 1).expect("memory");
+        });
+        map.update(b"k", |value| value[0] += 1).expect("memory");
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key"), Some(vec![2]));
+    });
+}
+
+/// An update that grows the value moves it; a remove at the same time takes the
+/// old or the new one.
+#[test]
+fn loom_grow_remove() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1]).expect("memory");
+        let other = spawn(&map, |map| {
+            map.update(b"k", |value| value.resize(100).expect("memory")).expect("memory").is_some()
+        });
+        let removed = map.remove_with(b"k", <[u8]>::len).expect("a fine key").expect("one remover");
+        let updated = other.join().expect("no panic");
+        assert_eq!(removed, if updated { 100 } else { 1 });
+        assert!(map.is_empty());
+    });
+}
+
+/// Inserts that find the chunk full or frozen lose nothing.
+#[test]
+fn loom_rebalance_insert() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        // The delta has room for two: both threads' inserts go through a rebalance.
+        let other = spawn(&map, |map| map.put(b"b", b"2").expect("memory"));
+        assert!(!map.put(b"d", b"3").expect("memory"));
+        assert!(!other.join().expect("no panic"));
+        let mut keys = Vec::new();
+        let _ = map
+            .scan_keys(.., Direction::Ascending, |key| {
+                keys.push(key.to_vec());
+                ControlFlow::<()>::Continue(())
+            })
+            .expect("a scan");
+        assert_eq!(keys, [b"a", b"b", b"c", b"d"]);
+    });
+}
+
+/// A value replaced while its chunk is rebalanced is replaced in the new chunk.
+#[test]
+fn loom_rebalance_replace() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        let other = spawn(&map, |map| map.put(b"a", &[2; 100]).expect("memory"));
+        assert!(!map.put(b"b", b"3").expect("memory"));
+        assert!(other.join().expect("no panic"), "the key was there all the time");
+        assert_eq!(map.get(b"a").expect("a fine key"), Some(vec![2; 100]));
+        assert_eq!(map.len_exact(), 3);
+    });
+}
+
+/// A reader finds a key that is there all the time, whatever a rebalance does.
+#[test]
+fn loom_rebalance_get() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        let other = spawn(&map, |map| map.put(b"b", b"2").expect("memory"));
+        assert_eq!(map.get(b"c").expect("a fine key").as_deref(), Some(&b"1"[..]));
+        other.join().expect("no panic");
+    });
+}
+
+/// A record is not freed under a reader: one that was inside keeps its bytes.
+#[test]
+fn loom_reclaim_get() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1; 8]).expect("memory");
+        let other = spawn(&map, |map| {
+            map.put(b"k", &[2; 200]).expect("memory");
+            map.tree.reclaimer.flush();
+        });
+        let seen = map.get(b"k").expect("a fine key").expect("never removed");
+        assert!(seen == [1; 8] || seen == [2; 200], "{seen:?}");
+        other.join().expect("no panic");
+    });
+}
+
+/// A scan shows a key that is there all the time exactly once, also while the
+/// value moves and another key goes.
+#[test]
+fn loom_scan_replace() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"b", b"1").expect("memory");
+        let other = spawn(&map, |map| map.put(b"a", &[2; 100]).expect("memory"));
+        let mut seen = Vec::new();
+        let _ = map
+            .scan(.., Direction::Descending, |key, value| {
+                seen.push((key.to_vec(), value.len()));
+                ControlFlow::<()>::Continue(())
+            })
+            .expect("a scan");
+        other.join().expect("no panic");
+        let keys: Vec<_> = seen.iter().map(|(key, _)| key.as_slice()).collect();
+        assert_eq!(keys, [b"b", b"a"]);
+        assert!(matches!(seen[1].1, 1 | 100));
+    });
+}

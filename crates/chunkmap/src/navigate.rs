@@ -1,0 +1,110 @@
+//! The entry nearest to a key, and the ones at the ends.
+//!
+//! Each answer was right at some moment of the call. `pop_first` and `pop_last`
+//! take an entry that was at the end when it was found; every entry is popped by
+//! one caller only.
+
+use std::ops::{Bound, RangeBounds};
+
+use crate::cursor::Direction;
+use crate::error::Result;
+use crate::map::{ChunkMap, check_key};
+use crate::range::Entry;
+
+type OwnedEntry = (Vec<u8>, Vec<u8>);
+
+impl ChunkMap {
+    /// The entry with the least key.
+    ///
+    /// # Errors
+    /// As of [`scan`](Self::scan).
+    pub fn first(&self) -> Result<Option<Entry<'_>>> {
+        self.edge(.., Direction::Ascending)
+    }
+
+    /// The entry with the greatest key.
+    ///
+    /// # Errors
+    /// As of [`scan`](Self::scan).
+    pub fn last(&self) -> Result<Option<Entry<'_>>> {
+        self.edge(.., Direction::Descending)
+    }
+
+    /// The entry with the greatest key that is at most `key`.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`](crate::Error::KeyLength), and as of [`scan`](Self::scan).
+    pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        check_key(key)?;
+        self.edge(..=key, Direction::Descending)
+    }
+
+    /// The entry with the greatest key below `key`.
+    ///
+    /// # Errors
+    /// As of [`floor`](Self::floor).
+    pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        check_key(key)?;
+        self.edge(..key, Direction::Descending)
+    }
+
+    /// The entry with the least key that is at least `key`.
+    ///
+    /// # Errors
+    /// As of [`floor`](Self::floor).
+    pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        check_key(key)?;
+        self.edge(key.., Direction::Ascending)
+    }
+
+    /// The entry with the least key above `key`.
+    ///
+    /// # Errors
+    /// As of [`floor`](Self::floor).
+    pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        check_key(key)?;
+        self.edge((Bound::Excluded(key), Bound::Unbounded), Direction::Ascending)
+    }
+
+    /// Removes the first entry and returns it.
+    ///
+    /// # Errors
+    /// As of [`remove`](Self::remove).
+    pub fn pop_first(&self) -> Result<Option<OwnedEntry>> {
+        self.pop(Direction::Ascending)
+    }
+
+    /// Removes the last entry and returns it.
+    ///
+    /// # Errors
+    /// As of [`remove`](Self::remove).
+    pub fn pop_last(&self) -> Result<Option<OwnedEntry>> {
+        self.pop(Direction::Descending)
+    }
+
+    fn edge<'k>(
+        &self,
+        bounds: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+    ) -> Result<Option<Entry<'_>>> {
+        let mut range = self.range(bounds);
+        match direction {
+            Direction::Ascending => range.next(),
+            Direction::Descending => range.next_back(),
+        }
+        .transpose()
+    }
+
+    fn pop(&self, direction: Direction) -> Result<Option<OwnedEntry>> {
+        loop {
+            let Some(entry) = self.edge(.., direction)? else {
+                return Ok(None);
+            };
+            let key = entry.key().to_vec();
+            drop(entry);
+            if let Some(value) = self.remove_with(&key, <[u8]>::to_vec)? {
+                return Ok(Some((key, value)));
+            }
+        }
+    }
+}

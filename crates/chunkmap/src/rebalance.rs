@@ -1,0 +1,181 @@
+//! How does a full chunk, or one full of tombstones, become new chunks?
+//!
+//! ```text
+//!  1 claim ─► 2 freeze every word ─► 3 gather, merge the delta in ─► 4 build
+//!                                                       5 replace in the tree
+//! ```
+//! One thread does it; writers that meet a frozen word wait for step 5, readers
+//! never do. Between 2 and 5 no user code runs and no record is waited for. If
+//! memory runs out, the words thaw and nothing has changed.
+
+use sapwood_mem::OutOfMemory;
+use sapwood_mem::epoch::Guard;
+
+use crate::abbreviation::separator;
+use crate::build::{ChunkPlan, write_chunk};
+use crate::chunk::{Chunk, Gathered};
+use crate::error::{Error, Result};
+use crate::inner::Child;
+use crate::map::ChunkMap;
+use crate::shape::Shape;
+use crate::tree::{Leaf, NotReplaced};
+
+impl ChunkMap {
+    /// Replaces the chunk by one or two that have room, or waits for the thread
+    /// that is doing so.
+    pub(crate) fn rebalance(&self, guard: &Guard, leaf: Leaf<'_>) -> Result<()> {
+        let chunk = leaf.chunk;
+        if !chunk.claim() {
+            self.wait_for_successor(guard, &chunk);
+            return Ok(());
+        }
+        self.count_rebalance();
+        chunk.freeze();
+        let entries = chunk.gather();
+        match self.merge_with_neighbour(guard, leaf, &entries) {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            Err(refused) => {
+                chunk.thaw();
+                return Err(refused.into());
+            }
+        }
+        let bounds = Bounds { low: chunk.low(), high: chunk.high() };
+        let replaced = self.replace_chunks(guard, &[leaf], bounds, &entries, Some(chunk.shape()));
+        replaced.map_err(|refused| {
+            chunk.thaw();
+            match refused {
+                NotReplaced::OutOfMemory(refused) => Error::from(refused),
+                NotReplaced::NotSiblings => unreachable!("one chunk alone has no sibling"),
+            }
+        })
+    }
+
+    /// Joins a small frozen chunk with a neighbour; false if none can be had.
+    fn merge_with_neighbour(
+        &self,
+        guard: &Guard,
+        leaf: Leaf<'_>,
+        entries: &[Gathered],
+    ) -> std::result::Result<bool, OutOfMemory> {
+        if entries.len() > self.options.chunk_entries / 4 {
+            return Ok(false);
+        }
+        let low = leaf.chunk.low().unwrap_or_default();
+        // A neighbour below another parent becomes a sibling when the parents join.
+        for (side, join_parents) in [(Side::Right, false), (Side::Left, false), (Side::Right, true)]
+        {
+            if join_parents {
+                self.tree.merge_inner(guard, low);
+            }
+            let Some(neighbour) = self.claim_neighbour(guard, &leaf.chunk, side, entries.len())
+            else {
+                continue;
+            };
+            neighbour.chunk.freeze();
+            let theirs = neighbour.chunk.gather();
+            let (old, joined) = match side {
+                Side::Right => ([leaf, neighbour], [entries, &theirs].concat()),
+                Side::Left => ([neighbour, leaf], [&theirs, entries].concat()),
+            };
+            let bounds = Bounds { low: old[0].chunk.low(), high: old[1].chunk.high() };
+            match self.replace_chunks(guard, &old, bounds, &joined, None) {
+                Ok(()) => {
+                    self.tree.merge_inner(guard, low);
+                    return Ok(true);
+                }
+                Err(NotReplaced::NotSiblings) => neighbour.chunk.thaw(),
+                Err(NotReplaced::OutOfMemory(refused)) => {
+                    neighbour.chunk.thaw();
+                    return Err(refused);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// A neighbour, claimed, if the two fit into one chunk. An empty chunk fits to any.
+    fn claim_neighbour<'g>(
+        &'g self,
+        guard: &'g Guard,
+        chunk: &Chunk<'g>,
+        side: Side,
+        entry_count: usize,
+    ) -> Option<Leaf<'g>> {
+        let neighbour = match side {
+            Side::Right => self.tree.leaf(guard, chunk.high()?),
+            Side::Left => self.tree.leaf_below(guard, chunk.low()?),
+        };
+        let fits = entry_count + neighbour.chunk.sorted_len() <= self.options.chunk_entries;
+        ((entry_count == 0 || fits) && neighbour.chunk.claim()).then_some(neighbour)
+    }
+
+    /// Builds chunks of `entries` and puts them in the place of frozen ones.
+    fn replace_chunks(
+        &self,
+        guard: &Guard,
+        old: &[Leaf<'_>],
+        bounds: Bounds<'_>,
+        entries: &[Gathered],
+        abbreviated_with: Option<Shape<'_>>,
+    ) -> std::result::Result<(), NotReplaced> {
+        let chunk = &old[0].chunk;
+        let key = |at: usize| chunk.record(entries[at].slice).key();
+        let split = self.split_point(entries.len(), key);
+        let least = bounds.low.unwrap_or_default();
+        let mut built: Vec<Child<'_>> = Vec::with_capacity(2);
+        let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
+            let delta_cap = self.options.delta_entries();
+            let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
+            // SAFETY: the frozen chunks name the entries' records, and the guard
+            // keeps them.
+            unsafe { write_chunk(&self.tree.arena, &plan) }
+        };
+        let result = (|| {
+            match split {
+                None => {
+                    let node = write(bounds.low, bounds.high, entries)?;
+                    built.push(Child { separator: least, node });
+                }
+                Some(at) => {
+                    let middle = separator(key(at - 1), key(at));
+                    let node = write(bounds.low, Some(middle), &entries[..at])?;
+                    built.push(Child { separator: least, node });
+                    let node = write(Some(middle), bounds.high, &entries[at..])?;
+                    built.push(Child { separator: middle, node });
+                }
+            }
+            let slices: Vec<_> = old.iter().map(|leaf| leaf.slice).collect();
+            self.tree.replace(guard, least, &slices, &built)
+        })();
+        if result.is_err() {
+            for child in built {
+                // SAFETY: never published.
+                unsafe { self.tree.arena.free(child.node) };
+            }
+        }
+        result
+    }
+
+    /// Where to split so many entries, between two different keys; `None` if
+    /// they fit into one chunk.
+    fn split_point<'k>(&self, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Option<usize> {
+        if len <= self.options.chunk_entries {
+            return None;
+        }
+        // A removed record can still be there beside its successor of the same key.
+        (len / 2..len).find(|at| key(at - 1) != key(*at))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+
+#[derive(Clone, Copy)]
+struct Bounds<'k> {
+    low: Option<&'k [u8]>,
+    high: Option<&'k [u8]>,
+}

@@ -1,0 +1,387 @@
+//! Who may read or change a record's bytes at this moment?
+//!
+//! | shared word | written by | read by |
+//! |---|---|---|
+//! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
+//! | | writer: writer and exclusive bit on (Acquire), off with the new length (Release) | readers and writers |
+//! | | remover, replacer: dead bit (Release), once | everybody, before use |
+//!
+//! *Thread safety*: a `Record` may be used by any number of threads.
+//!
+//! *Invariants*
+//! - I-PINNED: whoever holds a `Record<'g>` is pinned for `'g`, so its slice is not freed.
+//! - I-KEY: key and key length never change after the record was published.
+//! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
+//!   excludes readers; or before the record is published.
+//! - I-OWNER: while the writer bit is on, only its holder changes the entry word
+//!   that names the record (besides freezing it), and the dead bit.
+
+use std::marker::PhantomData;
+
+use sapwood_mem::epoch::Guard;
+use sapwood_mem::sync::{self, Backoff, Ordering, RawAtomicU64};
+
+use crate::error::Error;
+use crate::held::{Held, may_wait};
+use crate::layout::record::{
+    DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, READER, READERS_BITS, READERS_MAX, READERS_SHIFT,
+    VALUE_LEN_BITS, VALUE_LEN_SHIFT, WRITER, value_offset,
+};
+
+/// The header word, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header(u64);
+
+impl Header {
+    fn fresh(key_len: usize, value_len: usize) -> Header {
+        Header((key_len as u64 - 1) | (value_len as u64) << VALUE_LEN_SHIFT)
+    }
+
+    fn key_len(self) -> usize {
+        (self.0 & ((1 << KEY_LEN_BITS) - 1)) as usize + 1
+    }
+
+    fn value_len(self) -> usize {
+        (self.0 >> VALUE_LEN_SHIFT & ((1 << VALUE_LEN_BITS) - 1)) as usize
+    }
+
+    fn readers(self) -> u64 {
+        self.0 >> READERS_SHIFT & ((1 << READERS_BITS) - 1)
+    }
+
+    fn has(self, bit: u64) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+/// A published record, while its reader is pinned.
+#[derive(Clone, Copy)]
+pub(crate) struct Record<'g> {
+    base: *mut u8,
+    pinned: PhantomData<&'g Guard>,
+}
+
+/// How a writer got hold of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Alone with the bytes: change them in place.
+    InPlace,
+    /// Readers are inside: change a copy, and swap it in.
+    Copy,
+}
+
+impl<'g> Record<'g> {
+    /// # Safety
+    /// `base` is the start of a record in a slice that stays live for `'g`.
+    #[inline]
+    pub(crate) unsafe fn new(base: *mut u8) -> Record<'g> {
+        Record { base, pinned: PhantomData }
+    }
+
+    /// Writes a record that nobody else knows yet.
+    ///
+    /// # Safety
+    /// `base` starts a live slice of the caller's own with room for the record.
+    pub(crate) unsafe fn write(base: *mut u8, key: &[u8], value: &[u8]) {
+        // SAFETY: the caller's slice has room for header, padded key and value.
+        unsafe {
+            RawAtomicU64::init(base.cast(), Header::fresh(key.len(), value.len()).0);
+            sync::write_bytes(base.add(HEADER_BYTES));
+            if !value.is_empty() {
+                sync::write_bytes(base.add(value_offset(key.len())));
+            }
+            base.add(HEADER_BYTES).copy_from_nonoverlapping(key.as_ptr(), key.len());
+            base.add(value_offset(key.len())).copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+    }
+
+    /// Sets the value's length in a record that nobody else knows yet.
+    ///
+    /// # Safety
+    /// As of [`Record::write`], which was called before.
+    pub(crate) unsafe fn set_value_len(base: *mut u8, key_len: usize, value_len: usize) {
+        // SAFETY: the caller's.
+        unsafe { RawAtomicU64::init(base.cast(), Header::fresh(key_len, value_len).0) };
+    }
+
+    #[inline]
+    fn header(&self) -> &'g RawAtomicU64 {
+        // SAFETY: I-PINNED; `write` made the header valid.
+        unsafe { &*self.base.cast::<RawAtomicU64>() }
+    }
+
+    #[inline]
+    fn load(&self, order: Ordering) -> Header {
+        Header(self.header().load(order))
+    }
+
+    /// The key.
+    #[inline]
+    pub(crate) fn key(&self) -> &'g [u8] {
+        let key_len = self.load(Ordering::Relaxed).key_len();
+        // SAFETY: I-PINNED, I-KEY.
+        unsafe {
+            let base = self.base.add(HEADER_BYTES);
+            sync::read_bytes(base);
+            std::slice::from_raw_parts(base, key_len)
+        }
+    }
+
+    /// Is it removed or superseded?
+    #[inline]
+    pub(crate) fn is_dead(&self) -> bool {
+        // Acquire: pairs with the Release in `WriteLock::bury`, so that whoever
+        // sees a superseded record dead also sees the entry word that names its
+        // successor.
+        self.load(Ordering::Acquire).has(DEAD)
+    }
+
+    /// The value's length, if nobody holds the record in any way.
+    pub(crate) fn idle_value_len(&self) -> Option<usize> {
+        let header = self.load(Ordering::Acquire);
+        let idle = header == Header::fresh(header.key_len(), header.value_len());
+        idle.then(|| header.value_len())
+    }
+
+    #[inline]
+    fn value_ptr(&self, key_len: usize) -> *mut u8 {
+        // SAFETY: inside the record's slice.
+        unsafe { self.base.add(value_offset(key_len)) }
+    }
+
+    /// Goes in as a reader; `None` if the record is dead. Waits only while this
+    /// very value is being changed in place.
+    ///
+    /// Linearization point of every read: the successful exchange.
+    #[inline]
+    pub(crate) fn read(&self) -> Result<Option<ReadLock<'g>>, Error> {
+        let mut backoff = None;
+        let mut header = self.load(Ordering::Relaxed);
+        loop {
+            if header.has(DEAD) {
+                return Ok(None);
+            }
+            if header.has(EXCLUSIVE) {
+                may_wait(self.base)?;
+                backoff.get_or_insert_with(Backoff::new).wait();
+                header = self.load(Ordering::Relaxed);
+                continue;
+            }
+            // A full count stays full: from then on this record is only ever
+            // changed by copy, and readers neither enter nor leave it.
+            let entered =
+                if header.readers() == READERS_MAX { header.0 } else { header.0 + READER };
+            // Acquire: pairs with the Release that ended the last change.
+            match self.header().compare_exchange(
+                header.0,
+                entered,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let value = self.value_ptr(header.key_len());
+                    return Ok(Some(ReadLock {
+                        record: *self,
+                        value,
+                        value_len: header.value_len(),
+                    }));
+                }
+                Err(now) => header = Header(now),
+            }
+        }
+    }
+
+    fn leave(&self) {
+        let mut header = self.load(Ordering::Relaxed);
+        while header.readers() != READERS_MAX {
+            debug_assert!(header.readers() > 0, "a reader leaves once");
+            // Release: pairs with the Acquire of a writer that finds no reader inside.
+            match self.header().compare_exchange(
+                header.0,
+                header.0 - READER,
+                Ordering::Release,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return,
+                Err(now) => header = Header(now),
+            }
+        }
+    }
+
+    /// Takes the writer bit, with the bytes if no reader is inside; `None` if
+    /// the record is dead.
+    pub(crate) fn write_in_place(&self) -> Result<Option<WriteLock<'g>>, Error> {
+        self.take_writer(true)
+    }
+
+    /// Takes the writer bit and leaves the bytes to the readers.
+    pub(crate) fn write_shared(&self) -> Result<Option<WriteLock<'g>>, Error> {
+        self.take_writer(false)
+    }
+
+    fn take_writer(&self, in_place: bool) -> Result<Option<WriteLock<'g>>, Error> {
+        let mut backoff = None;
+        let mut header = self.load(Ordering::Relaxed);
+        loop {
+            if header.has(DEAD) {
+                return Ok(None);
+            }
+            if header.has(WRITER) {
+                may_wait(self.base)?;
+                backoff.get_or_insert_with(Backoff::new).wait();
+                header = self.load(Ordering::Relaxed);
+                continue;
+            }
+            let alone = in_place && header.readers() == 0;
+            let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
+            // Acquire: pairs with the Release of the last writer and of the last reader.
+            match self.header().compare_exchange(
+                header.0,
+                taken,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let access = if alone { Access::InPlace } else { Access::Copy };
+                    return Ok(Some(WriteLock {
+                        record: *self,
+                        access,
+                        key_len: header.key_len(),
+                        value_len: header.value_len(),
+                        buried: false,
+                        _held: Held::new(self.base),
+                    }));
+                }
+                Err(now) => header = Header(now),
+            }
+        }
+    }
+}
+
+/// A reader inside a record: the value's bytes stay as they are until dropped.
+pub(crate) struct ReadLock<'g> {
+    record: Record<'g>,
+    value: *const u8,
+    value_len: usize,
+}
+
+impl<'g> ReadLock<'g> {
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        if self.value_len > 0 {
+            sync::read_bytes(self.value);
+        }
+        // SAFETY: I-PINNED; I-VALUE: this lock keeps the exclusive bit off.
+        unsafe { std::slice::from_raw_parts(self.value, self.value_len) }
+    }
+
+    pub(crate) fn record(&self) -> Record<'g> {
+        self.record
+    }
+}
+
+impl Drop for ReadLock<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.record.leave();
+    }
+}
+
+/// A writer that has a record. Dropping it lets go, with the length it has then.
+pub(crate) struct WriteLock<'g> {
+    record: Record<'g>,
+    access: Access,
+    key_len: usize,
+    value_len: usize,
+    buried: bool,
+    _held: Held,
+}
+
+impl<'g> WriteLock<'g> {
+    pub(crate) fn access(&self) -> Access {
+        self.access
+    }
+
+    pub(crate) fn value_len(&self) -> usize {
+        self.value_len
+    }
+
+    pub(crate) fn key(&self) -> &'g [u8] {
+        // SAFETY: I-PINNED, I-KEY.
+        unsafe { std::slice::from_raw_parts(self.record.base.add(HEADER_BYTES), self.key_len) }
+    }
+
+    /// The value; nobody changes it, for this writer does not while the borrow lasts.
+    pub(crate) fn value(&self) -> &[u8] {
+        let value = self.record.value_ptr(self.key_len);
+        if self.value_len > 0 {
+            sync::read_bytes(value);
+        }
+        // SAFETY: I-PINNED; the writer bit keeps every other writer out.
+        unsafe { std::slice::from_raw_parts(value, self.value_len) }
+    }
+
+    /// Start of the value's bytes, to change them in place.
+    pub(crate) fn value_ptr(&mut self) -> *mut u8 {
+        assert!(self.access == Access::InPlace, "readers may be inside");
+        let value = self.record.value_ptr(self.key_len);
+        sync::write_bytes(value);
+        value
+    }
+
+    /// Gets alone with the bytes, if no reader is inside.
+    pub(crate) fn try_in_place(&mut self) -> Access {
+        if self.access == Access::Copy {
+            let header = self.record.load(Ordering::Relaxed);
+            let alone = header.readers() == 0
+                && self
+                    .record
+                    .header()
+                    .compare_exchange(
+                        header.0,
+                        header.0 | EXCLUSIVE,
+                        // Acquire: pairs with the Release of the last reader that left.
+                        Ordering::Acquire,
+                        Ordering::Relaxed,
+                    )
+                    .is_ok();
+            if alone {
+                self.access = Access::InPlace;
+            }
+        }
+        self.access
+    }
+
+    /// What the value's length will be when the lock is dropped; in place only.
+    pub(crate) fn set_value_len(&mut self, len: usize) {
+        debug_assert!(self.access == Access::InPlace);
+        self.value_len = len;
+    }
+
+    /// Marks the record dead, for ever. Linearization point of a remove.
+    pub(crate) fn bury(&mut self) {
+        // Release: pairs with the Acquire in `is_dead`; the entry word of a
+        // successor is visible before this.
+        let before = self.record.header().fetch_or(DEAD, Ordering::AcqRel);
+        debug_assert!(before & (DEAD | WRITER) == WRITER, "the writer buries, once");
+        self.buried = true;
+    }
+}
+
+impl Drop for WriteLock<'_> {
+    fn drop(&mut self) {
+        let header = self.record.header();
+        if self.access == Access::Copy {
+            // Release: pairs with the Acquire of the next writer.
+            header.fetch_and(!WRITER, Ordering::Release);
+            return;
+        }
+        // Nobody else writes a header whose exclusive bit is on, so a store will do.
+        let mut bare = Header::fresh(self.key_len, self.value_len).0;
+        if self.buried {
+            bare |= DEAD;
+        }
+        // Release: pairs with the Acquire of the next reader and writer.
+        header.store(bare, Ordering::Release);
+    }
+}

@@ -1,0 +1,193 @@
+//! Which eight bytes of a chunk's keys tell them apart?
+//!
+//! Behind the common prefix, keys often go on with bytes that are the same in
+//! all of them: the high bytes of fixed-width numbers, separators. A [`Shape`]
+//! picks up to eight bytes that vary and leaves out the others:
+//!
+//! ```text
+//!  key       U A 0 0 0 0 6 9 0 0 0 0 0 0 0 3 ...
+//!            prefix      ^ ^               ^        picked: bytes 6, 7, 15
+//!  template              . . 0 0 0 0 0 0 0 .        what lies between
+//! ```
+//! A key that differs from the template is rounded to its nearest neighbour of
+//! this shape: down to it with zeros, or up with ones, from the first
+//! difference on. So abbreviations stay in key order whatever key comes;
+//! equal ones decide nothing.
+
+use crate::abbreviation::{abbreviate, abbreviate_foreign};
+
+/// Bytes behind the prefix that a shape looks at.
+pub(crate) const SPAN_MAX: usize = 64;
+const PICKS_MAX: usize = 8;
+
+/// The bytes of a key that go into its abbreviation, most significant first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape<'a> {
+    pub(crate) prefix: &'a [u8],
+    /// Positions behind the prefix, ascending; those not used are zero.
+    pub(crate) picks: [u8; PICKS_MAX],
+    /// What all keys have in common behind the prefix, up to the last pick; empty:
+    /// the eight bytes behind the prefix are picked. Picked bytes are zero.
+    pub(crate) template: &'a [u8],
+}
+
+impl<'a> Shape<'a> {
+    /// The shape that picks the eight bytes behind the prefix.
+    pub(crate) fn plain(prefix: &'a [u8]) -> Shape<'a> {
+        Shape { prefix, picks: [0; PICKS_MAX], template: &[] }
+    }
+
+    /// The key's abbreviation.
+    #[inline]
+    pub(crate) fn abbreviate(&self, key: &[u8]) -> u64 {
+        if self.template.is_empty() {
+            return abbreviate_foreign(key, self.prefix);
+        }
+        if !key.starts_with(self.prefix) {
+            return if key < self.prefix { 0 } else { u64::MAX };
+        }
+        self.abbreviate_behind(&key[self.prefix.len()..])
+    }
+
+    /// As [`abbreviate`](Self::abbreviate), for a key that is known to have the prefix.
+    #[inline]
+    pub(crate) fn abbreviate_own(&self, key: &[u8]) -> u64 {
+        if self.template.is_empty() {
+            return abbreviate(key, self.prefix.len());
+        }
+        self.abbreviate_behind(key.get(self.prefix.len()..).unwrap_or_default())
+    }
+
+    fn abbreviate_behind(&self, rest: &[u8]) -> u64 {
+        let mut word = 0u64;
+        let mut passed = 0;
+        for (at, pick) in self.picks.iter().enumerate() {
+            let pick = *pick as usize;
+            if at > 0 && pick == 0 {
+                break;
+            }
+            let shift = (PICKS_MAX - 1 - at) * 8;
+            let wanted = &self.template[passed..pick];
+            let found = rest.get(passed..pick);
+            if found != Some(wanted) {
+                // A key that ends here lacks something, so it sorts before.
+                let found = found.unwrap_or_else(|| rest.get(passed..).unwrap_or_default());
+                return if found < wanted { word } else { word | (u64::MAX >> (at * 8)) };
+            }
+            let Some(byte) = rest.get(pick) else { return word };
+            word |= u64::from(*byte) << shift;
+            passed = pick + 1;
+        }
+        word
+    }
+}
+
+/// Picks the first bytes that vary in `keys` behind a prefix that all of them
+/// have; `None` if the plain shape is as good. Writes the template to `template`.
+pub(crate) fn pick_varying<'k>(
+    keys: impl Iterator<Item = &'k [u8]> + Clone,
+    prefix_len: usize,
+    template: &mut [u8; SPAN_MAX],
+) -> Option<([u8; PICKS_MAX], usize)> {
+    let behind = keys.map(|key| key.get(prefix_len..).unwrap_or_default());
+    let first = behind.clone().next()?;
+    // Bit i: byte i varies, or some keys have it and some do not.
+    let mut varying = 0u64;
+    let (mut len_min, mut len_max) = (SPAN_MAX, 0);
+    for rest in behind {
+        for (at, (a, b)) in first.iter().zip(rest).take(SPAN_MAX).enumerate() {
+            varying |= u64::from(a != b) << at;
+        }
+        len_min = len_min.min(rest.len());
+        len_max = len_max.max(rest.len().min(SPAN_MAX));
+    }
+    for at in len_min..len_max {
+        varying |= 1 << at;
+    }
+    let mut picks = [0u8; PICKS_MAX];
+    let mut count = 0;
+    while varying != 0 && count < PICKS_MAX {
+        picks[count] = varying.trailing_zeros() as u8;
+        varying &= varying - 1;
+        count += 1;
+    }
+    let last = *picks[..count].last()? as usize;
+    if last + 1 == count {
+        return None;
+    }
+    // What does not vary, every key has.
+    for (at, byte) in template[..=last].iter_mut().enumerate() {
+        *byte = if picks[..count].contains(&(at as u8)) { 0 } else { first[at] };
+    }
+    Some((picks, last + 1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape_of<'a>(keys: &[Vec<u8>], prefix: &'a [u8], template: &'a mut [u8; 64]) -> Shape<'a> {
+        let keys = keys.iter().map(Vec::as_slice);
+        match pick_varying(keys, prefix.len(), template) {
+            Some((picks, span)) => Shape { prefix, picks, template: &template[..span] },
+            None => Shape::plain(prefix),
+        }
+    }
+
+    #[test]
+    fn numbers_behind_zeros_are_told_apart() {
+        let keys: Vec<Vec<u8>> = (0..600u64)
+            .map(|i| {
+                [b"UA".to_vec(), (i / 30).to_be_bytes().to_vec(), (i % 30).to_be_bytes().to_vec()]
+                    .concat()
+            })
+            .collect();
+        let mut template = [0; SPAN_MAX];
+        let shape = shape_of(&keys, b"UA", &mut template);
+        assert_eq!((shape.picks, shape.template.len()), ([7, 15, 0, 0, 0, 0, 0, 0], 16));
+        let abbreviations: Vec<u64> = keys.iter().map(|key| shape.abbreviate(key)).collect();
+        assert!(abbreviations.is_sorted_by(|a, b| a < b), "each differs from the one before");
+        assert!(keys.iter().all(|key| shape.abbreviate_own(key) == shape.abbreviate(key)));
+    }
+
+    /// Whatever the shape was made from, and whatever key comes.
+    #[test]
+    fn abbreviations_never_contradict_any_keys() {
+        let mut rng = 99u64;
+        let mut next = |limit: u64| {
+            rng = rng.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (rng >> 33) % limit
+        };
+        let mut shaped = 0;
+        for _ in 0..300 {
+            let varies: Vec<bool> = (0..14).map(|_| next(4) == 0).collect();
+            let own = |next: &mut dyn FnMut(u64) -> u64| -> Vec<u8> {
+                varies.iter().map(|varies| if *varies { next(3) as u8 } else { 1 }).collect()
+            };
+            let keys: Vec<Vec<u8>> = (0..8).map(|_| own(&mut next)).collect();
+            let prefix = vec![1u8; varies.iter().position(|varies| *varies).unwrap_or(3).min(3)];
+            let mut all = keys.clone();
+            for _ in 0..60 {
+                let mut foreign = own(&mut next);
+                let at = next(14) as usize;
+                foreign[at] = [0, 2, 255][next(3) as usize];
+                foreign.truncate(1 + next(16) as usize);
+                all.push(foreign);
+            }
+            all.sort();
+            let mut template = [0; SPAN_MAX];
+            let shape = shape_of(&keys, &prefix, &mut template);
+            shaped += usize::from(!shape.template.is_empty());
+            for pair in all.windows(2) {
+                let (a, b) = (shape.abbreviate(&pair[0]), shape.abbreviate(&pair[1]));
+                assert!(
+                    a <= b,
+                    "{:?} is {a:016x}, {:?} is {b:016x} in {shape:?}",
+                    pair[0],
+                    pair[1]
+                );
+            }
+        }
+        assert!(shaped > 100, "the test is about shapes: {shaped}");
+    }
+}

@@ -1,0 +1,380 @@
+//! Which chunk covers a key, and how does another one take its place?
+//!
+//! ```text
+//!  root ──► inner ──► inner ──► chunk      all leaves at one depth
+//! ```
+//! Readers go down without latches. A chunk is replaced by storing one child
+//! word; when the number of children changes, the parent is copied and replaced
+//! in its own parent, and so on up.
+//!
+//! *Invariants*
+//! - I-CURRENT: a node is reachable from the root, or its obsolete mark is set (inner
+//!   nodes) or it is frozen (chunks).
+//! - I-LATCHES: latches are taken from the bottom to the top, and on one level from
+//!   left to right; hence nobody waits in a circle.
+
+use std::sync::Arc;
+
+use sapwood_mem::epoch::{Guard, Reclaimer};
+use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
+use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
+
+use crate::build::{ChunkPlan, write_chunk, write_inner};
+use crate::chunk::Chunk;
+use crate::inner::{Child, Inner, Latch, Side};
+use crate::layout::KIND_CHUNK;
+
+/// Cache lines of a node to ask for at once: head, fingerprints, template and
+/// samples of a chunk with the default options.
+const HEAD_LINES: usize = 7;
+
+/// A node of either kind.
+#[derive(Clone, Copy)]
+pub(crate) enum Node<'g> {
+    Chunk(Chunk<'g>),
+    Inner(Inner<'g>),
+}
+
+/// A chunk, and the slice it lies in.
+#[derive(Clone, Copy)]
+pub(crate) struct Leaf<'g> {
+    pub(crate) chunk: Chunk<'g>,
+    pub(crate) slice: SliceRef,
+}
+
+/// Why nodes could not be replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotReplaced {
+    /// The two old nodes have different parents.
+    NotSiblings,
+    OutOfMemory(OutOfMemory),
+}
+
+impl From<OutOfMemory> for NotReplaced {
+    fn from(refused: OutOfMemory) -> Self {
+        NotReplaced::OutOfMemory(refused)
+    }
+}
+
+/// The tree of nodes over an arena.
+pub(crate) struct Tree {
+    pub(crate) arena: Arc<Arena>,
+    pub(crate) reclaimer: Reclaimer,
+    root: Box<RootCell>,
+    fanout: usize,
+}
+
+/// The root's word and its latch; boxed, since words must not move.
+struct RootCell {
+    node: RawAtomicU64,
+    latch: RawAtomicU64,
+}
+
+impl Tree {
+    /// A tree of one empty chunk.
+    pub(crate) fn new(
+        options: ArenaOptions,
+        fanout: usize,
+        delta_cap: usize,
+    ) -> Result<Tree, OutOfMemory> {
+        let arena = Arc::new(Arena::new(options));
+        let plan =
+            ChunkPlan { low: None, high: None, delta_cap, entries: &[], abbreviated_with: None };
+        // SAFETY: there are no entries.
+        let first = unsafe { write_chunk(&arena, &plan) }?;
+        let mut root = Box::<RootCell>::new_uninit();
+        let cell = root.as_mut_ptr();
+        // SAFETY: the box is ours; both words are written before it counts as initialised.
+        let root = unsafe {
+            RawAtomicU64::init(&raw mut (*cell).node, first.word());
+            RawAtomicU64::init(&raw mut (*cell).latch, 0);
+            root.assume_init()
+        };
+        let reclaimer = Reclaimer::new(Arc::clone(&arena));
+        Ok(Tree { arena, reclaimer, root, fanout })
+    }
+
+    #[inline]
+    fn root(&self) -> SliceRef {
+        // Acquire: pairs with the Release in `replace_root`.
+        SliceRef::from_word(self.root.node.load(Ordering::Acquire)).expect("there is always a root")
+    }
+
+    #[inline]
+    pub(crate) fn node<'g>(&'g self, _guard: &'g Guard, slice: SliceRef) -> Node<'g> {
+        let base = self.arena.ptr(slice);
+        // SAFETY: nodes are retired after they became unreachable, and the guard
+        // was there when this one was reached; the first byte is the kind.
+        unsafe {
+            if base.read() == KIND_CHUNK {
+                Node::Chunk(Chunk::new(&self.arena, slice, base))
+            } else {
+                Node::Inner(Inner::new(base, self.arena.capacity(slice)))
+            }
+        }
+    }
+
+    pub(crate) fn root_node<'g>(&'g self, guard: &'g Guard) -> Node<'g> {
+        self.node(guard, self.root())
+    }
+
+    /// The chunk that covers `key`.
+    #[inline]
+    pub(crate) fn leaf<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
+        self.leaf_at(guard, |inner| inner.index_of(key, Side::Covering))
+    }
+
+    /// The slice of the chunk that covers `key`. The chunk itself is not touched, but
+    /// its first lines are asked for.
+    #[inline]
+    pub(crate) fn leaf_slice<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> SliceRef {
+        let mut slice = self.root();
+        while let Node::Inner(inner) = self.node(guard, slice) {
+            slice = inner.child(inner.index_of(key, Side::Covering));
+            if inner.height() == 1 {
+                break;
+            }
+        }
+        self.arena.prefetch(slice, HEAD_LINES);
+        slice
+    }
+
+    /// The chunk with the keys just below `key`.
+    pub(crate) fn leaf_below<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Leaf<'g> {
+        self.leaf_at(guard, |inner| inner.index_of(key, Side::Below))
+    }
+
+    /// The last chunk.
+    pub(crate) fn last_leaf<'g>(&'g self, guard: &'g Guard) -> Leaf<'g> {
+        self.leaf_at(guard, |inner| inner.len() - 1)
+    }
+
+    #[inline]
+    fn leaf_at<'g>(&'g self, guard: &'g Guard, choose: impl Fn(&Inner<'g>) -> usize) -> Leaf<'g> {
+        let mut slice = self.root();
+        loop {
+            self.arena.prefetch(slice, HEAD_LINES);
+            match self.node(guard, slice) {
+                Node::Chunk(chunk) => return Leaf { chunk, slice },
+                Node::Inner(inner) => slice = inner.child(choose(&inner)),
+            }
+        }
+    }
+
+    /// Is this chunk still the one that covers its keys?
+    pub(crate) fn is_current(&self, guard: &Guard, chunk: &Chunk<'_>) -> bool {
+        self.leaf(guard, chunk.low().unwrap_or_default()).chunk.is(chunk)
+    }
+
+    /// Puts `new` in the place of `old`, one or two neighbours; retires the old ones.
+    ///
+    /// `key` is any key that the first old node covers. The caller has made sure
+    /// that nobody else replaces the old nodes: it claimed the chunks, or holds
+    /// the latches of the inner nodes.
+    pub(crate) fn replace(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        old: &[SliceRef],
+        new: &[Child<'_>],
+    ) -> Result<(), NotReplaced> {
+        let backoff = Backoff::new();
+        loop {
+            let Some((slice, parent, at)) = self.parent_of(guard, key, old[0]) else {
+                if self.replace_root(old, new)? {
+                    break;
+                }
+                backoff.wait();
+                continue;
+            };
+            let latch = parent.latch();
+            if latch.is_none() || parent.child(at) != old[0] {
+                drop(latch);
+                backoff.wait();
+                continue;
+            }
+            if let [_, second] = old {
+                let next = (at + 1 < parent.len()).then(|| parent.child(at + 1));
+                if next != Some(*second) {
+                    return Err(NotReplaced::NotSiblings);
+                }
+            }
+            if let ([_], [only]) = (old, new) {
+                parent.set_child(at, only.node);
+                break;
+            }
+            self.replace_parent(guard, key, slice, parent, at..at + old.len(), new)?;
+            drop(latch);
+            break;
+        }
+        for slice in old {
+            // SAFETY: unreachable since just now; we alone replaced it.
+            unsafe { self.reclaimer.retire(guard, *slice) };
+        }
+        Ok(())
+    }
+
+    /// The inner node right above `child` on the way to `key`, and its index there;
+    /// `None` if `child` is the root, or was replaced.
+    fn parent_of<'g>(
+        &'g self,
+        guard: &'g Guard,
+        key: &[u8],
+        child: SliceRef,
+    ) -> Option<(SliceRef, Inner<'g>, usize)> {
+        let mut slice = self.root();
+        while let Node::Inner(inner) = self.node(guard, slice) {
+            let at = inner.index_of(key, Side::Covering);
+            let next = inner.child(at);
+            if next == child {
+                return Some((slice, inner, at));
+            }
+            slice = next;
+        }
+        None
+    }
+
+    /// Builds `parent` anew with other children and replaces it. Under its latch.
+    fn replace_parent(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        slice: SliceRef,
+        parent: Inner<'_>,
+        range: std::ops::Range<usize>,
+        new: &[Child<'_>],
+    ) -> Result<(), NotReplaced> {
+        // The first separator of a node is what its own parent says; it is not kept here.
+        let mut children = parent.to_children(&[]);
+        let first = children[range.start].separator;
+        children.splice(range.clone(), new.iter().copied());
+        children[range.start].separator = first;
+        if children.len() == 1 && self.root() == slice {
+            // Only the holder of the root node's latch replaces it.
+            let replaced = self.replace_root(&[slice], &children)?;
+            assert!(replaced, "the latch keeps the root as it is");
+            // SAFETY: unreachable since just now; the latch made us the only one.
+            unsafe { self.reclaimer.retire(guard, slice) };
+        } else {
+            self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;
+        }
+        parent.set_obsolete();
+        Ok(())
+    }
+
+    /// Replaces inner nodes by one or two new ones over `children`.
+    fn replace_by_inner(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        old: &[SliceRef],
+        height: u8,
+        children: &[Child<'_>],
+    ) -> Result<(), NotReplaced> {
+        let halves = if children.len() > self.fanout {
+            vec![&children[..children.len() / 2], &children[children.len() / 2..]]
+        } else {
+            vec![children]
+        };
+        let mut built: Vec<Child<'_>> = Vec::with_capacity(2);
+        let result = halves
+            .iter()
+            .try_for_each(|half| {
+                let node = write_inner(&self.arena, height, half)?;
+                built.push(Child { separator: half[0].separator, node });
+                Ok(())
+            })
+            .and_then(|()| self.replace(guard, key, old, &built));
+        if result.is_err() {
+            for child in built {
+                // SAFETY: never published.
+                unsafe { self.arena.free(child.node) };
+            }
+        }
+        result
+    }
+
+    /// Puts `new` in the place of the root; false if `old` is not the root.
+    fn replace_root(&self, old: &[SliceRef], new: &[Child<'_>]) -> Result<bool, NotReplaced> {
+        let _latch = Latch::take(&self.root.latch);
+        if self.root() != old[0] {
+            return Ok(false);
+        }
+        if old.len() > 1 {
+            return Err(NotReplaced::NotSiblings);
+        }
+        let root = match new {
+            [only] => only.node,
+            several => write_inner(&self.arena, self.height_above(several), several)?,
+        };
+        // Release: pairs with the Acquire in `root`.
+        self.root.node.store(root.word(), Ordering::Release);
+        Ok(true)
+    }
+
+    fn height_above(&self, children: &[Child<'_>]) -> u8 {
+        let slice = children[0].node;
+        let base = self.arena.ptr(slice);
+        // SAFETY: new nodes are the caller's, not published yet; the first byte is
+        // the kind, and what is no chunk is an inner node.
+        unsafe {
+            if base.read() == KIND_CHUNK {
+                return 1;
+            }
+            Inner::new(base, self.arena.capacity(slice)).height() + 1
+        }
+    }
+
+    /// Joins inner nodes on the way to `key` with a neighbour where they are small,
+    /// so that what is left of the nodes above removed keys goes, too. Best effort:
+    /// without memory, or when others are at work here, they stay.
+    ///
+    /// Called without any latch.
+    pub(crate) fn merge_inner(&self, guard: &Guard, key: &[u8]) {
+        // Each success leaves one small node less on the way.
+        while self.merge_small(guard, key).is_some() {}
+    }
+
+    /// Joins the highest small inner node on the way to `key`; `None` if there is
+    /// none, or it could not be.
+    fn merge_small(&self, guard: &Guard, key: &[u8]) -> Option<()> {
+        let Node::Inner(mut above) = self.root_node(guard) else { return None };
+        let mut low: &[u8] = &[];
+        loop {
+            let at = above.index_of(key, Side::Covering);
+            let Node::Inner(inner) = self.node(guard, above.child(at)) else { return None };
+            if inner.len() <= self.fanout / 4 && above.len() > 1 {
+                let left_at = if at + 1 < above.len() { at } else { at - 1 };
+                let left_low = if left_at == 0 { low } else { above.separator(left_at - 1) };
+                return self.merge_pair(guard, above, left_at, left_low);
+            }
+            if at > 0 {
+                low = above.separator(at - 1);
+            }
+            above = inner;
+        }
+    }
+
+    /// Joins children `left_at` and `left_at + 1`, or evens them out if together they
+    /// are too many for one; `key` is the least the left one covers.
+    fn merge_pair(
+        &self,
+        guard: &Guard,
+        above: Inner<'_>,
+        left_at: usize,
+        key: &[u8],
+    ) -> Option<()> {
+        let slices = [above.child(left_at), above.child(left_at + 1)];
+        let nodes = slices.map(|slice| self.node(guard, slice));
+        let [Node::Inner(left), Node::Inner(right)] = nodes else { return None };
+        // I-LATCHES: left before right, both before the parent (in `replace`).
+        let _left_latch = left.latch()?;
+        let _right_latch = right.latch()?;
+        let mut children = left.to_children(key);
+        children.extend(right.to_children(above.separator(left_at)));
+        self.replace_by_inner(guard, key, &slices, left.height(), &children).ok()?;
+        left.set_obsolete();
+        right.set_obsolete();
+        Some(())
+    }
+}

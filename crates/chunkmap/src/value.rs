@@ -1,0 +1,192 @@
+//! How does a closure change a value, and what becomes of it?
+//!
+//! A [`Change`] holds the record's writer lock while the closure runs. The bytes
+//! are the record's own if nobody reads them, else a private copy; growing past
+//! the slice's room moves to a larger private copy. Dropping the `Change`
+//! commits what is there, also when the closure panicked: so a panic always
+//! leaves exactly what was written until then.
+
+use std::ops::{Deref, DerefMut};
+
+use sapwood_mem::epoch::Guard;
+use sapwood_mem::{Arena, SliceRef};
+
+use crate::chunk::Hit;
+use crate::error::Result;
+use crate::layout::record;
+use crate::map::{ChunkMap, check_value, suits};
+use crate::record::{Access, Record, WriteLock};
+
+/// A value under change, private to its closure. Dereferences to its bytes.
+///
+/// ```
+/// # use sapwood_chunkmap::ChunkMap;
+/// # let map = ChunkMap::new();
+/// map.put(b"k", b"abc")?;
+/// map.update(b"k", |value| {
+///     value[0] = b'A';
+///     value.resize(2)
+/// })?.expect("the key is there")?;
+/// assert_eq!(map.get(b"k")?, Some(b"Ab".to_vec()));
+/// # Ok::<(), sapwood_chunkmap::Error>(())
+/// ```
+pub struct ValueMut<'a> {
+    arena: &'a Arena,
+    key: &'a [u8],
+    base: *mut u8,
+    len: usize,
+    capacity: usize,
+    /// The private record the bytes are in, if not in the published one.
+    fresh: Option<SliceRef>,
+}
+
+impl ValueMut<'_> {
+    /// Sets the length; new bytes are zero.
+    ///
+    /// # Errors
+    /// [`Error::ValueLength`](crate::Error::ValueLength) and
+    /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the value is as before. At
+    /// the memory budget, what was removed but is not yet free cannot be waited for
+    /// inside of a closure, as it can in `put`: retry after the closure.
+    pub fn resize(&mut self, len: usize) -> Result<()> {
+        check_value(len)?;
+        if len > self.capacity {
+            self.grow(len)?;
+        }
+        if len > self.len {
+            // SAFETY: `len <= capacity`, and the bytes are this closure's alone.
+            unsafe { self.base.add(self.len).write_bytes(0, len - self.len) };
+        }
+        self.len = len;
+        Ok(())
+    }
+
+    /// Replaces the whole value.
+    ///
+    /// # Errors
+    /// As of [`resize`](Self::resize).
+    pub fn set(&mut self, bytes: &[u8]) -> Result<()> {
+        self.resize(bytes.len())?;
+        self.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// As of [`resize`](Self::resize).
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<()> {
+        let len = self.len;
+        self.resize(len.saturating_add(bytes.len()))?;
+        self[len..].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Moves to a private record with room for `len` bytes and a little more, so
+    /// that a value that grows step by step is not copied at every step.
+    fn grow(&mut self, len: usize) -> Result<()> {
+        let roomy = (len + len / 16).min(crate::VALUE_BYTES_MAX);
+        self.move_to(roomy)
+    }
+
+    /// Moves to a private record with room for `capacity` bytes, at least `len`.
+    fn move_to(&mut self, capacity: usize) -> Result<()> {
+        let slice = self.arena.alloc(record::bytes(self.key.len(), capacity))?;
+        let base = self.arena.ptr(slice);
+        // SAFETY: the new slice has room for key and value, and is ours alone.
+        unsafe { Record::write(base, self.key, self) };
+        if let Some(previous) = self.fresh.replace(slice) {
+            // SAFETY: private, and replaced just now.
+            unsafe { self.arena.free(previous) };
+        }
+        let offset = record::value_offset(self.key.len());
+        // SAFETY: inside the slice.
+        self.base = unsafe { base.add(offset) };
+        self.capacity = self.arena.capacity(slice) - offset;
+        Ok(())
+    }
+}
+
+impl Deref for ValueMut<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` initialised bytes that only this closure touches: the
+        // record's under the exclusive bit (I-VALUE), or a private copy.
+        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+    }
+}
+
+impl DerefMut for ValueMut<'_> {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as in `deref`.
+        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+    }
+}
+
+impl std::fmt::Debug for ValueMut<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValueMut").field("len", &self.len).finish_non_exhaustive()
+    }
+}
+
+/// A change under way; dropping it commits.
+pub(crate) struct Change<'g> {
+    map: &'g ChunkMap,
+    guard: &'g Guard,
+    hit: Hit<'g>,
+    lock: Option<WriteLock<'g>>,
+    value: ValueMut<'g>,
+}
+
+impl<'g> Change<'g> {
+    /// Makes the bytes of a locked record ready for change. If that needs a copy
+    /// and there is no memory, nothing has happened.
+    pub(crate) fn begin(
+        map: &'g ChunkMap,
+        guard: &'g Guard,
+        hit: Hit<'g>,
+        mut lock: WriteLock<'g>,
+    ) -> Result<Change<'g>> {
+        let arena: &Arena = &map.tree.arena;
+        let (key, len) = (lock.key(), lock.value_len());
+        let capacity = arena.capacity(hit.slice) - record::value_offset(key.len());
+        let in_place = lock.access() == Access::InPlace;
+        let base = if in_place { lock.value_ptr() } else { lock.value().as_ptr().cast_mut() };
+        let mut value = ValueMut { arena, key, base, len, capacity, fresh: None };
+        if !in_place {
+            value.move_to(len)?;
+        }
+        Ok(Change { map, guard, hit, lock: Some(lock), value })
+    }
+
+    pub(crate) fn value(&mut self) -> &mut ValueMut<'g> {
+        &mut self.value
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        let mut lock = self.lock.take().expect("taken only here");
+        let (old_len, new_len) = (lock.value_len(), self.value.len);
+        let wanted = record::bytes(self.value.key.len(), new_len);
+        let capacity = self.map.tree.arena.capacity(self.value.fresh.unwrap_or(self.hit.slice));
+        if !suits(capacity, wanted) {
+            // It shrank a lot. Without memory for a smaller one it keeps its slice.
+            let _ = self.value.move_to(new_len);
+        }
+        match self.value.fresh {
+            None => {
+                lock.set_value_len(new_len);
+                drop(lock);
+            }
+            Some(fresh) => {
+                let base = self.map.tree.arena.ptr(fresh);
+                // SAFETY: private until `supersede` publishes it.
+                unsafe { Record::set_value_len(base, self.value.key.len(), new_len) };
+                self.map.supersede(self.guard, self.hit, lock, fresh);
+            }
+        }
+        self.map.counters.resized(old_len, new_len);
+    }
+}

@@ -1,0 +1,14 @@
+//! Every promise of the map, each with a test that fails when it is broken.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
+
+mod accounting;
+mod adapter;
+mod limits;
+mod linearizable;
+mod oracle;
+mod panics;
+mod parallel;
+mod reentrancy;
+mod scans;
+mod soak;
