@@ -1,0 +1,80 @@
+//! Which keys begin with these bytes?
+
+use std::ops::Bound;
+
+use super::text;
+
+/// All keys that begin with a prefix: from the prefix itself up to the least byte string that
+/// is greater than all of them.
+///
+/// ```
+/// use sapwood::{Db, Direction, TableOptions, key};
+/// use std::ops::ControlFlow;
+///
+/// let db = Db::in_memory();
+/// let flights = db.create_table("flights", TableOptions::default())?;
+/// for (carrier, flight) in [("AA", 1_u16), ("UA", 15), ("UA", 1545), ("US", 9)] {
+///     flights.put(&key::encode(&(carrier, flight)), b"")?;
+/// }
+///
+/// let united = key::prefix_range(&key::encode(&"UA"));
+/// let mut numbers = Vec::new();
+/// let _ = flights.scan_keys(united.bounds(), Direction::Descending, |bytes| {
+///     let (_, flight): (String, u16) = key::decode(bytes).expect("keys of this table");
+///     numbers.push(flight);
+///     ControlFlow::<()>::Continue(())
+/// })?;
+/// assert_eq!(numbers, [1545, 15]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrefixRange {
+    begin: Vec<u8>,
+    limit: Option<Vec<u8>>,
+}
+
+/// The range of all keys that begin with `prefix`; the empty prefix is every key.
+pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
+    // The least greater string: drop trailing 0xFF bytes, which cannot be raised, and raise
+    // the byte before them. A prefix of 0xFF bytes alone has no such string: no limit.
+    let kept = prefix.iter().rposition(|&byte| byte != 0xFF);
+    let limit = kept.map(|last| {
+        let mut limit = prefix[..=last].to_vec();
+        limit[last] += 1;
+        limit
+    });
+    PrefixRange { begin: prefix.to_vec(), limit }
+}
+
+impl PrefixRange {
+    /// The bounds, as `Table::scan` and `Table::range` take them.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        let limit = self.limit();
+        (Bound::Included(&self.begin), limit.map_or(Bound::Unbounded, Bound::Excluded))
+    }
+
+    /// The first key that can be in the range: the prefix itself.
+    pub fn begin(&self) -> &[u8] {
+        &self.begin
+    }
+
+    /// The least byte string above every key in the range; none when nothing lies above.
+    pub fn limit(&self) -> Option<&[u8]> {
+        self.limit.as_deref()
+    }
+}
+
+/// Encodes the beginning of a text component: as [`encode`](super::encode) of the text, but
+/// without the mark that ends it, so that it is a prefix of every text that begins so.
+///
+/// ```
+/// use sapwood::key;
+///
+/// assert!(key::encode(&"N14228").starts_with(&key::encode_partial("N14")));
+/// assert!(!key::encode(&"N14228").starts_with(&key::encode(&"N14")));
+/// ```
+pub fn encode_partial(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    text::escape(text.as_bytes(), &mut out);
+    out
+}

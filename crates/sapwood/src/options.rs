@@ -1,0 +1,91 @@
+//! What can be chosen when a database or a table is made.
+
+/// Choices for a whole [`Db`](crate::Db).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) table: TableOptions,
+}
+
+impl Options {
+    /// What [`Db::open_or_create`](crate::Db::open_or_create) gives a new table.
+    ///
+    /// Default: `TableOptions::default()`. Change it when tables are made by name alone, and
+    /// all of them should have, say, a memory budget.
+    #[must_use]
+    pub fn table(mut self, options: TableOptions) -> Self {
+        self.table = options;
+        self
+    }
+}
+
+/// Choices for one [`Table`](crate::Table), made once, when it is created.
+///
+/// ```
+/// use sapwood::{Db, TableOptions};
+///
+/// let db = Db::in_memory();
+/// let options = TableOptions::default().memory_budget(64 << 20);
+/// let sessions = db.create_table("sessions", options)?;
+/// assert_eq!(sessions.stats().budget_bytes, Some(64 << 20));
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableOptions {
+    pub(crate) engine: Engine,
+    pub(crate) memory_budget: Option<u64>,
+    pub(crate) chunk_entries: usize,
+}
+
+/// How a table keeps its entries.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Engine {
+    /// In the order of their keys: neighbours, ranges and scans both ways.
+    #[default]
+    Ordered,
+}
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        let engine = sapwood_chunkmap::Options::default();
+        Self {
+            engine: Engine::default(),
+            memory_budget: engine.memory_budget,
+            chunk_entries: engine.chunk_entries,
+        }
+    }
+}
+
+impl TableOptions {
+    /// Which engine keeps the entries.
+    ///
+    /// Default: [`Engine::Ordered`], the only one.
+    #[must_use]
+    pub fn engine(mut self, engine: Engine) -> Self {
+        self.engine = engine;
+        self
+    }
+
+    /// The most memory the table may map from the system, in bytes.
+    ///
+    /// Default: no limit. Set it for every table whose size others decide: reaching it answers
+    /// [`EngineError::OutOfMemory`](crate::EngineError::OutOfMemory) and loses nothing, where
+    /// a process without a limit is killed.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// The most entries in the sorted part of a chunk, the unit in which an ordered table is
+    /// searched, split and merged; a count from 2 to 4,096.
+    ///
+    /// Default: 512. Larger chunks make scans and look-ups in a table that is mostly read a
+    /// little faster and put more work into each split; smaller ones do the opposite. Measure
+    /// with your keys before you change it.
+    #[must_use]
+    pub fn chunk_entries(mut self, count: usize) -> Self {
+        self.chunk_entries = count;
+        self
+    }
+}

@@ -1,0 +1,46 @@
+//! The iterator over a range of a table.
+
+use std::sync::Arc;
+
+use crate::{Entry, Error, Result};
+
+/// The entries of a range in ascending order of their keys; `.rev()` descends.
+///
+/// Made by [`Table::range`](crate::Table::range), which says what it sees of changes.
+pub struct Range<'a> {
+    pub(crate) entries: sapwood_chunkmap::Range<'a>,
+    pub(crate) table: &'a Arc<str>,
+}
+
+impl<'a> Range<'a> {
+    /// The same entries as owned pairs of key and value.
+    pub fn owned(self) -> impl DoubleEndedIterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'a {
+        self.map(|entry| entry.map(|entry| entry.to_owned()))
+    }
+
+    fn named<T>(&self, result: sapwood_chunkmap::Result<T>) -> Result<T> {
+        result.map_err(|cause| Error::Engine { table: Arc::clone(self.table), cause })
+    }
+}
+
+impl<'a> Iterator for Range<'a> {
+    type Item = Result<Entry<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let entry = self.entries.next()?;
+        Some(self.named(entry))
+    }
+}
+
+impl DoubleEndedIterator for Range<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        let entry = self.entries.next_back()?;
+        Some(self.named(entry))
+    }
+}
+
+impl std::fmt::Debug for Range<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Range").field("table", self.table).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,221 @@
+//! A table: its handle, and the operations that only read. Those that change it stand in
+//! `mutation.rs`.
+
+use std::io;
+use std::ops::{ControlFlow, RangeBounds};
+use std::sync::Arc;
+
+use sapwood_chunkmap::ChunkMap;
+
+use crate::mutation::Store;
+use crate::{Direction, Engine, EngineError, Entry, Error, Range, Result, Stats, TableOptions};
+
+/// A named, ordered table from byte keys to byte values.
+///
+/// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
+/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). A `Table`
+/// is a handle: clones are the same table, and threads share it freely.
+///
+/// # Consistency
+///
+/// Each operation on one key is linearizable: it takes effect at one moment between its call
+/// and its return, for every thread. A value is read whole, as it was at one moment, also while
+/// another thread changes it in place. A scan or a range sees every key that is there through
+/// the whole of it exactly once and in order; a key put or removed meanwhile may or may not be
+/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many) and
+/// [`clear`](Self::clear) are a series of operations, not one atomic one.
+///
+/// A closure that is given a value may call back into this table or another; a call that would
+/// wait for itself answers [`EngineError::Reentrant`] or [`EngineError::WouldBlock`].
+///
+/// ```
+/// use sapwood::{Db, TableOptions};
+///
+/// let db = Db::in_memory();
+/// let table = db.create_table("oaks", TableOptions::default())?;
+/// table.put(b"robur", b"pedunculate")?;
+/// table.put(b"petraea", b"sessile")?;
+/// let len = table.get_with(b"robur", |value| value.len())?;
+/// assert_eq!(len, Some(11));
+/// let first = table.first()?.expect("two entries");
+/// assert_eq!((first.key(), first.value()), (&b"petraea"[..], &b"sessile"[..]));
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Table {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    pub(crate) store: Store,
+}
+
+impl Table {
+    pub(crate) fn new(name: Arc<str>, options: &TableOptions) -> Result<Self> {
+        let Engine::Ordered = options.engine;
+        let mut engine_options = sapwood_chunkmap::Options::default();
+        engine_options.memory_budget = options.memory_budget;
+        engine_options.chunk_entries = options.chunk_entries;
+        match ChunkMap::with_options(engine_options) {
+            Ok(map) => {
+                let store = Store::new(map);
+                let shared = Arc::new(Shared { name, store });
+                Ok(Self { shared })
+            }
+            Err(cause) => Err(Error::Engine { table: name, cause }),
+        }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.named(self.map().get_with(key, read))
+    }
+
+    /// Copies a value out.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.named(self.map().get(key))
+    }
+
+    /// Whether the key is there.
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        self.named(self.map().contains_key(key))
+    }
+
+    /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
+    /// single calls on a table larger than the caches, since the searches overlap.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.named(self.map().get_many(keys, read))
+    }
+
+    /// The entry with the least key.
+    pub fn first(&self) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().first())
+    }
+
+    /// The entry with the greatest key.
+    pub fn last(&self) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().last())
+    }
+
+    /// The entry with the greatest key at or below `key`.
+    pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().floor(key))
+    }
+
+    /// The entry with the greatest key below `key`.
+    pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().lower(key))
+    }
+
+    /// The entry with the least key at or above `key`.
+    pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().ceiling(key))
+    }
+
+    /// The entry with the least key above `key`.
+    pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().higher(key))
+    }
+
+    /// The entries within `bounds` as an iterator, both ways.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// for key in ["a", "b", "c"] {
+    ///     table.put(key.as_bytes(), b"")?;
+    /// }
+    /// let mut keys = Vec::new();
+    /// for entry in table.range(&b"b"[..]..).rev() {
+    ///     keys.push(entry?.key().to_vec());
+    /// }
+    /// assert_eq!(keys, [b"c", b"b"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Range<'_> {
+        Range { entries: self.map().range(bounds), table: &self.shared.name }
+    }
+
+    /// The entries within `bounds` as a stream that creates nothing per entry; `visit` ends it
+    /// with `ControlFlow::Break`.
+    pub fn scan<'k, B>(
+        &self,
+        bounds: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.named(self.map().scan(bounds, direction, visit))
+    }
+
+    /// As [`scan`](Self::scan), of the keys alone, without touching values.
+    pub fn scan_keys<'k, B>(
+        &self,
+        bounds: impl RangeBounds<&'k [u8]>,
+        direction: Direction,
+        visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.named(self.map().scan_keys(bounds, direction, visit))
+    }
+
+    /// How many entries: exact while nothing changes the table, else approximate; at no cost.
+    pub fn len(&self) -> usize {
+        self.map().len()
+    }
+
+    /// How many entries, by walking them.
+    pub fn len_exact(&self) -> usize {
+        self.map().len_exact()
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.map().is_empty()
+    }
+
+    /// What the table holds and costs, with every byte accounted for.
+    pub fn stats(&self) -> Stats {
+        self.map().stats()
+    }
+
+    /// Verifies every structural invariant of the engine. Call it while nothing changes the
+    /// table.
+    pub fn check(&self) -> Result<()> {
+        self.map().check().map_err(|corruption| Error::Corrupt {
+            table: Arc::clone(&self.shared.name),
+            what: corruption.what,
+        })
+    }
+
+    /// Writes the table's structure for a person to read.
+    pub fn dump(&self, out: &mut impl io::Write) -> io::Result<()> {
+        self.map().dump(out)
+    }
+
+    fn map(&self) -> &ChunkMap {
+        self.shared.store.read()
+    }
+
+    /// Puts the table's name to an engine's error.
+    pub(crate) fn named<T>(&self, result: std::result::Result<T, EngineError>) -> Result<T> {
+        result.map_err(|cause| Error::Engine { table: Arc::clone(&self.shared.name), cause })
+    }
+}
+
+impl std::fmt::Debug for Table {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table")
+            .field("name", &self.name())
+            .field("entries", &self.len())
+            .finish_non_exhaustive()
+    }
+}
