@@ -1,0 +1,288 @@
+//! How fast and how large is the ordered engine beside its peers?
+//!
+//! Oak's evaluation: half of a range of keys is loaded in random order by one thread with
+//! put_if_absent, then every workload runs on 1 to all cores. In each round the engines take turns,
+//! with the same planned operations; after each run, untimed, written values are checked and the
+//! map is put back, so that every run finds the same half of the range. Every byte that a
+//! workload reads is summed, and sums are compared with what the keys and values must give.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | `space` | which keys and values, and what must their sums be? |
+//! | `workload` | which operations are timed, on which keys? |
+//! | `clock` | what are runs timed by? |
+//! | `contender` | what takes part in the rounds? |
+//! | `in_process` | how does a job run on an engine of this process? |
+//! | `engines` | which engines are there? |
+//! | `floor` | what would reading the same bytes cost without a map? |
+//! | `jvm` | how do engines of a JVM take part? |
+//! | `measure` | in which order does everything run? |
+//! | `report` | how are figures printed? |
+//! | `bars` | which ratios were promised, and were they reached? |
+
+mod arena;
+mod bars;
+mod clock;
+mod contender;
+mod engines;
+mod floor;
+mod in_process;
+mod jvm;
+mod measure;
+mod report;
+mod space;
+mod workload;
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub use clock::Clock;
+pub use space::KeyShape;
+
+use crate::Error;
+use space::{Data, Space};
+use workload::Workload;
+
+/// Entries at which the bars were set.
+const BAR_ENTRIES: usize = 1_000_000;
+
+/// Flags of `sapwood bench ordered`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Entries loaded: half of the range that keys are drawn from [default: 200000]
+    #[arg(long, value_name = "N")]
+    entries: Option<usize>,
+
+    /// What keys and values are [default: generated]
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "DATA")]
+    data: Vec<DataChoice>,
+
+    /// Bytes of a generated key
+    #[arg(long, default_value_t = 100, value_name = "BYTES")]
+    key_bytes: usize,
+
+    /// Bytes of a generated value
+    #[arg(long, default_value_t = 1000, value_name = "BYTES")]
+    value_bytes: usize,
+
+    /// Where a generated key keeps its number
+    #[arg(long, value_enum, default_value_t = KeyShape::Integer)]
+    key_shape: KeyShape,
+
+    /// Engines to run, by the names that the table shows [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    engines: Vec<String>,
+
+    /// Workloads to run, by the names that the table shows [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    workloads: Vec<String>,
+
+    /// Threads [default: 1, 2, 4 ... and all cores]
+    #[arg(long, value_delimiter = ',', value_name = "COUNTS")]
+    threads: Vec<usize>,
+
+    /// Interleaved runs of each figure
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+
+    /// Point operations of each thread in a run [default: a quarter of the entries]
+    #[arg(long)]
+    ops: Option<usize>,
+
+    /// Scans of each thread in a run [default: 100]; scans of keys alone run 5 times as many
+    #[arg(long)]
+    scans: Option<usize>,
+
+    /// Leave out the pass that times single operations
+    #[arg(long)]
+    no_latencies: bool,
+
+    /// Run the JVM's maps beside ours: needs a JDK 17 or later and Maven
+    #[arg(long)]
+    jvm: bool,
+
+    /// What runs are timed by
+    #[arg(long, value_enum, default_value_t = Clock::Wall)]
+    clock: Clock,
+
+    /// Print one JSON object a line instead of tables
+    #[arg(long)]
+    json: bool,
+
+    /// Finish in seconds: 2,000 entries of every data, 2 runs
+    #[arg(long, conflicts_with = "full")]
+    smoke: bool,
+
+    /// Take what it needs: 1,000,000 entries, every data
+    #[arg(long)]
+    full: bool,
+}
+
+/// Which keys and values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum DataChoice {
+    /// Generated keys and values of --key-bytes and --value-bytes
+    Generated,
+    /// Generated keys and values of 8 bytes each
+    Small,
+    /// Half of the 336,776 flights that left New York in 2013
+    Flights,
+}
+
+/// What is measured, with every default filled in.
+#[derive(Debug, Clone)]
+struct Plan {
+    data: Vec<Data>,
+    entries: usize,
+    engines: Vec<String>,
+    workloads: Vec<Workload>,
+    threads: Vec<usize>,
+    runs: usize,
+    ops: usize,
+    scans: usize,
+    latencies: bool,
+    jvm: bool,
+    clock: Clock,
+    json: bool,
+    flights: PathBuf,
+}
+
+impl Args {
+    fn plan(&self) -> Result<Plan, Error> {
+        let entries = self.entries.unwrap_or(match (self.smoke, self.full) {
+            (true, _) => 2_000,
+            (_, true) => BAR_ENTRIES,
+            _ => 200_000,
+        });
+        let mut choices = self.data.clone();
+        if choices.is_empty() {
+            choices = if self.smoke || self.full {
+                vec![DataChoice::Generated, DataChoice::Small, DataChoice::Flights]
+            } else {
+                vec![DataChoice::Generated]
+            };
+        }
+        let generated = |key_bytes, value_bytes| Data::Generated {
+            key_bytes,
+            value_bytes,
+            shape: self.key_shape,
+        };
+        let data = choices
+            .into_iter()
+            .map(|choice| match choice {
+                DataChoice::Generated => generated(self.key_bytes, self.value_bytes),
+                DataChoice::Small => generated(8, 8),
+                DataChoice::Flights => Data::Flights,
+            })
+            .collect();
+        let workloads = if self.workloads.is_empty() {
+            Workload::TIMED.to_vec()
+        } else {
+            self.workloads.iter().map(|name| workload_named(name)).collect::<Result<_, _>>()?
+        };
+        let engines = self.engines.clone();
+        for name in &engines {
+            if !measure::engine_names().any(|known| known == name) {
+                let known: Vec<_> = measure::engine_names().collect();
+                return Err(format!(
+                    "no engine is called {name}: choose from {}",
+                    known.join(", ")
+                )
+                .into());
+            }
+        }
+        if let Some(name) = engines.iter().find(|name| jvm::ENGINES.contains(&name.as_str()))
+            && !self.jvm
+        {
+            return Err(format!("{name} runs in a JVM: add --jvm").into());
+        }
+        if self.runs == 0 || self.threads.contains(&0) {
+            return Err("--runs and --threads are at least 1".into());
+        }
+        Ok(Plan {
+            data,
+            entries,
+            engines,
+            workloads,
+            threads: if self.threads.is_empty() { thread_counts() } else { self.threads.clone() },
+            runs: if self.smoke { 2 } else { self.runs },
+            ops: self.ops.unwrap_or(entries / 4).max(1),
+            scans: self.scans.unwrap_or(if self.smoke { 3 } else { 100 }).max(1),
+            latencies: !self.no_latencies,
+            jvm: self.jvm,
+            clock: self.clock,
+            json: self.json,
+            flights: PathBuf::from(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../datasets/flights-2013.csv.zst"
+            )),
+        })
+    }
+}
+
+fn workload_named(name: &str) -> Result<Workload, Error> {
+    Workload::from_name(name).ok_or_else(|| {
+        let known: Vec<_> = Workload::TIMED.iter().map(|workload| workload.name()).collect();
+        format!("no workload is called {name}: choose from {}", known.join(", ")).into()
+    })
+}
+
+/// 1, 2, 4 ... and all cores.
+fn thread_counts() -> Vec<usize> {
+    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
+        .take_while(|&count| count < cores)
+        .collect();
+    counts.push(cores);
+    counts
+}
+
+/// Measures and prints to standard output; progress goes to standard error.
+///
+/// # Errors
+///
+/// As of [`run_to`].
+pub fn run(args: &Args) -> Result<(), Error> {
+    run_to(args, &mut std::io::stdout().lock())
+}
+
+/// Measures and prints to `out`; progress goes to standard error.
+///
+/// # Errors
+///
+/// A flag names what does not exist, the flights are missing, a JVM was asked for and cannot run,
+/// our engine answered wrongly, or `out` refuses what is written.
+pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+    let plan = args.plan()?;
+    let mut all = Vec::new();
+    for (place, &data) in plan.data.iter().enumerate() {
+        let space = Arc::new(Space::new(data, plan.entries, &plan.flights)?);
+        let figures = measure::measure(&plan, &space, place == 0)?;
+        if plan.json {
+            report::print_json(out, &figures)?;
+        } else {
+            report::print_tables(out, &figures)?;
+        }
+        all.push(figures);
+    }
+    if !plan.json {
+        for figures in &all {
+            bars::print(out, figures)?;
+        }
+        writeln!(out, "\nRepeat with: {}", command())?;
+    }
+    Ok(())
+}
+
+/// The command line as it was given, with the program's name alone in front.
+fn command() -> String {
+    let mut words = std::env::args();
+    let program = PathBuf::from(words.next().unwrap_or_default());
+    let program = program.file_name().map_or("sapwood".into(), |name| name.to_string_lossy());
+    let quoted = words.map(|word| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:".contains(c);
+        if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    std::iter::once(program.into_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
+}

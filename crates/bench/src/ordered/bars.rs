@@ -1,0 +1,139 @@
+//! Which ratios were promised, and were they reached?
+
+use std::io::{self, Write};
+
+use comfy_table::{Table, presets};
+
+use super::BAR_ENTRIES;
+use super::engines::{BTREE, SAPWOOD, SKIP_LIST};
+use super::floor::FLOOR;
+use super::jvm::JDK_SKIP_LIST;
+use super::measure::Figures;
+use super::report::{Ratio, ratio_of};
+use super::space::{Data, KeyShape};
+use super::workload::Workload;
+
+/// One promise: ours must be `least` times `peer` in `workload`.
+struct Bar {
+    peer: &'static str,
+    workload: Workload,
+    least: f64,
+}
+
+const fn bar(peer: &'static str, workload: Workload, least: f64) -> Bar {
+    Bar { peer, workload, least }
+}
+
+/// Each holds on every thread count.
+const BARS: [Bar; 21] = [
+    bar(SKIP_LIST, Workload::Put, 4.0),
+    bar(SKIP_LIST, Workload::PutIfAbsentOrUpdate, 4.0),
+    bar(SKIP_LIST, Workload::GetZeroCopy, 3.0),
+    bar(SKIP_LIST, Workload::Mixed, 3.0),
+    bar(SKIP_LIST, Workload::AscendingStream, 6.0),
+    bar(SKIP_LIST, Workload::DescendingStream, 6.0),
+    bar(SKIP_LIST, Workload::AscendingKeys, 10.0),
+    bar(SKIP_LIST, Workload::DescendingKeys, 10.0),
+    bar(BTREE, Workload::Put, 1.2),
+    bar(BTREE, Workload::GetZeroCopy, 1.6),
+    bar(BTREE, Workload::AscendingStream, 4.0),
+    bar(JDK_SKIP_LIST, Workload::Put, 5.0),
+    bar(JDK_SKIP_LIST, Workload::PutIfAbsentOrUpdate, 5.0),
+    bar(JDK_SKIP_LIST, Workload::GetZeroCopy, 5.0),
+    bar(JDK_SKIP_LIST, Workload::GetCopy, 5.0),
+    bar(JDK_SKIP_LIST, Workload::Mixed, 5.0),
+    bar(JDK_SKIP_LIST, Workload::AscendingStream, 5.0),
+    bar(JDK_SKIP_LIST, Workload::DescendingStream, 5.0),
+    bar(FLOOR, Workload::GetZeroCopy, 0.5),
+    bar(FLOOR, Workload::AscendingStream, 1.0 / 3.0),
+    bar(FLOOR, Workload::DescendingStream, 1.0 / 3.0),
+];
+
+/// Descending scans are at most this much slower than ascending ones.
+const DESCENDING_LEAST: f64 = 0.85;
+/// Overhead over keys and values in percent: the bar and the aim.
+const OVERHEAD_PERCENT_MOST: f64 = 4.0;
+
+/// Prints the bars, for the data that they were set on.
+pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
+    let set_on = Data::Generated { key_bytes: 100, value_bytes: 1000, shape: KeyShape::Integer };
+    if figures.data != set_on {
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["bar", "threads", "wanted", "measured", "rounds from .. to", ""]);
+    let mut threads: Vec<usize> = figures.rates.iter().map(|rate| rate.threads).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    for bar in &BARS {
+        for &threads in &threads {
+            let ours = figures.rate(SAPWOOD, bar.workload, threads);
+            let theirs = figures.rate(bar.peer, bar.workload, threads);
+            if let Some((ours, theirs)) = ours.zip(theirs) {
+                let ratio = ratio_of(&ours.rounds, &theirs.rounds);
+                let title = format!("{} against {}", bar.workload.name(), bar.peer);
+                add(&mut table, &title, threads, bar.least, &ratio);
+            }
+        }
+    }
+    for &threads in &threads {
+        let descending = figures.rate(SAPWOOD, Workload::DescendingStream, threads);
+        let ascending = figures.rate(SAPWOOD, Workload::AscendingStream, threads);
+        if let Some((descending, ascending)) = descending.zip(ascending) {
+            let ratio = ratio_of(&descending.rounds, &ascending.rounds);
+            add(
+                &mut table,
+                "descending against ascending, ours",
+                threads,
+                DESCENDING_LEAST,
+                &ratio,
+            );
+        }
+    }
+    if let Some(load) = figures.load(SAPWOOD) {
+        let percent = |bytes: u64| {
+            (bytes as f64 / figures.entries as f64 / figures.payload_bytes - 1.0) * 100.0
+        };
+        let by_stats = load.accounted.map(|accounted| percent(accounted.used_bytes));
+        for (title, measured) in [
+            ("overhead by resident memory", load.resident_bytes.map(percent)),
+            ("overhead by stats", by_stats),
+        ] {
+            if let Some(measured) = measured {
+                table.add_row([
+                    title.to_owned(),
+                    "1".to_owned(),
+                    format!("<= {OVERHEAD_PERCENT_MOST} %"),
+                    format!("{measured:.2} %"),
+                    String::new(),
+                    verdict(measured <= OVERHEAD_PERCENT_MOST).to_owned(),
+                ]);
+            }
+        }
+    }
+    if table.row_count() == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\nBars, set at {BAR_ENTRIES} entries of 100 B + 1,000 B:")?;
+    if figures.entries < BAR_ENTRIES {
+        writeln!(out, "(this run has {} entries: pass --full to judge them)", figures.entries)?;
+    }
+    writeln!(out, "{table}")?;
+    Ok(())
+}
+
+fn add(table: &mut Table, title: &str, threads: usize, least: f64, ratio: &Ratio) {
+    table.add_row([
+        title.to_owned(),
+        threads.to_string(),
+        format!(">= {least:.2}x"),
+        format!("{:.2}x", ratio.median),
+        format!("{:.2}x .. {:.2}x", ratio.min, ratio.max),
+        verdict(ratio.median >= least).to_owned(),
+    ]);
+}
+
+fn verdict(reached: bool) -> &'static str {
+    if reached { "hit" } else { "miss" }
+}

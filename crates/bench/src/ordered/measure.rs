@@ -1,0 +1,420 @@
+//! In which order does everything run? Loads one after the other, then for each thread count and
+//! workload rounds in which engines take turns, then latencies, then a full scan as a last check.
+
+use std::sync::Arc;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::contender::{Contender, Load, Percentiles};
+use super::floor::{FLOOR, Floor};
+use super::space::{Data, Space};
+use super::workload::{Form, Job, Workload};
+use super::{Plan, engines, jvm};
+use crate::Error;
+
+/// All figures of one kind of keys and values.
+pub(crate) struct Figures {
+    pub(crate) data: Data,
+    pub(crate) entries: usize,
+    pub(crate) payload_bytes: f64,
+    pub(crate) scan_entries: usize,
+    pub(crate) loads: Vec<(String, Load)>,
+    pub(crate) rates: Vec<Rate>,
+    pub(crate) latencies: Vec<Latency>,
+    /// Engines left out of a workload that they answered wrongly, in a sentence each.
+    pub(crate) wrong: Vec<String>,
+}
+
+/// Rates of one engine's rounds of one workload.
+pub(crate) struct Rate {
+    pub(crate) workload: Workload,
+    pub(crate) threads: usize,
+    pub(crate) engine: String,
+    /// Operations or scans a second, by round.
+    pub(crate) rounds: Vec<f64>,
+}
+
+/// Latencies of one engine's operations.
+pub(crate) struct Latency {
+    pub(crate) workload: Workload,
+    pub(crate) threads: usize,
+    pub(crate) engine: String,
+    pub(crate) percentiles: Percentiles,
+}
+
+impl Rate {
+    pub(crate) fn median(&self) -> f64 {
+        median(&self.rounds)
+    }
+
+    pub(crate) fn min(&self) -> f64 {
+        self.rounds.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    pub(crate) fn max(&self) -> f64 {
+        self.rounds.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+pub(crate) fn median(figures: &[f64]) -> f64 {
+    let mut sorted = figures.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+}
+
+impl Figures {
+    pub(crate) fn rate(&self, engine: &str, workload: Workload, threads: usize) -> Option<&Rate> {
+        self.rates.iter().find(|rate| {
+            rate.engine == engine && rate.workload == workload && rate.threads == threads
+        })
+    }
+
+    pub(crate) fn load(&self, engine: &str) -> Option<&Load> {
+        self.loads.iter().find(|(name, _)| name == engine).map(|(_, load)| load)
+    }
+}
+
+/// Names that `--engines` knows.
+pub(crate) fn engine_names() -> impl Iterator<Item = &'static str> {
+    engines::ALL.iter().map(|(name, _)| *name).chain([FLOOR]).chain(jvm::ENGINES)
+}
+
+/// Measures everything on `space`. Where `fresh` is false, the process has freed memory at hand,
+/// and the growth of resident memory tells nothing about engines on the heap.
+pub(crate) fn measure(plan: &Plan, space: &Arc<Space>, fresh: bool) -> Result<Figures, Error> {
+    Course::new(plan, space, contenders(plan, space)?).run(fresh)
+}
+
+/// One course of measurement, from load to last check.
+struct Course<'a> {
+    plan: &'a Plan,
+    space: &'a Arc<Space>,
+    /// Those that still take part.
+    contenders: Vec<Box<dyn Contender>>,
+    figures: Figures,
+    progress: ProgressBar,
+}
+
+impl<'a> Course<'a> {
+    fn new(
+        plan: &'a Plan,
+        space: &'a Arc<Space>,
+        contenders: Vec<Box<dyn Contender>>,
+    ) -> Course<'a> {
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
+        let timed =
+            plan.threads.len() * plan.workloads.len() * (plan.runs + usize::from(plan.latencies));
+        let steps = contenders.len() * (timed + 1);
+        Course {
+            plan,
+            space,
+            contenders,
+            figures: Figures {
+                data: space.data(),
+                entries: space.entries(),
+                payload_bytes: space.payload_bytes(),
+                scan_entries: space.scan_entries(),
+                loads: Vec::new(),
+                rates: Vec::new(),
+                latencies: Vec::new(),
+                wrong: Vec::new(),
+            },
+            progress: ProgressBar::new(steps as u64)
+                .with_style(style.expect("the template is well-formed")),
+        }
+    }
+
+    fn run(mut self, fresh: bool) -> Result<Figures, Error> {
+        for contender in &mut self.contenders {
+            self.progress.set_message(format!("{}: loading", contender.name()));
+            let mut load = contender.load(self.space)?;
+            if !fresh && !contender.maps_its_memory() {
+                load.resident_bytes = None;
+            }
+            self.figures.loads.push((contender.name().to_owned(), load));
+            self.progress.inc(1);
+        }
+        self.check_everything()?;
+        let pairs = |plan: &Plan| -> Vec<(usize, Workload)> {
+            let of =
+                |&threads: &usize| plan.workloads.iter().map(move |&workload| (threads, workload));
+            plan.threads.iter().flat_map(of).collect()
+        };
+        for (threads, workload) in pairs(self.plan) {
+            self.rounds(workload, threads)?;
+        }
+        if self.plan.latencies {
+            for (threads, workload) in pairs(self.plan) {
+                self.latencies(workload, threads)?;
+            }
+        }
+        self.check_everything()?;
+        self.progress.finish_and_clear();
+        Ok(self.figures)
+    }
+
+    fn rounds(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
+        let count = self.contenders.len();
+        let mut rates: Vec<Vec<f64>> = vec![Vec::new(); count];
+        let mut failed: Vec<Option<Failed>> = vec![None; count];
+        for round in 0..self.plan.runs {
+            let job = job(self.plan, workload, threads, round);
+            let expected = self.space.expected(&job);
+            // Each round begins with another engine, so that none always runs in another's wake.
+            for place in (0..count).map(|turn| (round + turn) % count) {
+                let contender = &mut self.contenders[place];
+                if !contender.runs(workload) || failed[place].is_some() {
+                    continue;
+                }
+                self.progress.set_message(format!(
+                    "{}: {} on {threads}",
+                    contender.name(),
+                    workload.name()
+                ));
+                match contender.run(&job) {
+                    Ok(outcome) if expected.is_none_or(|expected| outcome.tally == expected) => {
+                        let operations = (job.ops * job.threads) as f64;
+                        rates[place].push(operations / outcome.elapsed.as_secs_f64());
+                    }
+                    Ok(outcome) => {
+                        let expected = expected.unwrap_or_default();
+                        let what = format!("read {}, not {expected}", outcome.tally);
+                        self.figures.refuse(contender.name(), workload, threads, &what)?;
+                        failed[place] = Some(Failed::Reading);
+                    }
+                    Err(error) => {
+                        self.figures.refuse(
+                            contender.name(),
+                            workload,
+                            threads,
+                            &error.to_string(),
+                        )?;
+                        failed[place] = Some(Failed::Altogether);
+                    }
+                }
+                self.progress.inc(1);
+            }
+        }
+        for ((contender, rounds), failed) in self.contenders.iter().zip(rates).zip(&failed) {
+            if failed.is_none() && !rounds.is_empty() {
+                let engine = contender.name().to_owned();
+                self.figures.rates.push(Rate { workload, threads, engine, rounds });
+            }
+        }
+        let mut failed = failed.into_iter();
+        self.contenders.retain(|_| failed.next() != Some(Some(Failed::Altogether)));
+        Ok(())
+    }
+
+    fn latencies(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
+        let job = job(self.plan, workload, threads, self.plan.runs);
+        for contender in &mut self.contenders {
+            let engine = contender.name().to_owned();
+            // A figure that was refused is not measured in another way.
+            if self.figures.rate(&engine, workload, threads).is_none()
+                || !contender.is_timed_singly()
+            {
+                continue;
+            }
+            self.progress.set_message(format!("{engine}: latencies of {}", workload.name()));
+            match contender.latencies(&job) {
+                Ok(percentiles) => {
+                    self.figures.latencies.push(Latency { workload, threads, engine, percentiles });
+                }
+                Err(error) => {
+                    self.figures.refuse(&engine, workload, threads, &error.to_string())?
+                }
+            }
+            self.progress.inc(1);
+        }
+        Ok(())
+    }
+
+    /// Full scans must find the loaded entries, before and after all runs.
+    fn check_everything(&mut self) -> Result<(), Error> {
+        let expected = self.space.everything();
+        for contender in &mut self.contenders {
+            let found = contender.everything()?;
+            if let Some(found) = found.filter(|found| *found != expected) {
+                let what = format!("{} holds {found}, not {expected}", contender.name());
+                return Err(format!(
+                    "{what}: a bug in it or in its adapter; leave it out with --engines"
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why an engine's figure was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Failed {
+    /// It read something else than there is; it takes part in other workloads.
+    Reading,
+    /// It lost or changed what it was given, or ended: it takes no further part.
+    Altogether,
+}
+
+impl Figures {
+    /// Leaves a peer's figure out with a sentence; an error if the engine is ours.
+    fn refuse(
+        &mut self,
+        engine: &str,
+        workload: Workload,
+        threads: usize,
+        what: &str,
+    ) -> Result<(), Error> {
+        let sentence = format!(
+            "{engine}, {} on {threads} threads: {what}: a bug in it or in its adapter",
+            workload.name()
+        );
+        if engine == engines::SAPWOOD {
+            return Err(sentence.into());
+        }
+        self.wrong.push(sentence);
+        Ok(())
+    }
+}
+
+fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Contender>>, Error> {
+    let wanted =
+        |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
+    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    for (name, make) in engines::ALL {
+        if wanted(name) {
+            contenders.push(make());
+        }
+    }
+    if wanted(FLOOR) && matches!(space.data(), Data::Generated { .. }) {
+        contenders.push(Box::new(Floor::default()));
+    }
+    if plan.jvm {
+        contenders.extend(jvm::contenders(&wanted)?);
+    }
+    Ok(contenders)
+}
+
+fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
+    let ops = match workload.scan() {
+        None => plan.ops,
+        // Keys alone are read so fast that as many scans are too short to time.
+        Some(scan) if scan.form == Form::Keys => plan.scans * 5,
+        Some(_) => plan.scans,
+    };
+    let seed = ((workload as u64) << 24) | ((threads as u64) << 16) | round as u64;
+    Job { workload, threads, ops, seed, clock: plan.clock }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::clock::Clock;
+    use super::super::contender::{Contender, Outcome};
+    use super::super::engines::{BTREE, btree::LockedBTree};
+    use super::super::in_process::InProcess;
+    use super::super::space::{KeyShape, Tally};
+    use super::*;
+
+    /// A BTreeMap that forgets: what it reads, or what it was given.
+    struct Forgetful {
+        inner: Box<dyn Contender>,
+        failed: Failed,
+    }
+
+    impl Contender for Forgetful {
+        fn name(&self) -> &str {
+            "forgetful"
+        }
+        fn runs(&self, workload: Workload) -> bool {
+            self.inner.runs(workload)
+        }
+        fn maps_its_memory(&self) -> bool {
+            false
+        }
+        fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
+            self.inner.load(space)
+        }
+        fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+            let outcome = self.inner.run(job)?;
+            match self.failed {
+                Failed::Reading => {
+                    let sum = outcome.tally.sum.wrapping_sub(1);
+                    Ok(Outcome { tally: Tally { sum, ..outcome.tally }, ..outcome })
+                }
+                Failed::Altogether => Err("it lost a value".into()),
+            }
+        }
+        fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+            self.inner.latencies(job)
+        }
+        fn everything(&mut self) -> Result<Option<Tally>, Error> {
+            self.inner.everything()
+        }
+    }
+
+    fn plan() -> Plan {
+        Plan {
+            data: Vec::new(),
+            entries: 200,
+            engines: Vec::new(),
+            workloads: vec![Workload::GetZeroCopy, Workload::AscendingKeys, Workload::Put],
+            threads: vec![1],
+            runs: 2,
+            ops: 50,
+            scans: 2,
+            latencies: true,
+            jvm: false,
+            clock: Clock::Wall,
+            json: true,
+            flights: Path::new("no flights").to_owned(),
+        }
+    }
+
+    fn figures_beside(failed: Failed) -> Figures {
+        let data = Data::Generated { key_bytes: 8, value_bytes: 8, shape: KeyShape::Integer };
+        let plan = plan();
+        let space = Arc::new(Space::new(data, plan.entries, &plan.flights).expect("it is small"));
+        let inner = InProcess::<LockedBTree>::boxed();
+        let contenders =
+            vec![InProcess::<LockedBTree>::boxed(), Box::new(Forgetful { inner, failed }) as _];
+        Course::new(&plan, &space, contenders).run(true).expect("peers may be wrong")
+    }
+
+    #[test]
+    fn an_engine_that_reads_wrongly_has_no_figure_for_it() {
+        let figures = figures_beside(Failed::Reading);
+        let of = |engine: &str| figures.rates.iter().filter(|rate| rate.engine == engine).count();
+        // A put reads nothing.
+        assert_eq!((of(BTREE), of("forgetful")), (3, 1));
+        assert!(figures.rate("forgetful", Workload::Put, 1).is_some());
+        assert_eq!(figures.wrong.len(), 2);
+        assert!(figures.wrong[0].starts_with("forgetful, get-zero-copy on 1 threads: read "));
+        assert_eq!(
+            figures.latencies.iter().filter(|latency| latency.engine == "forgetful").count(),
+            1
+        );
+    }
+
+    #[test]
+    fn an_engine_that_loses_values_takes_no_further_part() {
+        let figures = figures_beside(Failed::Altogether);
+        assert_eq!(figures.rates.iter().filter(|rate| rate.engine == "forgetful").count(), 0);
+        assert_eq!(figures.wrong.len(), 1, "{:?}", figures.wrong);
+        assert_eq!(figures.rates.len(), 3);
+    }
+
+    #[test]
+    fn our_own_wrong_answer_ends_the_bench() {
+        let mut figures = figures_beside(Failed::Reading);
+        assert!(figures.refuse(engines::SAPWOOD, Workload::Put, 1, "it lost a value").is_err());
+    }
+
+    #[test]
+    fn medians_of_odd_and_even_counts() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+    }
+}

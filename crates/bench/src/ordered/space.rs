@@ -1,0 +1,371 @@
+//! Which keys and values does a run use, and what must their sums be?
+//!
+//! Keys are numbered `0..range` in key order; half of them, drawn at random, are loaded in random
+//! order. Generated keys are the number as 8 big-endian bytes, followed by zeros (Oak's shape) or
+//! after 92 bytes that all keys share. A generated value is a window of a pool of random bytes
+//! that begins at the number, so that making it costs nothing and neighbours differ.
+
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use super::workload::{Job, SCAN_ENTRIES, Workload};
+use crate::Error;
+use crate::consume::consume;
+use crate::random::Random;
+
+/// Bytes of the pool that values are windows of: fits the L2 cache.
+const POOL_BYTES: usize = 64 * 1024;
+const SEED: u64 = 0x5A90_00D5;
+
+/// How many bytes keys and values have, and where they come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Data {
+    /// Generated keys and values of these sizes.
+    Generated { key_bytes: usize, value_bytes: usize, shape: KeyShape },
+    /// Flights of 2013 out of New York by (carrier, flight, date, origin).
+    Flights,
+}
+
+/// Where a generated key keeps its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum KeyShape {
+    /// 8 big-endian bytes in front, zeros behind, as in Oak's evaluation.
+    Integer,
+    /// Bytes that all keys share in front, 8 big-endian bytes at the end.
+    Prefix,
+}
+
+impl Data {
+    pub(crate) fn name(self) -> String {
+        match self {
+            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Integer } => {
+                format!("{key_bytes}+{value_bytes} B")
+            }
+            Data::Generated { key_bytes, value_bytes, shape: KeyShape::Prefix } => {
+                format!("{key_bytes}+{value_bytes} B, shared prefix")
+            }
+            Data::Flights => "flights".to_owned(),
+        }
+    }
+}
+
+/// What a run looked at: how many entries and the sum of all their bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) entries: u64,
+    pub(crate) sum: u64,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries that sum to {:x}", self.entries, self.sum)
+    }
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn add(&mut self, sum: u64) {
+        self.entries += 1;
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    pub(crate) fn merge(self, other: Tally) -> Tally {
+        Tally { entries: self.entries + other.entries, sum: self.sum.wrapping_add(other.sum) }
+    }
+}
+
+/// Keys, values, which of them are loaded, and the sums that reading them must give.
+pub(crate) struct Space {
+    data: Data,
+    keys: Bytes,
+    values: Bytes,
+    range: u32,
+    /// Numbers of loaded keys in the order of loading.
+    load_order: Vec<u32>,
+    /// The same in key order: a place here is a rank.
+    in_order: Vec<u32>,
+    loaded: Vec<bool>,
+    /// Sum of keys and values, and of keys, of the ranks below each index.
+    sums_below: Vec<u64>,
+    key_sums_below: Vec<u64>,
+}
+
+enum Bytes {
+    /// `template` with the number at `at`.
+    Numbered { template: Vec<u8>, at: usize },
+    /// Windows of a pool.
+    Windows { pool: Vec<u8>, len: usize },
+    /// Byte strings one after the other; `ends[n]` is where number n ends.
+    Listed { bytes: Vec<u8>, ends: Vec<usize> },
+}
+
+/// Room for one generated key.
+pub(crate) struct KeyBuffer(Vec<u8>);
+
+impl Space {
+    /// `entries` loaded out of twice as many, or half of the flights if those are fewer.
+    pub(crate) fn new(data: Data, entries: usize, flights: &Path) -> Result<Space, Error> {
+        let (keys, values, range) = match data {
+            Data::Generated { key_bytes, value_bytes, shape } => {
+                if key_bytes < 8 || value_bytes < 8 {
+                    return Err("generated keys and values have at least 8 bytes: raise --key-bytes or --value-bytes".into());
+                }
+                if value_bytes >= POOL_BYTES {
+                    return Err(format!(
+                        "generated values have at most {POOL_BYTES} bytes: lower --value-bytes"
+                    )
+                    .into());
+                }
+                let (filler, at) = match shape {
+                    KeyShape::Integer => (0, 0),
+                    KeyShape::Prefix => (b'k', key_bytes - 8),
+                };
+                let mut random = Random::new(SEED);
+                let pool = (0..POOL_BYTES / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+                (
+                    Bytes::Numbered { template: vec![filler; key_bytes], at },
+                    Bytes::Windows { pool, len: value_bytes },
+                    entries * 2,
+                )
+            }
+            Data::Flights => read_flights(flights, entries * 2)?,
+        };
+        if !(4..1 << 31).contains(&range) {
+            return Err(format!(
+                "{entries} entries cannot be loaded: choose 2 to 1,000,000,000 with --entries"
+            )
+            .into());
+        }
+        let range = range as u32;
+        let mut load_order: Vec<u32> = (0..range).collect();
+        let mut random = Random::new(SEED + 1);
+        for i in (1..range).rev() {
+            load_order.swap(i as usize, random.below(i + 1) as usize);
+        }
+        load_order.truncate(range as usize / 2);
+        load_order.shrink_to_fit();
+        let mut loaded = vec![false; range as usize];
+        for &number in &load_order {
+            loaded[number as usize] = true;
+        }
+        let in_order: Vec<u32> = (0..range).filter(|&number| loaded[number as usize]).collect();
+        let mut space = Space {
+            data,
+            keys,
+            values,
+            range,
+            load_order,
+            in_order,
+            loaded,
+            sums_below: Vec::new(),
+            key_sums_below: Vec::new(),
+        };
+        space.sum_up();
+        Ok(space)
+    }
+
+    fn sum_up(&mut self) {
+        let mut buffer = self.key_buffer();
+        let (mut sum, mut key_sum) = (0u64, 0u64);
+        let mut sums = vec![0];
+        let mut key_sums = vec![0];
+        for &number in &self.in_order {
+            let key = consume(self.key(number, &mut buffer));
+            key_sum = key_sum.wrapping_add(key);
+            sum = sum.wrapping_add(key).wrapping_add(consume(self.value(number)));
+            sums.push(sum);
+            key_sums.push(key_sum);
+        }
+        self.sums_below = sums;
+        self.key_sums_below = key_sums;
+    }
+
+    pub(crate) fn data(&self) -> Data {
+        self.data
+    }
+
+    /// Keys that exist, loaded or not.
+    pub(crate) fn range(&self) -> u32 {
+        self.range
+    }
+
+    pub(crate) fn entries(&self) -> usize {
+        self.in_order.len()
+    }
+
+    pub(crate) fn load_order(&self) -> &[u32] {
+        &self.load_order
+    }
+
+    /// Loaded numbers by rank.
+    pub(crate) fn loaded_in_order(&self) -> &[u32] {
+        &self.in_order
+    }
+
+    pub(crate) fn is_loaded(&self, number: u32) -> bool {
+        self.loaded[number as usize]
+    }
+
+    /// Entries that one scan visits: fewer where not enough are loaded.
+    pub(crate) fn scan_entries(&self) -> usize {
+        SCAN_ENTRIES.min(self.entries() / 2)
+    }
+
+    pub(crate) fn key_buffer(&self) -> KeyBuffer {
+        match &self.keys {
+            Bytes::Numbered { template, .. } => KeyBuffer(template.clone()),
+            _ => KeyBuffer(Vec::new()),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn key<'a>(&'a self, number: u32, buffer: &'a mut KeyBuffer) -> &'a [u8] {
+        match &self.keys {
+            Bytes::Numbered { at, .. } => {
+                buffer.0[*at..*at + 8].copy_from_slice(&u64::from(number).to_be_bytes());
+                &buffer.0
+            }
+            other => other.get(number),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self, number: u32) -> &[u8] {
+        self.values.get(number)
+    }
+
+    /// Mean bytes of a loaded key and its value.
+    pub(crate) fn payload_bytes(&self) -> f64 {
+        let mut buffer = self.key_buffer();
+        let bytes: usize = self
+            .in_order
+            .iter()
+            .map(|&number| self.key(number, &mut buffer).len() + self.value(number).len())
+            .sum();
+        bytes as f64 / self.entries() as f64
+    }
+
+    /// What a full scan of the loaded entries must find.
+    pub(crate) fn everything(&self) -> Tally {
+        Tally { entries: self.entries() as u64, sum: self.sums_below[self.entries()] }
+    }
+
+    /// What `job` must find, where that does not depend on timing.
+    pub(crate) fn expected(&self, job: &Job) -> Option<Tally> {
+        let mut tally = Tally::default();
+        for thread in 0..job.threads {
+            for op in job.plan(self, thread) {
+                match job.workload {
+                    Workload::GetZeroCopy | Workload::GetCopy => {
+                        tally.add(consume(self.value(op.number())))
+                    }
+                    // Writes put the value that is there, so reads beside them are certain.
+                    Workload::Mixed if op.writes() => {}
+                    Workload::Mixed => tally.add(consume(self.value(op.number()))),
+                    Workload::Put | Workload::PutIfAbsentOrUpdate => return None,
+                    _ => {
+                        let scan = job.workload.scan()?;
+                        let sums = match scan.form {
+                            super::workload::Form::Keys => &self.key_sums_below,
+                            _ => &self.sums_below,
+                        };
+                        let entries = self.scan_entries();
+                        let rank = op.number() as usize;
+                        let begin = if scan.descending { rank + 1 - entries } else { rank };
+                        tally = tally.merge(Tally {
+                            entries: entries as u64,
+                            sum: sums[begin + entries].wrapping_sub(sums[begin]),
+                        });
+                    }
+                }
+            }
+        }
+        Some(tally)
+    }
+}
+
+impl Bytes {
+    #[inline]
+    fn get(&self, number: u32) -> &[u8] {
+        match self {
+            Bytes::Numbered { template, .. } => template,
+            Bytes::Windows { pool, len } => {
+                let begin = (number as usize * 8) % (POOL_BYTES - len);
+                &pool[begin..begin + len]
+            }
+            Bytes::Listed { bytes, ends } => {
+                let number = number as usize;
+                let begin = if number == 0 { 0 } else { ends[number - 1] };
+                &bytes[begin..ends[number]]
+            }
+        }
+    }
+}
+
+/// Keys in order with the rest of their rows as values: every row, or `most` evenly spaced ones.
+///
+/// Rows are collected in few large pieces, which go back to the system when they are dropped:
+/// many small ones would stay with the allocator and hide the growth of the first engine.
+fn read_flights(path: &Path, most: usize) -> Result<(Bytes, Bytes, usize), Error> {
+    let explain = |what: String| -> Error {
+        format!(
+            "the flights at {} cannot be read: {what}; run from a checkout that has datasets/, or choose other --data",
+            path.display()
+        )
+        .into()
+    };
+    let file = std::fs::File::open(path).map_err(|error| explain(error.to_string()))?;
+    let unpacked = zstd::Decoder::new(file).map_err(|error| explain(error.to_string()))?;
+    let mut reader = csv::Reader::from_reader(unpacked);
+    let headers = reader.byte_headers().map_err(|error| explain(error.to_string()))?.clone();
+    let column = |name: &str| {
+        headers
+            .iter()
+            .position(|header| header == name.as_bytes())
+            .ok_or_else(|| explain(format!("no column {name}")))
+    };
+    let of_key = [
+        column("carrier")?,
+        column("flight")?,
+        column("year")?,
+        column("month")?,
+        column("day")?,
+        column("origin")?,
+    ];
+    let mut text = Vec::new();
+    let mut rows: Vec<(Range<usize>, Range<usize>)> = Vec::new();
+    let mut row = csv::ByteRecord::new();
+    while reader.read_byte_record(&mut row).map_err(|error| explain(error.to_string()))? {
+        let [carrier, flight, year, month, day, origin] =
+            of_key.map(|at| String::from_utf8_lossy(&row[at]));
+        let begin = text.len();
+        write!(text, "{carrier}|{flight:0>4}|{year}-{month:0>2}-{day:0>2}|{origin}")?;
+        let middle = text.len();
+        for (_, field) in row.iter().enumerate().filter(|(at, _)| !of_key.contains(at)) {
+            text.extend_from_slice(field);
+            text.push(b',');
+        }
+        rows.push((begin..middle, middle..text.len()));
+    }
+    rows.sort_by_key(|(key, _)| &text[key.clone()]);
+    if rows.windows(2).any(|pair| text[pair[0].0.clone()] == text[pair[1].0.clone()]) {
+        return Err(explain("two rows have one key".to_owned()));
+    }
+    let step = (rows.len() / most.max(1)).max(1);
+    let chosen: Vec<_> = rows.into_iter().step_by(step).collect();
+    let keys = list(&text, chosen.iter().map(|(key, _)| key));
+    let values = list(&text, chosen.iter().map(|(_, value)| value));
+    Ok((keys, values, chosen.len()))
+}
+
+fn list<'a>(text: &[u8], pieces: impl Iterator<Item = &'a Range<usize>>) -> Bytes {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut ends = Vec::new();
+    for piece in pieces {
+        bytes.extend_from_slice(&text[piece.clone()]);
+        ends.push(bytes.len());
+    }
+    bytes.shrink_to_fit();
+    Bytes::Listed { bytes, ends }
+}

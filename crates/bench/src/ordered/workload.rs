@@ -1,0 +1,170 @@
+//! Which operations are timed, and which keys does each of them touch?
+
+use super::clock::Clock;
+use super::space::Space;
+use crate::random::Random;
+
+/// Entries that a scan visits, as in Oak's evaluation.
+pub(crate) const SCAN_ENTRIES: usize = 10_000;
+/// Writes in a hundred operations of the mixed workload.
+const MIXED_WRITES_PERCENT: u64 = 5;
+
+/// Oak's scenarios and scans of keys alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Workload {
+    GetZeroCopy,
+    GetCopy,
+    Mixed,
+    PutIfAbsentOrUpdate,
+    Put,
+    AscendingStream,
+    AscendingIterator,
+    DescendingStream,
+    DescendingIterator,
+    AscendingKeys,
+    DescendingKeys,
+}
+
+impl Workload {
+    /// All timed ones, in the order of a run.
+    pub(crate) const TIMED: [Workload; 11] = [
+        Workload::GetZeroCopy,
+        Workload::GetCopy,
+        Workload::AscendingStream,
+        Workload::AscendingIterator,
+        Workload::DescendingStream,
+        Workload::DescendingIterator,
+        Workload::AscendingKeys,
+        Workload::DescendingKeys,
+        Workload::Mixed,
+        Workload::PutIfAbsentOrUpdate,
+        Workload::Put,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Workload::GetZeroCopy => "get-zero-copy",
+            Workload::GetCopy => "get-copy",
+            Workload::Mixed => "get-95-put-5",
+            Workload::PutIfAbsentOrUpdate => "put-if-absent-or-update",
+            Workload::Put => "put",
+            Workload::AscendingStream => "scan-ascending-stream",
+            Workload::AscendingIterator => "scan-ascending-iterator",
+            Workload::DescendingStream => "scan-descending-stream",
+            Workload::DescendingIterator => "scan-descending-iterator",
+            Workload::AscendingKeys => "scan-ascending-keys",
+            Workload::DescendingKeys => "scan-descending-keys",
+        }
+    }
+
+    pub(crate) fn from_name(name: &str) -> Option<Workload> {
+        Self::TIMED.into_iter().find(|workload| workload.name() == name)
+    }
+
+    pub(crate) fn is_scan(self) -> bool {
+        self.scan().is_some()
+    }
+
+    /// Direction and form, if this is a scan.
+    pub(crate) fn scan(self) -> Option<Scan> {
+        let (form, descending) = match self {
+            Workload::AscendingStream => (Form::Stream, false),
+            Workload::AscendingIterator => (Form::Iterator, false),
+            Workload::AscendingKeys => (Form::Keys, false),
+            Workload::DescendingStream => (Form::Stream, true),
+            Workload::DescendingIterator => (Form::Iterator, true),
+            Workload::DescendingKeys => (Form::Keys, true),
+            _ => return None,
+        };
+        Some(Scan { form, descending })
+    }
+
+    pub(crate) fn unit(self) -> &'static str {
+        if self.is_scan() { "scans/s" } else { "ops/s" }
+    }
+
+    /// Whether a run leaves other entries or values behind than it found.
+    pub(crate) fn changes(self) -> bool {
+        matches!(self, Workload::Mixed | Workload::PutIfAbsentOrUpdate | Workload::Put)
+    }
+}
+
+/// How a scan hands entries out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// A closure is called with each entry.
+    Stream,
+    /// An iterator yields each entry.
+    Iterator,
+    /// Keys alone are read.
+    Keys,
+}
+
+/// A scan's shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Scan {
+    pub(crate) form: Form,
+    pub(crate) descending: bool,
+}
+
+/// One timed run: the same for every engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job {
+    pub(crate) workload: Workload,
+    pub(crate) threads: usize,
+    /// Operations of each thread.
+    pub(crate) ops: usize,
+    pub(crate) seed: u64,
+    pub(crate) clock: Clock,
+}
+
+/// One planned operation: a key's number or a scan's first rank, and whether it writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Op(u32);
+
+const WRITES: u32 = 1 << 31;
+
+impl Op {
+    pub(crate) fn number(self) -> u32 {
+        self.0 & !WRITES
+    }
+
+    pub(crate) fn writes(self) -> bool {
+        self.0 & WRITES != 0
+    }
+}
+
+impl Job {
+    /// The operations of one thread, drawn before the clock starts.
+    ///
+    /// Gets draw from the loaded keys, so that each reads a value; writes draw from the whole
+    /// range, so that half of them insert; scans begin where all their entries are ahead.
+    pub(crate) fn plan(&self, space: &Space, thread: usize) -> Vec<Op> {
+        let mut random = Random::new(self.seed.wrapping_add((thread as u64) << 32));
+        let loaded = space.loaded_in_order();
+        let scan_entries = space.scan_entries();
+        let starts = (loaded.len() - scan_entries + 1) as u32;
+        (0..self.ops)
+            .map(|_| match self.workload {
+                Workload::GetZeroCopy | Workload::GetCopy => {
+                    Op(loaded[random.below(loaded.len() as u32) as usize])
+                }
+                Workload::Mixed => {
+                    if random.next() % 100 < MIXED_WRITES_PERCENT {
+                        Op(random.below(space.range()) | WRITES)
+                    } else {
+                        Op(loaded[random.below(loaded.len() as u32) as usize])
+                    }
+                }
+                Workload::Put | Workload::PutIfAbsentOrUpdate => {
+                    Op(random.below(space.range()) | WRITES)
+                }
+                _ => {
+                    let rank = random.below(starts);
+                    let descending = self.workload.scan().is_some_and(|scan| scan.descending);
+                    Op(if descending { rank + scan_entries as u32 - 1 } else { rank })
+                }
+            })
+            .collect()
+    }
+}
