@@ -1,0 +1,252 @@
+//! What can be asked: the arguments, with their help.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::format::parse_bytes;
+use crate::key_columns::KeySpec;
+use crate::source::Format;
+
+const AFTER_HELP: &str = "\
+Examples:
+  sapwood sample flights
+  sapwood scan flights.csv.zst --key carrier,flight,month,day,sched_dep_time --limit 5
+  sapwood help scan
+
+Exit codes: 0 done; 1 failed, or `get` found nothing, or --strict and rows were refused;
+2 the arguments cannot be used; 130 stopped by Ctrl-C.
+NO_COLOR=1 turns colours off.";
+
+/// Hot, fast-changing keyed state in memory, in order, outside every managed heap.
+#[derive(Debug, Parser)]
+#[command(name = "sapwood", version, propagate_version = true, after_help = AFTER_HELP)]
+pub(crate) struct Args {
+    /// Answer with JSON objects, one a line
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// No progress and no notices; warnings and errors stay
+    #[arg(long, short, global = true, help_heading = "Output")]
+    pub(crate) quiet: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Load bundled real data and answer questions about it
+    #[command(after_help = "\
+Examples:
+  sapwood sample flights                 all questions, for people
+  sapwood sample flights --threads 4     delay totals by four threads
+  sapwood sample flights --json          one JSON object an answer")]
+    Sample(Sample),
+
+    /// Load a file into a table and say how that went
+    #[command(after_help = "\
+Examples:
+  sapwood load flights.csv.zst --key carrier,flight,month,day,sched_dep_time
+  sapwood load events.jsonl --key user:str,time --duplicates all
+  zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
+
+Rows that cannot be used are named on standard error with their lines, counted and left out. Rows
+whose key came before are named and counted too; --duplicates says which of them stay. With --strict
+either makes the exit code 1.")]
+    Load(Load),
+
+    /// Print the row with a key
+    #[command(after_help = "\
+Examples:
+  sapwood get flights.csv.zst --key carrier,flight,month,day,sched_dep_time UA 1545 1 1 515
+  sapwood get flights.csv.zst --key carrier,flight,month,day UA 1545 1 1 --json
+  sapwood get deltas.csv --key delta:int -- -5
+
+The exit code is 1 if no row has the key.")]
+    Get(Get),
+
+    /// Print rows in the order of their keys
+    #[command(after_help = "\
+Examples:
+  sapwood scan flights.csv.zst --key carrier,flight,month,day,sched_dep_time --prefix UA,1545,
+  sapwood scan flights.csv.zst --key tailnum,time_hour,flight --prefix N14 --limit 5
+  sapwood scan flights.csv.zst --key time_hour,carrier,flight --from 2013-03-01 --to 2013-04-01
+  sapwood scan flights.csv.zst --key time_hour,carrier,flight --reverse --limit 10 --json
+
+Rows are printed as they stand in the file, below its header; with --json as objects, the fields of
+CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value.")]
+    Scan(Scan),
+
+    /// Load a file into a table and say what the table costs, to the byte
+    #[command(after_help = "\
+Examples:
+  sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time
+  sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json")]
+    Stats(Stats),
+
+    /// Measure an engine beside its peers, in one process and in turns
+    #[command(after_help = "\
+Examples:
+  sapwood bench ordered --smoke
+  sapwood bench ordered --entries 1000000 --threads 1,2 --json")]
+    Bench(Bench),
+
+    /// Print completions for a shell
+    #[command(after_help = "\
+Examples:
+  sapwood completions bash > ~/.local/share/bash-completion/completions/sapwood
+  sapwood completions fish > ~/.config/fish/completions/sapwood.fish
+  sapwood completions zsh > \"${fpath[1]}/_sapwood\"")]
+    Completions(Completions),
+
+    /// Print the manual page, or write one for each command
+    #[command(after_help = "\
+Examples:
+  sapwood man | man -l -
+  sapwood man ~/.local/share/man/man1")]
+    Man(Man),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Sample {
+    /// Which data
+    pub(crate) name: SampleName,
+
+    /// Threads that add up delays, beside one that reads meanwhile [default: one a core]
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SampleName {
+    /// The 336,776 flights that left New York City in 2013
+    Flights,
+}
+
+/// A file, and how its rows become entries of a table.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Input {
+    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    pub(crate) file: PathBuf,
+
+    /// The columns that make the key, in the order in which they sort
+    ///
+    /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
+    /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
+    #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
+    pub(crate) key: KeySpec,
+
+    /// The format of the rows [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// Which rows to keep when several have the same key; they are counted in any case
+    #[arg(long, value_name = "WHICH", default_value = "last")]
+    pub(crate) duplicates: Duplicates,
+
+    /// Fail if any row was refused or any key came twice (unless --duplicates all)
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// How many refused rows and repeated keys to name; the rest is only counted
+    #[arg(long, value_name = "COUNT", default_value_t = 10)]
+    pub(crate) show_errors: u64,
+
+    /// The most memory the table may map, such as 512M or 2G [default: no limit]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) memory_budget: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Duplicates {
+    /// The first row of a key stays
+    First,
+    /// A later row takes the place of an earlier one
+    Last,
+    /// All, in the order of the file
+    All,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Load {
+    #[command(flatten)]
+    pub(crate) input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Get {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// The value of each key column
+    #[arg(required = true, allow_negative_numbers = true)]
+    pub(crate) values: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Scan {
+    #[command(flatten)]
+    pub(crate) input: Input,
+
+    /// From this key on; values for the first columns are enough
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
+    pub(crate) from: Option<String>,
+
+    /// Up to this key, which is not in it
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
+    pub(crate) to: Option<String>,
+
+    /// Only keys that begin so; the last value may be the beginning of a text, `UA,` is all of UA
+    #[arg(long, value_name = "VALUES", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<String>,
+
+    /// From the greatest key down
+    #[arg(long, short)]
+    pub(crate) reverse: bool,
+
+    /// At most this many rows
+    #[arg(long, short, value_name = "COUNT")]
+    pub(crate) limit: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Stats {
+    #[command(flatten)]
+    pub(crate) input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    #[command(subcommand)]
+    pub(crate) engine: BenchEngine,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchEngine {
+    /// The ordered engine beside other ordered maps
+    Ordered(sapwood_bench::ordered::Args),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// Where to write a page for each command; without it the main page is printed
+    pub(crate) directory: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn arguments_are_well_formed() {
+        Args::command().debug_assert();
+    }
+}

@@ -1,0 +1,62 @@
+//! `sapwood get`: the row with a key, or all rows that share it.
+
+use std::io::Write;
+use std::ops::ControlFlow;
+
+use sapwood::{Direction, key};
+
+use crate::args::Get;
+use crate::exit::{Failure, Outcome};
+use crate::format::plural;
+use crate::load::load;
+use crate::stored::Stored;
+use crate::ui::{Answers, Ui};
+
+pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
+    let (given, wanted) = (args.values.len(), args.input.key.len());
+    if given != wanted {
+        let (given, wanted) = (plural(given, "value"), plural(wanted, "column"));
+        return Err(Failure::Usage(format!(
+            "{given} given, the key has {wanted}; `sapwood scan --prefix` takes the first ones alone"
+        )));
+    }
+    let loaded = load(&args.input, ui)?;
+    loaded.tell(&args.input, ui);
+    let keys = &loaded.keys;
+    let key = keys.encode_values(&args.values)?;
+    let stored = Stored { columns: &loaded.columns };
+    // No key is a prefix of another, so these are the rows of this key alone.
+    let range = key::prefix_range(&key);
+    let found = ui.print(|out| {
+        let mut found = 0_u64;
+        let end = loaded.table.scan(range.bounds(), Direction::Ascending, |_, value| {
+            let written = match ui.answers {
+                Answers::Json => stored.write_json(value, out),
+                Answers::Text => {
+                    let apart = if found == 0 { Ok(()) } else { writeln!(out) };
+                    apart.and_then(|()| write_fields(&stored.fields(value), out))
+                }
+            };
+            found += 1;
+            written.map_or_else(ControlFlow::Break, ControlFlow::Continue)
+        });
+        match end {
+            Ok(ControlFlow::Break(error)) => Err(error),
+            Ok(ControlFlow::Continue(())) => Ok(Ok(found)),
+            Err(error) => Ok(Err(error)),
+        }
+    })??;
+    if found == 0 {
+        let values = args.values.join(",");
+        return Err(Failure::Failed(format!("no row has the key {values} ({keys})")));
+    }
+    loaded.strictly(&args.input)
+}
+
+fn write_fields(fields: &[(String, String)], out: &mut impl Write) -> std::io::Result<()> {
+    let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    for (name, text) in fields {
+        writeln!(out, "{name:width$}  {text}")?;
+    }
+    Ok(())
+}

@@ -1,0 +1,393 @@
+//! Which columns make the key of a loaded row, and in what order do they sort?
+//!
+//! `--key carrier,flight:int` names columns and, where it matters, their types. A column without
+//! a type gets one from the first rows: numbers sort by value, everything else as text.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
+
+use crate::exit::{Failure, Outcome};
+use crate::format::{plural, quoted};
+use crate::rows::{Columns, Row};
+
+/// How the values of a column sort.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ColumnType {
+    /// A whole number of 64 bits.
+    Int,
+    /// A 64-bit float, in IEEE 754's total order.
+    Float,
+    /// UTF-8 bytes.
+    Text,
+}
+
+impl fmt::Display for ColumnType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Int => "int",
+            Self::Float => "float",
+            Self::Text => "str",
+        })
+    }
+}
+
+/// The argument of `--key`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeySpec {
+    columns: Vec<(String, Option<ColumnType>)>,
+}
+
+impl KeySpec {
+    /// Refuses more values than the key has columns, before a file is read for nothing.
+    pub(crate) fn check_count(&self, values: &[String]) -> Outcome {
+        let whole = values.len() - usize::from(values.last().is_some_and(String::is_empty));
+        if whole > self.columns.len() {
+            return Err(Failure::Usage(too_many(values.len(), self.columns.len())));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.columns.len()
+    }
+}
+
+impl FromStr for KeySpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
+        for part in split_list(text)? {
+            let (name, kind) = match part.rsplit_once(':') {
+                Some((name, "int")) => (name, Some(ColumnType::Int)),
+                Some((name, "float")) => (name, Some(ColumnType::Float)),
+                Some((name, "str")) => (name, Some(ColumnType::Text)),
+                _ => (part.as_str(), None),
+            };
+            if name.is_empty() {
+                return Err("a column name is empty".to_owned());
+            }
+            if columns.iter().any(|(other, _)| other == name) {
+                return Err(format!("column {} is named twice", quoted(name)));
+            }
+            columns.push((name.to_owned(), kind));
+        }
+        Ok(Self { columns })
+    }
+}
+
+/// Splits `a,b,"c,d"` as a line of CSV, so that values with commas can be given.
+pub(crate) fn split_list(text: &str) -> Result<Vec<String>, String> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    let mut lines = reader.records();
+    let first = lines.next().transpose().map_err(|error| error.to_string())?;
+    if lines.next().is_some() {
+        return Err("one line is expected".to_owned());
+    }
+    let fields = first.map(|record| record.iter().map(str::to_owned).collect());
+    Ok(fields.unwrap_or_else(|| vec![String::new()]))
+}
+
+/// The columns of a key, found in the input and typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyColumns {
+    columns: Vec<KeyColumn>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyColumn {
+    name: String,
+    /// Where in a CSV row; JSON rows are asked by name.
+    index: usize,
+    kind: ColumnType,
+    named_by: NamedBy,
+}
+
+/// Who chose a column's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    User,
+    FirstRows,
+}
+
+impl KeyColumns {
+    /// Finds the columns of `spec` among those of the input and gives each a type: the one named,
+    /// or the one that suits `first_rows`.
+    pub(crate) fn resolve(spec: &KeySpec, columns: &Columns, first_rows: &[&Row]) -> Outcome<Self> {
+        let mut resolved = Vec::new();
+        for (name, kind) in &spec.columns {
+            let index = columns.find(name, first_rows).map_err(Failure::Failed)?;
+            let inferred = || infer(first_rows.iter().filter_map(|row| row.cell(index, name).ok()));
+            resolved.push(KeyColumn {
+                name: name.clone(),
+                index,
+                kind: kind.unwrap_or_else(inferred),
+                named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
+            });
+        }
+        Ok(Self { columns: resolved })
+    }
+
+    fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Writes the key of `row` into `out`, or says why the row has none.
+    pub(crate) fn encode_row(&self, row: &Row, out: &mut Vec<u8>) -> Result<(), String> {
+        out.clear();
+        for column in &self.columns {
+            let cell = row
+                .cell(column.index, &column.name)
+                .map_err(|what| format!("key column {} {what}", quoted(&column.name)))?;
+            column.encode(&cell.text, out)?;
+        }
+        Ok(())
+    }
+
+    /// The key, or with fewer values than columns its beginning, of values as a user types them.
+    pub(crate) fn encode_values(&self, values: &[String]) -> Outcome<Vec<u8>> {
+        if values.len() > self.len() {
+            return Err(Failure::Usage(too_many(values.len(), self.len())));
+        }
+        let mut out = Vec::new();
+        for (column, value) in self.columns.iter().zip(values) {
+            column.encode(value, &mut out).map_err(Failure::Usage)?;
+        }
+        Ok(out)
+    }
+
+    /// As [`encode_values`](Self::encode_values), for the keys that begin with `values`; the last
+    /// may be the beginning of a text. An empty last value adds nothing: `UA,` is all of `UA`.
+    pub(crate) fn encode_prefix(&self, values: &[String]) -> Outcome<Vec<u8>> {
+        let Some((last, whole)) = values.split_last() else {
+            return Ok(Vec::new());
+        };
+        let mut out = self.encode_values(whole)?;
+        match self.columns.get(whole.len()) {
+            Some(column) if column.kind == ColumnType::Text => {
+                out.extend(key::encode_partial(last));
+            }
+            _ if last.is_empty() => {}
+            _ => out = self.encode_values(values)?,
+        }
+        Ok(out)
+    }
+
+    /// The values of an encoded key, as a user would type them.
+    pub(crate) fn decode(&self, key: &[u8]) -> Result<Vec<String>, DecodeError> {
+        let mut decoder = Decoder::new(key);
+        let values = self.columns.iter().map(|column| {
+            Ok(match column.kind {
+                ColumnType::Int => i64::decode_from(&mut decoder)?.to_string(),
+                ColumnType::Float => f64::decode_from(&mut decoder)?.to_string(),
+                ColumnType::Text => String::decode_from(&mut decoder)?,
+            })
+        });
+        values.collect()
+    }
+}
+
+/// `carrier:str,flight:int`, as it could be given to `--key`.
+impl fmt::Display for KeyColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, column) in self.columns.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{}", column.name, column.kind)?;
+        }
+        Ok(())
+    }
+}
+
+impl KeyColumn {
+    fn encode(&self, text: &str, out: &mut Vec<u8>) -> Result<(), String> {
+        match self.kind {
+            ColumnType::Int => match text.parse::<i64>() {
+                Ok(number) => number.encode_to(out),
+                Err(_) => return Err(self.refusal(text)),
+            },
+            ColumnType::Float => match text.parse::<f64>() {
+                Ok(number) => number.encode_to(out),
+                Err(_) => return Err(self.refusal(text)),
+            },
+            ColumnType::Text => text.encode_to(out),
+        }
+        Ok(())
+    }
+
+    fn refusal(&self, text: &str) -> String {
+        let name = quoted(&self.name);
+        let what =
+            if text.is_empty() { "is empty".to_owned() } else { format!("is {}", quoted(text)) };
+        let kind = match self.kind {
+            ColumnType::Int => "a whole number of 64 bits",
+            ColumnType::Float => "a number",
+            ColumnType::Text => "text",
+        };
+        match self.named_by {
+            NamedBy::User => format!("key column {name} {what}, not {kind}"),
+            NamedBy::FirstRows => format!(
+                "key column {name} {what}, not {kind} as in the first rows \
+                 (`--key {}:str` would take every value as text)",
+                self.name
+            ),
+        }
+    }
+}
+
+fn too_many(values: usize, columns: usize) -> String {
+    let columns = plural(columns, "column");
+    format!("{} given, the key has {columns}", plural(values, "value"))
+}
+
+/// A value of a row, as text, and what its form allows it to be.
+pub(crate) struct Cell<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) form: Form,
+}
+
+/// What the input says about a value beyond its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Anything: CSV does not tell numbers from text.
+    Unmarked,
+    /// Text, even if it looks like a number: a JSON string.
+    Text,
+}
+
+/// The narrowest type that keeps every one of `cells` apart. Empty cells say nothing.
+fn infer<'a>(cells: impl Iterator<Item = Cell<'a>>) -> ColumnType {
+    let mut narrowest = None;
+    for cell in cells.filter(|cell| !cell.text.is_empty()) {
+        let kind = match cell.form {
+            Form::Text => ColumnType::Text,
+            Form::Unmarked => kind_of(&cell.text),
+        };
+        narrowest = Some(match (narrowest, kind) {
+            (None, kind) => kind,
+            (Some(before), kind) if before == kind => kind,
+            (Some(ColumnType::Text), _) | (_, ColumnType::Text) => return ColumnType::Text,
+            _ => ColumnType::Float,
+        });
+    }
+    narrowest.unwrap_or(ColumnType::Text)
+}
+
+/// Numbers are taken as such only in the form in which they would be printed: `007` and `+7` are
+/// text, else they and `7` would be one key.
+fn kind_of(text: &str) -> ColumnType {
+    if text.parse::<i64>().is_ok_and(|number| number.to_string() == text) {
+        return ColumnType::Int;
+    }
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let begins_like_a_number = match unsigned.as_bytes() {
+        [b'0', b'.', ..] => true,
+        [first, ..] => matches!(first, b'1'..=b'9'),
+        [] => false,
+    };
+    // 15 digits are what a 64-bit float always keeps.
+    let digits = unsigned.bytes().filter(u8::is_ascii_digit).count();
+    if begins_like_a_number && digits <= 15 && text.parse::<f64>().is_ok() {
+        ColumnType::Float
+    } else {
+        ColumnType::Text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inferred(cells: &[&str]) -> ColumnType {
+        infer(cells.iter().map(|text| Cell { text: Cow::Borrowed(*text), form: Form::Unmarked }))
+    }
+
+    #[test]
+    fn types_are_the_narrowest_that_keep_values_apart() {
+        for (cells, expected) in [
+            (&["1", "-2", "", "9223372036854775807"][..], ColumnType::Int),
+            (&["1", "2.5"], ColumnType::Float),
+            (&["2.5", "1", "1e3", "-0.25"], ColumnType::Float),
+            (&["9223372036854775808"], ColumnType::Text),
+            (&["007", "7"], ColumnType::Text),
+            (&["+7"], ColumnType::Text),
+            (&["1", "x"], ColumnType::Text),
+            (&["x", "1"], ColumnType::Text),
+            (&["NaN"], ColumnType::Text),
+            (&["inf"], ColumnType::Text),
+            (&["1.0000000000000000001"], ColumnType::Text),
+            (&["2013-01-01"], ColumnType::Text),
+            (&["", ""], ColumnType::Text),
+            (&[], ColumnType::Text),
+        ] {
+            assert_eq!(inferred(cells), expected, "{cells:?}");
+        }
+        let marked = Cell { text: Cow::Borrowed("7"), form: Form::Text };
+        assert_eq!(infer([marked].into_iter()), ColumnType::Text);
+    }
+
+    #[test]
+    fn specs_are_read() {
+        let spec: KeySpec =
+            r#"carrier:str,flight:int,"a,b",x:y,delay:float"#.parse().expect("good");
+        let expected = [
+            ("carrier", Some(ColumnType::Text)),
+            ("flight", Some(ColumnType::Int)),
+            ("a,b", None),
+            ("x:y", None),
+            ("delay", Some(ColumnType::Float)),
+        ];
+        assert_eq!(spec.columns, expected.map(|(name, kind)| (name.to_owned(), kind)));
+        for (bad, why) in [
+            ("", "a column name is empty"),
+            ("a,,b", "a column name is empty"),
+            (":int", "a column name is empty"),
+            ("a,a:int", "column `a` is named twice"),
+            ("a\nb", "one line is expected"),
+        ] {
+            assert_eq!(bad.parse::<KeySpec>(), Err(why.to_owned()), "{bad:?}");
+        }
+    }
+
+    fn typed(columns: &[(&str, ColumnType)]) -> KeyColumns {
+        let columns = columns.iter().enumerate();
+        let columns = columns.map(|(index, (name, kind))| KeyColumn {
+            name: (*name).to_owned(),
+            index,
+            kind: *kind,
+            named_by: NamedBy::User,
+        });
+        KeyColumns { columns: columns.collect() }
+    }
+
+    #[test]
+    fn prefixes_end_in_a_whole_value_or_the_beginning_of_a_text() {
+        let columns = typed(&[("carrier", ColumnType::Text), ("flight", ColumnType::Int)]);
+        let prefix = |text: &str| {
+            let values = split_list(text).expect("a list");
+            columns.encode_prefix(&values).expect("a prefix")
+        };
+        assert_eq!(prefix(""), b"");
+        assert_eq!(prefix("U"), b"U");
+        assert_eq!(prefix("UA,"), key::encode("UA"));
+        assert_eq!(prefix("UA,15"), key::encode(&("UA", 15_i64)));
+        assert_eq!(prefix("UA,15,"), key::encode(&("UA", 15_i64)));
+        for bad in ["UA,x", "UA,15,16", "UA,15,16,"] {
+            let values = split_list(bad).expect("a list");
+            let refused = columns.encode_prefix(&values);
+            assert!(matches!(refused, Err(Failure::Usage(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_back() {
+        let columns =
+            typed(&[("a", ColumnType::Text), ("b", ColumnType::Int), ("c", ColumnType::Float)]);
+        let values = ["x\0y".to_owned(), "-5".to_owned(), "2.5".to_owned()];
+        let key = columns.encode_values(&values).expect("good values");
+        assert_eq!(columns.decode(&key), Ok(values.to_vec()));
+        assert!(columns.decode(&key[..5]).is_err());
+    }
+}

@@ -1,0 +1,45 @@
+//! The `sapwood` command line: samples, loading files, looking around in them.
+//!
+//! `args` says what can be asked, a module per command answers it, `exit` says how it ends.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod exit;
+mod format;
+mod get;
+mod interrupt;
+mod key_columns;
+mod lines;
+mod load;
+mod manual;
+mod rows;
+mod sample;
+mod scan;
+mod source;
+mod stats;
+mod stored;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use ui::Ui;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let ui = Ui::new(&args);
+    let outcome = match &args.command {
+        Command::Sample(sample) => sample::run(sample, &ui),
+        Command::Load(load) => load::run(load, &ui),
+        Command::Get(get) => get::run(get, &ui),
+        Command::Scan(scan) => scan::run(scan, &ui),
+        Command::Stats(stats) => stats::run(stats, &ui),
+        Command::Bench(bench) => bench::run(bench),
+        Command::Completions(completions) => manual::completions(completions, &ui),
+        Command::Man(man) => manual::man(man, &ui),
+    };
+    exit::code(outcome)
+}

@@ -1,0 +1,347 @@
+//! Rows of a file, one after the other, each with the line it stands on.
+//!
+//! A row that cannot be used is an answer like any other ([`Malformed`]), so that the caller
+//! counts it and goes on; only input that cannot be read at all ends the reading.
+
+use std::borrow::Cow;
+use std::io::{BufRead, BufReader, Read};
+
+use serde_json::{Map, Value};
+
+use crate::exit::{Failure, Outcome};
+use crate::format::{plural, quoted};
+use crate::key_columns::{Cell, Form};
+use crate::lines::{Lines, NotingReader};
+use crate::source::{Format, Source, plain};
+
+/// The longest line of JSON that is read: no longer value could be kept.
+const LINE_BYTES_MAX: u64 = sapwood::VALUE_BYTES_MAX as u64;
+
+/// A row and where it stands.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) line: u64,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Csv(csv::StringRecord),
+    /// The line as it is, and what it says.
+    Json {
+        text: String,
+        object: Map<String, Value>,
+    },
+}
+
+/// A row that cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub(crate) line: u64,
+    pub(crate) what: String,
+}
+
+/// What columns the rows have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// In the order of the header.
+    Csv(Vec<String>),
+    /// Each object may have others.
+    Json,
+}
+
+impl Columns {
+    /// Where in a row a column stands; of JSON, whether any of the first rows has it.
+    pub(crate) fn find(&self, name: &str, first_rows: &[&Row]) -> Result<usize, String> {
+        let missing = |there: &str, names: &mut dyn Iterator<Item = &String>| {
+            let names: Vec<String> = names.take(40).map(|name| quoted(name)).collect();
+            format!("no column {}; {there} has {}", quoted(name), names.join(", "))
+        };
+        match self {
+            Self::Csv(names) => {
+                let index = names.iter().position(|column| column == name);
+                index.ok_or_else(|| missing("the header", &mut names.iter()))
+            }
+            Self::Json => {
+                let objects = || first_rows.iter().filter_map(|row| row.object());
+                match objects().next() {
+                    Some(first) if !objects().any(|object| object.contains_key(name)) => {
+                        Err(missing("the first row", &mut first.keys()))
+                    }
+                    _ => Ok(0),
+                }
+            }
+        }
+    }
+}
+
+impl Row {
+    fn object(&self) -> Option<&Map<String, Value>> {
+        match &self.body {
+            Body::Csv(_) => None,
+            Body::Json { object, .. } => Some(object),
+        }
+    }
+
+    /// A value, or why there is none that a key could have.
+    pub(crate) fn cell(&self, index: usize, name: &str) -> Result<Cell<'_>, &'static str> {
+        match &self.body {
+            Body::Csv(record) => Ok(Cell {
+                text: Cow::Borrowed(record.get(index).ok_or("is missing")?),
+                form: Form::Unmarked,
+            }),
+            Body::Json { object, .. } => match object.get(name) {
+                Some(Value::String(text)) => {
+                    Ok(Cell { text: Cow::Borrowed(text), form: Form::Text })
+                }
+                Some(Value::Number(number)) => {
+                    Ok(Cell { text: Cow::Owned(number.to_string()), form: Form::Unmarked })
+                }
+                Some(Value::Bool(value)) => Ok(Cell {
+                    text: Cow::Borrowed(if *value { "true" } else { "false" }),
+                    form: Form::Text,
+                }),
+                Some(Value::Null) => Err("is null"),
+                Some(Value::Array(_)) => Err("is an array"),
+                Some(Value::Object(_)) => Err("is an object"),
+                None => Err("is missing"),
+            },
+        }
+    }
+}
+
+/// Reads the rows of a source.
+pub(crate) struct RowReader {
+    name: String,
+    columns: Columns,
+    input: Input,
+}
+
+enum Input {
+    Csv { reader: csv::Reader<NotingReader<Box<dyn Read>>>, record: csv::ByteRecord, lines: Lines },
+    Json { reader: BufReader<Box<dyn Read>>, line: u64, bytes: Vec<u8> },
+}
+
+impl RowReader {
+    /// Begins to read: of CSV, the header.
+    pub(crate) fn new(source: Source) -> Outcome<Self> {
+        let Source { name, bytes, .. } = source;
+        match source.format {
+            Format::Jsonl => Ok(Self {
+                name,
+                columns: Columns::Json,
+                input: Input::Json {
+                    reader: BufReader::with_capacity(256 * 1024, bytes),
+                    line: 0,
+                    bytes: Vec::new(),
+                },
+            }),
+            Format::Csv => {
+                let lines = Lines::default();
+                let mut reader = csv::ReaderBuilder::new()
+                    .flexible(true)
+                    .buffer_capacity(256 * 1024)
+                    .from_reader(lines.note(bytes));
+                let header = reader
+                    .byte_headers()
+                    .map_err(|error| cannot_read(&name, 1, &error.to_string()))?;
+                if header.is_empty() {
+                    return Err(Failure::Failed(format!(
+                        "{name} is empty: a header line with the column names is expected"
+                    )));
+                }
+                let columns =
+                    header.iter().map(|field| String::from_utf8_lossy(field).into_owned());
+                Ok(Self {
+                    columns: Columns::Csv(columns.collect()),
+                    name,
+                    input: Input::Csv { reader, record: csv::ByteRecord::new(), lines },
+                })
+            }
+        }
+    }
+
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// The next row, or what is wrong with it; `None` at the end.
+    pub(crate) fn next_row(&mut self) -> Outcome<Option<Result<Row, Malformed>>> {
+        match &mut self.input {
+            Input::Csv { reader, record, lines } => match reader.read_byte_record(record) {
+                Ok(false) => Ok(None),
+                Ok(true) => {
+                    let last = lines.of_record_end(reader.position().byte());
+                    let breaks = record.as_slice().iter().filter(|byte| **byte == b'\n').count();
+                    Ok(Some(csv_row(record, last - breaks as u64, &self.columns)))
+                }
+                Err(error) => {
+                    let line = lines.of_record_end(reader.position().byte());
+                    Err(cannot_read(&self.name, line, &csv_error(&error)))
+                }
+            },
+            Input::Json { reader, line, bytes } => loop {
+                bytes.clear();
+                *line += 1;
+                let read = reader.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', bytes);
+                match read {
+                    Err(error) => return Err(cannot_read(&self.name, *line, &plain(&error))),
+                    Ok(0) => return Ok(None),
+                    Ok(length) if length as u64 > LINE_BYTES_MAX => {
+                        let what = "the line is longer than 256 MiB; is this JSON lines?";
+                        return Err(cannot_read(&self.name, *line, what));
+                    }
+                    Ok(_) if bytes.iter().all(u8::is_ascii_whitespace) => {}
+                    Ok(_) => return Ok(Some(json_row(bytes, *line))),
+                }
+            },
+        }
+    }
+}
+
+fn cannot_read(name: &str, line: u64, what: &str) -> Failure {
+    Failure::Failed(format!(
+        "{name} cannot be read on from line {line}: {what}; is the file whole?"
+    ))
+}
+
+fn csv_error(error: &csv::Error) -> String {
+    match error.kind() {
+        csv::ErrorKind::Io(error) => plain(error),
+        _ => error.to_string(),
+    }
+}
+
+fn csv_row(record: &csv::ByteRecord, line: u64, columns: &Columns) -> Result<Row, Malformed> {
+    let Columns::Csv(names) = columns else {
+        unreachable!("CSV input has CSV columns");
+    };
+    if record.len() != names.len() {
+        let fields = plural(record.len(), "field");
+        let what = format!("{fields}, the header has {}", names.len());
+        return Err(Malformed { line, what });
+    }
+    match csv::StringRecord::from_byte_record(record.clone()) {
+        Ok(record) => Ok(Row { line, body: Body::Csv(record) }),
+        Err(error) => {
+            let column = names.get(error.utf8_error().field()).map_or("", String::as_str);
+            let what = format!("column {} is not UTF-8", quoted(column));
+            Err(Malformed { line, what })
+        }
+    }
+}
+
+fn json_row(bytes: &[u8], line: u64) -> Result<Row, Malformed> {
+    let malformed = |what: String| Malformed { line, what };
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("not UTF-8".to_owned()))?;
+    let text = text.trim();
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(object)) => {
+            Ok(Row { line, body: Body::Json { text: text.to_owned(), object } })
+        }
+        Ok(_) => Err(malformed("JSON, but not an object".to_owned())),
+        Err(error) => {
+            // serde_json counts lines within this one line: keep its words and the column.
+            let words = error.to_string();
+            let words = words.split(" at line ").next().unwrap_or_default();
+            Err(malformed(format!("not JSON: {words} at column {}", error.column())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indicatif::ProgressBar;
+    use std::io::Cursor;
+
+    fn read(format: Format, text: &[u8]) -> Vec<(u64, Result<String, String>)> {
+        let mut reader = RowReader::new(Source {
+            name: "input".to_owned(),
+            format,
+            bytes: Box::new(Cursor::new(text.to_vec())),
+            progress: ProgressBar::hidden(),
+        })
+        .expect("a header");
+        let mut rows = Vec::new();
+        while let Some(row) = reader.next_row().expect("readable") {
+            rows.push(match row {
+                Ok(row) => {
+                    let cell = row.cell(0, "a").map(|cell| cell.text.into_owned());
+                    (row.line, Ok(cell.unwrap_or_else(str::to_owned)))
+                }
+                Err(malformed) => (malformed.line, Err(malformed.what)),
+            });
+        }
+        rows
+    }
+
+    fn good(line: u64, cell: &str) -> (u64, Result<String, String>) {
+        (line, Ok(cell.to_owned()))
+    }
+
+    fn bad(line: u64, what: &str) -> (u64, Result<String, String>) {
+        (line, Err(what.to_owned()))
+    }
+
+    #[test]
+    fn csv_rows_have_their_lines() {
+        assert_eq!(
+            read(
+                Format::Csv,
+                b"\xEF\xBB\xBFa,b\r\n1,2\r\n\n\"x\ny\",3\n4\n5,6,7\n\xFF,8\n9,\xFE\n10,11"
+            ),
+            [
+                good(2, "1"),
+                good(4, "x\ny"),
+                bad(6, "1 field, the header has 2"),
+                bad(7, "3 fields, the header has 2"),
+                bad(8, "column `a` is not UTF-8"),
+                bad(9, "column `b` is not UTF-8"),
+                good(10, "10"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_quote_that_never_closes_is_named_where_it_opens() {
+        for end in ["", "\n", "\r\n", "\n\n"] {
+            let text = format!("a,b\n1,2\n\"3,4\n5,6{end}");
+            assert_eq!(
+                read(Format::Csv, text.as_bytes()),
+                [good(2, "1"), bad(3, "1 field, the header has 2")],
+                "{end:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn json_rows_have_their_lines() {
+        let text = b"{\"a\": \"x\"}\n\n  \n{\"a\": 1.50}\n[1]\n{\"a\": \n\xFF\n{\"b\": 1}\n{\"a\": null}\n{\"a\": [1]}\n{\"a\": {}}\n{\"a\": true}";
+        assert_eq!(
+            read(Format::Jsonl, text),
+            [
+                good(1, "x"),
+                good(4, "1.5"),
+                bad(5, "JSON, but not an object"),
+                bad(6, "not JSON: EOF while parsing a value at column 5"),
+                bad(7, "not UTF-8"),
+                good(8, "is missing"),
+                good(9, "is null"),
+                good(10, "is an array"),
+                good(11, "is an object"),
+                good(12, "true"),
+            ]
+        );
+    }
+
+    #[test]
+    fn nested_json_beyond_reason_is_malformed() {
+        let text = "[".repeat(100_000);
+        let rows = read(Format::Jsonl, text.as_bytes());
+        assert!(
+            matches!(&rows[..], [(1, Err(what))] if what.contains("recursion limit")),
+            "{rows:?}"
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! `sapwood sample`: bundled real data, and questions that a person would ask of it.
+//!
+//! Each question is answered from the tables, timed, and compared with [`expected`], which finds the
+//! same by plain iteration over the parsed rows; the comparison is not timed.
+
+mod answer;
+mod cancelled;
+mod delays;
+mod expected;
+mod flight;
+mod latest;
+mod lookups;
+mod march;
+mod memory;
+mod tables;
+mod totals;
+mod unpack;
+
+use std::thread;
+
+use crate::args::{Sample, SampleName};
+use crate::exit::Outcome;
+use crate::ui::Ui;
+
+use tables::Tables;
+
+pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
+    match args.name {
+        SampleName::Flights => flights(args.threads, ui),
+    }
+}
+
+fn flights(threads: Option<u16>, ui: &Ui) -> Outcome {
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);
+    let sample = Tables::load(ui)?;
+    sample.one_flight(ui)?;
+    sample.every_flight(ui)?;
+    sample.carrier_in_march(ui)?;
+    sample.latest_departures(ui)?;
+    sample.delay_totals(threads.unwrap_or_else(cores), ui)?;
+    sample.memory(ui)?;
+    sample.remove_cancelled(ui)?;
+    for table in [&sample.flights, &sample.departures, &sample.delays] {
+        table.check()?;
+    }
+    ui.notice("every answer was compared with one found by plain iteration over the rows, and all are equal");
+    Ok(())
+}

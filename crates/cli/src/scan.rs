@@ -1,0 +1,104 @@
+//! `sapwood scan`: rows in the order of their keys, both ways.
+
+use std::ops::{Bound, ControlFlow};
+
+use sapwood::{Direction, key};
+
+use crate::args::Scan;
+use crate::exit::{Failure, Outcome};
+use crate::key_columns::{KeyColumns, split_list};
+use crate::load::load;
+use crate::stored::Stored;
+use crate::ui::{Answers, Ui};
+
+pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
+    let asked = Asked::parse(args)?;
+    let loaded = load(&args.input, ui)?;
+    loaded.tell(&args.input, ui);
+    let (begin, limit) = asked.bounds(&loaded.keys)?;
+    let direction = if args.reverse { Direction::Descending } else { Direction::Ascending };
+    let rows_max = args.limit.unwrap_or(u64::MAX);
+    let stored = Stored { columns: &loaded.columns };
+    ui.print(|out| {
+        if ui.answers == Answers::Text {
+            stored.write_header(out)?;
+        }
+        let empty = limit.as_ref().is_some_and(|limit| begin >= *limit);
+        if empty || rows_max == 0 {
+            return Ok(Ok(()));
+        }
+        let bounds = (
+            Bound::Included(&begin[..]),
+            limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+        );
+        let mut rows = 0;
+        let end = loaded.table.scan(bounds, direction, |_, value| {
+            let written = match ui.answers {
+                Answers::Json => stored.write_json(value, out),
+                Answers::Text => stored.write_row(value, out),
+            };
+            rows += 1;
+            match written {
+                Err(error) => ControlFlow::Break(Stop::Output(error)),
+                Ok(()) if ui.interrupt.asked() => ControlFlow::Break(Stop::Interrupt),
+                Ok(()) if rows == rows_max => ControlFlow::Break(Stop::Limit),
+                Ok(()) => ControlFlow::Continue(()),
+            }
+        });
+        match end {
+            Ok(ControlFlow::Continue(()) | ControlFlow::Break(Stop::Limit)) => Ok(Ok(())),
+            Ok(ControlFlow::Break(Stop::Output(error))) => Err(error),
+            Ok(ControlFlow::Break(Stop::Interrupt)) => {
+                Ok(Err(Failure::Interrupted(format!("{rows} rows had been printed"))))
+            }
+            Err(error) => Ok(Err(error.into())),
+        }
+    })??;
+    loaded.strictly(&args.input)
+}
+
+/// Why a scan ended before its range did.
+enum Stop {
+    Limit,
+    Interrupt,
+    Output(std::io::Error),
+}
+
+/// The values that bound a scan.
+enum Asked {
+    Between(Option<Vec<String>>, Option<Vec<String>>),
+    Prefix(Vec<String>),
+}
+
+impl Asked {
+    fn parse(args: &Scan) -> Outcome<Self> {
+        let values = |text: &String| -> Outcome<Vec<String>> {
+            let values = split_list(text).map_err(Failure::Usage)?;
+            args.input.key.check_count(&values)?;
+            Ok(values)
+        };
+        Ok(match &args.prefix {
+            Some(prefix) => Self::Prefix(values(prefix)?),
+            None => Self::Between(
+                args.from.as_ref().map(values).transpose()?,
+                args.to.as_ref().map(values).transpose()?,
+            ),
+        })
+    }
+
+    /// Where to begin, and the key before which to end.
+    fn bounds(&self, keys: &KeyColumns) -> Outcome<(Vec<u8>, Option<Vec<u8>>)> {
+        match self {
+            Self::Prefix(values) => {
+                let range = key::prefix_range(&keys.encode_prefix(values)?);
+                Ok((range.begin().to_vec(), range.limit().map(<[u8]>::to_vec)))
+            }
+            Self::Between(from, to) => {
+                let bound = |values: &Option<Vec<String>>| -> Outcome<Option<Vec<u8>>> {
+                    values.as_ref().map(|values| keys.encode_values(values)).transpose()
+                };
+                Ok((bound(from)?.unwrap_or_default(), bound(to)?))
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! `sapwood stats`: what the table of a file costs, to the byte.
+
+use std::io::Write;
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+
+use crate::args;
+use crate::exit::Outcome;
+use crate::format::{bytes, count};
+use crate::load::load;
+use crate::ui::{Answers, Ui};
+
+pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
+    let loaded = load(&args.input, ui)?;
+    loaded.tell(&args.input, ui);
+    let stats = loaded.table.stats();
+    match ui.answers {
+        Answers::Json => {
+            let mut object = json!({
+                "file": args.input.file.display().to_string(),
+                "key": loaded.keys.to_string(),
+            });
+            object.as_object_mut().expect("made so").extend(as_json(&stats));
+            ui.print_json(&object)?;
+        }
+        Answers::Text => ui.print(|out| writeln!(out, "{}", as_table(&stats)))?,
+    }
+    loaded.strictly(&args.input)
+}
+
+/// Every figure under its name.
+pub(crate) fn as_json(stats: &sapwood::Stats) -> serde_json::Map<String, Value> {
+    let object = json!({
+        "entries": stats.entries,
+        "key_bytes": stats.key_bytes,
+        "value_bytes": stats.value_bytes,
+        "index_bytes": stats.index_bytes,
+        "overhead_bytes": stats.overhead_bytes,
+        "retired_bytes": stats.retired_bytes,
+        "free_bytes": stats.free_bytes,
+        "reserved_bytes": stats.reserved_bytes,
+        "budget_bytes": stats.budget_bytes,
+        "chunks": stats.chunks,
+        "inner_nodes": stats.inner_nodes,
+        "height": stats.height,
+        "rebalances": stats.rebalances,
+        "pages": stats.pages,
+    });
+    match object {
+        Value::Object(object) => object,
+        _ => unreachable!("json! of braces is an object"),
+    }
+}
+
+/// Where the memory of a table is, in all and for each entry.
+pub(crate) fn as_table(stats: &sapwood::Stats) -> Table {
+    let each = |number: u64| match stats.entries {
+        0 => String::new(),
+        entries => format!("{:.1}", number as f64 / entries as f64),
+    };
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+    table.set_header(["memory", "bytes", "", "an entry"]);
+    for (name, number) in [
+        ("keys", stats.key_bytes),
+        ("values", stats.value_bytes),
+        ("overhead", stats.overhead_bytes),
+        ("  of it index", stats.index_bytes),
+        ("retired, waiting for readers", stats.retired_bytes),
+        ("free for new entries", stats.free_bytes),
+        ("mapped from the system", stats.reserved_bytes),
+    ] {
+        table.add_row([name.to_owned(), count(number), bytes(number), each(number)]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.add_row([
+        "entries".to_owned(),
+        count(stats.entries),
+        format!("{} chunks", count(stats.chunks)),
+        format!("height {}", stats.height),
+    ]);
+    table.add_row(["pages", "", "", stats.pages]);
+    table
+}

@@ -1,0 +1,36 @@
+//! `sapwood bench` reaches the workloads, and its JSON has the fields that readers rely on.
+
+use crate::{sapwood, stdout_of};
+
+#[test]
+fn the_smoke_size_prints_a_json_object_a_line() {
+    // One engine and one workload: the others are the business of the bench's own tests.
+    let args = ["--smoke", "--no-latencies", "--threads", "1", "--data", "generated"];
+    let chosen = ["--engines", "sapwood", "--workloads", "get-zero-copy"];
+    for json in [&["bench", "ordered", "--json"][..], &["--json", "bench", "ordered"]] {
+        let out = stdout_of(&[json, &args, &chosen].concat());
+        let mut workloads = Vec::new();
+        for line in out.lines() {
+            let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+            assert_eq!(
+                (&object["bench"], &object["engine"]),
+                (&"ordered".into(), &"sapwood".into())
+            );
+            for field in ["threads", "entries", "median", "min", "max", "runs", "bytes_per_entry"] {
+                assert!(object[field].is_number(), "{field} in {line}");
+            }
+            workloads.push(object["workload"].as_str().expect("a name").to_owned());
+        }
+        assert!(workloads.contains(&"get-zero-copy".to_owned()), "{workloads:?}");
+    }
+}
+
+#[test]
+fn an_unknown_engine_is_answered_with_those_that_there_are() {
+    let refused = sapwood(&["bench", "ordered", "--smoke", "--engines", "nope"]).assert().code(1);
+    let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(
+        stderr.starts_with("error: no engine is called nope: choose from sapwood, "),
+        "{stderr}"
+    );
+}
