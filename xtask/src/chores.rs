@@ -1,0 +1,131 @@
+//! Which commands each chore runs.
+
+use crate::step::Step;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Two find most bugs (Musuvathi and Qadeer, PLDI 2007), and take half a minute.
+pub(crate) const LOOM_PREEMPTIONS: u32 = 2;
+/// What still ends in minutes.
+pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
+
+/// Has the models. What `mem` shares between threads is modelled there too, in its use.
+const MODELLED: &str = "sapwood-chunkmap";
+/// Have byte tables.
+const LAID_OUT: [&str; 2] = ["sapwood-mem", "sapwood-chunkmap"];
+
+/// Where AddressSanitizer runs.
+const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
+
+/// The steps of a chore, or why it cannot start and what to do about it.
+type Steps = Result<Vec<Step>, String>;
+
+pub(crate) fn test() -> Steps {
+    let mut steps = lint()?;
+    steps.extend(doc()?);
+    steps.extend(loom(LOOM_PREEMPTIONS)?);
+    // Unit, integration and doc tests, bench smokes, layout tables, rules of the documents.
+    steps.push(Step::new("tests", "cargo test --workspace --no-fail-fast"));
+    Ok(steps)
+}
+
+pub(crate) fn lint() -> Steps {
+    Ok(vec![
+        Step::new("format", "cargo fmt --all --check"),
+        Step::new("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
+    ])
+}
+
+pub(crate) fn doc() -> Steps {
+    let doc = Step::new("docs", "cargo doc --workspace --no-deps");
+    Ok(vec![doc.env("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Release, for the number of interleavings; its own target folder, for the other flags.
+pub(crate) fn loom(preemptions: u32) -> Steps {
+    let models = format!("cargo test --release -p {MODELLED} --lib -- loom");
+    Ok(vec![
+        Step::new("loom", &models)
+            .env("RUSTFLAGS", "--cfg loom --cfg crossbeam_loom")
+            .env("CARGO_TARGET_DIR", "target/loom")
+            .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
+            .must_pick_tests(),
+    ])
+}
+
+/// All but xtask, whose tests read texts. `cfg(asan)` lets `mem` mark what is free in an arena,
+/// which the sanitizer cannot know.
+pub(crate) fn asan(root: &Path) -> Steps {
+    require(
+        &["rustup", "run", "nightly", "cargo", "--version"],
+        "AddressSanitizer needs the nightly toolchain",
+        "rustup toolchain install nightly --profile minimal",
+    )?;
+    let suite = "rustup run nightly cargo test --workspace --exclude xtask --no-fail-fast";
+    let flags = "-Zsanitizer=address --cfg asan";
+    let leaks = root.join("xtask/leaks-of-peers.txt");
+    // A target of its own, even if it is the host: build scripts stay without the sanitizer.
+    let asan = Step::new("address sanitizer", &format!("{suite} --target {ASAN_TARGET}"))
+        .env("RUSTFLAGS", flags)
+        .env("RUSTDOCFLAGS", flags)
+        .env("CARGO_TARGET_DIR", "target/asan")
+        .env("LSAN_OPTIONS", format!("suppressions={}:print_suppressions=0", leaks.display()));
+    Ok(vec![asan])
+}
+
+pub(crate) fn soak() -> Steps {
+    let soak = Step::new("soak", "cargo test --release -p sapwood-chunkmap --test it -- soak");
+    Ok(vec![soak.env("SAPWOOD_SOAK", "full").must_pick_tests()])
+}
+
+pub(crate) fn bench(args: Vec<String>) -> Steps {
+    let bench = Step::new("bench", "cargo run --release -p sapwood-cli -- bench ordered --full");
+    Ok(vec![bench.args(args)])
+}
+
+pub(crate) fn layout(bless: bool) -> Steps {
+    let table = |package: &&str| {
+        let step = Step::new(
+            format!("layout {package}"),
+            &format!("cargo test -p {package} --lib -- layout"),
+        )
+        .must_pick_tests();
+        if bless { step.env("BLESS", "1") } else { step }
+    };
+    Ok(LAID_OUT.iter().map(table).collect())
+}
+
+pub(crate) fn deny() -> Steps {
+    require(
+        &["cargo", "deny", "--version"],
+        "licences and advisories are checked by cargo-deny",
+        "cargo install --locked cargo-deny",
+    )?;
+    Ok(vec![Step::new("deny", "cargo deny check")])
+}
+
+/// What a stranger's machine sees: the commit alone, nothing built before.
+pub(crate) fn ci(root: &Path) -> Steps {
+    let clone = root.join("target/ci");
+    if clone.exists() {
+        std::fs::remove_dir_all(&clone)
+            .map_err(|e| format!("cannot clear {}: {e}", clone.display()))?;
+    }
+    Ok(vec![
+        Step::new("clone", "git clone --quiet --no-hardlinks . target/ci"),
+        Step::new(".ci/run", "target/ci/.ci/run").env("CARGO_TARGET_DIR", "target"),
+    ])
+}
+
+/// `Err` says what is missing and the command that brings it.
+fn require(probe: &[&str], why: &str, remedy: &str) -> Result<(), String> {
+    let status = Command::new(probe[0])
+        .args(&probe[1..])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err(format!("{why}, and `{}` fails; next: {remedy}", probe.join(" "))),
+    }
+}

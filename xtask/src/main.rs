@@ -1,0 +1,82 @@
+//! Every chore of the workspace, each runnable alone: `cargo xtask --help` lists them.
+#![forbid(unsafe_code)]
+
+mod chores;
+mod step;
+
+use clap::{Parser, Subcommand};
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Every chore of the workspace. Each prints the commands it runs, runs all of them, and
+/// ends with a table of times and the command that repeats each failure.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Everything that must pass: format, lints, docs, loom models, tests, bench smokes
+    Test,
+    /// Format and clippy, warnings denied
+    Lint,
+    /// The API documentation, warnings denied
+    Doc,
+    /// Loom models of the concurrent code: every interleaving up to a number of preemptions
+    Loom {
+        /// More preemptions: minutes in place of seconds
+        #[arg(long)]
+        deep: bool,
+    },
+    /// The whole suite under AddressSanitizer (needs the nightly toolchain)
+    Asan,
+    /// The soak tests at full size, optimised
+    Soak,
+    /// `sapwood bench ordered` at full size; more arguments go to the bench
+    Bench {
+        /// For example: --json
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Compares docs/design/layout/*.txt with the layouts in the code
+    Layout {
+        /// Rewrites the tables in place of comparing them
+        #[arg(long)]
+        bless: bool,
+    },
+    /// Licences and advisories of the dependencies (needs cargo-deny)
+    Deny,
+    /// Clones the last commit into target/ci and runs its .ci/run there
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let chore = Cli::parse().chore;
+    // Asked at run time: a build folder that two clones share holds one xtask for both.
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR");
+    let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let root = Path::new(&xtask).parent().expect("xtask lies in the root");
+    let steps = match chore {
+        Chore::Test => chores::test(),
+        Chore::Lint => chores::lint(),
+        Chore::Doc => chores::doc(),
+        Chore::Loom { deep: false } => chores::loom(chores::LOOM_PREEMPTIONS),
+        Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
+        Chore::Asan => chores::asan(root),
+        Chore::Soak => chores::soak(),
+        Chore::Bench { args } => chores::bench(args),
+        Chore::Layout { bless } => chores::layout(bless),
+        Chore::Deny => chores::deny(),
+        Chore::Ci => chores::ci(root),
+    };
+    match steps {
+        Ok(steps) => step::run_all(root, &steps),
+        Err(why) => {
+            eprintln!("error: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}

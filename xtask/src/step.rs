@@ -1,0 +1,155 @@
+//! One command: what it is called, what it runs, and how it went.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+/// A command with a name. Its [`Display`](fmt::Display) form can be pasted into a shell.
+pub(crate) struct Step {
+    name: String,
+    env: Vec<(&'static str, String)>,
+    words: Vec<String>,
+    /// The step picks tests by name: one that picks none would pass without testing.
+    must_pick_tests: bool,
+}
+
+impl Step {
+    /// `command` is split at blanks; no word of ours holds one.
+    pub(crate) fn new(name: impl Into<String>, command: &str) -> Self {
+        Step {
+            name: name.into(),
+            env: Vec::new(),
+            words: command.split_whitespace().map(str::to_owned).collect(),
+            must_pick_tests: false,
+        }
+    }
+
+    pub(crate) fn env(mut self, key: &'static str, value: impl Into<String>) -> Self {
+        self.env.push((key, value.into()));
+        self
+    }
+
+    pub(crate) fn args(mut self, args: impl IntoIterator<Item = String>) -> Self {
+        self.words.extend(args);
+        self
+    }
+
+    /// Fails if the command, a `cargo test` that ends in `-- FILTER`, picks no test.
+    pub(crate) fn must_pick_tests(mut self) -> Self {
+        self.must_pick_tests = true;
+        self
+    }
+
+    fn command(&self, root: &Path) -> Command {
+        let mut command = Command::new(&self.words[0]);
+        command.args(&self.words[1..]).current_dir(root);
+        command.envs(self.env.iter().map(|(key, value)| (key, value)));
+        command
+    }
+
+    fn run(&self, root: &Path) -> Result<(), String> {
+        println!("\n==> {}\n    $ {self}", self.name);
+        let status = self.command(root).status().map_err(|e| self.unstartable(&e))?;
+        if !status.success() {
+            return Err(format!("ended with {status}"));
+        }
+        if self.must_pick_tests { self.expect_tests(root) } else { Ok(()) }
+    }
+
+    fn expect_tests(&self, root: &Path) -> Result<(), String> {
+        let output = (self.command(root).arg("--list"))
+            .stderr(Stdio::inherit())
+            .output()
+            .map_err(|e| self.unstartable(&e))?;
+        let listing = String::from_utf8_lossy(&output.stdout);
+        match listing.lines().any(|line| line.ends_with(": test")) {
+            true => Ok(()),
+            false => Err("picks no test by its filter, so nothing was tested".to_owned()),
+        }
+    }
+
+    fn unstartable(&self, error: &std::io::Error) -> String {
+        format!("cannot start `{}`: {error}", self.words[0])
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (key, value) in &self.env {
+            write!(f, "{key}={} ", quoted(value))?;
+        }
+        let words: Vec<_> = self.words.iter().map(|word| quoted(word)).collect();
+        f.write_str(&words.join(" "))
+    }
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=./:,+".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', r"'\''")),
+    }
+}
+
+/// Runs all steps, the failed ones notwithstanding, and prints how each went.
+pub(crate) fn run_all(root: &Path, steps: &[Step]) -> ExitCode {
+    let begin = Instant::now();
+    let outcomes: Vec<_> = steps
+        .iter()
+        .map(|step| {
+            let begin = Instant::now();
+            (step, step.run(root), begin.elapsed())
+        })
+        .collect();
+
+    let width = steps.iter().map(|step| step.name.len()).max().unwrap_or(0);
+    println!();
+    for (step, outcome, time) in &outcomes {
+        let verdict = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("{:width$}  {:>8}  {verdict}", step.name, seconds(*time));
+    }
+    println!("{:width$}  {:>8}", "total", seconds(begin.elapsed()));
+
+    let mut code = ExitCode::SUCCESS;
+    for (step, outcome, _) in &outcomes {
+        if let Err(why) = outcome {
+            println!("\n{} failed: it {why}. To run just that:\n    {step}", step.name);
+            code = ExitCode::FAILURE;
+        }
+    }
+    code
+}
+
+fn seconds(time: Duration) -> String {
+    format!("{:.1} s", time.as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_reads_as_a_shell_would_take_it() {
+        let step = Step::new("loom", "cargo test -- loom")
+            .env("RUSTFLAGS", "--cfg loom")
+            .env("EMPTY", "")
+            .args(["it's".to_owned()]);
+        let line = r"RUSTFLAGS='--cfg loom' EMPTY='' cargo test -- loom 'it'\''s'";
+        assert_eq!(step.to_string(), line);
+    }
+
+    #[test]
+    fn failures_reach_the_exit_code() {
+        let root = Path::new(".");
+        let good = || Step::new("good", "true");
+        let picks = |listing| Step::new("filter", "echo").args([listing]).must_pick_tests();
+        let code = |steps: &[Step]| format!("{:?}", run_all(root, steps));
+        let (success, failure) =
+            [ExitCode::SUCCESS, ExitCode::FAILURE].map(|code| format!("{code:?}")).into();
+        assert_eq!(code(&[good()]), success);
+        assert_eq!(code(&[Step::new("bad", "false"), good()]), failure);
+        assert_eq!(code(&[Step::new("absent", "no-such-program-here")]), failure);
+        assert_eq!(code(&[picks("0 tests,".to_owned())]), failure);
+    }
+}

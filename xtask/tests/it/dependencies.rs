@@ -1,0 +1,57 @@
+//! Dependencies between our crates point down only.
+
+use crate::workspace::{expect_none, root};
+use cargo_metadata::{DependencyKind, MetadataCommand, Package};
+use std::collections::BTreeSet;
+
+/// Each crate and all it may use of ours. A new edge is a decision: add it here, in
+/// ARCHITECTURE.md and in a commit of its own.
+const ALLOWED: &[(&str, &[&str])] = &[
+    ("sapwood-mem", &[]),
+    ("sapwood-chunkmap", &["sapwood-mem"]),
+    ("sapwood", &["sapwood-chunkmap"]),
+    ("sapwood-bench", &["sapwood", "sapwood-chunkmap", "sapwood-mem"]),
+    ("sapwood-cli", &["sapwood", "sapwood-bench"]),
+    ("sapwood-testkit", &[]),
+    ("xtask", &[]),
+];
+
+/// The same for tests, on top of the above. The testkit tries itself on real engines.
+const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
+    ("sapwood-mem", &["sapwood-testkit"]),
+    ("sapwood-chunkmap", &["sapwood-testkit"]),
+    ("sapwood", &["sapwood-testkit"]),
+    ("sapwood-bench", &["sapwood-testkit"]),
+    ("sapwood-cli", &["sapwood-testkit"]),
+    ("sapwood-testkit", &["sapwood", "sapwood-chunkmap"]),
+];
+
+#[test]
+fn dependencies_point_down_only() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo reads the workspace");
+    let packages: BTreeSet<_> = metadata.packages.iter().map(|p| p.name.as_str()).collect();
+    let table: BTreeSet<_> = ALLOWED.iter().map(|(name, _)| *name).collect();
+    assert_eq!(packages, table, "the workspace, and the table of allowed edges");
+    expect_none(metadata.packages.iter().flat_map(wrong_edges).collect());
+}
+
+fn wrong_edges(package: &Package) -> Vec<String> {
+    let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+    ours.filter(|dependency| {
+        let in_tests = dependency.kind == DependencyKind::Development;
+        !(allows(ALLOWED, &package.name, &dependency.name)
+            || in_tests && allows(ALLOWED_IN_TESTS, &package.name, &dependency.name))
+    })
+    .map(|dependency| {
+        format!("{} must not depend on {} ({})", package.name, dependency.name, dependency.kind)
+    })
+    .collect()
+}
+
+fn allows(table: &[(&str, &[&str])], user: &str, used: &str) -> bool {
+    table.iter().any(|(name, allowed)| *name == user && allowed.contains(&used))
+}

@@ -1,0 +1,11 @@
+//! Rules of the workspace that the compiler does not check.
+#![forbid(unsafe_code)]
+
+mod boundaries;
+mod commands;
+mod dependencies;
+mod documents;
+mod markdown;
+mod names;
+mod rust;
+mod workspace;
