@@ -61,3 +61,8 @@ pub use sapwood_chunkmap::{
     VALUE_BYTES_MAX, ValueMut,
 };
 pub use table::Table;
+
+/// The README's example runs as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct ReadmeExamples;
