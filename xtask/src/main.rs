@@ -27,7 +27,7 @@ enum Chore {
     Doc,
     /// Loom models of the concurrent code: every interleaving up to a number of preemptions
     Loom {
-        /// More preemptions: minutes in place of seconds
+        /// More preemptions: many minutes in place of one
         #[arg(long)]
         deep: bool,
     },

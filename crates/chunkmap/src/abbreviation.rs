@@ -1,8 +1,9 @@
 //! How much of a key fits into eight bytes, in order?
 //!
-//! An abbreviation is the eight bytes behind a common prefix, big-endian, so
-//! that `u64` order is key order as far as it goes. Equal abbreviations decide
-//! nothing: compare the keys.
+//! An abbreviation is eight bytes of a key, big-endian, so that `u64` order is
+//! key order as far as it goes. Equal abbreviations decide nothing: compare the
+//! keys. Here they are the eight bytes behind a common prefix; `shape.rs` leaves
+//! out what tells no keys apart.
 //!
 //! Source: D. Lomet, "The evolution of effective B-tree page organization and
 //! techniques", SIGMOD Record 2001 (poor man's normalized keys).

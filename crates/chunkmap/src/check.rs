@@ -6,7 +6,6 @@ use sapwood_mem::epoch::Guard;
 use sapwood_mem::sync::Ordering;
 
 use crate::chunk::Chunk;
-use crate::inner::Inner;
 use crate::layout::{EntryState, FROZEN};
 use crate::map::ChunkMap;
 use crate::tree::Node;
@@ -230,15 +229,11 @@ impl ChunkMap {
                     inner.node_bytes()
                 )?;
                 (0..inner.len()).try_for_each(|at| {
-                    self.dump_node(guard, self.tree.node(guard, child(&inner, at)), depth + 1, out)
+                    self.dump_node(guard, self.tree.node(guard, inner.child(at)), depth + 1, out)
                 })
             }
         }
     }
-}
-
-fn child(inner: &Inner<'_>, at: usize) -> sapwood_mem::SliceRef {
-    inner.child(at)
 }
 
 fn bound(key: Option<&[u8]>, open: &str) -> String {

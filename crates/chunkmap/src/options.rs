@@ -60,8 +60,8 @@ impl Options {
         Ok(())
     }
 
-    /// Entries of a delta: an eighth of the sorted part, so that it is copied
-    /// about eight times as often as it is searched in vain.
+    /// Entries of a delta: an eighth of the sorted part, so that an entry is copied
+    /// by some eight rebalances before its chunk splits.
     pub(crate) fn delta_entries(&self) -> usize {
         (self.chunk_entries / 8).clamp(2, DELTA_ENTRIES_MAX)
     }
