@@ -7,12 +7,14 @@
 //! | [`slice`](mod@slice) | how is a piece of an arena named, and which sizes are there? |
 //! | [`arena`] | where does a new slice go, and who may have a freed one? |
 //! | [`epoch`] | when has the last reader of a removed slice left? |
+//! | [`boundary`] | when has every thread seen a new boundary? |
 //!
 //! Useful for engines that keep variable-size records outside every managed
 //! heap. Not useful as a general allocator: slices are named by a [`SliceRef`],
 //! not by a pointer, and belong to one [`Arena`].
 
 pub mod arena;
+pub mod boundary;
 mod buddy;
 pub mod epoch;
 pub mod region;

@@ -13,15 +13,30 @@
 //!
 //! Counters for statistics and the allocator's locks are the standard
 //! library's in every build: no protocol depends on their order, and no model
-//! switches threads while one is held.
+//! switches threads while one is held. Locks for which that is not so come
+//! from [`held`].
 
 pub use std::sync::atomic::Ordering;
+
+#[cfg(not(loom))]
+pub use std::sync::atomic::AtomicU64;
+
+#[cfg(loom)]
+pub use loom::sync::atomic::AtomicU64;
 
 #[cfg(not(loom))]
 pub use std::thread::yield_now;
 
 #[cfg(loom)]
 pub use loom::thread::yield_now;
+
+/// Locks that may be held while a model switches threads.
+pub mod held {
+    #[cfg(loom)]
+    pub use loom::sync::{Mutex, MutexGuard, RwLock};
+    #[cfg(not(loom))]
+    pub use std::sync::{Mutex, MutexGuard, RwLock};
+}
 
 /// Counters that no protocol depends on: the standard library's in every build.
 pub mod counter {

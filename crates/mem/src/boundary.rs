@@ -1,0 +1,321 @@
+//! When has every thread seen a new boundary?
+//!
+//! An engine that moves a boundary (what is in memory, what may be changed in place) publishes
+//! it, calls [`Epochs::bump`], and may act on it once [`Epochs::is_safe`] says that every thread
+//! that was pinned before has left. A pin costs two stores to a line of the thread's own: the
+//! fence that orders them with the reads behind them is paid by the one who bumps, through the
+//! `membarrier` system call where the kernel has it.
+//!
+//! Source: B. Chandramouli et al., "FASTER", SIGMOD 2018, section 2.3 (epoch protection); the
+//! asymmetric fence is that of D. Dice et al., "Asymmetric Dekker Synchronization", 2001.
+//!
+//! | word | written | read |
+//! |---|---|---|
+//! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
+//! | a thread's slot | that thread: Relaxed + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+
+use std::marker::PhantomData;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crossbeam_utils::CachePadded;
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// Nobody is pinned here.
+const QUIET: u64 = 0;
+/// Threads in the first segment of slots; each later one holds twice as many. A model has two,
+/// and small stacks.
+const FIRST_SEGMENT: usize = if cfg!(loom) { 2 } else { 8 };
+const SEGMENTS: usize = 20;
+
+/// Epochs of one table.
+pub struct Epochs {
+    current: CachePadded<AtomicU64>,
+    /// Slots of the first threads ...
+    first: [CachePadded<AtomicU64>; FIRST_SEGMENT],
+    /// ... and of later ones, in segments that never move.
+    segments: [OnceLock<Box<[CachePadded<AtomicU64>]>>; SEGMENTS],
+}
+
+/// Proof that this thread is pinned: what it can reach stays.
+pub struct Pin<'a> {
+    slot: &'a AtomicU64,
+    /// Pins nest; only the outermost leaves.
+    outermost: bool,
+    /// A pin belongs to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Pin<'_> {
+    /// Whether no other pin of this thread in this table encloses this one. A thread must not
+    /// wait for a bump while one does.
+    #[inline]
+    pub fn is_outermost(&self) -> bool {
+        self.outermost
+    }
+}
+
+impl Drop for Pin<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.outermost {
+            // Release: pairs with the Acquire in is_safe; what was read and written is done.
+            self.slot.store(QUIET, Ordering::Release);
+        }
+    }
+}
+
+impl Default for Epochs {
+    fn default() -> Self {
+        Epochs::new()
+    }
+}
+
+impl Epochs {
+    /// Epochs that nobody is pinned in.
+    pub fn new() -> Epochs {
+        barrier::prepare();
+        Epochs {
+            current: CachePadded::new(AtomicU64::new(1)),
+            first: std::array::from_fn(|_| CachePadded::new(AtomicU64::new(QUIET))),
+            segments: [const { OnceLock::new() }; SEGMENTS],
+        }
+    }
+
+    /// Pins this thread.
+    #[inline]
+    pub fn pin(&self) -> Pin<'_> {
+        let slot = self.slot(thread_number());
+        let outermost = slot.load(Ordering::Relaxed) == QUIET;
+        if outermost {
+            slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+            barrier::light();
+        }
+        Pin { slot, outermost, not_send: PhantomData }
+    }
+
+    /// Whether this thread is pinned.
+    pub fn is_pinned(&self) -> bool {
+        self.slot(thread_number()).load(Ordering::Relaxed) != QUIET
+    }
+
+    /// Starts an epoch: threads that pin themselves from now on see everything that the caller
+    /// wrote before.
+    pub fn bump(&self) -> u64 {
+        let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        barrier::heavy();
+        epoch
+    }
+
+    /// Whether every thread that was pinned before `epoch` began has left.
+    pub fn is_safe(&self, epoch: u64) -> bool {
+        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
+        self.first.iter().chain(later).all(|slot| {
+            let pinned = slot.load(Ordering::Acquire);
+            pinned == QUIET || pinned >= epoch
+        })
+    }
+
+    #[inline]
+    fn slot(&self, thread: usize) -> &AtomicU64 {
+        match self.first.get(thread) {
+            Some(slot) => slot,
+            None => self.later_slot(thread - FIRST_SEGMENT),
+        }
+    }
+
+    fn later_slot(&self, thread: usize) -> &AtomicU64 {
+        let at = thread + FIRST_SEGMENT;
+        let segment = at.ilog2() - FIRST_SEGMENT.ilog2();
+        let first = FIRST_SEGMENT << segment;
+        match self.segments[segment as usize].get() {
+            Some(slots) => &slots[at - first],
+            None => self.slot_slow(segment as usize, at - first),
+        }
+    }
+
+    #[cold]
+    fn slot_slow(&self, segment: usize, at: usize) -> &AtomicU64 {
+        // is_safe looks at segments up to the first that is missing.
+        for (earlier, slots) in self.segments[..=segment].iter().enumerate() {
+            slots.get_or_init(|| {
+                (0..FIRST_SEGMENT << earlier)
+                    .map(|_| CachePadded::new(AtomicU64::new(QUIET)))
+                    .collect()
+            });
+        }
+        &self.segments[segment].get().expect("made just above")[at]
+    }
+}
+
+impl std::fmt::Debug for Epochs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Epochs").finish_non_exhaustive()
+    }
+}
+
+/// Numbers of threads that ended, for new ones.
+#[cfg(not(loom))]
+static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
+
+#[cfg(loom)]
+std::thread_local! {
+    /// All threads of a model run on one thread of the system, so this is the model's own, and
+    /// the same in each of its executions.
+    static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
+}
+
+fn free_numbers<R>(work: impl FnOnce(&mut (usize, Vec<usize>)) -> R) -> R {
+    let locked = |numbers: &Mutex<(usize, Vec<usize>)>| {
+        work(&mut numbers.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    #[cfg(not(loom))]
+    return locked(&FREE_NUMBERS);
+    #[cfg(loom)]
+    return FREE_NUMBERS.with(locked);
+}
+
+/// A number that no other living thread has, small while few threads live.
+struct ThreadNumber(usize);
+
+impl ThreadNumber {
+    fn claim() -> ThreadNumber {
+        free_numbers(|(next, free)| {
+            // The least, so that executions of a model begin alike.
+            match (0..free.len()).min_by_key(|at| free[*at]) {
+                Some(least) => ThreadNumber(free.swap_remove(least)),
+                None => {
+                    *next += 1;
+                    ThreadNumber(*next - 1)
+                }
+            }
+        })
+    }
+}
+
+impl Drop for ThreadNumber {
+    fn drop(&mut self) {
+        free_numbers(|(_, free)| free.push(self.0));
+    }
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static THREAD: ThreadNumber = ThreadNumber::claim();
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static THREAD: ThreadNumber = ThreadNumber::claim();
+}
+
+#[inline]
+fn thread_number() -> usize {
+    THREAD.with(|number| number.0)
+}
+
+#[cfg(not(loom))]
+mod barrier {
+    //! A fence in two halves: `heavy` on one side orders as if `light` were a full fence.
+
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+    /// Whether the kernel makes `heavy` reach every thread.
+    static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+    #[cfg(target_os = "linux")]
+    fn membarrier(command: libc::c_int) -> bool {
+        // SAFETY: the call has no memory arguments, and an unknown command is an error.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn membarrier(_command: i32) -> bool {
+        false
+    }
+
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+    /// Before the first pin, so that no pin of an unregistered process counts on it.
+    pub(super) fn prepare() {
+        static DONE: OnceLock<()> = OnceLock::new();
+        DONE.get_or_init(|| {
+            let works = membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED);
+            ASYMMETRIC.store(works, Ordering::Relaxed);
+        });
+    }
+
+    #[inline]
+    pub(super) fn light() {
+        if ASYMMETRIC.load(Ordering::Relaxed) {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn heavy() {
+        fence(Ordering::SeqCst);
+        if ASYMMETRIC.load(Ordering::Relaxed) {
+            assert!(membarrier(PRIVATE_EXPEDITED), "membarrier worked when the process began");
+        }
+    }
+}
+
+#[cfg(loom)]
+mod barrier {
+    pub(super) fn prepare() {}
+
+    pub(super) fn light() {
+        loom::sync::atomic::fence(super::Ordering::SeqCst);
+    }
+
+    pub(super) fn heavy() {
+        loom::sync::atomic::fence(super::Ordering::SeqCst);
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_epoch_is_safe_when_earlier_pins_have_left() {
+        let epochs = Epochs::new();
+        let outer = epochs.pin();
+        assert!(outer.is_outermost() && epochs.is_pinned());
+        let epoch = epochs.bump();
+        assert!(!epochs.is_safe(epoch));
+        let inner = epochs.pin();
+        assert!(!inner.is_outermost());
+        drop(inner);
+        assert!(!epochs.is_safe(epoch), "the outer pin holds on");
+        drop(outer);
+        assert!(epochs.is_safe(epoch) && !epochs.is_pinned());
+        let later = epochs.pin();
+        assert!(epochs.is_safe(epoch), "a pin of the new epoch holds nothing back");
+        drop(later);
+    }
+
+    #[test]
+    fn many_threads_have_slots_of_their_own() {
+        let epochs = Epochs::new();
+        let all_pinned = std::sync::Barrier::new(101);
+        std::thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    let _pin = epochs.pin();
+                    all_pinned.wait();
+                    all_pinned.wait();
+                });
+            }
+            all_pinned.wait();
+            let epoch = epochs.bump();
+            assert!(!epochs.is_safe(epoch));
+            all_pinned.wait();
+        });
+        assert!(epochs.is_safe(epochs.bump()));
+    }
+}
