@@ -1,0 +1,256 @@
+//! A folder of real files.
+//!
+//! *Thread safety*: every method may be called by any number of threads at once; reads and writes
+//! are positional. The folder is locked against other processes, and against a second opening by
+//! this one, until the disk and all its files are dropped.
+
+use std::any::Any;
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use crate::pool::{Job, Pool};
+use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, name};
+
+/// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
+const LOCK_NAME: &str = ".lock";
+/// Shows once whether the filesystem takes direct I/O.
+const PROBE_NAME: &str = ".probe";
+
+/// A folder of real files, read and written past the page cache where the filesystem allows.
+#[derive(Debug)]
+pub struct FileDisk {
+    folder: Arc<Folder>,
+    pool: Pool,
+}
+
+#[derive(Debug)]
+struct Folder {
+    path: PathBuf,
+    /// The folder itself, to make names last.
+    names: fs::File,
+    /// Open as long as anything of the disk is: closing it gives the lock back.
+    _lock: fs::File,
+    direct: bool,
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: Arc<fs::File>,
+    _folder: Arc<Folder>,
+}
+
+impl FileDisk {
+    /// Opens the folder at `path`, made if it is missing, and locks it.
+    ///
+    /// # Errors
+    /// `WouldBlock`, naming the folder, when it is open already, here or in another process; else
+    /// what the system answers.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<FileDisk> {
+        let path = path.as_ref();
+        let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
+        fs::create_dir_all(path).map_err(named)?;
+        let path = fs::canonicalize(path).map_err(named)?;
+        let names = fs::File::open(&path).map_err(named)?;
+        let lock = lock(&path)?;
+        let direct = probe_direct(&path).map_err(named)?;
+        // The folder's own name may be new.
+        if let Some(parent) = path.parent() {
+            fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
+        }
+        let folder = Folder { path, names, _lock: lock, direct };
+        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+    }
+
+    /// Whether reads and writes go past the page cache.
+    pub fn direct(&self) -> bool {
+        self.folder.direct
+    }
+
+    fn open_with(&self, name: &str, options: &mut fs::OpenOptions) -> io::Result<Arc<dyn File>> {
+        name::check(name)?;
+        if self.folder.direct {
+            options.custom_flags(direct_flag());
+        }
+        let file = Arc::new(options.read(true).write(true).open(self.folder.path.join(name))?);
+        Ok(Arc::new(RealFile { file, _folder: Arc::clone(&self.folder) }))
+    }
+}
+
+fn lock(folder: &Path) -> io::Result<fs::File> {
+    let path = folder.join(LOCK_NAME);
+    let what = format!("lock {}", path.display());
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true);
+    let file = options.open(&path).map_err(|cause| about(&what, &cause))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            format!(
+                "folder {} is in use, by another process or opened twice by this one: close it there, or give another folder",
+                folder.display()
+            ),
+        )),
+        Err(fs::TryLockError::Error(cause)) => Err(about(&what, &cause)),
+    }
+}
+
+fn about(what: &str, cause: &io::Error) -> io::Error {
+    io::Error::new(cause.kind(), format!("{what}: {cause}"))
+}
+
+/// Writes and reads a block directly. Filesystems that cannot do it refuse the flag or the first
+/// transfer, and some only the size, so all of it is tried.
+fn probe_direct(folder: &Path) -> io::Result<bool> {
+    if direct_flag() == 0 {
+        return Ok(false);
+    }
+    let path = folder.join(PROBE_NAME);
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).read(true).write(true).custom_flags(direct_flag());
+    let mut block = Blocks::new(BLOCK_BYTES);
+    let tried = options.open(&path).and_then(|file| {
+        file.write_all_at(block.bytes(), 0)?;
+        file.read_exact_at(block.bytes_mut(), 0)
+    });
+    match fs::remove_file(&path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
+        _ => {}
+    }
+    match tried {
+        Ok(()) => Ok(true),
+        Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
+/// Zero where the system has no such flag.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn direct_flag() -> i32 {
+    OFlags::DIRECT.bits().cast_signed()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn direct_flag() -> i32 {
+    0
+}
+
+impl Disk for FileDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.open_with(name, fs::OpenOptions::new().create_new(true))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.open_with(name, &mut fs::OpenOptions::new())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.folder.path)? {
+            let entry = entry?;
+            let is_ours = |name: &String| name::check(name).is_ok();
+            if entry.file_type()?.is_file()
+                && let Some(name) = entry.file_name().into_string().ok().filter(is_ours)
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        name::check(from)?;
+        name::check(to)?;
+        fs::rename(self.folder.path.join(from), self.folder.path.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        name::check(name)?;
+        fs::remove_file(self.folder.path.join(name))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.folder.names.sync_all()
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) {
+        if let [read] = reads {
+            read.result = read.file.read_at(read.offset, read.into);
+            return;
+        }
+        let mut jobs = Vec::with_capacity(reads.len());
+        let mut ours = Vec::with_capacity(reads.len());
+        for read in reads {
+            let any: &dyn Any = read.file;
+            match any.downcast_ref::<RealFile>() {
+                Some(file) => {
+                    let (file, into) = (Arc::clone(&file.file), std::mem::take(read.into));
+                    jobs.push(Job { file, offset: read.offset, into });
+                    ours.push(read);
+                }
+                None => read.result = read.file.read_at(read.offset, read.into),
+            }
+        }
+        for (read, (into, result)) in ours.into_iter().zip(self.pool.read(jobs)) {
+            *read.into = into;
+            read.result = result;
+        }
+    }
+
+    fn place(&self) -> String {
+        let how = if self.folder.direct { "" } else { " (through the page cache)" };
+        format!("{}{how}", self.folder.path.display())
+    }
+}
+
+impl File for RealFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, into: &mut Blocks) -> io::Result<()> {
+        self.file.read_exact_at(into.bytes_mut(), offset)
+    }
+
+    fn write_at(&self, offset: u64, from: &Blocks) -> io::Result<()> {
+        self.file.write_all_at(from.bytes(), offset)
+    }
+
+    fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
+        let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
+        self.file.write_all_at(&from.bytes()[range], offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // Also makes a new length last, which is all of the metadata that reading needs.
+        self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_direct_io_the_page_cache_serves() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let mut disk = FileDisk::open(parent.path()).expect("opened");
+        Arc::get_mut(&mut disk.folder).expect("no file is open").direct = false;
+        assert!(!disk.direct() && disk.place().ends_with("(through the page cache)"));
+        let file = disk.create("a").expect("made");
+        let mut block = Blocks::new(BLOCK_BYTES);
+        block.bytes_mut().fill(7);
+        file.write_at(BLOCK_BYTES as u64, &block).expect("written");
+        file.sync().expect("synced");
+        let mut both = Blocks::new(2 * BLOCK_BYTES);
+        file.read_at(0, &mut both).expect("read");
+        assert_eq!(both.bytes()[BLOCK_BYTES - 1..=BLOCK_BYTES], [0, 7]);
+    }
+}

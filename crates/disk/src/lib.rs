@@ -1,0 +1,76 @@
+//! Files as an engine sees them.
+//!
+//! A [`Disk`] is one directory of files. [`FileDisk`] is a real one; `SimDisk` is a model of one
+//! that loses, tears and reorders what was not synced. Reads and writes are whole
+//! [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so that a real disk can
+//! bypass the page cache.
+#![forbid(unsafe_code)]
+
+use std::any::Any;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+mod blocks;
+mod checksum;
+mod file;
+mod name;
+mod pool;
+mod sim;
+
+pub use blocks::{BLOCK_BYTES, Blocks};
+pub use checksum::checksum;
+pub use file::FileDisk;
+pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
+
+/// One read of a batch.
+#[derive(Debug)]
+pub struct Read<'a> {
+    /// From which file.
+    pub file: &'a (dyn File + 'static),
+    /// At which byte; a multiple of [`BLOCK_BYTES`].
+    pub offset: u64,
+    /// Filled whole, or `result` says why not.
+    pub into: &'a mut Blocks,
+    /// What became of it; `Ok` before it is tried.
+    pub result: io::Result<()>,
+}
+
+/// One directory of files.
+pub trait Disk: Send + Sync + std::fmt::Debug {
+    /// Makes a file that must not be there yet, for reading and writing.
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
+    /// Opens a file that is there, for reading and writing.
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
+    /// The names of all files.
+    fn list(&self) -> io::Result<Vec<String>>;
+    /// Gives a file another name, replacing one that has it. Lasting after [`Disk::sync`].
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+    /// Removes a name. Handles that are open keep reading.
+    fn remove(&self, name: &str) -> io::Result<()>;
+    /// Makes the set of names last.
+    fn sync(&self) -> io::Result<()>;
+    /// Does all reads, many at a time, and answers when the last is done.
+    fn read_many(&self, reads: &mut [Read<'_>]);
+    /// Where this is, for messages.
+    fn place(&self) -> String;
+}
+
+/// An open file. Threads share it. (`Any`, so that a disk tells its own files from others'.)
+pub trait File: Any + Send + Sync + std::fmt::Debug {
+    /// Its length in bytes.
+    fn bytes(&self) -> io::Result<u64>;
+    /// Fills `into` from `offset`, whole, or answers why not (`UnexpectedEof` at the end).
+    fn read_at(&self, offset: u64, into: &mut Blocks) -> io::Result<()>;
+    /// Writes all bytes of `from`, growing the file where it must.
+    fn write_at(&self, offset: u64, from: &Blocks) -> io::Result<()>;
+    /// Writes some of the blocks of `from`, counted from 0, the first of them to `offset`.
+    fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
+        let mut some = Blocks::new(blocks.len() * BLOCK_BYTES);
+        let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
+        some.bytes_mut().copy_from_slice(&from.bytes()[range]);
+        self.write_at(offset, &some)
+    }
+    /// Makes what was written last.
+    fn sync(&self) -> io::Result<()>;
+}

@@ -1,0 +1,256 @@
+//! A folder of files in memory that fails and crashes as told.
+//!
+//! *Assumptions about the media*, which the engines are written against and tested with:
+//!
+//! - A write lasts when a [`File::sync`] that began after it has succeeded. Until then a crash may
+//!   keep it whole, lose it, or tear it: each sector of [`SECTOR_BYTES`] is written whole or not at
+//!   all, and which ones are is anybody's guess. Unsynced writes reach the media in any order.
+//! - A file that a lost write would have made longer is as long as before, or has the new length
+//!   and zeros there.
+//! - A name that was created, renamed or removed lasts when a later [`Disk::sync`] has succeeded.
+//!   Until then a crash may keep or lose each such change, each on its own; one change is never
+//!   done by half. Syncing a file does not make its name last, and syncing names makes no bytes last.
+//! - After a sync that failed, the writes that it was to make last may be lost, and no later sync
+//!   brings them back, though it succeeds: a system marks what it failed to write as clean.
+//!   Only writing the bytes again and syncing does.
+//! - Synced bytes are not lost, and other bytes are not touched. That is what the simulation
+//!   assumes; engines notice it by checksums where it does not hold (see [`ReadFault::Flip`]).
+//!
+//! *Not modelled*: bytes of other files showing up in new ones, and media that lie about syncing.
+//!
+//! *Thread safety*: one lock around everything. What happens is a function of the order of calls,
+//! the faults and the seed, so a test with one thread repeats exactly.
+
+mod crash;
+mod faults;
+mod state;
+
+use std::io;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use crash::CrashImages;
+pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
+
+use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, name};
+use state::{FileId, NameChange, State};
+
+/// Bytes that the media write whole or not at all.
+pub const SECTOR_BYTES: usize = 512;
+
+/// A folder of files in memory; clones are the same folder.
+#[derive(Debug, Clone, Default)]
+pub struct SimDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct SimFile {
+    disk: SimDisk,
+    id: FileId,
+    name: String,
+}
+
+impl SimDisk {
+    /// An empty folder without faults.
+    pub fn new() -> SimDisk {
+        SimDisk::default()
+    }
+
+    /// Sets what is to fail from now on, in place of what was to fail before; numbers count from
+    /// this call.
+    pub fn set_faults(&self, faults: Faults) {
+        self.lock().set_faults(faults);
+    }
+
+    /// Changes so far: creates, renames, removes, writes and syncs of both kinds, failed ones too.
+    pub fn operations(&self) -> u64 {
+        self.lock().operations
+    }
+
+    /// Cuts the power after `count` more changes (as [`SimDisk::operations`] counts them): every
+    /// call after the last of them fails and does nothing. Follow with [`SimDisk::crash`].
+    pub fn stop_after(&self, count: u64) {
+        let mut state = self.lock();
+        state.stop_at = Some(state.operations + count);
+    }
+
+    /// What a crash at this moment could leave, one of many, picked by `seed`. The image is a disk
+    /// of its own, with everything on it synced and no faults; this one stays as it is.
+    pub fn crash(&self, seed: u64) -> SimDisk {
+        SimDisk::with(crash::random_image(&self.lock(), seed))
+    }
+
+    /// What a crash at this moment could leave: every combination of unsynced changes kept or lost
+    /// (writes also lost but longer, and torn in the middle, either half), in the order they were
+    /// made; or where these are more than `limit`, all lost, all kept, and `limit - 2` random ones.
+    pub fn crash_images(&self, limit: usize) -> CrashImages {
+        CrashImages::new(self.lock().clone(), limit)
+    }
+
+    /// Bytes of all files, those without a name but with an open handle not counted.
+    pub fn file_bytes(&self) -> u64 {
+        self.lock().named_bytes()
+    }
+
+    /// Flips the bits of `mask` in the byte at `offset` of a file, synced or not: damage to notice.
+    ///
+    /// # Errors
+    /// `NotFound` without such a file, `UnexpectedEof` beyond its end.
+    pub fn damage(&self, name: &str, offset: u64, mask: u8) -> io::Result<()> {
+        let mut state = self.lock();
+        let id = state.find(name)?;
+        state.damage(id, offset, mask)
+    }
+
+    /// Cuts a file to `bytes`, lastingly: damage to notice.
+    ///
+    /// # Errors
+    /// `NotFound` without such a file.
+    pub fn truncate(&self, name: &str, bytes: u64) -> io::Result<()> {
+        let mut state = self.lock();
+        let id = state.find(name)?;
+        state.truncate(id, bytes);
+        Ok(())
+    }
+
+    /// The bytes of a file.
+    ///
+    /// # Errors
+    /// `NotFound` without such a file.
+    pub fn contents(&self, name: &str) -> io::Result<Vec<u8>> {
+        let state = self.lock();
+        let id = state.find(name)?;
+        Ok(state.bytes_of(id).to_vec())
+    }
+
+    /// Replaces or makes a file, lastingly, with bytes of any length.
+    ///
+    /// # Errors
+    /// `InvalidInput` for a name that no file may have.
+    pub fn plant(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        name::check(name)?;
+        self.lock().plant(name, bytes.to_vec());
+        Ok(())
+    }
+
+    fn with(state: State) -> SimDisk {
+        SimDisk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handle(&self, id: FileId, name: &str) -> Arc<dyn File> {
+        Arc::new(SimFile { disk: self.clone(), id, name: name.to_owned() })
+    }
+}
+
+impl Disk for SimDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        name::check(name)?;
+        let mut state = self.lock();
+        state.begin_change()?;
+        if state.names.contains_key(name) {
+            return Err(io::Error::new(
+                io::ErrorKind::AlreadyExists,
+                format!("{name} is there already"),
+            ));
+        }
+        let id = state.new_file();
+        state.change_names(NameChange::Put { name: name.to_owned(), id });
+        drop(state);
+        Ok(self.handle(id, name))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        name::check(name)?;
+        let state = self.lock();
+        state.check_power()?;
+        let id = state.find(name)?;
+        drop(state);
+        Ok(self.handle(id, name))
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let state = self.lock();
+        state.check_power()?;
+        Ok(state.names.keys().cloned().collect())
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        name::check(from)?;
+        name::check(to)?;
+        let mut state = self.lock();
+        state.begin_change()?;
+        let id = state.find(from)?;
+        if from != to {
+            let (from, to) = (from.to_owned(), to.to_owned());
+            state.change_names(NameChange::Rename { from, to, id });
+        }
+        Ok(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        name::check(name)?;
+        let mut state = self.lock();
+        state.begin_change()?;
+        let id = state.find(name)?;
+        state.change_names(NameChange::Remove { name: name.to_owned(), id });
+        Ok(())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.lock().sync_names()
+    }
+
+    fn read_many(&self, reads: &mut [Read<'_>]) {
+        for read in reads {
+            read.result = read.file.read_at(read.offset, read.into);
+        }
+    }
+
+    fn place(&self) -> String {
+        "a simulated disk".to_owned()
+    }
+}
+
+impl File for SimFile {
+    fn bytes(&self) -> io::Result<u64> {
+        let state = self.disk.lock();
+        state.check_power()?;
+        Ok(state.bytes_of(self.id).len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut Blocks) -> io::Result<()> {
+        self.check_aligned(offset)?;
+        self.disk.lock().read(self.id, offset, into.bytes_mut())
+    }
+
+    fn write_at(&self, offset: u64, from: &Blocks) -> io::Result<()> {
+        self.check_aligned(offset)?;
+        self.disk.lock().write(self.id, offset, from.bytes())
+    }
+
+    fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
+        let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
+        self.check_aligned(offset)?;
+        self.disk.lock().write(self.id, offset, &from.bytes()[range])
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.disk.lock().sync_file(self.id)
+    }
+}
+
+impl SimFile {
+    /// What direct I/O on a real disk would refuse is refused here too.
+    fn check_aligned(&self, offset: u64) -> io::Result<()> {
+        if offset.is_multiple_of(BLOCK_BYTES as u64) {
+            return Ok(());
+        }
+        let why = format!("{}: offset {offset} is not at a block border", self.name);
+        Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+    }
+}

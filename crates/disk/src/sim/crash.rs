@@ -1,0 +1,164 @@
+//! What could a crash leave?
+
+use std::collections::BTreeMap;
+
+use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
+use rand::{RngExt, SeedableRng};
+
+use super::SimDisk;
+use super::state::{FileId, FileState, Names, State, Write, overlay};
+use crate::SECTOR_BYTES;
+
+/// One image of many.
+pub(super) fn random_image(state: &State, seed: u64) -> State {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut names = state.lasting_names.clone();
+    for change in &state.name_changes {
+        if rng.random() {
+            change.apply(&mut names);
+        }
+    }
+    // All files in the same order for the same seed, whichever names were kept.
+    let files = state.files_in_reach().into_iter();
+    let files = files.map(|id| (id, random_file(state.file(id), &mut rng))).collect();
+    image(&names, files)
+}
+
+fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
+    let mut bytes = file.lasting.clone();
+    // Doubtful writes come before later ones that were synced, which were cut out of them; among
+    // themselves all of these reach the media in any order.
+    let mut writes: Vec<&Write> = file.doubtful.iter().chain(&file.unsynced).collect();
+    writes.shuffle(rng);
+    for write in writes {
+        match rng.random_range(0..4) {
+            0 => {}
+            1 => lengthen(&mut bytes, write.limit()),
+            2 => overlay(&mut bytes, write.offset, &write.bytes),
+            _ => {
+                if rng.random() {
+                    lengthen(&mut bytes, write.limit());
+                }
+                for (number, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
+                    if rng.random() {
+                        overlay(&mut bytes, write.offset + number * SECTOR_BYTES, sector);
+                    }
+                }
+            }
+        }
+    }
+    bytes
+}
+
+fn lengthen(file: &mut Vec<u8>, limit: usize) {
+    if file.len() < limit {
+        file.resize(limit, 0);
+    }
+}
+
+fn image(names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
+    let mut contents = BTreeMap::new();
+    for (name, id) in names {
+        // Each file has one name at most: renaming takes the old one away. Where a crash keeps
+        // both, both get the bytes.
+        let is_last = names.values().filter(|other| *other == id).count() == 1;
+        let bytes = if is_last { files.remove(id) } else { files.get(id).cloned() };
+        contents.insert(name.clone(), bytes.unwrap_or_default());
+    }
+    State::settled(contents)
+}
+
+/// The images that [`SimDisk::crash_images`] gives.
+#[derive(Debug)]
+pub struct CrashImages {
+    state: State,
+    files: Vec<FileId>,
+    /// How many ways each unsynced change can go: names first, then the writes of each file.
+    ways: Vec<u8>,
+    next: usize,
+    limit: usize,
+    /// Whether `limit` holds every combination.
+    exhaustive: bool,
+}
+
+/// Ways of a change of names: lost, kept.
+const NAME_WAYS: u8 = 2;
+/// Ways of a write: lost, kept, lost but longer, first half, second half.
+const WRITE_WAYS: u8 = 5;
+
+impl CrashImages {
+    pub(super) fn new(state: State, limit: usize) -> CrashImages {
+        let files = state.files_in_reach();
+        let mut ways = vec![NAME_WAYS; state.name_changes.len()];
+        for id in &files {
+            let file = state.file(*id);
+            ways.extend(vec![WRITE_WAYS; file.doubtful.len() + file.unsynced.len()]);
+        }
+        let count = ways.iter().try_fold(1usize, |count, ways| count.checked_mul(*ways as usize));
+        let exhaustive = count.is_some_and(|count| count <= limit);
+        let limit = count.map_or(limit, |count| count.min(limit));
+        CrashImages { state, files, ways, next: 0, limit, exhaustive }
+    }
+
+    /// Whether every combination is among the images.
+    pub fn exhaustive(&self) -> bool {
+        self.exhaustive
+    }
+
+    /// The image in which the changes go these ways.
+    fn image(&self, mut way: impl FnMut(u8) -> u8) -> State {
+        let mut ways = self.ways.iter().map(|ways| way(*ways));
+        let mut next = || ways.next().expect("a way for each change");
+        let mut names = self.state.lasting_names.clone();
+        for change in &self.state.name_changes {
+            if next() == 1 {
+                change.apply(&mut names);
+            }
+        }
+        let mut files = BTreeMap::new();
+        for id in &self.files {
+            let file = self.state.file(*id);
+            let mut bytes = file.lasting.clone();
+            for write in file.doubtful.iter().chain(&file.unsynced) {
+                let middle = write.bytes.len() / SECTOR_BYTES / 2 * SECTOR_BYTES;
+                match next() {
+                    0 => {}
+                    1 => overlay(&mut bytes, write.offset, &write.bytes),
+                    2 => lengthen(&mut bytes, write.limit()),
+                    3 => overlay(&mut bytes, write.offset, &write.bytes[..middle]),
+                    _ => overlay(&mut bytes, write.offset + middle, &write.bytes[middle..]),
+                }
+            }
+            files.insert(*id, bytes);
+        }
+        image(&names, files)
+    }
+}
+
+impl Iterator for CrashImages {
+    type Item = SimDisk;
+
+    fn next(&mut self) -> Option<SimDisk> {
+        if self.next == self.limit {
+            return None;
+        }
+        let number = self.next;
+        self.next += 1;
+        let state = match number {
+            // Digits of the number, in a base for each change.
+            _ if self.exhaustive => {
+                let mut rest = number;
+                self.image(|ways| {
+                    let way = rest % ways as usize;
+                    rest /= ways as usize;
+                    way as u8
+                })
+            }
+            0 => self.image(|_| 0),
+            1 => self.image(|_| 1),
+            _ => random_image(&self.state, number as u64),
+        };
+        Some(SimDisk::with(state))
+    }
+}

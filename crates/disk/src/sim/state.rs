@@ -1,0 +1,352 @@
+//! What a simulated disk holds: now, lastingly, and in between.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use super::faults::{Faults, ReadFault, SyncFault, WriteFault};
+use crate::SECTOR_BYTES;
+
+/// Which file, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct FileId(usize);
+
+/// A change of names, done at once or not at all.
+#[derive(Debug, Clone)]
+pub(super) enum NameChange {
+    Put { name: String, id: FileId },
+    Rename { from: String, to: String, id: FileId },
+    Remove { name: String, id: FileId },
+}
+
+pub(super) type Names = BTreeMap<String, FileId>;
+
+impl NameChange {
+    fn touched(&self) -> [&str; 2] {
+        match self {
+            NameChange::Put { name, .. } | NameChange::Remove { name, .. } => [name, name],
+            NameChange::Rename { from, to, .. } => [from, to],
+        }
+    }
+
+    fn touches(&self, other: &NameChange) -> bool {
+        self.touched().iter().any(|name| other.touched().contains(name))
+    }
+
+    /// Does it to `names`, in which earlier changes may have been lost.
+    pub(super) fn apply(&self, names: &mut Names) {
+        match self {
+            NameChange::Put { name, id } => {
+                names.insert(name.clone(), *id);
+            }
+            NameChange::Rename { from, to, id } => {
+                if names.get(from) == Some(id) {
+                    names.remove(from);
+                }
+                names.insert(to.clone(), *id);
+            }
+            NameChange::Remove { name, id } => {
+                if names.get(name) == Some(id) {
+                    names.remove(name);
+                }
+            }
+        }
+    }
+}
+
+/// A write that does not last for sure.
+#[derive(Debug, Clone)]
+pub(super) struct Write {
+    pub(super) offset: usize,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Write {
+    pub(super) fn limit(&self) -> usize {
+        self.offset + self.bytes.len()
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileState {
+    /// What reads see.
+    pub(super) now: Vec<u8>,
+    /// What is there for sure after a crash, where no doubtful write lies above it.
+    pub(super) lasting: Vec<u8>,
+    /// Writes that a failed sync was to make last, where no lasting write lies above them.
+    pub(super) doubtful: Vec<Write>,
+    /// Writes since the last sync.
+    pub(super) unsynced: Vec<Write>,
+}
+
+impl FileState {
+    /// Makes unsynced writes last. A doubtful write comes before all of them, so where they
+    /// overlap nothing of it can show any more.
+    fn settle(&mut self) {
+        for write in std::mem::take(&mut self.unsynced) {
+            let doubtful = std::mem::take(&mut self.doubtful);
+            self.doubtful = doubtful.into_iter().flat_map(|older| cut(older, &write)).collect();
+            overlay(&mut self.lasting, write.offset, &write.bytes);
+        }
+    }
+
+    /// What reads see when unsynced writes are gone.
+    fn forget_unsynced(&mut self) {
+        self.unsynced.clear();
+        self.now.clone_from(&self.lasting);
+        for write in &self.doubtful {
+            overlay(&mut self.now, write.offset, &write.bytes);
+        }
+    }
+}
+
+/// What is left of `older` outside of `newer`.
+fn cut(older: Write, newer: &Write) -> Vec<Write> {
+    if newer.limit() <= older.offset || older.limit() <= newer.offset {
+        return vec![older];
+    }
+    let mut left = Vec::new();
+    if older.offset < newer.offset {
+        let bytes = older.bytes[..newer.offset - older.offset].to_vec();
+        left.push(Write { offset: older.offset, bytes });
+    }
+    if newer.limit() < older.limit() {
+        let bytes = older.bytes[newer.limit() - older.offset..].to_vec();
+        left.push(Write { offset: newer.limit(), bytes });
+    }
+    left
+}
+
+/// Writes into `file`, with zeros up to `offset` where it is shorter.
+pub(super) fn overlay(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
+    let limit = offset + bytes.len();
+    if file.len() < limit {
+        file.resize(limit, 0);
+    }
+    file[offset..limit].copy_from_slice(bytes);
+}
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct State {
+    pub(super) names: Names,
+    pub(super) lasting_names: Names,
+    /// Changes of names since they last lasted, in order. After a failed sync they stay here, for
+    /// no later sync to make last.
+    pub(super) name_changes: Vec<NameChange>,
+    /// The first so many of `name_changes` are doubtful.
+    doubtful_names: usize,
+    files: Vec<FileState>,
+    faults: Faults,
+    reads: u64,
+    writes: u64,
+    syncs: u64,
+    pub(super) operations: u64,
+    pub(super) stop_at: Option<u64>,
+}
+
+impl State {
+    pub(super) fn set_faults(&mut self, faults: Faults) {
+        self.faults = faults;
+        (self.reads, self.writes, self.syncs) = (0, 0, 0);
+    }
+
+    /// A disk on which everything lasts.
+    pub(super) fn settled(names: BTreeMap<String, Vec<u8>>) -> State {
+        let mut state = State::default();
+        for (name, bytes) in names {
+            state.plant(&name, bytes);
+        }
+        state
+    }
+
+    pub(super) fn check_power(&self) -> io::Result<()> {
+        match self.stop_at {
+            Some(stop_at) if self.operations >= stop_at => {
+                Err(io::Error::other("the simulated disk has no power"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn begin_change(&mut self) -> io::Result<()> {
+        self.check_power()?;
+        self.operations += 1;
+        Ok(())
+    }
+
+    pub(super) fn find(&self, name: &str) -> io::Result<FileId> {
+        let absent = || io::Error::new(io::ErrorKind::NotFound, format!("{name} is not there"));
+        self.names.get(name).copied().ok_or_else(absent)
+    }
+
+    pub(super) fn new_file(&mut self) -> FileId {
+        self.files.push(FileState::default());
+        FileId(self.files.len() - 1)
+    }
+
+    pub(super) fn plant(&mut self, name: &str, bytes: Vec<u8>) {
+        let id = self.new_file();
+        let file = &mut self.files[id.0];
+        (file.now, file.lasting) = (bytes.clone(), bytes);
+        self.names.insert(name.to_owned(), id);
+        self.lasting_names.insert(name.to_owned(), id);
+    }
+
+    pub(super) fn file(&self, id: FileId) -> &FileState {
+        &self.files[id.0]
+    }
+
+    /// Files that have a name now, or would have one after some crash.
+    pub(super) fn files_in_reach(&self) -> Vec<FileId> {
+        let changed = self.name_changes.iter().map(|change| match change {
+            NameChange::Put { id, .. }
+            | NameChange::Rename { id, .. }
+            | NameChange::Remove { id, .. } => *id,
+        });
+        let mut ids: Vec<_> = self.lasting_names.values().copied().chain(changed).collect();
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    pub(super) fn bytes_of(&self, id: FileId) -> &[u8] {
+        &self.files[id.0].now
+    }
+
+    pub(super) fn named_bytes(&self) -> u64 {
+        self.names.values().map(|id| self.bytes_of(*id).len() as u64).sum()
+    }
+
+    pub(super) fn change_names(&mut self, change: NameChange) {
+        change.apply(&mut self.names);
+        self.name_changes.push(change);
+    }
+
+    pub(super) fn read(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.check_power()?;
+        let fault = self.faults.of_read(self.reads);
+        self.reads += 1;
+        let file = &self.files[id.0].now;
+        let rest = usize::try_from(offset).ok().and_then(|offset| file.get(offset..));
+        let mut available = rest.unwrap_or_default();
+        match fault {
+            Some(ReadFault::Error(kind)) => return Err(injected(kind, "read")),
+            Some(ReadFault::Short) => available = &available[..available.len().min(into.len() / 2)],
+            Some(ReadFault::Flip(_)) | None => {}
+        }
+        let Some(whole) = available.get(..into.len()) else {
+            into[..available.len()].copy_from_slice(available);
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file ends in the read"));
+        };
+        into.copy_from_slice(whole);
+        if let Some(ReadFault::Flip(at)) = fault
+            && !into.is_empty()
+        {
+            into[at % whole.len()] ^= 1;
+        }
+        Ok(())
+    }
+
+    pub(super) fn write(&mut self, id: FileId, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.begin_change()?;
+        let fault = self.faults.of_write(self.writes);
+        self.writes += 1;
+        let (kept, answer) = match fault {
+            Some(WriteFault::Error(kind)) => return Err(injected(kind, "write")),
+            Some(WriteFault::Torn(kind)) => {
+                let sectors = bytes.len() / SECTOR_BYTES;
+                (&bytes[..sectors / 2 * SECTOR_BYTES], Err(injected(kind, "write")))
+            }
+            None => (bytes, Ok(())),
+        };
+        let total = self.named_bytes();
+        let file = &mut self.files[id.0];
+        let too_far = || io::Error::new(io::ErrorKind::FileTooLarge, "offset beyond memory");
+        let offset = usize::try_from(offset).map_err(|_| too_far())?;
+        let limit = offset.checked_add(kept.len()).ok_or_else(too_far)?;
+        let growth = limit.saturating_sub(file.now.len()) as u64;
+        if growth > 0 && total.saturating_add(growth) > self.faults.bytes_max() {
+            return Err(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"));
+        }
+        if !kept.is_empty() {
+            overlay(&mut file.now, offset, kept);
+            file.unsynced.push(Write { offset, bytes: kept.to_vec() });
+        }
+        answer
+    }
+
+    fn next_sync(&mut self) -> io::Result<Option<SyncFault>> {
+        self.begin_change()?;
+        let fault = self.faults.of_sync(self.syncs);
+        self.syncs += 1;
+        Ok(fault)
+    }
+
+    pub(super) fn sync_file(&mut self, id: FileId) -> io::Result<()> {
+        let fault = self.next_sync()?;
+        let file = &mut self.files[id.0];
+        match fault {
+            None => {
+                file.settle();
+                Ok(())
+            }
+            Some(SyncFault::Doubtful(kind)) => {
+                file.doubtful.append(&mut file.unsynced);
+                Err(injected(kind, "sync"))
+            }
+            Some(SyncFault::Lost(kind)) => {
+                file.forget_unsynced();
+                Err(injected(kind, "sync"))
+            }
+        }
+    }
+
+    pub(super) fn sync_names(&mut self) -> io::Result<()> {
+        match self.next_sync()? {
+            None => {
+                // What is doubtful stays so, but for names that a lasting change has decided.
+                for change in self.name_changes.split_off(self.doubtful_names) {
+                    self.name_changes.retain(|older| !older.touches(&change));
+                    change.apply(&mut self.lasting_names);
+                }
+                self.doubtful_names = self.name_changes.len();
+                Ok(())
+            }
+            Some(SyncFault::Doubtful(kind) | SyncFault::Lost(kind)) => {
+                self.doubtful_names = self.name_changes.len();
+                Err(injected(kind, "sync of names"))
+            }
+        }
+    }
+
+    pub(super) fn damage(&mut self, id: FileId, offset: u64, mask: u8) -> io::Result<()> {
+        let file = &mut self.files[id.0];
+        let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "offset beyond the end");
+        let offset = usize::try_from(offset).map_err(|_| end())?;
+        *file.now.get_mut(offset).ok_or_else(end)? ^= mask;
+        if let Some(byte) = file.lasting.get_mut(offset) {
+            *byte ^= mask;
+        }
+        for write in file.doubtful.iter_mut().chain(&mut file.unsynced) {
+            if let Some(byte) =
+                offset.checked_sub(write.offset).and_then(|at| write.bytes.get_mut(at))
+            {
+                *byte ^= mask;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, id: FileId, bytes: u64) {
+        let file = &mut self.files[id.0];
+        file.now.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        *file = FileState {
+            lasting: file.now.clone(),
+            now: std::mem::take(&mut file.now),
+            ..FileState::default()
+        };
+    }
+}
+
+fn injected(kind: io::ErrorKind, what: &str) -> io::Error {
+    io::Error::new(kind, format!("the {what} fails as planned"))
+}

@@ -1,0 +1,76 @@
+//! What only real folders do.
+
+use crate::{blocks, fills};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk, Read, SimDisk};
+use std::io::ErrorKind;
+
+#[test]
+fn a_folder_is_made_and_opened_once_at_a_time() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let path = parent.path().join("new/deep");
+    let disk = FileDisk::open(&path).expect("made");
+    let file = disk.create("a").expect("made");
+    let refused = FileDisk::open(&path).expect_err("open already");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    assert!(refused.to_string().contains("new/deep"), "{refused}");
+    // A handle that is still open may still write.
+    drop(disk);
+    assert!(FileDisk::open(&path).is_err());
+    drop(file);
+    assert_eq!(FileDisk::open(&path).expect("free again").list().expect("names"), ["a"]);
+}
+
+#[test]
+fn a_file_is_not_a_folder() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let path = parent.path().join("file");
+    std::fs::write(&path, "x").expect("written");
+    let refused = FileDisk::open(&path).expect_err("no folder");
+    assert!(refused.to_string().contains("file"), "{refused}");
+}
+
+#[test]
+fn foreign_files_and_folders_are_not_listed() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    std::fs::create_dir(parent.path().join("folder")).expect("made");
+    std::fs::write(parent.path().join("with blank"), "x").expect("written");
+    disk.create("ours").expect("made");
+    assert_eq!(disk.list().expect("names"), ["ours"]);
+    assert!(disk.place().starts_with(&*parent.path().canonicalize().unwrap().to_string_lossy()));
+    assert_eq!(disk.place().contains("page cache"), !disk.direct());
+}
+
+#[test]
+fn files_outlive_the_disk_that_wrote_them() {
+    let parent = tempfile::tempdir().expect("a folder");
+    for round in 0..3u8 {
+        let disk = FileDisk::open(parent.path()).expect("opened");
+        let file = match round {
+            0 => disk.create("a").expect("made"),
+            _ => disk.open("a").expect("there"),
+        };
+        file.write_at(u64::from(round) * BLOCK_BYTES as u64, &blocks(&[round + 1]))
+            .expect("written");
+        file.sync().expect("synced");
+        assert_eq!(fills(&*file), (1..=round + 1).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_batch_may_name_files_of_another_disk() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    let foreign = SimDisk::new().create("a").expect("made");
+    foreign.write_at(0, &blocks(&[1])).expect("written");
+    let own = disk.create("a").expect("made");
+    own.write_at(0, &blocks(&[2])).expect("written");
+    let (mut first, mut second) = (Blocks::new(1), Blocks::new(1));
+    let mut reads = [
+        Read { file: &*foreign, offset: 0, into: &mut first, result: Ok(()) },
+        Read { file: &*own, offset: 0, into: &mut second, result: Ok(()) },
+    ];
+    disk.read_many(&mut reads);
+    assert!(reads.iter().all(|read| read.result.is_ok()));
+    assert_eq!((first.bytes()[0], second.bytes()[0]), (1, 2));
+}
