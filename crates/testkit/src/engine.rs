@@ -25,6 +25,10 @@ pub enum Refusal {
     ValueLength,
     /// The memory budget is used up.
     OutOfMemory,
+    /// The value is not a counter of 8 bytes.
+    NotACounter,
+    /// The counter would leave its range.
+    Overflow,
     /// Anything that no stream of operations may meet, in the engine's words.
     Other(String),
 }

@@ -3,7 +3,7 @@
 //! One clock counts every begin and end of every operation: if one operation's end is before
 //! another's begin, it happened before; else either may have come first.
 
-use crate::engine::{Computed, Edit, Edited};
+use crate::engine::{Computed, Edit, Edited, Refusal, Result, Upserted};
 use crate::op::Rule;
 use crate::{Bytes, Shown};
 use std::collections::BTreeMap;
@@ -45,12 +45,35 @@ pub enum Call {
     Upsert(Bytes, Vec<Edit>, Option<Edited>),
     /// Decided by a rule; what that did.
     Compute(Rule, Computed),
+    /// Put the second value if the first was there; whether it did.
+    CompareAndPut(Bytes, Bytes, bool),
+    /// Added to a counter; its sum, or none where the value was no counter.
+    Add(i64, Option<i64>),
 }
 
 /// The value of a key, if it has one.
 pub type State = Option<Vec<u8>>;
 
 impl Call {
+    /// What `put_if_absent_or_update` did.
+    pub fn upsert(value: &Bytes, edits: &[Edit], upserted: Upserted) -> Call {
+        let left = match upserted {
+            Upserted::Inserted => None,
+            Upserted::Updated(left) => Some(left),
+        };
+        Call::Upsert(value.clone(), edits.to_vec(), left)
+    }
+
+    /// What a batch of reads says about each key.
+    pub fn gets(keys: &[Bytes], values: Vec<Option<Vec<u8>>>) -> Vec<(&[u8], Call)> {
+        keys.iter().zip(values).map(|(key, value)| (&**key, Call::Get(value))).collect()
+    }
+
+    /// What a batch of puts says about each key.
+    pub fn puts(pairs: &[(Bytes, Bytes)]) -> Vec<(&[u8], Call)> {
+        pairs.iter().map(|(key, value)| (&**key, Call::Put(value.clone(), None))).collect()
+    }
+
     /// Whether its answer says that it left things as they were, wherever it was legal.
     pub fn changed_nothing(&self) -> bool {
         match self {
@@ -59,6 +82,8 @@ impl Call {
             Call::Take(taken) => taken.is_none(),
             Call::Update(_, left) => left.is_none(),
             Call::Compute(_, computed) => matches!(computed, Computed::Kept | Computed::Absent),
+            Call::CompareAndPut(_, _, done) => !done,
+            Call::Add(_, sum) => sum.is_none(),
             Call::Put(..) | Call::Upsert(..) => false,
         }
     }
@@ -96,8 +121,27 @@ impl Call {
                 let (after, right) = rule.outcome(state.as_deref());
                 (*computed == right).then_some(after)
             }
+            Call::CompareAndPut(expected, new, done) => {
+                let equal = state.as_deref() == Some(expected);
+                let after = || if equal { Some(new.to_vec()) } else { state.clone() };
+                (*done == equal).then(after)
+            }
+            Call::Add(delta, sum) => {
+                let right = add(state.as_deref(), *delta).ok();
+                let after = |sum: i64| Some(sum.to_le_bytes().to_vec());
+                (*sum == right).then(|| right.map_or_else(|| state.clone(), after))
+            }
         }
     }
+}
+
+/// What adding to a counter answers: 8 bytes, little endian, an absent one counting as 0.
+pub fn add(value: Option<&[u8]>, delta: i64) -> Result<i64> {
+    let counter = match value {
+        Some(value) => i64::from_le_bytes(value.try_into().map_err(|_| Refusal::NotACounter)?),
+        None => 0,
+    };
+    counter.checked_add(delta).ok_or(Refusal::Overflow)
 }
 
 /// A [`Call`] by a thread between two moments.
@@ -194,6 +238,12 @@ impl fmt::Debug for Call {
                 write!(f, "upsert {} else {edits:?} -> {left}", Shown(value))
             }
             Call::Compute(rule, computed) => write!(f, "compute {rule:?} -> {computed:?}"),
+            Call::CompareAndPut(expected, new, done) => {
+                let (expected, new) = (Shown(expected), Shown(new));
+                write!(f, "compare_and_put {expected}, {new} -> put {done}")
+            }
+            Call::Add(delta, Some(sum)) => write!(f, "add {delta} -> {sum}"),
+            Call::Add(delta, None) => write!(f, "add {delta} -> not a counter"),
         }
     }
 }

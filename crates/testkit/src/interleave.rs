@@ -56,3 +56,35 @@ impl StartLine {
         }
     }
 }
+
+/// Tells threads that go on until others have ended, whether these returned or panicked.
+pub struct Running {
+    left: AtomicUsize,
+}
+
+impl Running {
+    /// While `count` guards are alive.
+    pub fn new(count: usize) -> Self {
+        Running { left: AtomicUsize::new(count) }
+    }
+
+    /// Whether any of them is.
+    pub fn any(&self) -> bool {
+        self.left.load(Ordering::Acquire) > 0
+    }
+
+    /// One of them: ends where it is dropped.
+    #[must_use = "dropping it ends it"]
+    pub fn guard(&self) -> RunningGuard<'_> {
+        RunningGuard(self)
+    }
+}
+
+/// Ends its share of a [`Running`] when it is dropped.
+pub struct RunningGuard<'a>(&'a Running);
+
+impl Drop for RunningGuard<'_> {
+    fn drop(&mut self) {
+        self.0.left.fetch_sub(1, Ordering::AcqRel);
+    }
+}

@@ -1,4 +1,4 @@
-//! Evidence for ordered engines: an engine adds an adapter, not a harness.
+//! Evidence for engines: an engine adds an adapter, not a harness.
 //!
 //! | question | module |
 //! |---|---|
@@ -9,10 +9,11 @@
 //! | What is the right answer on one thread? | [`oracle`], [`runner`], [`shrink`] |
 //! | Is a concurrent history linearizable? | [`history`], [`linear`] |
 //! | Does a scan keep its promise while writers run? | [`scan_promise`] |
+//! | The same for engines without order | [`keyed`] |
 //! | How do threads get in each other's way? | [`interleave`], [`stress`] |
 //!
 //! A test takes a [`case!`], asks it for seeds, and runs a stream or a stress round
-//! on its own [`engine::OrderedEngine`]:
+//! on its own [`engine::OrderedEngine`] or [`keyed::KeyedEngine`]:
 //!
 //! ```
 //! use sapwood_testkit::reference::LockedMap;
@@ -25,14 +26,17 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod answer;
 pub mod case;
 pub mod engine;
 pub mod history;
 pub mod interleave;
+pub mod keyed;
 pub mod keys;
 pub mod linear;
 pub mod op;
 pub mod oracle;
+mod pick;
 pub mod reference;
 pub mod runner;
 pub mod scan_promise;
@@ -40,6 +44,7 @@ mod show;
 pub mod shrink;
 pub mod stream;
 pub mod stress;
+mod threads;
 pub mod values;
 
 pub use show::Shown;

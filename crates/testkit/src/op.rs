@@ -1,8 +1,7 @@
-//! One operation as data, and its answer.
+//! One operation as data.
 
-use crate::engine::{
-    Computed, Decision, Direction, Edit, Edited, OrderedEngine, Pair, Refusal, ScanForm, Upserted,
-};
+pub use crate::answer::Answer;
+use crate::engine::{Computed, Decision, Direction, Edit, OrderedEngine, ScanForm};
 use crate::{Bytes, Shown, interleave};
 use std::fmt;
 use std::ops::Bound;
@@ -80,25 +79,6 @@ pub enum Op {
     Verify,
 }
 
-/// What an operation answered.
-#[derive(Clone, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the variants name their types")]
-pub enum Answer {
-    Done,
-    Bool(bool),
-    Value(Option<Vec<u8>>),
-    Values(Vec<Option<Vec<u8>>>),
-    Edited(Option<Edited>),
-    Upserted(Upserted),
-    Computed(Computed),
-    Pair(Option<Pair>),
-    Pairs(Vec<Pair>),
-    Replaced(usize),
-    /// The batch stopped after so many pairs.
-    Stopped(usize, Refusal),
-    Refused(Refusal),
-}
-
 impl Op {
     /// Asks `engine`.
     pub fn run(&self, engine: &impl OrderedEngine) -> Answer {
@@ -130,10 +110,7 @@ impl Op {
                 engine.both_ends(borrowed(bounds), *from_back).map(Answer::Pairs)
             }
             Op::GetMany(keys) => engine.get_many(keys).map(Answer::Values),
-            Op::PutMany(pairs) => match engine.put_many(pairs) {
-                Ok(replaced) => Ok(Answer::Replaced(replaced)),
-                Err((done, refusal)) => Ok(Answer::Stopped(done, refusal)),
-            },
+            Op::PutMany(pairs) => Ok(Answer::of_batch(engine.put_many(pairs), Answer::Replaced)),
             Op::Clear => engine.clear().map(|()| Answer::Done),
             Op::Verify => Ok(Answer::Done),
         };
@@ -219,43 +196,6 @@ impl fmt::Debug for Op {
             }
             Op::Clear => write!(f, "clear()"),
             Op::Verify => write!(f, "verify()"),
-        }
-    }
-}
-
-impl fmt::Debug for Answer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let value = |value: &Option<Vec<u8>>| match value {
-            Some(value) => Shown(value).to_string(),
-            None => "none".to_owned(),
-        };
-        let pair = |(key, value): &Pair| format!("({}, {})", Shown(key), Shown(value));
-        let edited = |edited: &Edited| match &edited.refused {
-            None => Shown(&edited.after).to_string(),
-            Some((step, why)) => format!("{}, step {step} refused: {why:?}", Shown(&edited.after)),
-        };
-        match self {
-            Answer::Done => write!(f, "done"),
-            Answer::Bool(yes) => write!(f, "{yes}"),
-            Answer::Value(found) => write!(f, "{}", value(found)),
-            Answer::Values(found) => {
-                let values: Vec<String> = found.iter().map(value).collect();
-                write!(f, "[{}]", values.join(", "))
-            }
-            Answer::Edited(None) => write!(f, "absent"),
-            Answer::Edited(Some(left)) => write!(f, "now {}", edited(left)),
-            Answer::Upserted(Upserted::Inserted) => write!(f, "inserted"),
-            Answer::Upserted(Upserted::Updated(left)) => write!(f, "now {}", edited(left)),
-            Answer::Computed(computed) => write!(f, "{computed:?}"),
-            Answer::Pair(None) => write!(f, "none"),
-            Answer::Pair(Some(found)) => write!(f, "{}", pair(found)),
-            Answer::Pairs(pairs) => {
-                let shown: Vec<String> = pairs.iter().map(pair).collect();
-                write!(f, "{} pairs [{}]", pairs.len(), shown.join(", "))
-            }
-            Answer::Replaced(count) => write!(f, "{count} replaced"),
-            Answer::Stopped(done, why) => write!(f, "stopped after {done}: {why:?}"),
-            Answer::Refused(why) => write!(f, "refused: {why:?}"),
         }
     }
 }

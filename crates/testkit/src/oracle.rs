@@ -180,7 +180,7 @@ impl Oracle {
                 self.answer(&Op::PutMany(pairs[..*done].to_vec()));
             }
             (Op::Update(key, edits) | Op::Upsert(key, _, edits), _) => {
-                if let Some((done, _)) = steps_refused(answer) {
+                if let Some((done, _)) = answer.step_refused() {
                     self.answer(&Op::Update(key.clone(), edits[..*done].to_vec()));
                 }
             }
@@ -192,10 +192,6 @@ impl Oracle {
 /// Whether `answer` is a refusal for memory that `op` may meet: those that only read never,
 /// and those that only remove neither, for removal is the way out.
 fn refused_for_memory(op: &Op, answer: &Answer) -> bool {
-    let refusal = match answer {
-        Answer::Refused(refusal) | Answer::Stopped(_, refusal) => Some(refusal),
-        _ => steps_refused(answer).map(|(_, refusal)| refusal),
-    };
     let needs_memory = matches!(
         op,
         Op::Put(..)
@@ -205,16 +201,7 @@ fn refused_for_memory(op: &Op, answer: &Answer) -> bool {
             | Op::Compute(..)
             | Op::PutMany(..)
     );
-    needs_memory && refusal == Some(&Refusal::OutOfMemory)
-}
-
-fn steps_refused(answer: &Answer) -> Option<&(usize, Refusal)> {
-    match answer {
-        Answer::Edited(Some(edited)) | Answer::Upserted(Upserted::Updated(edited)) => {
-            edited.refused.as_ref()
-        }
-        _ => None,
-    }
+    needs_memory && answer.is_out_of_memory()
 }
 
 /// The key of an operation that refuses one of a wrong length.

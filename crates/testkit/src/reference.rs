@@ -85,29 +85,16 @@ impl LockedMap {
     fn pair(&self, op: Op) -> Result<Option<Pair>> {
         match self.ask(op) {
             Answer::Pair(pair) => Ok(pair),
-            other => Err(refusal(other)),
+            other => Err(other.into_refusal()),
         }
     }
 
     fn value(&self, op: Op) -> Result<Option<Vec<u8>>> {
-        match self.ask(op) {
-            Answer::Value(value) => Ok(value),
-            other => Err(refusal(other)),
-        }
+        self.ask(op).into_value()
     }
 
     fn bool(&self, op: Op) -> Result<bool> {
-        match self.ask(op) {
-            Answer::Bool(bool) => Ok(bool),
-            other => Err(refusal(other)),
-        }
-    }
-}
-
-fn refusal(answer: Answer) -> Refusal {
-    match answer {
-        Answer::Refused(refusal) => refusal,
-        other => Refusal::Other(format!("{other:?}")),
+        self.ask(op).into_bool()
     }
 }
 
@@ -119,10 +106,7 @@ fn owned(bounds: Bounds<'_>) -> (Bound<Bytes>, Bound<Bytes>) {
 impl OrderedEngine for LockedMap {
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         if self.fault == Fault::StaleGet {
-            return match self.with(|state| state.stale.answer(&Op::Get(key.into()))) {
-                Answer::Value(value) => Ok(value),
-                other => Err(refusal(other)),
-            };
+            return self.with(|state| state.stale.answer(&Op::Get(key.into()))).into_value();
         }
         self.value(Op::Get(key.into()))
     }
@@ -172,16 +156,10 @@ impl OrderedEngine for LockedMap {
             self.put(key, &value)?;
             return Ok(Some(edited));
         }
-        match self.ask(Op::Update(key.into(), edits.to_vec())) {
-            Answer::Edited(edited) => Ok(edited),
-            other => Err(refusal(other)),
-        }
+        self.ask(Op::Update(key.into(), edits.to_vec())).into_edited()
     }
     fn upsert(&self, key: &[u8], value: &[u8], edits: &[Edit]) -> Result<Upserted> {
-        match self.ask(Op::Upsert(key.into(), value.into(), edits.to_vec())) {
-            Answer::Upserted(upserted) => Ok(upserted),
-            other => Err(refusal(other)),
-        }
+        self.ask(Op::Upsert(key.into(), value.into(), edits.to_vec())).into_upserted()
     }
     fn compute(
         &self,
@@ -189,10 +167,7 @@ impl OrderedEngine for LockedMap {
         decide: &mut dyn FnMut(Option<&[u8]>) -> Decision,
     ) -> Result<Computed> {
         self.with(|state| {
-            let before = match state.oracle.answer(&Op::Get(key.into())) {
-                Answer::Value(value) => value,
-                other => return Err(refusal(other)),
-            };
+            let before = state.oracle.answer(&Op::Get(key.into())).into_value()?;
             let rule = match decide(before.as_deref()) {
                 Decision::Keep => crate::op::Rule::Keep,
                 Decision::Replace(value) => crate::op::Rule::Replace(value.into()),
@@ -200,7 +175,7 @@ impl OrderedEngine for LockedMap {
             };
             match state.oracle.answer(&Op::Compute(key.into(), rule)) {
                 Answer::Computed(computed) => Ok(computed),
-                other => Err(refusal(other)),
+                other => Err(other.into_refusal()),
             }
         })
     }
@@ -236,14 +211,9 @@ impl OrderedEngine for LockedMap {
         limit: usize,
     ) -> Result<Vec<Pair>> {
         let (begin, end) = owned(bounds);
-        let whole = |limit| match self.ask(Op::Scan(
-            form,
-            (begin.clone(), end.clone()),
-            direction,
-            limit,
-        )) {
-            Answer::Pairs(pairs) => Ok(pairs),
-            other => Err(refusal(other)),
+        let whole = |limit| {
+            let bounds = (begin.clone(), end.clone());
+            self.ask(Op::Scan(form, bounds, direction, limit)).into_pairs()
         };
         if self.fault == Fault::ScanByPosition {
             let mut seen: Vec<Pair> = Vec::new();
@@ -263,10 +233,7 @@ impl OrderedEngine for LockedMap {
         Ok(pairs)
     }
     fn both_ends(&self, bounds: Bounds<'_>, from_back: u64) -> Result<Vec<Pair>> {
-        match self.ask(Op::BothEnds(owned(bounds), from_back)) {
-            Answer::Pairs(pairs) => Ok(pairs),
-            other => Err(refusal(other)),
-        }
+        self.ask(Op::BothEnds(owned(bounds), from_back)).into_pairs()
     }
     fn get_many(&self, keys: &[Bytes]) -> Result<Vec<Option<Vec<u8>>>> {
         keys.iter().map(|key| self.get(key)).collect()

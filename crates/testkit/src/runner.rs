@@ -8,22 +8,57 @@ use std::fmt;
 use std::ops::Bound;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// An operation that is asked of an engine `E` beside a model that knows the right answer.
+pub trait Step<E>: Clone + fmt::Debug {
+    /// What knows the right answers.
+    type Model;
+
+    /// The model of `engine`, which is fresh.
+    fn model(engine: &E) -> Self::Model;
+
+    /// Asks the engine and compares its answer with the model's, which follows.
+    fn take(&self, engine: &mut E, model: &mut Self::Model) -> Result<(), String>;
+
+    /// Compares everything the engine holds with the model, and asks it to check itself.
+    fn verify(engine: &E, model: &Self::Model) -> Result<(), String>;
+}
+
+impl<E: OrderedEngine> Step<E> for Op {
+    type Model = Oracle;
+
+    fn model(_: &E) -> Oracle {
+        Oracle::default()
+    }
+
+    fn take(&self, engine: &mut E, oracle: &mut Oracle) -> Result<(), String> {
+        oracle.judge(self, &self.run(engine))?;
+        match self {
+            Op::Verify => verify(engine, oracle),
+            _ => Ok(()),
+        }
+    }
+
+    fn verify(engine: &E, oracle: &Oracle) -> Result<(), String> {
+        verify(engine, oracle)
+    }
+}
+
 /// An engine differs from the oracle.
-pub struct Divergence {
+pub struct Divergence<O = Op> {
     /// What went wrong at the last of the operations.
     pub what: String,
     /// A short stream that shows it on a fresh engine.
-    pub ops: Vec<Op>,
+    pub ops: Vec<O>,
 }
 
-impl fmt::Display for Divergence {
+impl<O: fmt::Debug> fmt::Display for Divergence<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}\nafter these operations on a fresh engine:", self.what)?;
         self.ops.iter().try_for_each(|op| writeln!(f, "  {op:?}"))
     }
 }
 
-impl fmt::Debug for Divergence {
+impl<O: fmt::Debug> fmt::Debug for Divergence<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -31,14 +66,14 @@ impl fmt::Debug for Divergence {
 
 /// Runs `ops` on a fresh engine beside the oracle and compares every answer, then everything the
 /// engine holds. A failure, a panic included, comes back shrunk to few operations.
-pub fn check_against_oracle<E: OrderedEngine>(
+pub fn check_against_oracle<E, O: Step<E>>(
     make: impl Fn() -> E,
-    ops: &[Op],
-) -> Result<(), Divergence> {
+    ops: &[O],
+) -> Result<(), Divergence<O>> {
     let Err((failed_at, what)) = run(&make, ops) else {
         return Ok(());
     };
-    let fails = |ops: &[Op]| run(&make, ops).is_err();
+    let fails = |ops: &[O]| run(&make, ops).is_err();
     // The comparison at the end may need operations after the one that failed first.
     let upto = &ops[..(failed_at + 1).min(ops.len())];
     let Some(failing) = [upto, ops].into_iter().find(|ops| fails(ops)) else {
@@ -57,20 +92,17 @@ pub fn check_against_oracle<E: OrderedEngine>(
 }
 
 /// The index of the operation that failed (the number of them if the end did), and what.
-fn run<E: OrderedEngine>(make: &impl Fn() -> E, ops: &[Op]) -> Result<(), (usize, String)> {
+fn run<E, O: Step<E>>(make: &impl Fn() -> E, ops: &[O]) -> Result<(), (usize, String)> {
     let at = std::cell::Cell::new(0);
     let steps = || {
-        let engine = make();
-        let mut oracle = Oracle::default();
+        let mut engine = make();
+        let mut model = O::model(&engine);
         for (index, op) in ops.iter().enumerate() {
             at.set(index);
-            oracle.judge(op, &op.run(&engine))?;
-            if matches!(op, Op::Verify) {
-                verify(&engine, &oracle)?;
-            }
+            op.take(&mut engine, &mut model)?;
         }
         at.set(ops.len());
-        verify(&engine, &oracle)
+        O::verify(&engine, &model)
     };
     let outcome = catch_unwind(AssertUnwindSafe(steps)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);

@@ -3,37 +3,12 @@
 use crate::engine::{Direction, Edit, ScanForm};
 use crate::keys::{KeyShape, near};
 use crate::op::{Op, OwnedBounds, Rule};
+pub use crate::pick::KeyOrder;
+use crate::pick::Picker;
 use crate::values::ValueShape;
 use crate::{Bytes, Rng};
 use rand::RngExt as _;
-use rand::distr::Distribution as _;
 use std::ops::Bound;
-
-/// In which order writes come to the keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum KeyOrder {
-    /// Any key, all alike.
-    Uniform,
-    /// Few keys most of the time.
-    Zipf,
-    /// From the least key up, over and over.
-    Ascending,
-    /// From the greatest key down, over and over.
-    Descending,
-    /// Ascending, and the oldest go first.
-    Fifo,
-}
-
-impl KeyOrder {
-    /// Every order.
-    pub const ALL: [KeyOrder; 5] = [
-        KeyOrder::Uniform,
-        KeyOrder::Zipf,
-        KeyOrder::Ascending,
-        KeyOrder::Descending,
-        KeyOrder::Fifo,
-    ];
-}
 
 /// What a stream is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,8 +47,7 @@ impl StreamSpec {
     pub fn ops(&self, seed: u64) -> Vec<Op> {
         let mut rng = crate::rng(seed);
         let keys = self.keys.keys(self.key_count, &mut rng);
-        let zipf = rand_distr::Zipf::new(keys.len() as f64, 1.1).expect("at least one key");
-        let mut writer = Writer { spec: *self, keys, zipf, newest: 0, oldest: 0, rng };
+        let mut writer = Writer { spec: *self, keys: Picker::new(keys, self.order), rng };
         let mut op = |index| writer.op(index as f64 / self.op_count as f64);
         (0..self.op_count).map(&mut op).collect()
     }
@@ -82,12 +56,7 @@ impl StreamSpec {
 /// Writes a stream, one operation at a time.
 struct Writer {
     spec: StreamSpec,
-    keys: Vec<Bytes>,
-    zipf: rand_distr::Zipf<f64>,
-    /// Number of keys put so far, where the order counts them.
-    newest: usize,
-    /// Number of keys removed so far, where the order counts them.
-    oldest: usize,
+    keys: Picker,
     rng: Rng,
 }
 
@@ -207,14 +176,14 @@ impl Writer {
         let mut end = || match self.rng.random_range(0..4) {
             0 => Bound::Unbounded,
             1 | 2 => {
-                let key = &self.keys[self.rng.random_range(0..self.keys.len())];
+                let key = self.keys.uniform(&mut self.rng);
                 let key = match self.rng.random_range(0..2) {
-                    0 => key.clone(),
-                    _ => near(key, &mut self.rng),
+                    0 => key,
+                    _ => near(&key, &mut self.rng),
                 };
                 Bound::Included(key)
             }
-            _ => Bound::Excluded(self.keys[self.rng.random_range(0..self.keys.len())].clone()),
+            _ => Bound::Excluded(self.keys.uniform(&mut self.rng)),
         };
         let (begin, limit) = (end(), end());
         // One in a while stays upside down.
@@ -231,50 +200,19 @@ impl Writer {
     }
 
     fn any_key(&mut self) -> Bytes {
-        match self.rng.random_range(0..8) {
-            0 => self.near_key(),
-            _ => self.picked(),
-        }
+        self.keys.any(&mut self.rng)
     }
 
     fn near_key(&mut self) -> Bytes {
-        let key = self.picked();
-        match self.rng.random_range(0..2) {
-            0 => near(&key, &mut self.rng),
-            _ => key,
-        }
-    }
-
-    fn picked(&mut self) -> Bytes {
-        let index = match self.spec.order {
-            KeyOrder::Zipf => self.zipf.sample(&mut self.rng) as usize - 1,
-            _ => self.rng.random_range(0..self.keys.len()),
-        };
-        // Zipf's favourites stand all over the range, not at its begin.
-        self.keys[index.wrapping_mul(7_919) % self.keys.len()].clone()
+        self.keys.near(&mut self.rng)
     }
 
     fn key_to_put(&mut self) -> Bytes {
-        let count = self.keys.len();
-        match self.spec.order {
-            KeyOrder::Uniform | KeyOrder::Zipf => self.picked(),
-            KeyOrder::Ascending | KeyOrder::Fifo => {
-                self.newest += 1;
-                self.keys[(self.newest - 1) % count].clone()
-            }
-            KeyOrder::Descending => {
-                self.newest += 1;
-                self.keys[count - 1 - (self.newest - 1) % count].clone()
-            }
-        }
+        self.keys.next_to_put(&mut self.rng)
     }
 
     fn key_to_remove(&mut self) -> Bytes {
-        if self.spec.order != KeyOrder::Fifo {
-            return self.picked();
-        }
-        self.oldest = (self.oldest + 1).min(self.newest);
-        self.keys[self.oldest % self.keys.len()].clone()
+        self.keys.next_to_remove(&mut self.rng)
     }
 }
 

@@ -150,6 +150,40 @@ fn compute_decides_on_what_is_there() {
 }
 
 #[test]
+fn compare_and_put_puts_on_what_it_expects_alone() {
+    let call = |expected: &str, new: &str, done| {
+        Call::CompareAndPut(expected.as_bytes().into(), new.as_bytes().into(), done)
+    };
+    let race = |one, other| {
+        let base = (0, 1, put("a", false));
+        [base, (2, 5, call("a", "b", one)), (3, 6, call("a", "c", other)), (7, 8, get("b"))]
+    };
+    check("one puts", true, &race(true, false));
+    check("both put", false, &race(true, true));
+    check("neither puts", false, &race(false, false));
+    check("absent is not empty", false, &[(0, 1, call("", "b", true))]);
+    check("absent is not equal", true, &[(0, 1, call("a", "b", false))]);
+}
+
+#[test]
+fn every_delta_is_in_the_sum() {
+    let counter = |count: i64| Call::Put(count.to_le_bytes()[..].into(), None);
+    let add = |delta, sum| Call::Add(delta, sum);
+    let both = |one, other| [(0, 1, counter(5)), (2, 5, add(1, one)), (3, 6, add(2, other))];
+    check("one after the other", true, &both(Some(6), Some(8)));
+    check("the other way round", true, &both(Some(8), Some(7)));
+    check("a lost delta", false, &both(Some(6), Some(7)));
+    check("from nothing", true, &[(0, 1, add(3, Some(3))), (2, 3, add(4, Some(7)))]);
+    check("not a counter", true, &[(0, 1, put("text", false)), (2, 3, add(1, None))]);
+    check("a counter after all", false, &[(0, 1, counter(5)), (2, 3, add(1, None))]);
+    check(
+        "no wrapping around",
+        false,
+        &[(0, 1, counter(i64::MAX)), (2, 3, add(1, Some(i64::MIN)))],
+    );
+}
+
+#[test]
 fn an_update_that_may_change_nothing_yet_is_not_taken_too_early() {
     // Both truncate to "1:". Taken at once, the first would leave nobody to undo the put.
     let truncate = || {

@@ -2,6 +2,7 @@
 //! that no right engine could have.
 
 mod histories;
+mod keyed;
 mod rounds;
 mod scans;
 mod streams;
