@@ -1,0 +1,29 @@
+//! A place in the log.
+
+/// A place in the log, counted in units of 8 bytes since it was first made. Zero is no place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub(crate) struct Address(u64);
+
+/// Bytes of a unit: the alignment of every record.
+pub(crate) const UNIT_BYTES: usize = 8;
+impl Address {
+    pub(crate) const NONE: Address = Address(0);
+
+    #[inline]
+    pub(crate) const fn from_units(units: u64) -> Address {
+        Address(units)
+    }
+
+    pub(crate) const fn from_bytes(bytes: u64) -> Address {
+        Address(bytes / UNIT_BYTES as u64)
+    }
+
+    #[inline]
+    pub(crate) const fn units(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) const fn bytes(self) -> u64 {
+        self.0 * UNIT_BYTES as u64
+    }
+}

@@ -1,0 +1,239 @@
+//! How do many operations share their waits?
+//!
+//! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
+//! the buckets and ask for the records' lines; then do each operation, which now finds in the cache
+//! what it needs. Sixteen in flight keep the memory of one core busy; more are no faster. Where
+//! records lie on the disk, those that a run of operations will need are read together before it,
+//! all in flight at once. Operations take effect in the order given.
+
+use std::cell::{Cell, RefCell};
+use std::ops::Range;
+
+use sapwood_mem::boundary::Pin;
+use sapwood_mem::sync::Backoff;
+
+use crate::address::Address;
+use crate::cold::{self, ColdRecord, Fetched};
+use crate::core::{Core, Stop};
+use crate::error::{BatchError, Error, Result};
+use crate::point::{InPlace, Rmw, Write};
+use crate::value::ValueMut;
+
+const GROUP: usize = 16;
+/// Operations for which records are read together, each into a buffer of a block or two.
+const RUN: usize = 256;
+
+type Batch<T> = std::result::Result<T, BatchError>;
+type Attempt<T> = std::result::Result<T, Stop>;
+
+impl Core {
+    /// Does an operation for each key, in order. `first` tries the record that the index named when
+    /// the group was looked up, true if that was all; `attempt` does what is left, and is over when
+    /// it answers Ok. Both get the key's index. `reads`: whether an operation must know what is
+    /// there.
+    #[inline(always)]
+    fn batch<'k, F: InPlace>(
+        &self,
+        len: usize,
+        reads: bool,
+        key_at: impl Fn(usize) -> &'k [u8],
+        mut first: impl FnMut(&Pin<'_>, Address, usize, F::Key<'k>) -> bool,
+        mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
+    ) -> Batch<()> {
+        let mut done = 0;
+        while done < len {
+            let run = done..(done + RUN).min(len);
+            let mut fetched = match reads && self.log.begin() < self.log.head() {
+                true => self.fetch_run::<F>(run.clone(), &key_at),
+                false => Vec::new(),
+            };
+            while done < run.end {
+                let group = (run.end - done).min(GROUP);
+                let mut hashes = [0; GROUP];
+                for (at, hash) in hashes[..group].iter_mut().enumerate() {
+                    // A key of a wrong length ends the batch when its turn comes.
+                    if let Ok(key) = F::key(key_at(done + at)) {
+                        *hash = F::hash(key);
+                        self.index.prefetch(*hash);
+                    }
+                }
+                let mut pin = self.log.epochs.pin();
+                let mut addresses = [Address::NONE; GROUP];
+                for (address, hash) in addresses[..group].iter_mut().zip(&hashes) {
+                    *address = self.index.first_address(*hash);
+                    self.log.prefetch(&pin, *address);
+                }
+                for at in 0..group {
+                    let index = done + at;
+                    let failed = |error| BatchError { done: index, error };
+                    let key = F::key(key_at(index)).map_err(failed)?;
+                    if first(&pin, addresses[at], index, key) {
+                        continue;
+                    }
+                    drop(pin);
+                    let read = fetched.get_mut(index - run.start).and_then(Option::take);
+                    self.one_of_batch::<F>(read, &mut |pin, fetched| {
+                        attempt(pin, fetched, hashes[at], index, key)
+                    })
+                    .map_err(failed)?;
+                    pin = self.log.epochs.pin();
+                }
+                done += group;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads from the disk what the operations of a run will need, as far as the index can tell.
+    #[inline(never)]
+    fn fetch_run<'k, F: InPlace>(
+        &self,
+        run: Range<usize>,
+        key_at: &dyn Fn(usize) -> &'k [u8],
+    ) -> Vec<Option<Result<ColdRecord>>> {
+        let mut records: Vec<_> = run.clone().map(|_| None).collect();
+        let mut wanted = Vec::new();
+        {
+            let pin = self.log.epochs.pin();
+            for (at, index) in run.enumerate() {
+                let Ok(key) = F::key(key_at(index)) else { continue };
+                let none = Fetched::default();
+                if let Err(Stop::Cold(address)) =
+                    self.find_known::<F>(&pin, F::hash(key), key, &none)
+                {
+                    wanted.push((at, address));
+                }
+            }
+        }
+        self.cold_reads.add(wanted.len() as i64);
+        let reads = cold::fetch_many::<F>(&self.log, wanted.iter().map(|(_, address)| *address));
+        for ((at, _), record) in wanted.iter().zip(reads) {
+            records[*at] = Some(record);
+        }
+        records
+    }
+
+    /// One operation of a batch that is not done at first sight.
+    #[inline(never)]
+    fn one_of_batch<F: InPlace>(
+        &self,
+        read: Option<Result<ColdRecord>>,
+        attempt: &mut dyn FnMut(&Pin<'_>, &Fetched) -> Attempt<()>,
+    ) -> Result<()> {
+        let mut fetched = Fetched::default();
+        if let Some(record) = read {
+            fetched.push(record?);
+        }
+        let backoff = Backoff::new();
+        loop {
+            let pin = self.log.epochs.pin();
+            let nested = !pin.is_outermost();
+            let Err(stop) = attempt(&pin, &fetched) else { return Ok(()) };
+            drop(pin);
+            self.wait_for::<F>(stop, nested, &mut fetched, &backoff)?;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_many<F: InPlace, K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: &mut impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        // Never borrowed twice: one operation ends before the next begins.
+        let read = RefCell::new(read);
+        self.batch::<F>(
+            keys.len(),
+            true,
+            |index| keys[index].as_ref(),
+            |pin, address, index, key| {
+                let mut present = Some(|value: &[u8]| read.borrow_mut()(index, Some(value)));
+                self.get_first::<F, ()>(pin, address, key, &mut present).is_some()
+            },
+            |pin, fetched, hash, index, key| {
+                let mut present = Some(|value: &[u8]| read.borrow_mut()(index, Some(value)));
+                if self.get_attempt::<F, ()>(pin, fetched, hash, key, &mut present)?.is_none() {
+                    read.borrow_mut()(index, None);
+                }
+                Ok(())
+            },
+        )
+        .map_err(|stopped| stopped.error)?;
+        self.make_room_for_copies();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn put_many<F: InPlace, K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+    ) -> Batch<()> {
+        self.batch::<F>(
+            entries.len(),
+            false,
+            |index| entries[index].0.as_ref(),
+            |pin, address, index, key| {
+                let value = entries[index].1.as_ref();
+                F::check_value(key, value.len(), self.log.page_bytes).is_ok()
+                    && self.put_first::<F>(pin, address, key, value)
+            },
+            |pin, fetched, hash, index, key| {
+                let value = entries[index].1.as_ref();
+                F::check_value(key, value.len(), self.log.page_bytes)?;
+                self.put_attempt::<F>(pin, fetched, hash, key, value)
+            },
+        )
+    }
+
+    #[inline]
+    pub(crate) fn update_many<F: InPlace, K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        change: &mut impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> Batch<usize> {
+        let (found, change) = (Cell::new(0), RefCell::new(change));
+        self.batch::<F>(
+            keys.len(),
+            true,
+            |index| keys[index].as_ref(),
+            |pin, address, index, key| {
+                let done = self.rmw_first::<F, ()>(pin, address, key, &mut |value| {
+                    (change.borrow_mut()(index, value), Write::Changed)
+                });
+                found.update(|found| found + usize::from(done.is_some()));
+                done.is_some()
+            },
+            |pin, fetched, hash, index, key| {
+                let done =
+                    self.rmw_attempt::<F, ()>(pin, fetched, hash, key, None, &mut |value| {
+                        (change.borrow_mut()(index, value), Write::Changed)
+                    })?;
+                found.update(|found| found + usize::from(matches!(done, Rmw::Updated(()))));
+                Ok(())
+            },
+        )?;
+        Ok(found.get())
+    }
+
+    #[inline]
+    pub(crate) fn add_many<F: InPlace, K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Batch<()> {
+        self.batch::<F>(
+            deltas.len(),
+            true,
+            |index| deltas[index].0.as_ref(),
+            |pin, address, index, key| {
+                self.add_first::<F>(pin, address, key, deltas[index].1).is_some()
+            },
+            |pin, fetched, hash, index, key| {
+                F::check_value(key, size_of::<i64>(), self.log.page_bytes)?;
+                self.add_attempt::<F>(pin, fetched, hash, key, deltas[index].1).map(drop)
+            },
+        )
+    }
+}
+
+impl From<BatchError> for Error {
+    fn from(stopped: BatchError) -> Error {
+        stopped.error
+    }
+}

@@ -1,0 +1,33 @@
+//! How many? Sums that many threads add to without sharing a cache line.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crossbeam_utils::CachePadded;
+use sapwood_mem::arena::stripe_of_thread;
+
+/// One in a model, whose stacks are small.
+const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
+
+/// A sum in stripes. It orders nothing.
+#[derive(Default)]
+pub(crate) struct Counter {
+    stripes: [CachePadded<AtomicI64>; STRIPES],
+}
+
+impl Counter {
+    #[inline]
+    pub(crate) fn add(&self, delta: i64) {
+        self.stripes[stripe_of_thread(STRIPES)].fetch_add(delta, Ordering::Relaxed);
+    }
+
+    /// Exact while nobody adds.
+    pub(crate) fn sum(&self) -> u64 {
+        let sum: i64 = self.stripes.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum();
+        sum.max(0) as u64
+    }
+
+    pub(crate) fn set(&self, value: u64) {
+        self.stripes.iter().for_each(|stripe| stripe.store(0, Ordering::Relaxed));
+        self.stripes[0].store(value as i64, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,580 @@
+//! In which chain of records may a key be?
+//!
+//! Buckets by linear hashing: of `count` buckets, with N the greatest power of two up to it,
+//! those below `count - N` and from N up are told apart by one more bit of the hash than the
+//! others. A slot names a *chain*: the newest record of all keys that share the bucket and the
+//! tag; each record names the one before.
+//!
+//! # Thread safety
+//!
+//! Everything by `&self`, pinned. Slots change by compare-and-swap alone, but for a tentative
+//! one, which is its inserter's, and those of a frozen bucket, which are the splitter's.
+//!
+//! # Invariants
+//!
+//! - I-ONE-CHAIN: all records of a key from `begin` up are in the chain of one slot of its bucket,
+//!   newest first, and no other slot of that bucket names that chain: so a slot may be widened to
+//!   fewer tag bits and stays right.
+//! - I-TENTATIVE: of two inserts with agreeing tags at once, one sees the other before it makes
+//!   its slot final: each puts its tentative slot, then looks for others, both SeqCst.
+//! - I-SPLIT: a look-up misses only in a bucket that was unfrozen, of the right depth and scanned
+//!   the right way before and after its scan.
+//! - I-PARITY: a word read before a split of its bucket is never equal to one that is there after
+//!   it: a slot knows one bit less after each split, and fifteen again after at least seven, while
+//!   no pinned thread sees a bucket split more than four times; the parity bit tells even depths
+//!   from odd besides. A place that is written to was read under the depth that it was found by.
+
+use std::sync::atomic::AtomicU64 as Plain;
+
+use sapwood_mem::Pages;
+use sapwood_mem::boundary::Epochs;
+use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
+use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
+
+use crate::address::Address;
+use crate::bucket::{Bucket, Link};
+use crate::buckets::Buckets;
+use crate::counter::Counter;
+use crate::layout::{bucket, slot};
+
+/// Buckets of a new, empty index.
+const BUCKETS_MIN: u64 = 2;
+/// Slots in use for each bucket, in eighths, that an index is made for and grows at: six of
+/// seven. At that load about a quarter of the buckets have one overflow bucket.
+pub(crate) const LOAD: u64 = 6;
+
+/// A hash index.
+pub(crate) struct Index {
+    buckets: Buckets,
+    overflow: Buckets,
+    /// Buckets in use.
+    count: AtomicU64,
+    /// Hash bits that number a bucket, before those beyond `count` are folded. It may be read
+    /// before or after `count` changes: who computes a wrong number sees it by the depth.
+    mask: AtomicU64,
+    /// Overflow buckets ever used; those free again are in `free`.
+    overflow_limit: Plain,
+    free: Mutex<Vec<Freed>>,
+    pub(crate) slots: Counter,
+    /// Shared by walks over all buckets, taken alone by growth.
+    pub(crate) growing: RwLock<crate::grow::Growing>,
+}
+
+/// An overflow bucket that nobody can reach who pins himself from `epoch` on.
+struct Freed {
+    number: u64,
+    epoch: u64,
+}
+
+/// A slot and its word when it was read.
+#[derive(Clone, Copy)]
+pub(crate) struct Place<'a> {
+    pub(crate) slot: &'a RawAtomicU64,
+    pub(crate) word: u64,
+}
+
+impl Place<'_> {
+    pub(crate) fn address(&self) -> Address {
+        slot::address(self.word)
+    }
+
+    /// Lets the slot name another record, unless it changed since it was read.
+    ///
+    /// Release: pairs with the Acquire of every scan; the record is complete.
+    pub(crate) fn publish(&self, address: Address) -> bool {
+        debug_assert!(self.word & (slot::TENTATIVE | slot::FROZEN) == 0);
+        let new = slot::with_address(self.word, address);
+        self.slot.compare_exchange(self.word, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Empties the slot, unless it changed since it was read.
+    pub(crate) fn clear(&self) -> bool {
+        self.slot.compare_exchange(self.word, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+}
+
+/// What the records of a chain say about a key.
+pub(crate) enum Walk<T> {
+    /// The newest record of the key.
+    Hit(T),
+    /// The chain goes on at a record that is not in memory.
+    Cold(Address),
+    /// The key is not in this chain.
+    End,
+}
+
+/// What the index says about a key.
+pub(crate) enum Probe<'a, T> {
+    Hit(Place<'a>, T),
+    /// To know more, the record at this address must be read; the key, if it is there at all, is
+    /// in this place's chain.
+    Cold(Place<'a>, Address),
+    /// As `Cold`, but another chain comes into question too.
+    Unclear(Address),
+    /// Not there; a new record belongs into this place's chain, or into a new slot.
+    Absent(Option<Place<'a>>),
+}
+
+/// What became of an insert.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Insert {
+    Done,
+    /// As `Done`, and the index should grow.
+    Full,
+    /// Another insert was first: look again.
+    Raced,
+    /// The bucket is full, and the index may not grow.
+    Crowded,
+}
+
+#[inline]
+fn number_of(hash: u64, count: u64, mask: u64) -> u64 {
+    let number = hash & mask;
+    if number < count { number } else { number & (mask >> 1) }
+}
+
+fn mask_of(count: u64) -> u64 {
+    (2 << count.ilog2()) - 1
+}
+
+/// Depth of bucket `number` of `count`.
+pub(crate) fn depth_of(number: u64, count: u64) -> u32 {
+    let level = count.ilog2();
+    let half = 1 << level;
+    if number < count - half || number >= half { level + 1 } else { level }
+}
+
+impl Index {
+    /// An index for so many slots.
+    pub(crate) fn new(entries: u64, pages: Pages) -> std::io::Result<Index> {
+        let count = entries.div_ceil(LOAD).next_power_of_two().max(BUCKETS_MIN);
+        Index::with_buckets(count, pages)
+    }
+
+    /// An index of so many buckets.
+    pub(crate) fn with_buckets(count: u64, pages: Pages) -> std::io::Result<Index> {
+        let index = Index {
+            buckets: Buckets::new(pages),
+            overflow: Buckets::new(pages),
+            count: AtomicU64::new(count),
+            mask: AtomicU64::new(mask_of(count)),
+            overflow_limit: Plain::new(0),
+            free: Mutex::default(),
+            slots: Counter::default(),
+            growing: RwLock::default(),
+        };
+        index.buckets.ensure(count)?;
+        for number in 0..count {
+            let link = Link::new(depth_of(number, count), None, false);
+            index.buckets.at(number).link_word().store(link.0, Ordering::Relaxed);
+        }
+        Ok(index)
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_count(&self, count: u64) {
+        // Release: pairs with the Acquire in `count`; the new bucket is complete.
+        self.count.store(count, Ordering::Release);
+        self.mask.store(mask_of(count), Ordering::Release);
+    }
+
+    #[inline]
+    pub(crate) fn bucket(&self, number: u64) -> &Bucket {
+        self.buckets.at(number)
+    }
+
+    pub(crate) fn overflow(&self, number: u64) -> &Bucket {
+        self.overflow.at(number)
+    }
+
+    pub(crate) fn ensure(&self, count: u64) -> std::io::Result<()> {
+        self.buckets.ensure(count)
+    }
+
+    /// Asks for the line of a hash's bucket.
+    #[inline]
+    pub(crate) fn prefetch(&self, hash: u64) {
+        self.buckets.prefetch(self.number(hash));
+    }
+
+    #[inline]
+    fn number(&self, hash: u64) -> u64 {
+        let count = self.count();
+        // A mask that is newer than the count may number a bucket beyond it only by as many bits
+        // as the fold takes off.
+        number_of(hash, count, self.mask.load(Ordering::Relaxed))
+    }
+
+    /// Asks for the line of a bucket.
+    pub(crate) fn prefetch_bucket(&self, number: u64) {
+        self.buckets.prefetch(number);
+    }
+
+    /// The bucket of a hash, and its link: unfrozen and of the depth that belongs to the hash.
+    #[inline]
+    pub(crate) fn locate(&self, hash: u64) -> (&Bucket, Link) {
+        let number = self.number(hash);
+        let bucket = self.bucket(number);
+        let link = bucket.link();
+        if !link.is_frozen() && hash & ((1 << link.depth()) - 1) == number {
+            return (bucket, link);
+        }
+        self.locate_slow(hash)
+    }
+
+    #[cold]
+    fn locate_slow(&self, hash: u64) -> (&Bucket, Link) {
+        let backoff = Backoff::new();
+        loop {
+            let number = self.number(hash);
+            let bucket = self.bucket(number);
+            let link = bucket.link();
+            if !link.is_frozen() && hash & ((1 << link.depth()) - 1) == number {
+                return (bucket, link);
+            }
+            backoff.wait();
+        }
+    }
+
+    /// The record that the first agreeing slot of a hash's bucket names, or none: where nearly
+    /// every search ends.
+    #[inline(always)]
+    pub(crate) fn first_address(&self, hash: u64) -> Address {
+        let (bucket, link) = self.locate(hash);
+        let tag = slot::tag_of(hash, link.depth());
+        let candidates = bucket.candidates(link.depth(), tag);
+        if candidates == 0 {
+            return Address::NONE;
+        }
+        // Read again: what it was during the scan does not matter.
+        let word = bucket.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
+        let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(link.depth());
+        if settled && slot::agrees(word, tag) { slot::address(word) } else { Address::NONE }
+    }
+
+    /// Searches for a key. `walk` follows a chain from its newest record.
+    #[inline]
+    pub(crate) fn find<T>(
+        &self,
+        hash: u64,
+        mut walk: impl FnMut(Address) -> Walk<T>,
+    ) -> Probe<'_, T> {
+        'search: loop {
+            let (first, link) = self.locate(hash);
+            let depth = link.depth();
+            let tag = slot::tag_of(hash, depth);
+            let mut agreeing: Option<Place<'_>> = None;
+            let mut cold: Option<(Place<'_>, Address)> = None;
+            let mut chains = 0;
+            let mut bucket = first;
+            let mut next = link;
+            loop {
+                let (slots, mut candidates) = match link.is_short() {
+                    false => bucket.scan(depth, tag),
+                    true => bucket.scan_slow(depth, tag),
+                };
+                while candidates != 0 {
+                    let at = candidates.trailing_zeros() as usize;
+                    candidates &= candidates - 1;
+                    if !slot::agrees(slots[at], tag) {
+                        continue;
+                    }
+                    // A frozen slot still names its chain; who wants to change it fails.
+                    let place = Place { slot: bucket.slot(at), word: slots[at] & !slot::FROZEN };
+                    chains += 1;
+                    match walk(place.address()) {
+                        // I-PARITY, since the place may be written to.
+                        Walk::Hit(found) if link.stood_until(first.link()) => {
+                            return Probe::Hit(place, found);
+                        }
+                        Walk::Hit(_) => continue 'search,
+                        Walk::Cold(address) => cold = Some((place, address)),
+                        Walk::End => agreeing = Some(place),
+                    }
+                }
+                match next.overflow() {
+                    None => break,
+                    Some(number) => {
+                        bucket = self.overflow(number);
+                        next = bucket.link();
+                    }
+                }
+            }
+            // I-SPLIT. An overflow bucket that was added since is a tentative insert's, which
+            // will see ours or we its final slot.
+            let after = first.link();
+            if !link.stood_until(after) {
+                continue;
+            }
+            return match cold {
+                Some((place, address)) if chains == 1 => Probe::Cold(place, address),
+                Some((_, address)) => Probe::Unclear(address),
+                None => Probe::Absent(agreeing),
+            };
+        }
+    }
+
+    /// Makes a slot for a record whose key has no chain.
+    pub(crate) fn insert(
+        &self,
+        hash: u64,
+        address: Address,
+        epochs: &Epochs,
+        may_grow: bool,
+    ) -> std::io::Result<Insert> {
+        let backoff = Backoff::new();
+        let mut grew = false;
+        loop {
+            let (first, link) = self.locate(hash);
+            let depth = link.depth();
+            let tag = slot::tag_of(hash, depth);
+            let word = slot::word(depth, tag, slot::TAG_BITS, address);
+            let (mine, position) = match self.free_slot(first, depth, tag) {
+                Free::Slot(free, position) => (free, position),
+                Free::Taken => return Ok(Insert::Raced),
+                Free::Tentative => {
+                    backoff.wait();
+                    continue;
+                }
+                Free::None(_) if !may_grow => return Ok(Insert::Crowded),
+                Free::None(last) => {
+                    self.extend(last, epochs)?;
+                    grew = true;
+                    continue;
+                }
+            };
+            // SeqCst here and in `settle`: I-TENTATIVE.
+            let tentative = word | slot::TENTATIVE;
+            if mine.compare_exchange(0, tentative, Ordering::SeqCst, Ordering::Relaxed).is_err() {
+                continue;
+            }
+            match self.settle(first, link, tag, position) {
+                Settled::Alone => {
+                    // Release: pairs with the Acquire of every scan; the record is complete.
+                    mine.store(word, Ordering::Release);
+                    self.slots.add(1);
+                    let full = grew || position.0 > 0;
+                    return Ok(if full { Insert::Full } else { Insert::Done });
+                }
+                Settled::Taken => {
+                    mine.store(0, Ordering::Release);
+                    return Ok(Insert::Raced);
+                }
+                Settled::Yield => {
+                    mine.store(0, Ordering::Release);
+                    backoff.wait();
+                }
+            }
+        }
+    }
+
+    /// Puts a slot of an index image back. Nobody else uses the index yet.
+    pub(crate) fn place(&self, number: u64, word: u64, epochs: &Epochs) -> std::io::Result<()> {
+        loop {
+            let first = self.bucket(number);
+            let mut last = first;
+            for bucket in self.chain(first) {
+                for at in 0..bucket::SLOTS {
+                    if bucket.slot(at).load(Ordering::Relaxed) == 0 {
+                        bucket.slot(at).store(word, Ordering::Release);
+                        if slot::known_bits(word) < slot::SCAN_BITS {
+                            first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+                        }
+                        self.slots.add(1);
+                        return Ok(());
+                    }
+                }
+                last = bucket;
+            }
+            self.extend(last, epochs)?;
+        }
+    }
+
+    /// Puts a record of a replayed log back: into the slot that named the record before it, else
+    /// into a new one. Nobody else uses the index yet.
+    pub(crate) fn restore(
+        &self,
+        hash: u64,
+        address: Address,
+        previous: Address,
+        begin: Address,
+        epochs: &Epochs,
+    ) -> std::io::Result<()> {
+        let number = self.number(hash);
+        let depth = self.bucket(number).link().depth();
+        let tag = slot::tag_of(hash, depth);
+        let first = self.bucket(number);
+        let (mut given_up, mut shared) = (None, None);
+        for bucket in self.chain(first) {
+            for at in 0..bucket::SLOTS {
+                let slot = bucket.slot(at);
+                let word = slot.load(Ordering::Relaxed);
+                let agrees = slot::agrees(word, tag);
+                if word != 0 && slot::address(word) == previous && previous >= begin {
+                    if agrees {
+                        slot.store(slot::with_address(word, address), Ordering::Release);
+                        return Ok(());
+                    }
+                    shared = Some((slot, word));
+                } else if agrees && slot::address(word) < begin {
+                    given_up = Some((slot, word));
+                }
+            }
+        }
+        if let Some((slot, word)) = shared {
+            // It was found by fewer bits then: as many as both know.
+            let known = slot::common_bits(word, tag);
+            slot.store(slot::word(depth, tag, known, address), Ordering::Release);
+            if known < slot::SCAN_BITS {
+                first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+            }
+            return Ok(());
+        }
+        match given_up {
+            Some((slot, word)) => {
+                slot.store(slot::with_address(word, address), Ordering::Release);
+                Ok(())
+            }
+            None => self.place(number, slot::word(depth, tag, slot::TAG_BITS, address), epochs),
+        }
+    }
+
+    fn free_slot<'a>(&'a self, first: &'a Bucket, depth: u32, tag: u64) -> Free<'a> {
+        let mut free = None;
+        for (step, bucket) in self.chain(first).enumerate() {
+            for at in 0..bucket::SLOTS {
+                let word = bucket.slot(at).load(Ordering::Acquire);
+                if word == 0 {
+                    free = free.or(Some(Free::Slot(bucket.slot(at), (step, at))));
+                } else if word & slot::PARITY == slot::parity(depth) && slot::agrees(word, tag) {
+                    let tentative = word & slot::TENTATIVE != 0;
+                    return if tentative { Free::Tentative } else { Free::Taken };
+                }
+            }
+        }
+        free.unwrap_or_else(|| Free::None(self.chain(first).last().expect("a chain has a bucket")))
+    }
+
+    /// Looks, with the tentative slot at `position` in place, whether anybody else inserts or
+    /// has inserted an agreeing tag.
+    fn settle(&self, first: &Bucket, before: Link, tag: u64, position: (usize, usize)) -> Settled {
+        loop {
+            // Else the slot may lie in a bucket that was packed away.
+            if !before.stood_until(first.link_in_order()) {
+                return Settled::Yield;
+            }
+            let mut later = None;
+            for (step, bucket) in self.chain(first).enumerate() {
+                for at in 0..bucket::SLOTS {
+                    let word = bucket.slot(at).load(Ordering::SeqCst);
+                    if (step, at) == position || !slot::agrees(word, tag) {
+                        continue;
+                    }
+                    if word & slot::TENTATIVE == 0 {
+                        return Settled::Taken;
+                    }
+                    if (step, at) < position {
+                        return Settled::Yield;
+                    }
+                    later = Some((bucket.slot(at), word));
+                }
+            }
+            let Some((slot, word)) = later else { return Settled::Alone };
+            // The one further back gives way, or was about to be final: it never waits for us.
+            let backoff = Backoff::new();
+            while slot.load(Ordering::SeqCst) == word {
+                backoff.wait();
+            }
+        }
+    }
+
+    /// The buckets of a chain.
+    pub(crate) fn chain<'a>(&'a self, first: &'a Bucket) -> impl Iterator<Item = &'a Bucket> {
+        std::iter::successors(Some(first), |bucket| {
+            bucket.link().overflow().map(|number| self.overflow(number))
+        })
+    }
+
+    /// Adds a bucket behind the last one of a chain, unless somebody else did or it is frozen.
+    fn extend(&self, last: &Bucket, epochs: &Epochs) -> std::io::Result<()> {
+        let link = last.link();
+        if link.is_frozen() || link.overflow().is_some() {
+            return Ok(());
+        }
+        let number = self.take_overflow(epochs)?;
+        let new = link.with_overflow(number);
+        // Release: pairs with the Acquire in `link`; the bucket is zeroed.
+        let linked = last
+            .link_word()
+            .compare_exchange(link.0, new.0, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok();
+        if !linked {
+            self.give_overflow([number], 0);
+        }
+        Ok(())
+    }
+
+    /// An overflow bucket, all zero.
+    pub(crate) fn take_overflow(&self, epochs: &Epochs) -> std::io::Result<u64> {
+        let mut free = lock(&self.free);
+        let number = match free.iter().position(|freed| epochs.is_safe(freed.epoch)) {
+            Some(at) => free.swap_remove(at).number,
+            None => {
+                drop(free);
+                let number = self.overflow_limit.fetch_add(1, Ordering::Relaxed);
+                self.overflow.ensure(number + 1)?;
+                number
+            }
+        };
+        let bucket = self.overflow(number);
+        for at in 0..bucket::SLOTS {
+            bucket.slot(at).store(0, Ordering::Relaxed);
+        }
+        bucket.link_word().store(0, Ordering::Relaxed);
+        Ok(number)
+    }
+
+    /// Gives overflow buckets back that nobody reaches who pins himself from `epoch` on.
+    pub(crate) fn give_overflow(&self, numbers: impl IntoIterator<Item = u64>, epoch: u64) {
+        lock(&self.free).extend(numbers.into_iter().map(|number| Freed { number, epoch }));
+    }
+
+    pub(crate) fn overflow_in_use(&self) -> u64 {
+        self.overflow_limit.load(Ordering::Relaxed) - lock(&self.free).len() as u64
+    }
+
+    /// Whether so many slots ask for more buckets.
+    pub(crate) fn is_overloaded(&self) -> bool {
+        self.slots.sum() > self.count() * LOAD
+    }
+
+    /// Bytes of buckets that were ever used.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.count() + self.overflow_limit.load(Ordering::Relaxed)) * bucket::BYTES as u64
+    }
+}
+
+enum Free<'a> {
+    /// A free slot and its position in the chain.
+    Slot(&'a RawAtomicU64, (usize, usize)),
+    /// A final slot with an agreeing tag is there.
+    Taken,
+    /// A tentative slot with an agreeing tag is there.
+    Tentative,
+    /// No free slot up to this last bucket.
+    None(&'a Bucket),
+}
+
+enum Settled {
+    Alone,
+    Taken,
+    Yield,
+}
+
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

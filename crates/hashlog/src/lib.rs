@@ -1,0 +1,50 @@
+//! A latch-free hash index over a hybrid log.
+//!
+//! [`HashLog`] re-imagines FASTER (Chandramouli et al., "FASTER: a concurrent key-value store
+//! with in-place updates", SIGMOD 2018): an index of 64-byte buckets that names records in a log
+//! whose newest part is updated in place and whose oldest part lies on a disk.
+//! `docs/design/hashlog.md` describes the design, its invariants and its costs.
+//!
+//! *Useful for* counters, sessions and state that are reached by key, also when they outgrow
+//! memory. *Not useful for* order: ranges and neighbours are the ordered engine's.
+
+mod address;
+mod batch;
+mod bucket;
+mod buckets;
+mod check;
+mod checkpoint;
+mod cold;
+mod compact;
+mod core;
+mod counter;
+mod error;
+mod frames;
+mod grow;
+mod hash;
+#[cfg(all(loom, test))]
+mod hashlog_loom;
+mod image;
+mod index;
+mod layout;
+mod log;
+mod manifest;
+mod map;
+mod options;
+mod parts;
+mod point;
+mod record;
+mod stats;
+mod stored;
+mod value;
+mod walk;
+
+pub use checkpoint::Cut;
+pub use compact::Compacted;
+pub use error::{BatchError, Error, Result};
+pub use layout::KEY_BYTES_MAX;
+pub use map::{HashLog, Snapshot, Upsert};
+pub use options::{ColdReads, Layout, Options};
+pub use sapwood_mem::Pages;
+pub use stats::{CheckpointInfo, Stats};
+pub use value::ValueMut;

@@ -1,0 +1,494 @@
+//! Where does a record go, and what may still be done to it?
+//!
+//! ```text
+//!   begin          head             read_only     mutable       tail
+//!     |  on disk    |  in memory, still  |  settling  |  in place   |
+//!     +-------------+--------------------+------------+-------------+--->  addresses
+//! ```
+//! A record from `mutable` up is changed in place. One below `read_only` never changes: it is
+//! copied to the tail, written to the disk, evicted. Between the two, threads that were pinned
+//! before `mutable` moved may still be writing in place, so a read-modify-write waits; the gap
+//! closes when they have left.
+//!
+//! # Thread safety
+//!
+//! | word | written | read |
+//! |---|---|---|
+//! | `tail` | everybody: fetch_add AcqRel; who turns a page: store Release | everybody: Acquire |
+//! | boundaries | under `moving`: Release, then an epoch | pinned threads: Acquire |
+//!
+//! # Invariants
+//!
+//! - I-BOUNDARIES: begin <= head <= read_only <= mutable <= tail; read_only moves to where mutable
+//!   is only after every thread that was pinned before mutable moved has left, and down before it.
+//! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
+
+use std::sync::Arc;
+
+use crossbeam_utils::CachePadded;
+use sapwood_disk::{Blocks, Disk};
+use sapwood_mem::Pages;
+use sapwood_mem::boundary::{Epochs, Pin};
+use sapwood_mem::sync::held::Mutex;
+use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
+
+use crate::address::{Address, UNIT_BYTES};
+use crate::error::{Error, Result};
+use crate::frames::Frames;
+use crate::index::lock;
+use crate::options::Options;
+use crate::parts::Parts;
+use crate::record::Record;
+
+const OFFSET_BITS: u32 = 32;
+const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
+
+/// The boundaries of the log.
+pub(crate) struct Bounds {
+    begin: AtomicU64,
+    head: AtomicU64,
+    read_only: AtomicU64,
+    mutable: AtomicU64,
+    flushed: AtomicU64,
+    /// From here up the flags of records in memory tell which are superseded: below lie pages
+    /// that were read back from the disk.
+    marked: AtomicU64,
+}
+
+/// The log.
+pub(crate) struct Log {
+    tail: CachePadded<AtomicU64>,
+    bounds: CachePadded<Bounds>,
+    /// Units of a page are `1 << page_shift`.
+    page_shift: u32,
+    pub(crate) page_bytes: usize,
+    frames: Frames,
+    pub(crate) epochs: Epochs,
+    /// Held by the thread that turns to the next page; waits for nobody.
+    turning: Mutex<()>,
+    /// Held while boundaries move, which may wait for pinned threads; taken before `turning`.
+    moving: Mutex<()>,
+    /// Addresses that `mutable` may not go below: one for each snapshot.
+    pinned: Mutex<Vec<Address>>,
+    /// How many there are, or are about to be.
+    snapshots: AtomicU64,
+    wasted: std::sync::atomic::AtomicU64,
+    pub(crate) parts: Option<Parts>,
+    budget: Option<u64>,
+    mutable_share: f64,
+}
+
+/// Why memory for a record is not there yet.
+pub(crate) struct PageFull;
+
+impl Log {
+    /// A log that begins and ends at the start of `page`, which is not the first there could be:
+    /// address zero names nothing.
+    pub(crate) fn new(options: &Options, parts: Option<Parts>, page: u64) -> Result<Log> {
+        let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
+        let first = page << page_shift;
+        let frames = Frames::new(options.page_bytes, options.pages).map_err(no_memory)?;
+        let word = || AtomicU64::new(first);
+        Ok(Log {
+            // As if the page before were full: the first record brings the first frame.
+            tail: CachePadded::new(AtomicU64::new(
+                (page - 1) << OFFSET_BITS | ((1 << page_shift) + 1),
+            )),
+            bounds: CachePadded::new(Bounds {
+                begin: word(),
+                head: word(),
+                read_only: word(),
+                mutable: word(),
+                flushed: word(),
+                marked: word(),
+            }),
+            page_shift,
+            page_bytes: options.page_bytes,
+            frames,
+            epochs: Epochs::new(),
+            turning: Mutex::default(),
+            moving: Mutex::default(),
+            pinned: Mutex::default(),
+            snapshots: AtomicU64::new(0),
+            wasted: std::sync::atomic::AtomicU64::new(0),
+            parts,
+            budget: options.memory_budget,
+            mutable_share: options.mutable_share,
+        })
+    }
+
+    #[inline]
+    pub(crate) fn begin(&self) -> Address {
+        Address::from_units(self.bounds.begin.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn head(&self) -> Address {
+        Address::from_units(self.bounds.head.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn read_only(&self) -> Address {
+        Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
+    }
+
+    #[inline]
+    pub(crate) fn mutable(&self) -> Address {
+        Address::from_units(self.bounds.mutable.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn marked(&self) -> Address {
+        Address::from_units(self.bounds.marked.load(Ordering::Acquire))
+    }
+
+    /// Where the next record would go.
+    pub(crate) fn tail(&self) -> Address {
+        let tail = self.tail.load(Ordering::Acquire);
+        let offset = (tail & OFFSET_MASK).min(1 << self.page_shift);
+        Address::from_units(((tail >> OFFSET_BITS) << self.page_shift) + offset)
+    }
+
+    #[inline]
+    pub(crate) fn page_of(&self, address: Address) -> u64 {
+        address.units() >> self.page_shift
+    }
+
+    /// First address of a page.
+    pub(crate) fn page_start(&self, page: u64) -> Address {
+        Address::from_units(page << self.page_shift)
+    }
+
+    /// The record at an address at or above `head`, which the pin keeps there.
+    #[inline]
+    pub(crate) fn record(&self, _: &Pin<'_>, address: Address) -> Record {
+        let offset = (address.units() & ((1 << self.page_shift) - 1)) as usize * UNIT_BYTES;
+        let base = self.frames.base(self.page_of(address));
+        debug_assert!(!base.is_null(), "page of {address:?} is in memory");
+        // SAFETY: I-PINNED: the caller read `head` pinned, and eviction waits for it to leave.
+        unsafe { Record::at(base.add(offset)) }
+    }
+
+    /// Asks for the line of a record, if its page is in memory.
+    #[inline]
+    pub(crate) fn prefetch(&self, _: &Pin<'_>, address: Address) {
+        if address >= self.head() {
+            let offset = (address.units() & ((1 << self.page_shift) - 1)) as usize * UNIT_BYTES;
+            let base = self.frames.base(self.page_of(address));
+            sapwood_mem::arena::prefetch_line(base.wrapping_add(offset));
+        }
+    }
+
+    /// Room for so many bytes at the tail, zeroed and the caller's alone.
+    #[inline]
+    pub(crate) fn alloc(&self, bytes: usize) -> std::result::Result<Address, PageFull> {
+        let (units, page_units) = ((bytes / UNIT_BYTES) as u64, 1 << self.page_shift);
+        // The count must not run over while many threads wait for a page.
+        if self.tail.load(Ordering::Relaxed) & OFFSET_MASK > page_units {
+            return Err(PageFull);
+        }
+        // AcqRel: who allocates above a snapshot's boundary sees that snapshot.
+        let tail = self.tail.fetch_add(units, Ordering::AcqRel);
+        let offset = tail & OFFSET_MASK;
+        if offset + units > page_units {
+            return Err(PageFull);
+        }
+        Ok(Address::from_units(((tail >> OFFSET_BITS) << self.page_shift) + offset))
+    }
+
+    /// Moves the tail to a fresh page, if the one it is on is full. `nested`: the caller's thread
+    /// is pinned and cannot wait for others to leave. `beside`: bytes of memory beside the log.
+    pub(crate) fn turn(&self, nested: bool, beside: u64) -> Result<()> {
+        // Only a log that spills moves boundaries here. No pinned thread ever waits for `moving`,
+        // whose holder may wait for pinned threads.
+        let _moving = match &self.parts {
+            None => None,
+            Some(_) if nested => match self.moving.try_lock() {
+                Ok(moving) => Some(moving),
+                Err(std::sync::TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+                Err(std::sync::TryLockError::WouldBlock) => return Err(Error::WouldBlock),
+            },
+            Some(_) => Some(lock(&self.moving)),
+        };
+        self.turn_moving(nested, beside)
+    }
+
+    /// As `turn`, with `moving` held where the log spills.
+    fn turn_moving(&self, nested: bool, beside: u64) -> Result<()> {
+        let _turning = lock(&self.turning);
+        let tail = self.tail.load(Ordering::Acquire);
+        if tail & OFFSET_MASK <= 1 << self.page_shift {
+            return Ok(());
+        }
+        let page = (tail >> OFFSET_BITS) + 1;
+        self.make_room(nested, beside)?;
+        self.frames.install(page).map_err(no_memory)?;
+        self.tail.store(page << OFFSET_BITS, Ordering::Release);
+        // The oldest part of what is in memory is copied on update, so that what is evicted next
+        // is on the disk by then. A write that fails here is tried again when the room is needed.
+        if let Some(frames) = self.frames_max(beside).filter(|_| self.parts.is_some() && !nested) {
+            let in_place = ((frames as f64 * self.mutable_share) as u64).max(1);
+            let limit = self.page_start((page + 1).saturating_sub(in_place));
+            if limit > self.flushed() && frames < u64::MAX {
+                self.raise_moving(limit);
+                let _retried = self.flush(limit);
+            }
+        }
+        Ok(())
+    }
+
+    /// Frames that fit into the budget.
+    fn frames_max(&self, beside: u64) -> Option<u64> {
+        let bytes = self.budget?.saturating_sub(beside);
+        Some((bytes / self.frames.frame_bytes()).clamp(1, self.frames.count_max() - 1))
+    }
+
+    /// Makes sure that one more frame fits into the budget.
+    fn make_room(&self, nested: bool, beside: u64) -> Result<()> {
+        let max = self.frames_max(beside).unwrap_or(self.frames.count_max() - 1);
+        let no_more = || Error::OutOfMemory {
+            used: beside + self.frames.mapped_bytes(),
+            budget: self.budget.unwrap_or(u64::MAX),
+            wanted: self.page_bytes as u64,
+        };
+        if self.parts.is_none() {
+            let fits = self.frames.count() < max;
+            return if fits { Ok(()) } else { Err(no_more()) };
+        }
+        while self.frames.count() >= max {
+            if nested {
+                return Err(Error::WouldBlock);
+            }
+            let limit = self.page_start(self.page_of(self.head()) + 1);
+            self.raise_moving(limit);
+            self.flush(limit)?;
+            self.evict_to(limit);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn flushed(&self) -> Address {
+        Address::from_units(self.bounds.flushed.load(Ordering::Acquire))
+    }
+
+    /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
+    fn evict_to(&self, limit: Address) {
+        let (from, to) = (self.page_of(self.head()), self.page_of(limit));
+        self.bounds.head.store(limit.units(), Ordering::Release);
+        if self.marked() < limit {
+            self.bounds.marked.store(limit.units(), Ordering::Release);
+        }
+        self.wait_for_epoch(self.epochs.bump());
+        for page in from..to {
+            self.frames.evict(page, self.parts.is_some());
+        }
+    }
+
+    /// Waits until everybody has left who was pinned before `epoch`. Call it unpinned.
+    pub(crate) fn wait_for_epoch(&self, epoch: u64) {
+        debug_assert!(!self.epochs.is_pinned(), "a thread would wait for itself");
+        let backoff = Backoff::new();
+        while !self.epochs.is_safe(epoch) {
+            backoff.wait();
+        }
+    }
+
+    /// Moves `mutable`, and then `read_only`, up to at least `limit`. Call it unpinned.
+    pub(crate) fn raise(&self, limit: Address) {
+        let _moving = lock(&self.moving);
+        self.raise_moving(limit);
+    }
+
+    fn raise_moving(&self, limit: Address) {
+        if limit > self.mutable() {
+            self.bounds.mutable.store(limit.units(), Ordering::Release);
+        }
+        if limit > self.read_only() {
+            self.wait_for_epoch(self.epochs.bump());
+            self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
+        }
+    }
+
+    /// Fixes everything below the next page's start until `unpin_below` is called with it.
+    /// Answers that address. Call it unpinned.
+    ///
+    /// First `mutable` moves there, then the tail. So an operation that appended above began
+    /// after `mutable` had moved, and whoever begins after that one ended changes nothing below:
+    /// what is below when all who were pinned before have left is a state that was, and no
+    /// thread waited for it.
+    pub(crate) fn pin_below(&self) -> Address {
+        let _moving = lock(&self.moving);
+        // Known before the tail moves: who allocates above the boundary finds it.
+        self.snapshots.fetch_add(1, Ordering::SeqCst);
+        let tail = self.tail();
+        let page = self.page_of(tail);
+        let limit = match tail == self.page_start(page) {
+            true => tail,
+            false => self.page_start(page + 1),
+        };
+        lock(&self.pinned).push(limit);
+        if limit > self.mutable() {
+            self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
+        }
+        self.seal(limit);
+        self.raise_moving(limit);
+        limit
+    }
+
+    /// Whether a snapshot is being taken or read.
+    #[inline]
+    pub(crate) fn has_snapshots(&self) -> bool {
+        self.snapshots.load(Ordering::Acquire) > 0
+    }
+
+    /// Ends what `pin_below` began: what is not on the disk may be changed in place again.
+    pub(crate) fn unpin_below(&self, limit: Address) {
+        {
+            let mut pinned = lock(&self.pinned);
+            let at = pinned.iter().position(|at| *at == limit).expect("it was pinned");
+            pinned.swap_remove(at);
+        }
+        self.snapshots.fetch_sub(1, Ordering::SeqCst);
+        // With a directory pages settle on their way to the disk and stay settled. And a thread
+        // that is pinned itself cannot wait for the readers that rely on read_only.
+        if self.parts.is_some() || self.epochs.is_pinned() {
+            return;
+        }
+        let _moving = lock(&self.moving);
+        let floor = lock(&self.pinned).iter().copied().max().unwrap_or(Address::NONE);
+        let lower = floor.max(self.begin());
+        if lower < self.read_only() {
+            self.bounds.read_only.store(lower.units(), Ordering::Release);
+            self.wait_for_epoch(self.epochs.bump());
+            self.bounds.mutable.store(lower.units(), Ordering::Release);
+        }
+    }
+
+    /// Ends the page before `limit`, if the tail is still on it. The next comes with its first
+    /// record.
+    fn seal(&self, limit: Address) {
+        let page_units = 1 << self.page_shift;
+        loop {
+            let tail = self.tail.load(Ordering::Acquire);
+            let (page, offset) = (tail >> OFFSET_BITS, tail & OFFSET_MASK);
+            if page >= self.page_of(limit) || offset > page_units {
+                return;
+            }
+            let full = page << OFFSET_BITS | (page_units + 1);
+            if self.tail.compare_exchange(tail, full, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
+                self.wasted.fetch_add((page_units - offset) * UNIT_BYTES as u64, Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// Bytes at the ends of pages that snapshots closed, since a page of `freed` bytes of them
+    /// went.
+    pub(crate) fn wasted(&self, freed: u64) -> u64 {
+        let wasted = self.wasted.load(Ordering::Relaxed);
+        let left = wasted.saturating_sub(freed);
+        if freed > 0 {
+            self.wasted.store(left, Ordering::Relaxed);
+        }
+        left
+    }
+
+    /// Writes the pages up to `limit`, which lies at or below `read_only`. Not synced.
+    pub(crate) fn flush(&self, limit: Address) -> Result<()> {
+        let Some(parts) = &self.parts else { return Ok(()) };
+        debug_assert!(limit <= self.read_only());
+        let mut buffer = None;
+        while self.flushed() < limit {
+            let page = self.page_of(self.flushed());
+            let buffer = buffer.get_or_insert_with(|| Blocks::new(self.page_bytes));
+            let used = self.copy_page(page, buffer);
+            parts.write_page(page, used, buffer)?;
+            self.bounds.flushed.store(self.page_start(page + 1).units(), Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Copies a still page, whose flags alone may change meanwhile; answers the bytes up to its
+    /// last word that is not zero.
+    fn copy_page(&self, page: u64, into: &mut Blocks) -> usize {
+        let base = self.frames.base(page).cast::<RawAtomicU64>();
+        let mut used = 0;
+        let words = into.bytes_mut()[..self.page_bytes].chunks_exact_mut(UNIT_BYTES);
+        for (at, bytes) in words.enumerate() {
+            // SAFETY: the page is in memory: it is evicted after it was flushed, by the same
+            // thread or one that waits for `turning`. Words are valid as atomics for any bits.
+            let word = unsafe { &*base.add(at) }.load(Ordering::Relaxed);
+            bytes.copy_from_slice(&word.to_le_bytes());
+            if word != 0 {
+                used = (at + 1) * UNIT_BYTES;
+            }
+        }
+        used
+    }
+
+    /// Puts a page that was read from the disk back into memory, below the tail, with some bits
+    /// of the control words at some offsets cleared. Nobody else uses the log yet.
+    pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
+        self.frames.install(page).map_err(no_memory)?;
+        let base = self.frames.base(page);
+        debug_assert_eq!(bytes.len(), self.page_bytes);
+        // SAFETY: a fresh frame of page_bytes that nobody else knows.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
+        for (start, bits) in stale {
+            assert!(start + UNIT_BYTES <= self.page_bytes, "a record lies inside its page");
+            // SAFETY: a record of the page, inside it; see above.
+            let record = unsafe { Record::at(base.add(*start)) };
+            record.control().fetch_and(!bits, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Writes everything below `limit`, at or below `read_only`, to the disk. Call it unpinned.
+    pub(crate) fn flush_below(&self, limit: Address) -> Result<()> {
+        let _moving = lock(&self.moving);
+        self.flush(limit)
+    }
+
+    /// Sets every boundary of a log that was just opened: pages from `head` up are in memory.
+    pub(crate) fn place(&self, begin: Address, head: Address, end: Address) {
+        let bounds = &self.bounds;
+        bounds.begin.store(begin.units(), Ordering::Release);
+        bounds.head.store(head.units(), Ordering::Release);
+        for word in [&bounds.read_only, &bounds.mutable, &bounds.flushed, &bounds.marked] {
+            word.store(end.units(), Ordering::Release);
+        }
+    }
+
+    /// Gives up everything below `limit`, a page border that nothing live lies below. Call it
+    /// unpinned.
+    pub(crate) fn cut(&self, limit: Address) {
+        debug_assert!(limit <= self.read_only());
+        let _moving = lock(&self.moving);
+        self.bounds.begin.store(limit.units(), Ordering::Release);
+        if self.flushed() < limit {
+            self.bounds.flushed.store(limit.units(), Ordering::Release);
+        }
+        if self.head() < limit {
+            self.evict_to(limit);
+        }
+    }
+
+    /// Frames that fit beside what is there already, for pages read back on opening.
+    pub(crate) fn frames_spare(&self, beside: u64) -> u64 {
+        self.frames_max(beside).unwrap_or(u64::MAX).saturating_sub(self.frames.count() + 1)
+    }
+
+    pub(crate) fn mapped_bytes(&self) -> u64 {
+        self.frames.mapped_bytes()
+    }
+
+    pub(crate) fn pages(&self) -> Pages {
+        self.frames.pages()
+    }
+}
+
+pub(crate) fn no_memory(_: std::io::Error) -> Error {
+    Error::OutOfMemory { used: 0, budget: u64::MAX, wanted: 0 }
+}
+
+/// The files of a log.
+pub(crate) type Directory = Arc<dyn Disk>;

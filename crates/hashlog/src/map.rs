@@ -1,0 +1,575 @@
+//! The public type: every operation, for whichever layout.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sapwood_disk::Disk;
+
+use crate::checkpoint::Cut;
+use crate::compact::Compacted;
+use crate::core::Core;
+use crate::error::{BatchError, Error, Result};
+use crate::options::{Layout, Options};
+use crate::point::{InPlace, Rmw, Write};
+use crate::record::{Fixed, Form, Variable};
+use crate::stats::{CheckpointInfo, Stats};
+use crate::value::ValueMut;
+use crate::walk::Moment;
+
+/// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
+///
+/// All operations take `&self`; any number of threads use the map at once. A thread that never
+/// used it before registers by itself, and no call allocates on the heap unless it has to read
+/// from the disk.
+///
+/// # Consistency
+///
+/// Operations on one key are linearizable. A batch is its operations, each by itself, in the
+/// order given for each key. [`HashLog::scan_log`], [`HashLog::snapshot`] and
+/// [`HashLog::checkpoint`] see one moment between their call and the first entry: all that was
+/// done before it and nothing that was begun after. [`HashLog::for_each`] sees every key that is
+/// there throughout exactly once.
+///
+/// # Closures
+///
+/// A closure that reads or changes a value may call the map again. What would have to wait for
+/// the closure itself answers [`Error::Reentrant`] or [`Error::WouldBlock`]. A closure that takes
+/// its time keeps pages in memory that writers may be waiting to spill.
+///
+/// ```
+/// use sapwood_hashlog::{HashLog, Layout, Options};
+///
+/// let mut options = Options::default();
+/// options.layout = Layout::Fixed8;
+/// let hits = HashLog::in_memory(options)?;
+/// let page = 7_u64.to_le_bytes();
+/// assert_eq!(hits.add(&page, 1)?, 1);
+/// assert_eq!(hits.add(&page, 2)?, 3);
+/// assert_eq!(hits.get(&page)?, Some(3_i64.to_le_bytes().to_vec()));
+/// # Ok::<(), sapwood_hashlog::Error>(())
+/// ```
+pub struct HashLog {
+    pub(crate) core: Core,
+}
+
+/// What [`HashLog::put_if_absent_or_update`] did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Upsert<R> {
+    /// The key was absent: the value was put.
+    Inserted,
+    /// The key was there: the closure changed its value and answered this.
+    Updated(R),
+}
+
+/// Runs the same code for whichever layout: `F` names it in the body.
+macro_rules! by_layout {
+    ($self:ident, $form:ident => $body:expr) => {
+        match $self.core.options.layout {
+            Layout::Fixed8 => {
+                type $form = Fixed;
+                $body
+            }
+            Layout::Variable => {
+                type $form = Variable;
+                $body
+            }
+        }
+    };
+}
+
+impl HashLog {
+    /// An empty log in memory.
+    ///
+    /// # Errors
+    /// [`Error::Options`], or [`Error::OutOfMemory`] if not even an empty one fits.
+    pub fn in_memory(options: Options) -> Result<HashLog> {
+        options.validate()?;
+        Ok(HashLog { core: Core::create(options, None)? })
+    }
+
+    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it has none.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if the newest checkpoint is damaged: [`HashLog::open_at`] opens the one
+    /// before. [`Error::Options`] if the directory was made with another layout or page size.
+    pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<HashLog> {
+        HashLog::open_number(disk, options, None)
+    }
+
+    /// Opens a log as checkpoint `number` left it, and removes newer ones.
+    ///
+    /// # Errors
+    /// As [`HashLog::open`]; [`Error::Options`] names the checkpoints that are there.
+    pub fn open_at(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
+        HashLog::open_number(disk, options, Some(number))
+    }
+
+    fn open_number(disk: Arc<dyn Disk>, options: Options, number: Option<u64>) -> Result<HashLog> {
+        options.validate()?;
+        let core = match options.layout {
+            Layout::Fixed8 => Core::open::<Fixed>(disk, options, number),
+            Layout::Variable => Core::open::<Variable>(disk, options, number),
+        }?;
+        Ok(HashLog { core })
+    }
+
+    /// Reads a value where it lies; `None` without the key. A record on the disk is read first.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`]; [`Error::Io`] and [`Error::Corrupt`] for a record on the disk.
+    #[inline]
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        by_layout!(self, F => {
+            let key = F::key(key)?;
+            let (hash, mut read) = (F::hash(key), Some(read));
+            {
+                let pin = self.core.log.epochs.pin();
+                let first = self.core.index.first_address(hash);
+                if let Some(answer) = self.core.get_first::<F, R>(&pin, first, key, &mut read) {
+                    return Ok(Some(answer));
+                }
+            }
+            let answer = self.core.drive::<F, _>(|pin, fetched| {
+                self.core.get_attempt::<F, R>(pin, fetched, hash, key, &mut read)
+            });
+            self.core.make_room_for_copies();
+            answer
+        })
+    }
+
+    /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`HashLog::get_with`].
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, <[u8]>::to_vec)
+    }
+
+    /// Whether the key is there.
+    ///
+    /// # Errors
+    /// As [`HashLog::get_with`].
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.get_with(key, |_| ())?.is_some())
+    }
+
+    /// Puts a value, blindly: it never reads from the disk, and so does not say whether it
+    /// replaced one.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ValueLength`]; [`Error::OutOfMemory`] in memory,
+    /// [`Error::Io`] where a page had to be spilled and could not.
+    #[inline]
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        by_layout!(self, F => {
+            let (key, hash) = self.checked::<F>(key, value)?;
+            {
+                let pin = self.core.log.epochs.pin();
+                let first = self.core.index.first_address(hash);
+                if self.core.put_first::<F>(&pin, first, key, value) {
+                    return Ok(());
+                }
+            }
+            self.core.drive::<F, _>(|pin, fetched| {
+                self.core.put_attempt::<F>(pin, fetched, hash, key, value)
+            })
+        })
+    }
+
+    /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`].
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        by_layout!(self, F => {
+            let (key, hash) = self.checked::<F>(key, value)?;
+            self.core.drive::<F, _>(|pin, fetched| {
+                self.core.put_if_absent_attempt::<F>(pin, fetched, hash, key, value)
+            })
+        })
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`].
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        by_layout!(self, F => {
+            let key = F::key(key)?;
+            let hash = F::hash(key);
+            self.core.drive::<F, _>(|pin, fetched| {
+                self.core.remove_attempt::<F>(pin, fetched, hash, key)
+            })
+        })
+    }
+
+    /// Changes a value in one step for every reader; `None` without the key.
+    ///
+    /// The closure works on a copy, and may run again on a newer one when another thread gets
+    /// between, or when the log must turn a page first; the last run counts.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`].
+    #[inline]
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
+        by_layout!(self, F => {
+            let key = F::key(key)?;
+            match self.rmw::<F, R>(key, None, &mut change)? {
+                Rmw::Updated(answer) => Ok(Some(answer)),
+                Rmw::Inserted | Rmw::Absent => Ok(None),
+            }
+        })
+    }
+
+    /// Puts `value` if the key is absent, or else changes the value that is there as
+    /// [`HashLog::update`] does, with one search.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`].
+    #[inline]
+    pub fn put_if_absent_or_update<R>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
+        by_layout!(self, F => {
+            let (key, _) = self.checked::<F>(key, value)?;
+            match self.rmw::<F, R>(key, Some(value), &mut change)? {
+                Rmw::Updated(answer) => Ok(Upsert::Updated(answer)),
+                Rmw::Inserted | Rmw::Absent => Ok(Upsert::Inserted),
+            }
+        })
+    }
+
+    /// Puts `new` if the value is `expected`; true if it did. An absent key equals nothing.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`].
+    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+        let mut refused = None;
+        let mut change = |value: &mut ValueMut<'_>| {
+            if **value != *expected {
+                return (false, Write::Unchanged);
+            }
+            refused = value.set(new).err();
+            match refused {
+                None => (true, Write::Changed),
+                Some(_) => (false, Write::Unchanged),
+            }
+        };
+        let done = by_layout!(self, F => {
+            let (key, _) = self.checked::<F>(key, new)?;
+            self.rmw::<F, bool>(key, None, &mut change)?
+        });
+        match refused {
+            Some(error) => Err(error),
+            None => Ok(matches!(done, Rmw::Updated(true))),
+        }
+    }
+
+    /// Adds to a counter, 8 bytes, little endian, of which an absent one counts as 0; answers the
+    /// sum. In the mutable region of a [`Layout::Fixed8`] log it is one atomic instruction.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`] and [`Error::NotACounter`], which change nothing; as [`HashLog::put`]
+    /// and [`HashLog::get_with`].
+    #[inline]
+    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        by_layout!(self, F => {
+            let (key, hash) = self.checked::<F>(key, &[0; 8])?;
+            {
+                let pin = self.core.log.epochs.pin();
+                let first = self.core.index.first_address(hash);
+                if let Some(sum) = self.core.add_first::<F>(&pin, first, key, delta) {
+                    return Ok(sum);
+                }
+            }
+            self.core.drive::<F, _>(|pin, fetched| {
+                self.core.add_attempt::<F>(pin, fetched, hash, key, delta)
+            })
+        })
+    }
+
+    /// Calls `read(i, value)` once for each `keys[i]`, in order. Look-ups overlap, in memory
+    /// and on the disk: several times faster than one by one.
+    ///
+    /// # Errors
+    /// As [`HashLog::get_with`]; entries that were read by then were handed out.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        by_layout!(self, F => self.core.get_many::<F, K>(keys, &mut read))
+    }
+
+    /// As [`HashLog::put`] for each entry; entries of the same key in the order given.
+    ///
+    /// # Errors
+    /// As [`HashLog::put`]; the entries before the one that is named are in.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+    ) -> std::result::Result<(), BatchError> {
+        by_layout!(self, F => self.core.put_many::<F, K, V>(entries))
+    }
+
+    /// As [`HashLog::update`] for each key, of which the closure gets the index; answers how many
+    /// were there.
+    ///
+    /// # Errors
+    /// As [`HashLog::update`]; the keys before the one that is named are done, those behind are not.
+    pub fn update_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> std::result::Result<usize, BatchError> {
+        by_layout!(self, F => self.core.update_many::<F, K>(keys, &mut change))
+    }
+
+    /// As [`HashLog::add`] for each counter.
+    ///
+    /// # Errors
+    /// As [`HashLog::add`]; the counters before the one that is named are done, those behind are
+    /// not.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &self,
+        deltas: &[(K, i64)],
+    ) -> std::result::Result<(), BatchError> {
+        by_layout!(self, F => self.core.add_many::<F, K>(deltas))
+    }
+
+    /// Visits the entries in bucket order, until `visit` breaks. A key that is there throughout
+    /// is visited exactly once. The index does not grow meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
+    pub fn for_each<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.for_each_part(0, 1, visit)
+    }
+
+    /// Part `part` of `parts` disjoint parts of [`HashLog::for_each`], for as many threads.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`].
+    ///
+    /// # Panics
+    /// If `part` is not below `parts`.
+    pub fn for_each_part<B>(
+        &self,
+        part: usize,
+        parts: usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        assert!(part < parts, "part {part} of {parts}");
+        by_layout!(self, F => self.core.walk_buckets::<F, B>((part, parts), &mut visit))
+    }
+
+    /// Visits the entries in log order as they were at one moment of the call, until `visit`
+    /// breaks. Writers go on; what they change meanwhile they copy.
+    ///
+    /// # Errors
+    /// As [`HashLog::snapshot`]; [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
+    pub fn scan_log<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.snapshot()?.scan(visit)
+    }
+
+    /// Fixes this moment for walks. As long as it lives, records below its boundary are copied
+    /// instead of changed, and nothing is compacted.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] inside a closure; [`Error::OutOfMemory`] and [`Error::Io`] if the log
+    /// cannot begin a page.
+    pub fn snapshot(&self) -> Result<Snapshot<'_>> {
+        Ok(Snapshot { moment: self.core.moment()?, log: self })
+    }
+
+    /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
+    /// What it covers is there after any crash, once it has returned.
+    ///
+    /// # Errors
+    /// [`Error::NoDirectory`] in memory; [`Error::WouldBlock`] inside a closure; [`Error::Io`]:
+    /// then it does not count, and the one before is still the newest.
+    pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
+        by_layout!(self, F => self.core.checkpoint::<F>(cut))
+    }
+
+    /// The checkpoints that are kept, oldest first.
+    ///
+    /// # Errors
+    /// [`Error::NoDirectory`] in memory.
+    pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
+        self.core.checkpoints.as_ref().map(|all| all.infos()).ok_or(Error::NoDirectory)
+    }
+
+    /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
+    /// Traffic goes on. Files go once no checkpoint that is kept needs them.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] inside a closure; as [`HashLog::put`] and [`HashLog::get_with`]:
+    /// then the log is as good as before, only longer.
+    pub fn compact(&self, share: f64) -> Result<Compacted> {
+        let (begin, tail) = (self.core.log.begin().bytes(), self.core.log.tail().bytes());
+        let bytes = ((tail - begin) as f64 * share.clamp(0.0, 1.0)) as u64;
+        self.compact_below(begin + bytes)
+    }
+
+    /// Compacts the log if it is longer than `bytes_max`, by what it is longer.
+    ///
+    /// # Errors
+    /// As [`HashLog::compact`].
+    pub fn compact_to(&self, bytes_max: u64) -> Result<Compacted> {
+        self.compact_below(self.core.log.tail().bytes().saturating_sub(bytes_max))
+    }
+
+    fn compact_below(&self, limit: u64) -> Result<Compacted> {
+        let limit = crate::address::Address::from_bytes(limit);
+        let done = by_layout!(self, F => self.core.compact::<F>(limit))?;
+        self.core.drop_unneeded_parts()?;
+        Ok(done)
+    }
+
+    /// How many entries, by counters: exact while nobody writes, but that a put on a key whose
+    /// record is on the disk is taken to replace it.
+    pub fn len(&self) -> usize {
+        self.core.entries.sum() as usize
+    }
+
+    /// Whether there is no entry, as by [`HashLog::len`].
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many entries, by a walk.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`].
+    pub fn len_exact(&self) -> Result<usize> {
+        let mut count = 0;
+        let _all = self.for_each(|_, _| {
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(count)
+    }
+
+    /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`] and [`HashLog::remove`].
+    pub fn clear(&self) -> Result<()> {
+        let mut keys = Vec::new();
+        let _all = self.for_each(|key, _| {
+            keys.push(key.to_vec());
+            ControlFlow::<()>::Continue(())
+        })?;
+        keys.iter().try_for_each(|key| self.remove(key).map(drop))
+    }
+
+    /// What the log holds and costs.
+    pub fn stats(&self) -> Stats {
+        self.core.stats()
+    }
+
+    /// Verifies the invariants of index and log while nobody writes.
+    ///
+    /// # Errors
+    /// The first that does not hold, and where.
+    pub fn check(&self) -> std::result::Result<(), String> {
+        by_layout!(self, F => self.core.check::<F>())
+    }
+
+    /// Checks both lengths; answers the key and its hash.
+    #[inline]
+    fn checked<'k, F: Form>(&self, key: &'k [u8], value: &[u8]) -> Result<(F::Key<'k>, u64)> {
+        let key = F::key(key)?;
+        F::check_value(key, value.len(), self.core.log.page_bytes)?;
+        Ok((key, F::hash(key)))
+    }
+
+    #[inline]
+    fn rmw<F: InPlace, R>(
+        &self,
+        key: F::Key<'_>,
+        absent: Option<&[u8]>,
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Result<Rmw<R>> {
+        let hash = F::hash(key);
+        {
+            let pin = self.core.log.epochs.pin();
+            let first = self.core.index.first_address(hash);
+            if let Some(answer) = self.core.rmw_first::<F, R>(&pin, first, key, change) {
+                return Ok(Rmw::Updated(answer));
+            }
+        }
+        self.core.drive::<F, _>(|pin, fetched| {
+            self.core.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
+        })
+    }
+}
+
+impl std::fmt::Debug for HashLog {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HashLog")
+            .field("layout", &self.core.options.layout)
+            .field("entries", &self.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// All entries as they were at one moment. Threads share it.
+pub struct Snapshot<'a> {
+    moment: Moment<'a>,
+    log: &'a HashLog,
+}
+
+impl Snapshot<'_> {
+    /// Visits the entries in log order, until `visit` breaks.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
+    pub fn scan<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.scan_part(0, 1, visit)
+    }
+
+    /// Part `part` of `parts` disjoint parts of [`Snapshot::scan`], for as many threads.
+    ///
+    /// # Errors
+    /// As [`Snapshot::scan`].
+    ///
+    /// # Panics
+    /// If `part` is not below `parts`.
+    pub fn scan_part<B>(
+        &self,
+        part: usize,
+        parts: usize,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        assert!(part < parts, "part {part} of {parts}");
+        let log = self.log;
+        let boundary = self.moment.boundary;
+        by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut visit))
+    }
+}
+
+impl std::fmt::Debug for Snapshot<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! What is in the log, and where are its bytes?
+
+/// Figures of a log.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Entries: exact for a log in memory. With a directory a put on a key whose record is on
+    /// the disk does not read it, and is counted as one more until a compaction meets the old one.
+    pub entries: u64,
+    /// Buckets of the index, without overflow.
+    pub buckets: u64,
+    /// Overflow buckets in use.
+    pub overflow_buckets: u64,
+    /// Slots in use.
+    pub slots: u64,
+    /// Bytes of the index.
+    pub index_bytes: u64,
+    /// Bytes of pages in memory.
+    pub log_bytes: u64,
+    /// Bytes of memory in all.
+    pub reserved_bytes: u64,
+    /// Most bytes of memory.
+    pub budget_bytes: Option<u64>,
+    /// First address that is still used, in bytes.
+    pub begin: u64,
+    /// First address in memory.
+    pub head: u64,
+    /// First address that is updated in place.
+    pub read_only: u64,
+    /// Where the next record goes.
+    pub tail: u64,
+    /// Bytes in memory of records superseded or removed.
+    pub garbage_bytes: u64,
+    /// Bytes of log parts on the disk.
+    pub file_bytes: u64,
+    /// Records read from the disk so far.
+    pub cold_reads: u64,
+    /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
+    pub pages: &'static str,
+}
+
+impl Stats {
+    /// Mean number of slots in use in the chain of a bucket.
+    pub fn load(&self) -> f64 {
+        if self.buckets == 0 { 0.0 } else { self.slots as f64 / self.buckets as f64 }
+    }
+    /// Mean number of buckets in a chain.
+    pub fn chain(&self) -> f64 {
+        if self.buckets == 0 {
+            0.0
+        } else {
+            (self.buckets + self.overflow_buckets) as f64 / self.buckets as f64
+        }
+    }
+}
+
+/// A complete checkpoint in the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CheckpointInfo {
+    /// Its number, higher is newer.
+    pub number: u64,
+    /// Whether it has an index image of its own.
+    pub full: bool,
+    /// Log addresses it covers, in bytes: from here ...
+    pub begin: u64,
+    /// ... to here.
+    pub end: u64,
+    /// Bytes it wrote.
+    pub written_bytes: u64,
+}

@@ -1,0 +1,16 @@
+//! Every promise of the hash log, each with a test that fails when it is broken.
+#![cfg(not(loom))]
+#![forbid(unsafe_code)]
+
+mod adapter;
+mod crashes;
+mod durable;
+mod faults;
+mod growth;
+mod kill;
+mod limits;
+mod linearizable;
+mod oracle;
+mod panics;
+mod scans;
+mod soak;
