@@ -1,24 +1,41 @@
-//! A database: named tables.
+//! A database: named tables, in memory or in a directory.
+
+mod hash_slot;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use sapwood_hashlog::HashLog;
+
+use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
-use crate::{Error, Options, Result, Stats, Table, TableOptions};
+use crate::{
+    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Options, Result, Stats, Table,
+    TableOptions,
+};
+
+use hash_slot::{HashSlot, Opening};
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
-/// A database of named tables, in memory.
+/// A database of named tables.
 ///
-/// A `Db` is a handle: clones are the same database, which lives until the last handle of it
-/// and of its tables is gone. It has no threads and costs next to nothing beyond its tables.
+/// A table is ordered ([`Table`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
+/// a handle: clones are the same database, which lives until the last handle of it and of its
+/// tables is gone. It has no threads and costs next to nothing beyond its tables.
 ///
 /// # Consistency
 ///
 /// Making, opening and dropping tables is atomic: of two threads that create a name, one does
-/// and the other is told that it exists. What a reader may see in a table is said at
-/// [`Table`]; nothing orders changes to two tables but the threads that make them.
+/// and the other is told that it exists. What a reader may see in a table is said at [`Table`]
+/// and [`HashTable`]; nothing orders changes to two tables but the threads that make them.
+///
+/// # Durability
+///
+/// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps hash tables in a directory, as of their last
+/// checkpoint. Ordered tables live in memory alone in either.
 ///
 /// ```
 /// use sapwood::{Db, TableOptions};
@@ -38,22 +55,49 @@ pub struct Db {
 #[derive(Debug)]
 struct Shared {
     options: Options,
-    /// Locked only to look a name up or change the set of names, never while a table works.
-    tables: RwLock<BTreeMap<Arc<str>, Table>>,
+    directory: Option<Arc<Directory>>,
+    /// Locked only to look a name up or change the set of names, never while a table works or
+    /// recovers.
+    slots: RwLock<Slots>,
+}
+
+type Slots = BTreeMap<Arc<str>, Slot>;
+
+/// What a name stands for.
+#[derive(Debug, Clone)]
+enum Slot {
+    Ordered(Table),
+    Hash(Arc<HashSlot>),
+}
+
+impl Slot {
+    fn engine(&self) -> Engine {
+        match self {
+            Self::Ordered(_) => Engine::Ordered,
+            Self::Hash(_) => Engine::Hash,
+        }
+    }
 }
 
 /// What the tables of a [`Db`] hold and cost.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct DbStats {
-    /// Of each table, by name.
+    /// Of each ordered table, by name.
     pub tables: BTreeMap<String, Stats>,
+    /// Of each hash table that is open, by name.
+    pub hash_tables: BTreeMap<String, HashStats>,
+    /// The hash tables of the directory that nobody has opened yet. They cost no memory, and the
+    /// sums below know nothing of them.
+    pub unopened: Vec<String>,
     /// Sum of the tables' entries.
     pub entries: u64,
-    /// Sum of the bytes of live keys and values.
+    /// Sum of the bytes of live keys and values in ordered tables.
     pub data_bytes: u64,
     /// Sum of the bytes mapped from the system.
     pub reserved_bytes: u64,
+    /// Sum of the bytes that hash tables have on the disk.
+    pub file_bytes: u64,
 }
 
 impl Db {
@@ -64,104 +108,376 @@ impl Db {
 
     /// A database without tables, in memory.
     pub fn with_options(options: Options) -> Self {
-        let shared = Shared { options, tables: RwLock::default() };
+        let shared = Shared { options, directory: None, slots: RwLock::default() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Makes a table; refuses a name that is taken.
+    /// Opens the database in a directory, after making the directory if it is not there, with
+    /// default options.
+    ///
+    /// **Hash tables** live in it: all that it holds are there by their names, and each is
+    /// recovered from its newest complete checkpoint when it is first opened. Dropping the `Db`
+    /// without [`close`](Self::close) keeps only what the last checkpoint of each has.
+    ///
+    /// **Ordered tables live in memory alone**, here too: they end with the process, and their
+    /// names are free when the directory is opened again.
+    ///
+    /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
+    ///
+    /// ```
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path().join("counters");
+    /// let db = Db::open(&path)?;
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/index.html", 1)?;
+    /// drop(hits);
+    /// db.close()?;
+    ///
+    /// let db = Db::open(&path)?;
+    /// assert_eq!(db.hash_table("hits")?.add(b"/index.html", 1)?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(path, Options::default())
+    }
+
+    /// As [`open`](Self::open), with options.
+    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let directory = Directory::open(path.as_ref())?;
+        let stored = directory.table_names()?.into_iter();
+        let slots = stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
+        let directory = Some(Arc::new(directory));
+        Ok(Self { shared: Arc::new(Shared { options, directory, slots: RwLock::new(slots) }) })
+    }
+
+    /// The directory, if there is one.
+    pub fn directory(&self) -> Option<&Path> {
+        self.shared.directory.as_ref().map(|directory| directory.path())
+    }
+
+    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone, also where
+    /// the database has a directory.
     pub fn create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
         check_name(name)?;
-        let mut tables = self.tables_mut();
-        if tables.contains_key(name) {
-            let name = name.to_owned();
-            return Err(Error::TableExists { name });
-        }
-        Self::create(&mut tables, name, &options)
+        let mut slots = self.slots_mut();
+        Self::expect_free(&slots, name)?;
+        Self::create(&mut slots, name, &options)
     }
 
-    /// Opens a table that is there.
+    /// Opens an ordered table that is there.
     pub fn table(&self, name: &str) -> Result<Table> {
-        let tables = self.tables();
-        tables.get(name).cloned().ok_or_else(|| Self::missing(&tables, name))
+        let slots = self.slots();
+        match slots.get(name) {
+            Some(slot) => ordered(name, slot),
+            None => Err(Self::missing(&slots, name)),
+        }
     }
 
-    /// Opens a table, after making it with [`Options::table`] if it is not there.
+    /// Opens an ordered table, after making it with [`Options::table`] if it is not there.
     pub fn open_or_create(&self, name: &str) -> Result<Table> {
-        if let Some(table) = self.tables().get(name) {
-            return Ok(table.clone());
+        if let Some(slot) = self.slots().get(name) {
+            return ordered(name, slot);
         }
         check_name(name)?;
-        let mut tables = self.tables_mut();
+        let mut slots = self.slots_mut();
         // Another thread may have made it between the two locks.
-        match tables.get(name) {
-            Some(table) => Ok(table.clone()),
-            None => Self::create(&mut tables, name, &self.shared.options.table),
+        match slots.get(name) {
+            Some(slot) => ordered(name, slot),
+            None => Self::create(&mut slots, name, &self.shared.options.table),
         }
     }
 
-    /// Takes a table out of the database. Its name is free at once; its memory goes back to
-    /// the system when the last handle is dropped, and until then those handles work on.
-    pub fn drop_table(&self, name: &str) -> Result<()> {
-        let mut tables = self.tables_mut();
-        match tables.remove(name) {
-            Some(table) => {
-                // Giving memory back may take long; other names need not wait for it.
-                drop(tables);
-                drop(table);
-                Ok(())
+    /// Makes a hash table; refuses a name that is taken. It lives in the database's directory if
+    /// there is one, and else in memory.
+    pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        Self::expect_free(&slots, name)?;
+        self.create_hash(&mut slots, name, &options)
+    }
+
+    /// Opens a hash table that is there: in a directory, for the first time, by recovering its
+    /// newest complete checkpoint.
+    pub fn hash_table(&self, name: &str) -> Result<HashTable> {
+        self.open_hash(name, Opening::Newest)
+    }
+
+    /// As [`hash_table`](Self::hash_table), and gives the table other options than those it was
+    /// made with; layout and page size cannot be others. Answers [`Error::TableInUse`] while
+    /// handles of the table are in use.
+    ///
+    /// ```
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let options = HashTableOptions::default();
+    /// drop(db.create_hash_table("hits", options.clone())?);
+    /// let hits = db.hash_table_with("hits", options.memory_budget(64 << 20))?;
+    /// assert_eq!(hits.stats().budget_bytes, Some(64 << 20));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn hash_table_with(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
+        self.open_hash(name, Opening::With(options))
+    }
+
+    /// Goes back: opens a hash table as its checkpoint `number` left it. Newer checkpoints are
+    /// removed, and what was changed since is gone. Answers [`Error::TableInUse`] while handles of
+    /// the table are in use; [`HashTable::checkpoints`] lists the numbers.
+    ///
+    /// ```
+    /// use sapwood::{Cut, Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/", 1)?;
+    /// let first = hits.checkpoint(Cut::Full)?;
+    /// hits.add(b"/", 1)?;
+    /// hits.checkpoint(Cut::Incremental)?;
+    /// drop(hits);
+    /// let hits = db.hash_table_at("hits", first.number)?;
+    /// assert_eq!(hits.get(b"/")?, Some(1_i64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn hash_table_at(&self, name: &str, number: u64) -> Result<HashTable> {
+        self.open_hash(name, Opening::At(number))
+    }
+
+    /// Opens a hash table, after making it with [`Options::hash_table`] if it is not there.
+    pub fn open_or_create_hash_table(&self, name: &str) -> Result<HashTable> {
+        if self.slots().get(name).is_none() {
+            check_name(name)?;
+            let mut slots = self.slots_mut();
+            // Another thread may have made it between the two locks.
+            if slots.get(name).is_none() {
+                return self.create_hash(&mut slots, name, &self.shared.options.hash_table);
             }
-            None => Err(Self::missing(&tables, name)),
         }
+        self.hash_table(name)
+    }
+
+    /// Takes a table out of the database, and its files out of the directory. Its name is free
+    /// at once.
+    ///
+    /// The memory of a table in memory goes back to the system when the last handle is dropped,
+    /// and until then those handles work on. A hash table in a directory answers
+    /// [`Error::TableInUse`] while it has handles.
+    pub fn drop_table(&self, name: &str) -> Result<()> {
+        let slot = {
+            let slots = self.slots();
+            slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))?
+        };
+        if let Slot::Hash(slot) = &slot {
+            match slot.remove(name, self.shared.directory.as_deref()) {
+                Ok(true) => {}
+                Ok(false) => return Err(Self::missing(&self.slots(), name)),
+                Err(error) => return Err(error),
+            }
+        }
+        let mut slots = self.slots_mut();
+        let removed = match (slots.get(name), &slot) {
+            (Some(Slot::Ordered(there)), Slot::Ordered(found)) => {
+                Arc::ptr_eq(&there.shared, &found.shared)
+            }
+            (Some(Slot::Hash(there)), Slot::Hash(found)) => Arc::ptr_eq(there, found),
+            _ => false,
+        };
+        if !removed {
+            // Another thread dropped it first.
+            return Err(Self::missing(&slots, name));
+        }
+        slots.remove(name);
+        // Giving memory back may take long; other names need not wait for it.
+        drop(slots);
+        drop(slot);
+        Ok(())
     }
 
     /// The names of all tables, in order.
     pub fn table_names(&self) -> Vec<String> {
-        self.tables().keys().map(|name| name.to_string()).collect()
+        self.slots().keys().map(|name| name.to_string()).collect()
+    }
+
+    /// Which engine a table has; `None` if it is not there.
+    ///
+    /// ```
+    /// use sapwood::{Db, Engine, HashTableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// db.create_hash_table("hits", HashTableOptions::default())?;
+    /// assert_eq!(db.engine("hits"), Some(Engine::Hash));
+    /// let error = db.table("hits").unwrap_err();
+    /// assert_eq!(error.to_string(), "table `hits` is a hash table; open it with `Db::hash_table`");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn engine(&self, name: &str) -> Option<Engine> {
+        self.slots().get(name).map(Slot::engine)
+    }
+
+    /// Takes an incremental checkpoint of every hash table that is open, while writers go on.
+    /// Tables are cut one after the other; nothing orders the cuts of two of them.
+    ///
+    /// Where one table's checkpoint fails, those of the others are still taken, and the first
+    /// error is the answer. A database in memory answers [`Error::NoDirectory`].
+    pub fn checkpoint(&self) -> Result<()> {
+        match self.shared.directory {
+            Some(_) => self.checkpoint_all(Cut::Incremental),
+            None => Err(Error::NoDirectory),
+        }
+    }
+
+    /// Takes a full checkpoint of every hash table that is open, so that opening them is fast, and
+    /// gives this handle up. Dropping a `Db` without it keeps only what the last checkpoint has.
+    ///
+    /// Errors are answered as by [`checkpoint`](Self::checkpoint). Other handles of the database
+    /// and its tables work on, and keep the directory from being opened again until they are gone;
+    /// what they change is not kept unless they take a checkpoint. In memory it does nothing.
+    pub fn close(self) -> Result<()> {
+        match self.shared.directory {
+            Some(_) => self.checkpoint_all(Cut::Full),
+            None => Ok(()),
+        }
     }
 
     /// What each table and all together hold and cost.
     pub fn stats(&self) -> DbStats {
-        let tables: Vec<Table> = self.tables().values().cloned().collect();
-        let tables: BTreeMap<String, Stats> =
-            tables.iter().map(|table| (table.name().to_owned(), table.stats())).collect();
-        let sum = |count: fn(&Stats) -> u64| tables.values().map(count).sum();
-        DbStats {
-            entries: sum(|stats| stats.entries),
-            data_bytes: sum(|stats| stats.key_bytes + stats.value_bytes),
-            reserved_bytes: sum(|stats| stats.reserved_bytes),
-            tables,
+        // Cloned, so that no name waits while tables count.
+        let slots = self.slots().clone();
+        let mut stats = DbStats {
+            tables: BTreeMap::new(),
+            hash_tables: BTreeMap::new(),
+            unopened: Vec::new(),
+            entries: 0,
+            data_bytes: 0,
+            reserved_bytes: 0,
+            file_bytes: 0,
+        };
+        for (name, slot) in slots {
+            let name = name.to_string();
+            match slot {
+                Slot::Ordered(table) => {
+                    let table = table.stats();
+                    stats.entries += table.entries;
+                    stats.data_bytes += table.key_bytes + table.value_bytes;
+                    stats.reserved_bytes += table.reserved_bytes;
+                    stats.tables.insert(name, table);
+                }
+                Slot::Hash(slot) => match slot.opened() {
+                    Some(table) => {
+                        let table = table.stats();
+                        stats.entries += table.entries;
+                        stats.reserved_bytes += table.reserved_bytes;
+                        stats.file_bytes += table.file_bytes;
+                        stats.hash_tables.insert(name, table);
+                    }
+                    None => stats.unopened.push(name),
+                },
+            }
+        }
+        stats
+    }
+
+    fn checkpoint_all(&self, cut: Cut) -> Result<()> {
+        let slots: Vec<Slot> = self.slots().values().cloned().collect();
+        let mut first = Ok(());
+        for slot in slots {
+            if let Slot::Hash(slot) = slot
+                && let Some(table) = slot.opened()
+            {
+                first = first.and(table.checkpoint(cut).map(drop));
+            }
+        }
+        first
+    }
+
+    fn expect_free(slots: &Slots, name: &str) -> Result<()> {
+        match slots.get(name) {
+            None => Ok(()),
+            Some(slot) => Err(Error::TableExists { name: name.to_owned(), engine: slot.engine() }),
         }
     }
 
-    fn create(
-        tables: &mut BTreeMap<Arc<str>, Table>,
-        name: &str,
-        options: &TableOptions,
-    ) -> Result<Table> {
+    fn create(slots: &mut Slots, name: &str, options: &TableOptions) -> Result<Table> {
         let name: Arc<str> = name.into();
         let table = Table::new(Arc::clone(&name), options)?;
-        tables.insert(name, table.clone());
+        slots.insert(name, Slot::Ordered(table.clone()));
         Ok(table)
     }
 
-    fn missing(tables: &BTreeMap<Arc<str>, Table>, name: &str) -> Error {
+    fn create_hash(
+        &self,
+        slots: &mut Slots,
+        name: &str,
+        options: &HashTableOptions,
+    ) -> Result<HashTable> {
+        let name: Arc<str> = name.into();
+        let directory = self.shared.directory.clone();
+        let named = |cause| Error::HashEngine { table: Arc::clone(&name), cause };
+        let log = match &directory {
+            None => HashLog::in_memory(options.engine()).map_err(named)?,
+            Some(directory) => {
+                let folder = directory.make(&name)?;
+                let log = HashLog::open(Arc::clone(&folder.disk), options.engine());
+                let log = log.map_err(named)?;
+                folder.write_options(options)?;
+                log
+            }
+        };
+        let table = HashTable::new(Arc::clone(&name), log, directory);
+        slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));
+        Ok(table)
+    }
+
+    fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
+        let slot = {
+            let slots = self.slots();
+            match slots.get_key_value(name) {
+                Some((name, Slot::Hash(slot))) => Some((Arc::clone(name), Arc::clone(slot))),
+                Some((_, slot)) => return Err(other_engine(name, slot)),
+                None => None,
+            }
+        };
+        // Without the lock on the names: recovery may take long.
+        let table = match slot {
+            Some((name, slot)) => slot.open(&name, opening, self.shared.directory.as_ref())?,
+            None => None,
+        };
+        // Another thread may have dropped it meanwhile.
+        table.ok_or_else(|| Self::missing(&self.slots(), name))
+    }
+
+    fn missing(slots: &Slots, name: &str) -> Error {
         Error::TableMissing {
             name: name.to_owned(),
-            known: tables.keys().take(KNOWN_COUNT).map(|name| name.to_string()).collect(),
+            known: slots.keys().take(KNOWN_COUNT).map(|name| name.to_string()).collect(),
         }
     }
 
     // The map is whole even after a panic: nothing under the lock leaves it half changed.
-    fn tables(&self) -> RwLockReadGuard<'_, BTreeMap<Arc<str>, Table>> {
-        self.shared.tables.read().unwrap_or_else(PoisonError::into_inner)
+    fn slots(&self) -> RwLockReadGuard<'_, Slots> {
+        self.shared.slots.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tables_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<Arc<str>, Table>> {
-        self.shared.tables.write().unwrap_or_else(PoisonError::into_inner)
+    fn slots_mut(&self) -> RwLockWriteGuard<'_, Slots> {
+        self.shared.slots.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Names are safe to print, to type in a shell, and to name a file after.
+fn ordered(name: &str, slot: &Slot) -> Result<Table> {
+    match slot {
+        Slot::Ordered(table) => Ok(table.clone()),
+        Slot::Hash(_) => Err(other_engine(name, slot)),
+    }
+}
+
+fn other_engine(name: &str, slot: &Slot) -> Error {
+    Error::OtherEngine { name: name.to_owned(), engine: slot.engine() }
+}
+
+/// Names are safe to print, to type in a shell, and to name a folder after.
 fn check_name(name: &str) -> Result<()> {
     let why = match name.as_bytes() {
         [] => "is empty",

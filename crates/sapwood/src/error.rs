@@ -1,10 +1,13 @@
 //! What can go wrong, where, and what to do next.
 
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::EngineError;
+use crate::{Engine, EngineError, HashEngineError};
 
-/// The result of an operation on a [`Db`](crate::Db) or a [`Table`](crate::Table).
+/// The result of an operation on a [`Db`](crate::Db), a [`Table`](crate::Table) or a
+/// [`HashTable`](crate::HashTable).
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
@@ -24,10 +27,12 @@ pub enum Error {
         why: &'static str,
     },
     /// The table to create is there already.
-    #[error("table `{name}` exists already; open it with `Db::table`, or choose another name")]
+    #[error("table `{name}` exists already; open it with `{}`, or choose another name", engine.opened_by())]
     TableExists {
         /// Its name.
         name: String,
+        /// The engine that it has.
+        engine: Engine,
     },
     /// The table to open or drop is not there.
     #[error("no table `{name}`; {}", known_tables(known))]
@@ -37,7 +42,33 @@ pub enum Error {
         /// Some of the tables that are there, in order.
         known: Vec<String>,
     },
-    /// The table's engine refused.
+    /// The table is there, with another engine than the one asked for.
+    #[error("table `{name}` is {engine}; open it with `{}`", engine.opened_by())]
+    OtherEngine {
+        /// Its name.
+        name: String,
+        /// The engine that it has.
+        engine: Engine,
+    },
+    /// The hash table has handles in use, and what was asked needs it closed.
+    #[error("table `{name}` has handles in use; drop them first, then {what} it")]
+    TableInUse {
+        /// Its name.
+        name: String,
+        /// What was to be done with it.
+        what: &'static str,
+    },
+    /// The table has no checkpoint of the number to go back to. Nothing was closed.
+    #[error("table `{name}` has no checkpoint {number}; it has {}", numbers(known))]
+    CheckpointMissing {
+        /// The name of the table.
+        name: String,
+        /// The number given.
+        number: u64,
+        /// The checkpoints that are there, the oldest first.
+        known: Vec<u64>,
+    },
+    /// An ordered table's engine refused.
     #[error("table `{table}`: {cause}{}", next_step(cause))]
     Engine {
         /// The name of the table.
@@ -45,7 +76,7 @@ pub enum Error {
         /// What the engine said.
         cause: EngineError,
     },
-    /// A batch stopped: its first `done` entries are in, the others are not.
+    /// A batch on an ordered table stopped: its first `done` entries are in, the others are not.
     #[error(
         "table `{table}`: the batch stopped after {done} entries, which are in: {cause}{}",
         next_step(cause)
@@ -58,6 +89,27 @@ pub enum Error {
         /// What the engine said to the next one.
         cause: EngineError,
     },
+    /// A hash table's engine refused.
+    #[error("table `{table}`: {cause}{}", hash_next_step(cause))]
+    HashEngine {
+        /// The name of the table.
+        table: Arc<str>,
+        /// What the engine said.
+        cause: HashEngineError,
+    },
+    /// A batch on a hash table stopped: its first `done` entries are in, the others are not.
+    #[error(
+        "table `{table}`: the batch stopped after {done} entries, which are in: {cause}{}",
+        hash_next_step(cause)
+    )]
+    HashBatch {
+        /// The name of the table.
+        table: Arc<str>,
+        /// How many entries of the batch are in the table.
+        done: usize,
+        /// What the engine said to the next one.
+        cause: HashEngineError,
+    },
     /// [`Table::check`](crate::Table::check) found a broken invariant: a bug of the engine.
     #[error(
         "table `{table}` is corrupt: {what}; stop using it, and report this with `Table::dump`"
@@ -68,10 +120,58 @@ pub enum Error {
         /// The invariant, and where it does not hold.
         what: String,
     },
+    /// [`HashTable::check`](crate::HashTable::check) found a broken invariant: a bug of the engine.
+    #[error(
+        "table `{table}` is corrupt: {what}; stop using it, and report this with `HashTable::stats`"
+    )]
+    HashCorrupt {
+        /// The name of the table.
+        table: Arc<str>,
+        /// The invariant, and where it does not hold.
+        what: String,
+    },
+    /// The database lives in memory alone, and what was asked needs a directory.
+    #[error("the database lives in memory alone; `Db::open` keeps one in a directory")]
+    NoDirectory,
+    /// Another `Db` has the directory open, in this process or another.
+    #[error(
+        "{} is open already, in this process or another; use that `Db`, or close it and drop the \
+         handles of its hash tables first",
+        path.display()
+    )]
+    DirectoryInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused to do something with the database's directory.
+    #[error("{} cannot be {what}: {why}", path.display())]
+    Directory {
+        /// The file or folder.
+        path: PathBuf,
+        /// What was to be done with it.
+        what: &'static str,
+        /// The system's answer.
+        kind: io::ErrorKind,
+        /// The system's answer in words.
+        why: Arc<str>,
+    },
+    /// The file with a table's options is not what was written.
+    #[error(
+        "{} is corrupt at offset {offset}: {what}; bring it back from a copy, or drop the table",
+        path.display()
+    )]
+    StoredOptions {
+        /// The file.
+        path: PathBuf,
+        /// At which byte of it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
 }
 
 impl Error {
-    /// What the engine said, when it was the engine that refused.
+    /// What the engine said, when it was the engine of an ordered table that refused.
     ///
     /// ```
     /// use sapwood::{Db, EngineError, TableOptions};
@@ -87,6 +187,30 @@ impl Error {
             _ => None,
         }
     }
+
+    /// What the engine said, when it was the engine of a hash table that refused.
+    ///
+    /// ```
+    /// use sapwood::{Db, HashEngineError, HashTableOptions};
+    ///
+    /// let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"name", b"not a counter")?;
+    /// let error = table.add(b"name", 1).unwrap_err();
+    /// assert_eq!(error.hash_engine(), Some(&HashEngineError::NotACounter { len: 13 }));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn hash_engine(&self) -> Option<&HashEngineError> {
+        match self {
+            Self::HashEngine { cause, .. } | Self::HashBatch { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// `what` completes "cannot be ...".
+    pub(crate) fn directory(path: &Path, what: &'static str, cause: &io::Error) -> Self {
+        let why = cause.to_string().into();
+        Self::Directory { path: path.to_owned(), what, kind: cause.kind(), why }
+    }
 }
 
 /// How many names an error lists.
@@ -100,11 +224,31 @@ fn known_tables(known: &[String]) -> String {
     }
 }
 
+fn numbers(known: &[u64]) -> String {
+    match known {
+        [] => "none".to_owned(),
+        some => some.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
+    }
+}
+
 /// What only the facade knows to say: the option by its name here.
 fn next_step(cause: &EngineError) -> &'static str {
     match cause {
         EngineError::OutOfMemory { budget: u64::MAX, .. } => "",
         EngineError::OutOfMemory { .. } => " (`TableOptions::memory_budget`)",
+        _ => "",
+    }
+}
+
+/// As [`next_step`], for hash tables.
+fn hash_next_step(cause: &HashEngineError) -> &'static str {
+    match cause {
+        HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
+        HashEngineError::OutOfMemory { .. } => " (`HashTableOptions::memory_budget`, `Db::open`)",
+        HashEngineError::ValueLength { min, max, .. } if min < max => {
+            " (`HashTableOptions::page_bytes`)"
+        }
+        HashEngineError::NoDirectory => " (`Db::open`)",
         _ => "",
     }
 }

@@ -1,8 +1,8 @@
 //! Sapwood: hot, fast-changing keyed state in tables of bytes, outside every managed heap.
 //!
-//! A [`Db`] holds named [`Table`]s. A table maps byte keys, kept in order, to byte values; any
-//! number of threads read and change it at once. Values are read where they lie, under a
-//! guard, and changed in place. Typed keys that sort as their values do are made by [`key`].
+//! A [`Db`] holds named tables, each from byte keys to byte values; any number of threads read and
+//! change it at once. Values are read where they lie, under a guard, and changed in place. Typed
+//! keys that sort as their values do are made by [`key`].
 //!
 //! ```
 //! use sapwood::{Db, Direction, TableOptions, Upsert, key};
@@ -33,32 +33,66 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! # Two engines
+//!
+//! A [`Table`] keeps its keys in order. A [`HashTable`] does not: it is faster at single keys, and
+//! in a directory it outgrows memory and survives the process.
+//!
+//! ```
+//! use sapwood::{Db, HashTableOptions, key};
+//!
+//! # let directory = tempfile::tempdir().expect("a directory for the example");
+//! # let path = directory.path();
+//! let db = Db::open(path)?;
+//! let arrivals = db.create_hash_table("arrivals", HashTableOptions::default())?;
+//! let hour = |airport, hour| key::encode(&(airport, hour));
+//! arrivals.add_many(&[(hour("IAH", 8_u8), 1), (hour("ORD", 9), 1), (hour("IAH", 8), 1)])?;
+//! assert_eq!(arrivals.add(&hour("IAH", 8), 1)?, 3);
+//! db.close()?;
+//! # Ok::<(), sapwood::Error>(())
+//! ```
+//!
 //! # Durability
 //!
-//! A `Db` lives in memory: what it holds ends with the process. Every change passes one place
-//! (`mutation.rs`), so that a log can stand there.
+//! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
+//! complete checkpoint. Everything else, ordered tables in any `Db` among it, lives in memory and
+//! ends with the process. Every change passes one place (`mutation.rs`), so that a log can stand
+//! there.
 //!
 //! # What is absent
 //!
-//! No threads, no files, no global state, no clock and no randomness: a `Db` does only what a
-//! caller's thread asks of it, and the same changes in the same order give the same contents.
+//! No threads, no global state, no clock and no randomness: a `Db` does only what a caller's thread
+//! asks of it, and the same changes in the same order give the same contents. No files, unless a
+//! directory was given.
 #![forbid(unsafe_code)]
 
 mod db;
+mod directory;
+mod engine;
 mod error;
+mod hash_options;
+mod hash_table;
 pub mod key;
 mod mutation;
 mod options;
 mod range;
+mod stored_options;
 mod table;
 
 pub use db::{Db, DbStats};
+pub use engine::Engine;
 pub use error::{Error, Result};
-pub use options::{Engine, Options, TableOptions};
+pub use hash_options::HashTableOptions;
+pub use hash_table::{HashSnapshot, HashTable};
+pub use options::{Options, TableOptions};
 pub use range::Range;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as EngineError, KEY_BYTES_MAX, Stats, Upsert,
     VALUE_BYTES_MAX, ValueMut,
+};
+pub use sapwood_hashlog::{
+    CheckpointInfo, ColdReads, Compacted, Cut, Error as HashEngineError, Layout,
+    Stats as HashStats, ValueMut as HashValueMut,
 };
 pub use table::Table;
 

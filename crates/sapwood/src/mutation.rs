@@ -1,8 +1,10 @@
 //! Where does every change to a table pass?
 //!
-//! Through `Store::change`, and nowhere else: the engine's map is private to this file, which
-//! lends it to readers, and holds every operation of [`Table`] that changes it. A table in memory
-//! needs nothing done there, so `change` only runs the operation; it is the seam for a log.
+//! Through `Store::change`, and nowhere else: the method is private to this file and the two below
+//! it, [`ordered`] and [`hash`], which hold every operation that changes what a table contains. A
+//! store lends its engine to readers. A table in memory needs nothing done there, so `change` only
+//! runs the operation; it is the seam for a log of changes. (A hash table in a directory has its
+//! engine's own log and checkpoints below the seam.)
 //!
 //! What a log can rely on:
 //! - **Effects are two.** Each operation leaves a key with new bytes, or without any. An `update`
@@ -12,126 +14,29 @@
 //!   an operation's answer (replaced, inserted, absent) says which effect it had.
 //! - **Deterministic.** No clock and no randomness enter, so the same effects in the same order
 //!   give the same contents.
-//! - A batch is its entries in order; `clear` is the removal of each entry it finds.
+//! - A batch is its entries in order, for each key; `clear` is the removal of each entry it finds.
+//! - Checkpoints and compactions change where bytes lie, and no contents: they are not changes.
 
-use sapwood_chunkmap::ChunkMap;
+mod hash;
+mod ordered;
 
-use crate::{Compute, Computed, EngineError, Error, Result, Table, Upsert, ValueMut};
-
-/// An engine's map, lent to readers and changed only by this file.
-pub(crate) struct Store {
-    map: ChunkMap,
+/// An engine, lent to readers and changed only by the files below this one.
+pub(crate) struct Store<E> {
+    engine: E,
 }
 
-impl Store {
-    pub(crate) fn new(map: ChunkMap) -> Self {
-        Self { map }
+impl<E> Store<E> {
+    pub(crate) fn new(engine: E) -> Self {
+        Self { engine }
     }
 
-    /// For operations that only read.
-    pub(crate) fn read(&self) -> &ChunkMap {
-        &self.map
+    /// For operations that change no contents.
+    pub(crate) fn read(&self) -> &E {
+        &self.engine
     }
 
     /// The one place that changes pass.
-    fn change<R>(&self, run: impl FnOnce(&ChunkMap) -> R) -> R {
-        run(&self.map)
-    }
-}
-
-impl Table {
-    /// Puts a value; true if it replaced one.
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.change(|map| map.put(key, value))
-    }
-
-    /// Puts a value unless the key is there; true if it did.
-    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.change(|map| map.put_if_absent(key, value))
-    }
-
-    /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
-    /// a value. If one is refused, those before it are in: [`Error::Batch`] says how many.
-    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
-        let answer = self.shared.store.change(|map| map.put_many(entries));
-        answer.map_err(|stopped| Error::Batch {
-            table: self.shared.name.clone(),
-            done: stopped.done,
-            cause: stopped.error,
-        })
-    }
-
-    /// Removes a key; true if it was there.
-    pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.change(|map| map.remove(key))
-    }
-
-    /// Removes a key and reads the value that was there.
-    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.change(|map| map.remove_with(key, read))
-    }
-
-    /// Changes a value in place, in one step for every reader; `None` if the key is not there.
-    /// The closure runs at most once, and may shrink or grow the value.
-    ///
-    /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
-    /// table.put(b"hits", &[1])?;
-    /// let hits = table.update(b"hits", |value| {
-    ///     value[0] += 1;
-    ///     value[0]
-    /// })?;
-    /// assert_eq!(hits, Some(2));
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn update<R>(
-        &self,
-        key: &[u8],
-        change: impl FnOnce(&mut ValueMut<'_>) -> R,
-    ) -> Result<Option<R>> {
-        self.change(|map| map.update(key, change))
-    }
-
-    /// Puts `value` if the key is not there, or changes the value that is, with one search.
-    pub fn put_if_absent_or_update<R>(
-        &self,
-        key: &[u8],
-        value: &[u8],
-        change: impl FnOnce(&mut ValueMut<'_>) -> R,
-    ) -> Result<Upsert<R>> {
-        self.change(|map| map.put_if_absent_or_update(key, value, change))
-    }
-
-    /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may
-    /// run again when another thread gets between.
-    pub fn compute(
-        &self,
-        key: &[u8],
-        decide: impl FnMut(Option<&[u8]>) -> Compute,
-    ) -> Result<Computed> {
-        self.change(|map| map.compute(key, decide))
-    }
-
-    /// Removes and answers the entry with the least key.
-    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.change(ChunkMap::pop_first)
-    }
-
-    /// Removes and answers the entry with the greatest key.
-    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.change(ChunkMap::pop_last)
-    }
-
-    /// Removes every entry that is there when it starts.
-    pub fn clear(&self) -> Result<()> {
-        self.change(ChunkMap::clear)
-    }
-
-    fn change<R>(
-        &self,
-        run: impl FnOnce(&ChunkMap) -> std::result::Result<R, EngineError>,
-    ) -> Result<R> {
-        self.named(self.shared.store.change(run))
+    fn change<R>(&self, run: impl FnOnce(&E) -> R) -> R {
+        run(&self.engine)
     }
 }

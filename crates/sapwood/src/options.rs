@@ -1,9 +1,12 @@
-//! What can be chosen when a database or a table is made.
+//! What can be chosen when a database or an ordered table is made.
+
+use crate::HashTableOptions;
 
 /// Choices for a whole [`Db`](crate::Db).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
     pub(crate) table: TableOptions,
+    pub(crate) hash_table: HashTableOptions,
 }
 
 impl Options {
@@ -16,9 +19,19 @@ impl Options {
         self.table = options;
         self
     }
+
+    /// What [`Db::open_or_create_hash_table`](crate::Db::open_or_create_hash_table) gives a new
+    /// table.
+    ///
+    /// Default: `HashTableOptions::default()`. Change it as you would [`table`](Self::table).
+    #[must_use]
+    pub fn hash_table(mut self, options: HashTableOptions) -> Self {
+        self.hash_table = options;
+        self
+    }
 }
 
-/// Choices for one [`Table`](crate::Table), made once, when it is created.
+/// Choices for one ordered [`Table`](crate::Table), made once, when it is created.
 ///
 /// ```
 /// use sapwood::{Db, TableOptions};
@@ -31,41 +44,18 @@ impl Options {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableOptions {
-    pub(crate) engine: Engine,
     pub(crate) memory_budget: Option<u64>,
     pub(crate) chunk_entries: usize,
-}
-
-/// How a table keeps its entries.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Engine {
-    /// In the order of their keys: neighbours, ranges and scans both ways.
-    #[default]
-    Ordered,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
         let engine = sapwood_chunkmap::Options::default();
-        Self {
-            engine: Engine::default(),
-            memory_budget: engine.memory_budget,
-            chunk_entries: engine.chunk_entries,
-        }
+        Self { memory_budget: engine.memory_budget, chunk_entries: engine.chunk_entries }
     }
 }
 
 impl TableOptions {
-    /// Which engine keeps the entries.
-    ///
-    /// Default: [`Engine::Ordered`], the only one.
-    #[must_use]
-    pub fn engine(mut self, engine: Engine) -> Self {
-        self.engine = engine;
-        self
-    }
-
     /// The most memory the table may map from the system, in bytes.
     ///
     /// Default: no limit. Set it for every table whose size others decide: reaching it answers

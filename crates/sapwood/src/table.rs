@@ -1,5 +1,5 @@
-//! A table: its handle, and the operations that only read. Those that change it stand in
-//! `mutation.rs`.
+//! An ordered table: its handle, and the operations that only read. Those that change it stand in
+//! `mutation/ordered.rs`.
 
 use std::io;
 use std::ops::{ControlFlow, RangeBounds};
@@ -8,13 +8,14 @@ use std::sync::Arc;
 use sapwood_chunkmap::ChunkMap;
 
 use crate::mutation::Store;
-use crate::{Direction, Engine, EngineError, Entry, Error, Range, Result, Stats, TableOptions};
+use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions};
 
 /// A named, ordered table from byte keys to byte values.
 ///
 /// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
 /// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). A `Table`
-/// is a handle: clones are the same table, and threads share it freely.
+/// is a handle: clones are the same table, and threads share it freely. Where order is of no use,
+/// [`HashTable`](crate::HashTable) is faster, and outgrows memory.
 ///
 /// # Consistency
 ///
@@ -48,12 +49,11 @@ pub struct Table {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Store,
+    pub(crate) store: Store<ChunkMap>,
 }
 
 impl Table {
     pub(crate) fn new(name: Arc<str>, options: &TableOptions) -> Result<Self> {
-        let Engine::Ordered = options.engine;
         let mut engine_options = sapwood_chunkmap::Options::default();
         engine_options.memory_budget = options.memory_budget;
         engine_options.chunk_entries = options.chunk_entries;

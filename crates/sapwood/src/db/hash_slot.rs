@@ -1,0 +1,154 @@
+//! A name that stands for a hash table: stored, open, or just dropped.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sapwood_hashlog::HashLog;
+
+use crate::directory::Directory;
+use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result};
+
+/// A hash table by name. Opening it, which may take long, locks this name alone.
+#[derive(Debug)]
+pub(super) struct HashSlot {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Lies in the directory.
+    Stored,
+    Open(HashTable),
+    /// Dropped by a thread that is about to take the name away.
+    Dropped,
+}
+
+/// How a table is to be opened.
+pub(super) enum Opening {
+    /// As the newest checkpoint left it, or as it is if it is open.
+    Newest,
+    /// As the newest checkpoint left it, with other options.
+    With(HashTableOptions),
+    /// As a checkpoint of this number left it.
+    At(u64),
+}
+
+impl HashSlot {
+    pub(super) fn stored() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Stored) })
+    }
+
+    pub(super) fn open_already(table: HashTable) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State::Open(table)) })
+    }
+
+    /// The table, if somebody has opened it.
+    pub(super) fn opened(&self) -> Option<HashTable> {
+        match &*self.state() {
+            State::Open(table) => Some(table.clone()),
+            State::Stored | State::Dropped => None,
+        }
+    }
+
+    /// Opens the table; `None` if it was dropped.
+    pub(super) fn open(
+        &self,
+        name: &Arc<str>,
+        opening: Opening,
+        directory: Option<&Arc<Directory>>,
+    ) -> Result<Option<HashTable>> {
+        let mut state = self.state();
+        match (&*state, &opening) {
+            (State::Dropped, _) => return Ok(None),
+            (State::Open(table), Opening::Newest) => return Ok(Some(table.clone())),
+            (State::Open(table), _) => {
+                if directory.is_none() {
+                    return Err(Error::NoDirectory);
+                }
+                expect_unused(table, "open")?;
+                match opening {
+                    // What was changed since the last checkpoint stays.
+                    Opening::With(_) => table.checkpoint(Cut::Incremental).map(|_| ())?,
+                    Opening::At(number) => expect_checkpoint(table, number)?,
+                    Opening::Newest => {}
+                }
+                *state = State::Stored;
+            }
+            (State::Stored, _) => {}
+        }
+        let directory = directory.expect("only tables of a directory are stored");
+        let folder = directory.folder(name)?;
+        let stored = folder.read_options()?;
+        let disk = Arc::clone(&folder.disk);
+        let log = match &opening {
+            Opening::Newest => HashLog::open(disk, stored.engine()),
+            Opening::At(number) => HashLog::open_at(disk, stored.engine(), *number),
+            Opening::With(options) => {
+                expect_same_shape(name, &stored, options)?;
+                HashLog::open(disk, options.engine())
+            }
+        };
+        let log = log.map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
+        if let Opening::With(options) = &opening {
+            folder.write_options(options)?;
+        }
+        let table = HashTable::new(Arc::clone(name), log, Some(Arc::clone(directory)));
+        *state = State::Open(table.clone());
+        Ok(Some(table))
+    }
+
+    /// Takes the table and its files away; false if another thread did.
+    pub(super) fn remove(&self, name: &str, directory: Option<&Directory>) -> Result<bool> {
+        let mut state = self.state();
+        match (&*state, directory) {
+            (State::Dropped, _) => return Ok(false),
+            (State::Open(table), Some(_)) => expect_unused(table, "drop")?,
+            _ => {}
+        }
+        // Its files are closed before they go; if they cannot go, it can be opened again.
+        *state = State::Stored;
+        if let Some(directory) = directory {
+            directory.remove(name)?;
+        }
+        *state = State::Dropped;
+        Ok(true)
+    }
+
+    // Each step leaves a state that is true, so that a panic between them does no harm.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Two logs must not write to one folder. The slot's own handle does not count; it is under this
+/// slot's lock, so that nobody is given another meanwhile.
+fn expect_unused(table: &HashTable, what: &'static str) -> Result<()> {
+    match table.is_only_handle() {
+        true => Ok(()),
+        false => Err(Error::TableInUse { name: table.name().to_owned(), what }),
+    }
+}
+
+/// Before the table is closed for it, and what was changed since its last checkpoint lost.
+fn expect_checkpoint(table: &HashTable, number: u64) -> Result<()> {
+    let known: Vec<u64> = table.checkpoints()?.iter().map(|info| info.number).collect();
+    match known.contains(&number) {
+        true => Ok(()),
+        false => Err(Error::CheckpointMissing { name: table.name().to_owned(), number, known }),
+    }
+}
+
+fn expect_same_shape(
+    name: &Arc<str>,
+    stored: &HashTableOptions,
+    options: &HashTableOptions,
+) -> Result<()> {
+    if (stored.layout, stored.page_bytes) == (options.layout, options.page_bytes) {
+        return Ok(());
+    }
+    let what = format!(
+        "the table was made with layout {:?} and pages of {} bytes, and keeps them",
+        stored.layout, stored.page_bytes
+    );
+    let cause = HashEngineError::Options(what);
+    Err(Error::HashEngine { table: Arc::clone(name), cause })
+}

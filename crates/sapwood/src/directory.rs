@@ -1,0 +1,155 @@
+//! The directory of a database: which tables lie in it, and with which options.
+//!
+//! ```text
+//! <directory>/                       locked while a Db or a hash table of it is in use
+//! <directory>/tables/<name>/options  the table's options; with it the table exists
+//! <directory>/tables/<name>/...      the files of the table's engine
+//! ```
+//!
+//! A table comes into being when its `options` are there, as the last step of making it, and ends
+//! when they are gone, as the first step of dropping it. A folder without them is what a crash
+//! between those steps left, and is cleared when a table of that name is made.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sapwood_disk::{Blocks, Disk, FileDisk};
+
+use crate::stored_options;
+use crate::{Error, HashTableOptions, Result};
+
+/// The file whose being there makes a folder a table.
+const OPTIONS: &str = "options";
+/// The same, while it is written.
+const OPTIONS_NEW: &str = "options.new";
+
+/// A directory that this database alone has open.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    path: PathBuf,
+    /// Locked; the lock ends with the process, however that ends.
+    _disk: FileDisk,
+}
+
+/// The folder of a table in it.
+pub(crate) struct Folder {
+    pub(crate) disk: Arc<dyn Disk>,
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens a directory, after making it if it is not there.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        let disk = FileDisk::open(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
+            _ => Error::directory(path, "opened", &cause),
+        })?;
+        let tables = path.join("tables");
+        fs::create_dir_all(&tables)
+            .and_then(|()| disk.sync())
+            .map_err(|cause| Error::directory(&tables, "made", &cause))?;
+        Ok(Self { path: path.to_owned(), _disk: disk })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The names of the tables that are there.
+    pub(crate) fn table_names(&self) -> Result<Vec<String>> {
+        let tables = self.path.join("tables");
+        let unlisted = |cause| Error::directory(&tables, "listed", &cause);
+        let mut names = Vec::new();
+        for folder in fs::read_dir(&tables).map_err(unlisted)? {
+            let folder = folder.map_err(unlisted)?;
+            // Names that are no text were not made here.
+            if let Ok(name) = folder.file_name().into_string()
+                && folder.path().join(OPTIONS).is_file()
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    /// An empty folder for a table that is being made.
+    pub(crate) fn make(&self, name: &str) -> Result<Folder> {
+        self.clear(name)?;
+        self.folder(name)
+    }
+
+    /// The folder of a table.
+    pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
+        let path = self.folder_path(name);
+        match FileDisk::open(&path) {
+            Ok(disk) => Ok(Folder { disk: Arc::new(disk), path }),
+            Err(cause) => Err(Error::directory(&path, "opened", &cause)),
+        }
+    }
+
+    /// Ends a table that nobody has open, and removes what lies in its folder.
+    pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        let Folder { disk, path } = self.folder(name)?;
+        let removed = match disk.remove(OPTIONS) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
+            other => other,
+        };
+        removed
+            .and_then(|()| disk.sync())
+            .map_err(|cause| Error::directory(&path.join(OPTIONS), "removed", &cause))?;
+        self.clear(name)
+    }
+
+    fn clear(&self, name: &str) -> Result<()> {
+        let path = self.folder_path(name);
+        match fs::remove_dir_all(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                Err(Error::directory(&path, "removed", &cause))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn folder_path(&self, name: &str) -> PathBuf {
+        self.path.join("tables").join(name)
+    }
+}
+
+impl Folder {
+    /// Writes the table's options, all or none of them. The first time, this is what makes the
+    /// table exist.
+    pub(crate) fn write_options(&self, options: &HashTableOptions) -> Result<()> {
+        let text = stored_options::encode(options);
+        let mut block = Blocks::new(text.len());
+        block.bytes_mut()[..text.len()].copy_from_slice(text.as_bytes());
+        let write = || -> io::Result<()> {
+            if self.disk.list()?.iter().any(|file| file == OPTIONS_NEW) {
+                self.disk.remove(OPTIONS_NEW)?;
+            }
+            let file = self.disk.create(OPTIONS_NEW)?;
+            file.write_at(0, &block)?;
+            file.sync()?;
+            self.disk.rename(OPTIONS_NEW, OPTIONS)?;
+            self.disk.sync()
+        };
+        write().map_err(|cause| Error::directory(&self.path.join(OPTIONS), "written", &cause))
+    }
+
+    /// The options that the table was made with, or opened with last.
+    pub(crate) fn read_options(&self) -> Result<HashTableOptions> {
+        let path = self.path.join(OPTIONS);
+        let read = || -> io::Result<Blocks> {
+            let mut block = Blocks::new(1);
+            self.disk.open(OPTIONS)?.read_at(0, &mut block)?;
+            Ok(block)
+        };
+        let block = read().map_err(|cause| Error::directory(&path, "read", &cause))?;
+        stored_options::decode(block.bytes()).map_err(|unreadable| Error::StoredOptions {
+            path,
+            offset: unreadable.offset,
+            what: unreadable.what,
+        })
+    }
+}

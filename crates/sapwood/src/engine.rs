@@ -1,0 +1,35 @@
+//! Which engines are there?
+
+use std::fmt;
+
+/// How a table keeps its entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Engine {
+    /// In the order of their keys, in memory: neighbours, ranges and scans both ways. The handle is
+    /// a [`Table`](crate::Table).
+    Ordered,
+    /// By the hash of their keys, in memory and on the disk: single keys, at the highest speed. The
+    /// handle is a [`HashTable`](crate::HashTable).
+    Hash,
+}
+
+impl Engine {
+    /// The method that opens such a table.
+    pub(crate) fn opened_by(self) -> &'static str {
+        match self {
+            Self::Ordered => "Db::table",
+            Self::Hash => "Db::hash_table",
+        }
+    }
+}
+
+/// `an ordered table`, `a hash table`.
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Ordered => "an ordered table",
+            Self::Hash => "a hash table",
+        })
+    }
+}

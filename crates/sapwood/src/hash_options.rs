@@ -1,0 +1,134 @@
+//! What can be chosen when a hash table is made.
+
+use sapwood_hashlog as engine;
+
+use crate::{ColdReads, Layout};
+
+/// Choices for one [`HashTable`](crate::HashTable). A table in a directory keeps them; layout and
+/// page size stay for good, the others can be changed when it is opened again
+/// ([`Db::hash_table_with`](crate::Db::hash_table_with)).
+///
+/// ```
+/// use sapwood::{Db, HashTableOptions, Layout};
+///
+/// let db = Db::in_memory();
+/// let options = HashTableOptions::default().layout(Layout::Fixed8).memory_budget(64 << 20);
+/// let views = db.create_hash_table("views", options)?;
+/// views.add(&7_u64.to_le_bytes(), 1)?;
+/// assert_eq!(views.stats().budget_bytes, Some(64 << 20));
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct HashTableOptions {
+    pub(crate) layout: Layout,
+    pub(crate) page_bytes: usize,
+    pub(crate) memory_budget: Option<u64>,
+    pub(crate) mutable_share: f64,
+    pub(crate) expected_entries: u64,
+    pub(crate) cold_reads: ColdReads,
+    pub(crate) checkpoints_kept: usize,
+}
+
+impl Default for HashTableOptions {
+    fn default() -> Self {
+        let engine = engine::Options::default();
+        Self {
+            layout: engine.layout,
+            page_bytes: engine.page_bytes,
+            memory_budget: engine.memory_budget,
+            mutable_share: engine.mutable_share,
+            expected_entries: engine.expected_entries,
+            cold_reads: engine.cold_reads,
+            checkpoints_kept: engine.checkpoints_kept,
+        }
+    }
+}
+
+impl HashTableOptions {
+    /// How long keys and values are.
+    ///
+    /// Default: [`Layout::Variable`]. Choose [`Layout::Fixed8`] where both always have 8 bytes,
+    /// such as counters by number: it spares 8 bytes a record and changes values by single atomic
+    /// instructions. It cannot be changed later.
+    #[must_use]
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Bytes of a page of the log, the unit in which it is written to the disk and leaves memory:
+    /// a power of two from 64 B to 32 MiB. A record must fit into one.
+    ///
+    /// Default: 2 MiB, the size of a huge page. Make it larger for larger values, and smaller for
+    /// a memory budget of a few MiB, which should hold a dozen pages beside the index. It cannot
+    /// be changed later.
+    #[must_use]
+    pub fn page_bytes(mut self, bytes: usize) -> Self {
+        self.page_bytes = bytes;
+        self
+    }
+
+    /// The most memory the table may map from the system, in bytes, its index included.
+    ///
+    /// Default: no limit. With a directory, what does not fit lies on the disk alone. Without one,
+    /// reaching the budget answers
+    /// [`HashEngineError::OutOfMemory`](crate::HashEngineError::OutOfMemory) and loses nothing.
+    #[must_use]
+    pub fn memory_budget(mut self, bytes: u64) -> Self {
+        self.memory_budget = Some(bytes);
+        self
+    }
+
+    /// The share of the log's memory, from 0.0 to 1.0, in which values are changed in place; those
+    /// in the rest are copied to the tail of the log when they change.
+    ///
+    /// Default: 0.9. It matters only to a table with a directory and a budget. Lower it where keys
+    /// are read far more often than changed, and reading from the disk is what costs.
+    #[must_use]
+    pub fn mutable_share(mut self, share: f64) -> Self {
+        self.mutable_share = share;
+        self
+    }
+
+    /// How many entries the index is sized for when the table is made.
+    ///
+    /// Default: 0. The index grows while the table is in use; set it to save the growing, and the
+    /// short time for which two indexes are in memory.
+    #[must_use]
+    pub fn expected_entries(mut self, count: u64) -> Self {
+        self.expected_entries = count;
+        self
+    }
+
+    /// What becomes of a record that was read from the disk.
+    ///
+    /// Default: [`ColdReads::CopyToTail`], so that the next read finds it in memory. Choose
+    /// [`ColdReads::Stay`] where reads seldom come back to the same keys: copies cost log space.
+    #[must_use]
+    pub fn cold_reads(mut self, cold_reads: ColdReads) -> Self {
+        self.cold_reads = cold_reads;
+        self
+    }
+
+    /// How many checkpoints the directory keeps, the newest included; at least 1.
+    ///
+    /// Default: 2. Raise it to be able to go back further
+    /// ([`Db::hash_table_at`](crate::Db::hash_table_at)); each keeps the log that it covers.
+    #[must_use]
+    pub fn checkpoints_kept(mut self, count: usize) -> Self {
+        self.checkpoints_kept = count;
+        self
+    }
+
+    pub(crate) fn engine(&self) -> engine::Options {
+        let mut options = engine::Options::default();
+        options.layout = self.layout;
+        options.page_bytes = self.page_bytes;
+        options.memory_budget = self.memory_budget;
+        options.mutable_share = self.mutable_share;
+        options.expected_entries = self.expected_entries;
+        options.cold_reads = self.cold_reads;
+        options.checkpoints_kept = self.checkpoints_kept;
+        options
+    }
+}

@@ -1,0 +1,256 @@
+//! A hash table: its handle, and the operations that change no contents. Those that do stand in
+//! `mutation/hash.rs`.
+
+mod snapshot;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use sapwood_hashlog::HashLog;
+
+use crate::directory::Directory;
+use crate::mutation::Store;
+use crate::{CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Result};
+
+pub use snapshot::HashSnapshot;
+
+/// A named table from byte keys to byte values, without order: the fastest single-key operations,
+/// and with a directory more entries than memory holds, that survive the process.
+///
+/// Keys are 1 byte to 64 KiB, values any length that lets a record fit into a page of the log
+/// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
+/// [`Layout::Fixed8`](crate::Layout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
+/// clones are the same table, and threads share it freely. For order, neighbours and ranges there
+/// is [`Table`](crate::Table).
+///
+/// # Consistency
+///
+/// Each operation on one key is linearizable: it takes effect at one moment between its call and
+/// its return, for every thread, also while the table grows, spills to the disk or takes a
+/// checkpoint. A value is read whole, as it was at one moment. A batch is a series of operations,
+/// not one atomic one. [`for_each`](Self::for_each) sees every key that is there throughout
+/// exactly once; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
+/// was at one moment.
+///
+/// # Durability
+///
+/// In a [`Db`](crate::Db) with a directory, what a [`checkpoint`](Self::checkpoint) covers is
+/// there after a crash; what was changed since is not. In a `Db` in memory nothing is kept.
+///
+/// ```
+/// use sapwood::{Db, HashTableOptions};
+///
+/// let db = Db::in_memory();
+/// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+/// hits.add(b"/index.html", 1)?;
+/// hits.add(b"/index.html", 1)?;
+/// let count = hits.get_with(b"/index.html", |value| {
+///     i64::from_le_bytes(value.try_into().expect("a counter has 8 bytes"))
+/// })?;
+/// assert_eq!(count, Some(2));
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+///
+/// It has no order, and so no ranges; asking for one does not compile:
+///
+/// ```compile_fail
+/// # use sapwood::{Db, HashTableOptions};
+/// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
+/// hits.range(..);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct HashTable {
+    pub(crate) shared: Arc<Shared>,
+}
+
+pub(crate) struct Shared {
+    pub(crate) name: Arc<str>,
+    pub(crate) store: Store<HashLog>,
+    /// Keeps other processes out of the directory for as long as a handle could write to it.
+    directory: Option<Arc<Directory>>,
+}
+
+impl HashTable {
+    pub(crate) fn new(name: Arc<str>, log: HashLog, directory: Option<Arc<Directory>>) -> Self {
+        Self { shared: Arc::new(Shared { name, store: Store::new(log), directory }) }
+    }
+
+    /// The table's name.
+    pub fn name(&self) -> &str {
+        &self.shared.name
+    }
+
+    /// Reads a value where it lies; answers what `read` answers, or `None` without the key. A
+    /// value on the disk is read into a buffer first.
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.named(self.log().get_with(key, read))
+    }
+
+    /// Copies a value out.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.named(self.log().get(key))
+    }
+
+    /// Whether the key is there.
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        self.named(self.log().contains_key(key))
+    }
+
+    /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
+    /// single calls, since the searches overlap, and the reads from the disk too.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        self.named(self.log().get_many(keys, read))
+    }
+
+    /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;
+    /// `visit` ends it with `ControlFlow::Break`.
+    pub fn for_each<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.named(self.log().for_each(visit))
+    }
+
+    /// Part `part` of `parts` disjoint parts of [`for_each`](Self::for_each), which are the whole:
+    /// several threads take one each.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # use std::ops::ControlFlow;
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// let mut entries = 0;
+    /// for part in 0..4 {
+    ///     let _ = table.for_each_part(part, 4, |_key, _value| {
+    ///         entries += 1;
+    ///         ControlFlow::<()>::Continue(())
+    ///     })?;
+    /// }
+    /// assert_eq!(entries, 3);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn for_each_part<B>(
+        &self,
+        part: usize,
+        parts: usize,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.named(self.log().for_each_part(part, parts, visit))
+    }
+
+    /// Calls `visit(key, value)` for every entry as it was at the moment of the call, in the order
+    /// in which the entries were written: the way to walk a table that lies on the disk.
+    pub fn scan_log<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.named(self.log().scan_log(visit))
+    }
+
+    /// All entries as of now, to be walked later or by several threads, while writers go on.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # use std::ops::ControlFlow;
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"before")?;
+    /// let snapshot = table.snapshot()?;
+    /// table.put(b"k", b"after")?;
+    /// let found = snapshot.scan(|_key, value| ControlFlow::Break(value.to_vec()))?;
+    /// assert_eq!(found, ControlFlow::Break(b"before".to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn snapshot(&self) -> Result<HashSnapshot<'_>> {
+        let snapshot = self.named(self.log().snapshot())?;
+        Ok(HashSnapshot { snapshot, table: self })
+    }
+
+    /// Makes the table as of one moment last, and answers when it does; writers go on meanwhile.
+    /// A table in memory answers [`HashEngineError::NoDirectory`].
+    ///
+    /// [`Cut::Incremental`] writes what is new since the last checkpoint; [`Cut::Full`] an image
+    /// of the index too, which makes opening the table fast.
+    pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
+        self.named(self.log().checkpoint(cut))
+    }
+
+    /// The complete checkpoints that the directory holds, the oldest first;
+    /// [`Db::hash_table_at`](crate::Db::hash_table_at) goes back to one.
+    pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
+        self.named(self.log().checkpoints())
+    }
+
+    /// Moves what is still in use out of the oldest `share` of the log (0.0 to 1.0), and frees it,
+    /// on the disk and in memory. Writers go on meanwhile.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// for round in 0..3 {
+    ///     table.put(b"k", format!("round {round}").as_bytes())?;
+    /// }
+    /// table.compact(1.0)?;
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"round 2"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compact(&self, share: f64) -> Result<Compacted> {
+        self.named(self.log().compact(share))
+    }
+
+    /// How many entries, at no cost: exact while nothing changes a table in memory. With a
+    /// directory a put on a key whose record lies on the disk counts it once more, until a
+    /// [`compact`](Self::compact) meets the old one.
+    pub fn len(&self) -> usize {
+        self.log().len()
+    }
+
+    /// How many entries, by walking them, those on the disk too.
+    pub fn len_exact(&self) -> Result<usize> {
+        self.named(self.log().len_exact())
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.log().is_empty()
+    }
+
+    /// What the table holds and costs, in memory and on the disk.
+    pub fn stats(&self) -> HashStats {
+        self.log().stats()
+    }
+
+    /// Verifies the engine's invariants. Call it while nothing changes the table.
+    pub fn check(&self) -> Result<()> {
+        let table = || Arc::clone(&self.shared.name);
+        self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
+    }
+
+    /// Whether there is no other handle. True stays so for as long as nobody is given one.
+    pub(crate) fn is_only_handle(&self) -> bool {
+        Arc::strong_count(&self.shared) == 1
+    }
+
+    fn log(&self) -> &HashLog {
+        self.shared.store.read()
+    }
+
+    /// Puts the table's name to an engine's error.
+    pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
+        result.map_err(|cause| Error::HashEngine { table: Arc::clone(&self.shared.name), cause })
+    }
+}
+
+impl std::fmt::Debug for HashTable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HashTable")
+            .field("name", &self.name())
+            .field("entries", &self.len())
+            .field("directory", &self.shared.directory.as_ref().map(|directory| directory.path()))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,149 @@
+//! The operations that change a hash table.
+
+use sapwood_hashlog::{BatchError, HashLog};
+
+use crate::{Error, HashEngineError, HashTable, HashValueMut, Result, Upsert};
+
+impl HashTable {
+    /// Puts a value. It does not say whether it replaced one: for that it would have to read the
+    /// disk where the key's record lies there; [`put_if_absent`](Self::put_if_absent) says it.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.change(|log| log.put(key, value))
+    }
+
+    /// Puts a value unless the key is there; true if it did.
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.change(|log| log.put_if_absent(key, value))
+    }
+
+    /// Removes a key; true if it was there.
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        self.change(|log| log.remove(key))
+    }
+
+    /// Changes a value, in one step for every reader; `None` if the key is not there. In place
+    /// where the value lies in the mutable part of the log and keeps its length, else in a copy.
+    ///
+    /// With [`Layout::Fixed8`](crate::Layout::Fixed8) the closure may run again when another
+    /// thread gets between; the last run counts.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"hits", &[1])?;
+    /// let hits = table.update(b"hits", |value| {
+    ///     value[0] += 1;
+    ///     value[0]
+    /// })?;
+    /// assert_eq!(hits, Some(2));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        change: impl FnMut(&mut HashValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.change(|log| log.update(key, change))
+    }
+
+    /// Puts `value` if the key is not there, or changes the value that is, with one search. The
+    /// closure runs as in [`update`](Self::update).
+    pub fn put_if_absent_or_update<R>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnMut(&mut HashValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        let answer = self.change(|log| log.put_if_absent_or_update(key, value, change))?;
+        Ok(match answer {
+            sapwood_hashlog::Upsert::Inserted => Upsert::Inserted,
+            sapwood_hashlog::Upsert::Updated(answer) => Upsert::Updated(answer),
+        })
+    }
+
+    /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no
+    /// value, and equals none.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let leases = Db::in_memory().create_hash_table("leases", HashTableOptions::default())?;
+    /// leases.put(b"printer", b"ada")?;
+    /// assert!(!leases.compare_and_put(b"printer", b"bob", b"eve")?);
+    /// assert!(leases.compare_and_put(b"printer", b"ada", b"bob")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+        self.change(|log| log.compare_and_put(key, expected, new))
+    }
+
+    /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
+    /// least significant byte first; a key that is not there counts as 0.
+    ///
+    /// A sum that leaves the range of `i64` answers
+    /// [`HashEngineError::Overflow`], and changes nothing.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
+    /// assert_eq!(hits.add(b"/index.html", 1)?, 1);
+    /// assert_eq!(hits.add(b"/index.html", 41)?, 42);
+    /// assert_eq!(hits.get(b"/index.html")?, Some(42_i64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.change(|log| log.add(key, delta))
+    }
+
+    /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
+    /// single calls, since the searches overlap. If one is refused, [`Error::HashBatch`] says how
+    /// many before it are in.
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
+        self.change_many(|log| log.put_many(entries))
+    }
+
+    /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
+    /// key's index. Answers how many keys were there.
+    pub fn update_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        change: impl FnMut(usize, &mut HashValueMut<'_>),
+    ) -> Result<usize> {
+        self.change_many(|log| log.update_many(keys, change))
+    }
+
+    /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let words = Db::in_memory().create_hash_table("words", HashTableOptions::default())?;
+    /// words.add_many(&[("an", 1), ("oak", 1), ("is", 1), ("an", 1), ("oak", 1)])?;
+    /// assert_eq!(words.get(b"oak")?, Some(2_i64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
+        self.change_many(|log| log.add_many(deltas))
+    }
+
+    /// Removes every entry that is there when it starts.
+    pub fn clear(&self) -> Result<()> {
+        self.change(HashLog::clear)
+    }
+
+    fn change<R>(
+        &self,
+        run: impl FnOnce(&HashLog) -> std::result::Result<R, HashEngineError>,
+    ) -> Result<R> {
+        self.named(self.shared.store.change(run))
+    }
+
+    fn change_many<R>(
+        &self,
+        run: impl FnOnce(&HashLog) -> std::result::Result<R, BatchError>,
+    ) -> Result<R> {
+        self.shared.store.change(run).map_err(|stopped| Error::HashBatch {
+            table: self.shared.name.clone(),
+            done: stopped.done,
+            cause: stopped.error,
+        })
+    }
+}

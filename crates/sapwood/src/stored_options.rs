@@ -1,0 +1,193 @@
+//! How does a hash table in a directory remember its options?
+//!
+//! In a file of one block: lines of text, in this order, then zero bytes to the end of the block.
+//! The last line is the CRC-32 of all bytes before it.
+//!
+//! ```text
+//! sapwood table 1
+//! engine hash
+//! layout fixed8
+//! page_bytes 2097152
+//! memory_budget none
+//! mutable_share 0.9
+//! expected_entries 0
+//! cold_reads copy-to-tail
+//! checkpoints_kept 2
+//! checksum d5a15155
+//! ```
+//!
+//! Words and order are stored: do not change them without another version in the first line.
+
+use std::fmt::Write;
+use std::str::FromStr;
+
+use sapwood_disk::checksum;
+
+use crate::{ColdReads, HashTableOptions, Layout};
+
+/// The first line: what this is, and the version of its format.
+const MAGIC: &str = "sapwood table 1";
+
+const LAYOUTS: [(Layout, &str); 2] = [(Layout::Variable, "variable"), (Layout::Fixed8, "fixed8")];
+const COLD_READS: [(ColdReads, &str); 2] =
+    [(ColdReads::Stay, "stay"), (ColdReads::CopyToTail, "copy-to-tail")];
+
+/// The text of the file, without the zeros behind it.
+pub(crate) fn encode(options: &HashTableOptions) -> String {
+    let budget = options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
+    let mut text = format!(
+        "{MAGIC}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
+         mutable_share {}\nexpected_entries {}\ncold_reads {}\ncheckpoints_kept {}\n",
+        word(&LAYOUTS, options.layout),
+        options.page_bytes,
+        options.mutable_share,
+        options.expected_entries,
+        word(&COLD_READS, options.cold_reads),
+        options.checkpoints_kept,
+    );
+    let sum = checksum(text.as_bytes());
+    writeln!(text, "checksum {sum:08x}").expect("a string takes everything");
+    text
+}
+
+/// What is wrong with a file, and at which byte of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    pub(crate) offset: u64,
+    pub(crate) what: String,
+}
+
+/// Reads what [`encode`] wrote. Any bytes may be given.
+pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
+    let end = block.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+    let text = std::str::from_utf8(&block[..end]).map_err(|error| Unreadable {
+        offset: error.valid_up_to() as u64,
+        what: "text is expected".to_owned(),
+    })?;
+    let mut lines = Lines { text, offset: 0 };
+    if lines.next_line() != MAGIC {
+        return Err(Unreadable { offset: 0, what: format!("`{MAGIC}` is expected") });
+    }
+    lines.value("engine", |word| (word == "hash").then_some(()))?;
+    let options = HashTableOptions {
+        layout: lines.value("layout", |word| named(&LAYOUTS, word))?,
+        page_bytes: lines.number("page_bytes")?,
+        memory_budget: lines.value("memory_budget", |word| match word {
+            "none" => Some(None),
+            bytes => bytes.parse().ok().map(Some),
+        })?,
+        mutable_share: lines.number("mutable_share")?,
+        expected_entries: lines.number("expected_entries")?,
+        cold_reads: lines.value("cold_reads", |word| named(&COLD_READS, word))?,
+        checkpoints_kept: lines.number("checkpoints_kept")?,
+    };
+    let sum = format!("{:08x}", checksum(&text.as_bytes()[..lines.offset]));
+    lines.value("checksum", |word| (word == sum).then_some(()))?;
+    match &text[lines.offset..] {
+        "" => Ok(options),
+        _ => Err(lines.unreadable("zeros are expected behind the checksum")),
+    }
+}
+
+struct Lines<'a> {
+    text: &'a str,
+    /// Where the next line begins.
+    offset: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn next_line(&mut self) -> &'a str {
+        let rest = &self.text[self.offset..];
+        let line = rest.split_once('\n').map_or(rest, |(line, _)| line);
+        self.offset = (self.offset + line.len() + 1).min(self.text.len());
+        line
+    }
+
+    fn value<T>(
+        &mut self,
+        name: &str,
+        parse: impl FnOnce(&'a str) -> Option<T>,
+    ) -> Result<T, Unreadable> {
+        let begin = self.offset;
+        let word = self.next_line().strip_prefix(name).and_then(|rest| rest.strip_prefix(' '));
+        word.and_then(parse).ok_or_else(|| Unreadable {
+            offset: begin as u64,
+            what: format!("a valid line `{name} ...` is expected"),
+        })
+    }
+
+    fn number<T: FromStr>(&mut self, name: &str) -> Result<T, Unreadable> {
+        self.value(name, |word| word.parse().ok())
+    }
+
+    fn unreadable(&self, what: &str) -> Unreadable {
+        Unreadable { offset: self.offset as u64, what: what.to_owned() }
+    }
+}
+
+fn word<T: PartialEq>(words: &[(T, &'static str)], value: T) -> &'static str {
+    let found = words.iter().find(|(other, _)| *other == value);
+    found.expect("every value has a word").1
+}
+
+fn named<T: Copy>(words: &[(T, &str)], word: &str) -> Option<T> {
+    words.iter().find(|(_, other)| *other == word).map(|(value, _)| *value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// As a version 1 file lies on a disk; every later version must read it.
+    const GOLDEN: &str = "sapwood table 1\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+        memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
+        checkpoints_kept 3\nchecksum 7509efe6\n";
+
+    fn golden() -> HashTableOptions {
+        HashTableOptions::default()
+            .layout(Layout::Fixed8)
+            .page_bytes(1 << 16)
+            .memory_budget(1 << 20)
+            .mutable_share(0.5)
+            .expected_entries(1000)
+            .cold_reads(ColdReads::Stay)
+            .checkpoints_kept(3)
+    }
+
+    #[test]
+    fn the_first_version_is_read_and_written() {
+        assert_eq!(encode(&golden()), GOLDEN);
+        assert_eq!(decode(&[GOLDEN.as_bytes(), &[0; 100]].concat()), Ok(golden()));
+        let plain = HashTableOptions::default();
+        assert_eq!(decode(encode(&plain).as_bytes()), Ok(plain));
+    }
+
+    #[test]
+    fn every_damaged_byte_is_noticed() {
+        let good = GOLDEN.as_bytes();
+        for at in 0..good.len() {
+            for flip in [0x01, 0x20, 0x80] {
+                let mut bad = good.to_vec();
+                bad[at] ^= flip;
+                assert!(decode(&bad).is_err(), "byte {at} with bits {flip:#x} flipped");
+            }
+            if at + 1 < good.len() {
+                assert!(decode(&good[..at]).is_err(), "cut to {at} bytes");
+            }
+        }
+        let unreadable = decode(b"sapwood table 2\n").expect_err("another version");
+        assert_eq!(
+            (unreadable.offset, unreadable.what.as_str()),
+            (0, "`sapwood table 1` is expected")
+        );
+        assert!(decode(&[GOLDEN.as_bytes(), b"\0more"].concat()).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_answered(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            prop_assert!(decode(&bytes).is_err());
+        }
+    }
+}

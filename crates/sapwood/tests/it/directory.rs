@@ -1,0 +1,350 @@
+//! A database in a directory: what is there again when it is opened again.
+
+use std::fs;
+use std::path::Path;
+
+use sapwood::{
+    ColdReads, Cut, Db, Error, HashTable, HashTableOptions, Layout, Options, TableOptions,
+};
+use tempfile::TempDir;
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a directory for the test")
+}
+
+fn open(path: &TempDir) -> Db {
+    Db::open(path.path()).expect("the directory is free")
+}
+
+fn plain() -> HashTableOptions {
+    HashTableOptions::default()
+}
+
+fn counter(table: &HashTable, key: &str) -> Option<i64> {
+    let value = table.get(key.as_bytes()).expect("get")?;
+    Some(i64::from_le_bytes(value.try_into().expect("a counter")))
+}
+
+#[test]
+fn a_closed_database_is_there_again() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    for index in 0..10_000 {
+        hits.add(format!("page {index}").as_bytes(), index).expect("add");
+    }
+    db.create_hash_table("empty", plain()).expect("a free name");
+    drop(hits);
+    db.close().expect("a checkpoint of each");
+
+    let db = open(&path);
+    assert_eq!(db.directory(), Some(path.path()));
+    assert_eq!(db.table_names(), ["empty", "hits"]);
+    assert_eq!(db.stats().unopened, ["empty", "hits"]);
+    let hits = db.hash_table("hits").expect("it is there");
+    assert_eq!(hits.len_exact(), Ok(10_000));
+    for index in 0..10_000 {
+        assert_eq!(counter(&hits, &format!("page {index}")), Some(index));
+    }
+    hits.check().expect("a sound table");
+    assert_eq!(db.stats().unopened, ["empty"]);
+    assert!(db.stats().file_bytes > 0);
+    assert_eq!(db.hash_table("empty").expect("it is there").len_exact(), Ok(0));
+}
+
+#[test]
+fn without_close_there_is_what_the_last_checkpoint_has() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    hits.add(b"/", 1).expect("add");
+    db.checkpoint().expect("a checkpoint of each");
+    hits.add(b"/", 1).expect("add");
+    hits.add(b"/new", 1).expect("add");
+    drop((hits, db));
+
+    let hits = open(&path).hash_table("hits").expect("it is there");
+    assert_eq!((counter(&hits, "/"), counter(&hits, "/new")), (Some(1), None));
+}
+
+#[test]
+fn a_table_without_a_checkpoint_is_there_and_empty() {
+    let path = directory();
+    let hits = open(&path).create_hash_table("hits", plain()).expect("a free name");
+    hits.add(b"/", 1).expect("add");
+    drop(hits);
+    let hits = open(&path).hash_table("hits").expect("it is there");
+    assert_eq!(hits.len_exact(), Ok(0));
+}
+
+#[test]
+fn ordered_tables_live_in_memory_alone() {
+    let path = directory();
+    let db = open(&path);
+    let table = db.create_table("t", TableOptions::default()).expect("a free name");
+    table.put(b"k", b"v").expect("put");
+    drop(table);
+    db.close().expect("nothing of it is kept");
+    let db = open(&path);
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    db.create_hash_table("t", plain()).expect("the name is free");
+}
+
+#[test]
+fn one_database_at_a_time_has_a_directory() {
+    let path = directory();
+    let db = open(&path);
+    let in_use = Error::DirectoryInUse { path: path.path().to_owned() };
+    assert_eq!(Db::open(path.path()).err(), Some(in_use.clone()));
+    let table = db.create_hash_table("t", plain()).expect("a free name");
+    db.close().expect("close");
+    // A handle could still write.
+    assert_eq!(Db::open(path.path()).err(), Some(in_use));
+    drop(table);
+    open(&path);
+}
+
+#[test]
+fn a_directory_is_made_and_a_file_is_none() {
+    let path = directory();
+    let deep = path.path().join("a/b/c");
+    Db::open(&deep).expect("it is made");
+    let file = path.path().join("file");
+    fs::write(&file, "").expect("a file for the test");
+    let error = Db::open(&file).expect_err("a file");
+    assert!(matches!(&error, Error::Directory { path, .. } if *path == file), "{error}");
+    assert!(error.to_string().contains("cannot be opened"), "{error}");
+}
+
+#[test]
+fn one_goes_back_to_an_older_checkpoint() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain().checkpoints_kept(3)).expect("a free name");
+    let mut numbers = Vec::new();
+    for cut in [Cut::Full, Cut::Incremental, Cut::Incremental] {
+        hits.add(b"/", 1).expect("add");
+        numbers.push(hits.checkpoint(cut).expect("checkpoint").number);
+    }
+    let listed = hits.checkpoints().expect("a list");
+    assert_eq!(listed.iter().map(|info| info.number).collect::<Vec<_>>(), numbers);
+
+    let error = db.hash_table_at("hits", numbers[1]).expect_err("a handle is in use");
+    assert_eq!(error.to_string(), "table `hits` has handles in use; drop them first, then open it");
+    drop(hits);
+    let error = db.hash_table_at("hits", 77).expect_err("no such number");
+    assert!(error.to_string().starts_with("table `hits` has no checkpoint 77; it has "), "{error}");
+    let hits = db.hash_table_at("hits", numbers[1]).expect("it is there");
+    assert_eq!(counter(&hits, "/"), Some(2));
+    drop((hits, db));
+
+    // The newer one is gone for good, and the older one is not.
+    let db = open(&path);
+    assert_eq!(counter(&db.hash_table("hits").expect("it is there"), "/"), Some(2));
+    let hits = db.hash_table_at("hits", numbers[0]).expect("it is there");
+    assert_eq!(counter(&hits, "/"), Some(1));
+}
+
+#[test]
+fn options_are_kept_and_those_that_can_be_others_are_changed() {
+    let path = directory();
+    let options = plain()
+        .layout(Layout::Fixed8)
+        .page_bytes(64 << 10)
+        .memory_budget(8 << 20)
+        .cold_reads(ColdReads::Stay)
+        .expected_entries(100);
+    let key = 1_u64.to_le_bytes();
+    let db = open(&path);
+    let table = db.create_hash_table("t", options.clone()).expect("a free name");
+    table.add(&key, 5).expect("add");
+    drop(table);
+    db.close().expect("close");
+
+    let db = open(&path);
+    let table = db.hash_table("t").expect("it is there");
+    assert_eq!(table.stats().budget_bytes, Some(8 << 20));
+    assert!(table.put(b"not eight", b"bytes").is_err());
+    table.add(&key, 1).expect("add");
+    drop(table);
+    let table = db.hash_table_with("t", options.clone().memory_budget(16 << 20));
+    let table = table.expect("no handle is in use");
+    assert_eq!(table.stats().budget_bytes, Some(16 << 20));
+    assert_eq!(table.add(&key, 0), Ok(6), "changes since the checkpoint are kept");
+    drop(table);
+    let error = db.hash_table_with("t", options.page_bytes(128 << 10)).expect_err("other pages");
+    assert!(error.to_string().contains("pages of 65536 bytes"), "{error}");
+    drop(db);
+    assert_eq!(open(&path).hash_table("t").expect("there").stats().budget_bytes, Some(16 << 20));
+}
+
+#[test]
+fn a_dropped_table_leaves_no_files() {
+    let path = directory();
+    let db = open(&path);
+    let table = db.create_hash_table("t", plain()).expect("a free name");
+    table.add(b"k", 1).expect("add");
+    table.checkpoint(Cut::Full).expect("checkpoint");
+    let folder = path.path().join("tables/t");
+    assert!(folder.is_dir());
+    let error = db.drop_table("t").expect_err("a handle is in use");
+    assert_eq!(error, Error::TableInUse { name: "t".to_owned(), what: "drop" });
+    drop(table);
+    db.drop_table("t").expect("no handle is in use");
+    assert!(!folder.exists());
+    let table = db.create_hash_table("t", plain()).expect("the name is free again");
+    assert_eq!(table.len_exact(), Ok(0));
+    drop((table, db));
+    // One that was not opened goes too.
+    let db = open(&path);
+    db.drop_table("t").expect("it is there");
+    drop(db);
+    assert_eq!(open(&path).table_names(), Vec::<String>::new());
+}
+
+#[test]
+fn what_a_crash_left_of_a_table_is_cleared() {
+    let path = directory();
+    let folder = path.path().join("tables/t");
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    fs::write(folder.join("left-over"), "bytes").expect("a file for the test");
+    let db = open(&path);
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    let table = db.create_hash_table("t", plain()).expect("a free name");
+    assert_eq!(table.len_exact(), Ok(0));
+    assert!(!folder.join("left-over").exists());
+}
+
+#[test]
+fn damaged_options_are_named_with_file_and_offset() {
+    let path = directory();
+    drop(open(&path).create_hash_table("t", plain()).expect("a free name"));
+    let file = path.path().join("tables/t/options");
+    damage(&file, 30);
+    let db = open(&path);
+    let error = db.hash_table("t").expect_err("a damaged file");
+    let Error::StoredOptions { path: named, offset, .. } = &error else { panic!("{error}") };
+    assert_eq!((named, *offset), (&file, 28));
+    assert!(error.to_string().contains("drop the table"), "{error}");
+    db.drop_table("t").expect("what the error says");
+    db.create_hash_table("t", plain()).expect("the name is free again");
+}
+
+fn damage(file: &Path, offset: usize) {
+    let mut bytes = fs::read(file).expect("it is there");
+    bytes[offset] ^= 1;
+    fs::write(file, bytes).expect("it can be written");
+}
+
+#[test]
+fn a_table_larger_than_its_budget_lies_on_the_disk() {
+    const ENTRIES: u32 = 20_000;
+    let path = directory();
+    let db = open(&path);
+    let options = plain().page_bytes(64 << 10).memory_budget(2 << 20);
+    let table = db.create_hash_table("t", options).expect("a free name");
+    let value = |entry: u32| [entry.to_le_bytes()[0]; 500];
+    for entry in 0..ENTRIES {
+        table.put(&entry.to_be_bytes(), &value(entry)).expect("it spills");
+    }
+    let stats = table.stats();
+    assert!(stats.reserved_bytes <= 2 << 20, "{stats:?}");
+    assert!(stats.head > stats.begin, "something left memory: {stats:?}");
+    for entry in (0..ENTRIES).step_by(7) {
+        let right = table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value(entry));
+        assert_eq!(right, Ok(Some(true)), "{entry}");
+    }
+    drop(table);
+    db.close().expect("close");
+    let table = open(&path).hash_table("t").expect("it is there");
+    assert_eq!(table.len_exact(), Ok(ENTRIES as usize));
+}
+
+#[test]
+fn compaction_gives_the_disk_back() {
+    let path = directory();
+    let db = open(&path);
+    let options = plain().page_bytes(4096).checkpoints_kept(1);
+    let table = db.create_hash_table("t", options).expect("a free name");
+    table.put(b"old", b"kept").expect("put");
+    for round in 0..2000_u32 {
+        table.put(&(round % 10).to_be_bytes(), &vec![b'x'; round as usize]).expect("put");
+    }
+    table.checkpoint(Cut::Full).expect("checkpoint");
+    let compacted = table.compact(1.0).expect("compact");
+    assert!(compacted.records_dropped > 1000 && compacted.bytes_freed > 1 << 20, "{compacted:?}");
+    table.checkpoint(Cut::Full).expect("checkpoint");
+    drop(table);
+    db.close().expect("close");
+    let table = open(&path).hash_table("t").expect("it is there");
+    assert_eq!(table.get(b"old"), Ok(Some(b"kept".to_vec())));
+    assert_eq!(table.len_exact(), Ok(11));
+    assert_eq!(table.get_with(&9_u32.to_be_bytes(), <[u8]>::len), Ok(Some(1999)));
+}
+
+#[test]
+fn counters_are_exact_while_they_spill() {
+    const EVENTS: u64 = 60_000;
+    // Hot ones, recent ones, and any: in place, in a copy, and back from the disk.
+    let keys = |event: u64| {
+        let random = event.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        [random % 16, 100 + event / 2, 100 + random % (event / 2 + 1)]
+    };
+    let path = directory();
+    let db = open(&path);
+    let options = plain().page_bytes(16 << 10).memory_budget(1 << 20);
+    let table = db.create_hash_table("t", options).expect("a free name");
+    let mut expected = std::collections::BTreeMap::new();
+    (0..EVENTS).flat_map(keys).for_each(|key| *expected.entry(key).or_insert(0_i64) += 1);
+    std::thread::scope(|scope| {
+        for thread in 0..2 {
+            let table = &table;
+            scope.spawn(move || {
+                for batch in (thread..EVENTS / 100).step_by(2) {
+                    let events = batch * 100..(batch + 1) * 100;
+                    let deltas: Vec<([u8; 8], i64)> =
+                        events.flat_map(keys).map(|key| (key.to_be_bytes(), 1)).collect();
+                    table.add_many(&deltas).expect("counters");
+                }
+            });
+        }
+        for _ in 0..3 {
+            table.checkpoint(Cut::Incremental).expect("checkpoint");
+        }
+    });
+    let equal = |table: &HashTable, when: &str| {
+        let mut found = std::collections::BTreeMap::new();
+        let mut visited = 0;
+        let _ = table
+            .scan_log(|key, value| {
+                visited += 1;
+                let key = u64::from_be_bytes(key.try_into().expect("8 bytes"));
+                found.insert(key, i64::from_le_bytes(value.try_into().expect("a counter")));
+                std::ops::ControlFlow::<()>::Continue(())
+            })
+            .expect("walk");
+        assert_eq!(visited, expected.len(), "{when}: each once");
+        let wrong = expected.iter().find(|(key, sum)| found.get(key) != Some(sum));
+        assert_eq!(wrong, None, "{when}");
+    };
+    assert!(table.stats().head > table.stats().begin, "something left memory");
+    equal(&table, "while open");
+    drop(table);
+    db.close().expect("close");
+    equal(&open(&path).hash_table("t").expect("it is there"), "opened again");
+}
+
+#[test]
+fn a_name_is_opened_once_by_many_threads() {
+    let path = directory();
+    let db = open(&path);
+    db.create_hash_table("t", plain()).expect("a free name").add(b"k", 1).expect("add");
+    db.close().expect("close");
+    let db = Db::open_with(path.path(), Options::default()).expect("the directory is free");
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| db.hash_table("t").expect("it is there").add(b"k", 1).expect("add"));
+        }
+    });
+    assert_eq!(counter(&db.hash_table("t").expect("it is there"), "k"), Some(9));
+}
