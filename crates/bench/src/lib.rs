@@ -6,13 +6,22 @@
 //! | module | question it answers |
 //! |---|---|
 //! | [`ordered`] | how fast and how large is the ordered engine beside its peers? |
+//! | [`hash`] | how fast and how large is the hash log beside its peers, in memory and beyond it? |
 #![forbid(unsafe_code)]
 
+pub mod hash;
 pub mod ordered;
 
+mod clock;
+mod command;
 mod consume;
+mod figures;
+mod pages;
 mod random;
+mod report;
 mod resident;
+mod rounds;
+mod tally;
 
 /// What a bench answers when it cannot run: a sentence that says what to do next.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -10,7 +10,6 @@
 //! |---|---|
 //! | `space` | which keys and values, and what must their sums be? |
 //! | `workload` | which operations are timed, on which keys? |
-//! | `clock` | what are runs timed by? |
 //! | `contender` | what takes part in the rounds? |
 //! | `in_process` | how does a job run on an engine of this process? |
 //! | `engines` | which engines are there? |
@@ -22,7 +21,6 @@
 
 mod arena;
 mod bars;
-mod clock;
 mod contender;
 mod engines;
 mod floor;
@@ -37,10 +35,11 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use clock::Clock;
+pub use crate::clock::Clock;
 pub use space::KeyShape;
 
 use crate::Error;
+use crate::command::{command, thread_counts};
 use space::{Data, Space};
 use workload::Workload;
 
@@ -228,16 +227,6 @@ fn workload_named(name: &str) -> Result<Workload, Error> {
     })
 }
 
-/// 1, 2, 4 ... and all cores.
-fn thread_counts() -> Vec<usize> {
-    let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
-    let mut counts: Vec<usize> = std::iter::successors(Some(1), |count| Some(count * 2))
-        .take_while(|&count| count < cores)
-        .collect();
-    counts.push(cores);
-    counts
-}
-
 /// Measures and prints to standard output; progress goes to standard error.
 ///
 /// # Errors
@@ -273,16 +262,4 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
         writeln!(out, "\nRepeat with: {}", command())?;
     }
     Ok(())
-}
-
-/// The command line as it was given, with the program's name alone in front.
-fn command() -> String {
-    let mut words = std::env::args();
-    let program = PathBuf::from(words.next().unwrap_or_default());
-    let program = program.file_name().map_or("sapwood".into(), |name| name.to_string_lossy());
-    let quoted = words.map(|word| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=,./:".contains(c);
-        if word.chars().all(plain) { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
-    });
-    std::iter::once(program.into_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }

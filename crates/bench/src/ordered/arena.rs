@@ -1,10 +1,12 @@
-//! Memory on 2 MiB pages for the off-heap peer and for the floor, without unsafe code.
+//! Blocks of memory on 2 MiB pages for the off-heap peer.
 
 use std::sync::atomic::AtomicU64;
 
-use memmap2::{Advice, MmapMut};
+use memmap2::MmapMut;
 use parking_lot::Mutex;
 use zerocopy::FromBytes;
+
+use crate::pages::map_huge;
 
 /// Words of a block: 64 MiB.
 pub(crate) const BLOCK_WORDS: usize = 8 << 20;
@@ -24,12 +26,4 @@ pub(crate) fn take_block() -> &'static [AtomicU64] {
 
 pub(crate) fn give_block(block: &'static [AtomicU64]) {
     SPARE.lock().push(block);
-}
-
-/// Zeroed memory on 2 MiB pages where the system gives them, else on 4 KiB ones.
-pub(crate) fn map_huge(bytes: usize) -> MmapMut {
-    let map =
-        MmapMut::map_anon(bytes).expect("the system gives memory: lower --entries if it does not");
-    let _refused = map.advise(Advice::HugePage);
-    map
 }

@@ -2,16 +2,15 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{Table, presets};
-
 use super::BAR_ENTRIES;
 use super::engines::{BTREE, SAPWOOD, SKIP_LIST};
 use super::floor::FLOOR;
 use super::jvm::JDK_SKIP_LIST;
 use super::measure::Figures;
-use super::report::{Ratio, ratio_of};
 use super::space::{Data, KeyShape};
 use super::workload::Workload;
+use crate::figures::Ratio;
+use crate::report::Bars;
 
 /// One promise: ours must be `least` times `peer` in `workload`.
 struct Bar {
@@ -60,35 +59,26 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     if figures.data != set_on {
         return Ok(());
     }
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["bar", "threads", "wanted", "measured", "rounds from .. to", ""]);
-    let mut threads: Vec<usize> = figures.rates.iter().map(|rate| rate.threads).collect();
-    threads.sort_unstable();
-    threads.dedup();
+    let mut bars = Bars::new();
+    let rates = &figures.rates;
+    let threads = rates.thread_counts();
     for bar in &BARS {
         for &threads in &threads {
-            let ours = figures.rate(SAPWOOD, bar.workload, threads);
-            let theirs = figures.rate(bar.peer, bar.workload, threads);
+            let ours = rates.rate(SAPWOOD, bar.workload, threads);
+            let theirs = rates.rate(bar.peer, bar.workload, threads);
             if let Some((ours, theirs)) = ours.zip(theirs) {
-                let ratio = ratio_of(&ours.rounds, &theirs.rounds);
+                let ratio = Ratio::of(&ours.rounds, &theirs.rounds);
                 let title = format!("{} against {}", bar.workload.name(), bar.peer);
-                add(&mut table, &title, threads, bar.least, &ratio);
+                bars.at_least(&title, threads, bar.least, ratio);
             }
         }
     }
     for &threads in &threads {
-        let descending = figures.rate(SAPWOOD, Workload::DescendingStream, threads);
-        let ascending = figures.rate(SAPWOOD, Workload::AscendingStream, threads);
+        let descending = rates.rate(SAPWOOD, Workload::DescendingStream, threads);
+        let ascending = rates.rate(SAPWOOD, Workload::AscendingStream, threads);
         if let Some((descending, ascending)) = descending.zip(ascending) {
-            let ratio = ratio_of(&descending.rounds, &ascending.rounds);
-            add(
-                &mut table,
-                "descending against ascending, ours",
-                threads,
-                DESCENDING_LEAST,
-                &ratio,
-            );
+            let ratio = Ratio::of(&descending.rounds, &ascending.rounds);
+            bars.at_least("descending against ascending, ours", threads, DESCENDING_LEAST, ratio);
         }
     }
     if let Some(load) = figures.load(SAPWOOD) {
@@ -101,39 +91,17 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
             ("overhead by stats", by_stats),
         ] {
             if let Some(measured) = measured {
-                table.add_row([
-                    title.to_owned(),
-                    "1".to_owned(),
-                    format!("<= {OVERHEAD_PERCENT_MOST} %"),
-                    format!("{measured:.2} %"),
-                    String::new(),
-                    verdict(measured <= OVERHEAD_PERCENT_MOST).to_owned(),
-                ]);
+                bars.at_most(title, OVERHEAD_PERCENT_MOST, measured, "%");
             }
         }
     }
-    if table.row_count() == 0 {
+    if bars.is_empty() {
         return Ok(());
     }
     writeln!(out, "\nBars, set at {BAR_ENTRIES} entries of 100 B + 1,000 B:")?;
     if figures.entries < BAR_ENTRIES {
         writeln!(out, "(this run has {} entries: pass --full to judge them)", figures.entries)?;
     }
-    writeln!(out, "{table}")?;
+    writeln!(out, "{bars}")?;
     Ok(())
-}
-
-fn add(table: &mut Table, title: &str, threads: usize, least: f64, ratio: &Ratio) {
-    table.add_row([
-        title.to_owned(),
-        threads.to_string(),
-        format!(">= {least:.2}x"),
-        format!("{:.2}x", ratio.median),
-        format!("{:.2}x .. {:.2}x", ratio.min, ratio.max),
-        verdict(ratio.median >= least).to_owned(),
-    ]);
-}
-
-fn verdict(reached: bool) -> &'static str {
-    if reached { "hit" } else { "miss" }
 }

@@ -1,18 +1,20 @@
 //! What would reading the same bytes cost without any map? Entries lie one after the other in key
 //! order in a flat arena on 2 MiB pages; a get computes its value's address, a scan reads on.
 
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
 use std::time::Instant;
 
 use memmap2::MmapMut;
 
-use super::arena::map_huge;
-use super::clock::Moment;
-use super::contender::{Contender, Load, Outcome, Percentiles};
-use super::space::{Data, Space, Tally};
+use super::contender::{Load, OrderedContender};
+use super::space::{Data, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
 use crate::consume::consume;
+use crate::figures::Percentiles;
+use crate::pages::map_huge;
+use crate::rounds::{Contender, Outcome, run_threads};
+use crate::tally::Tally;
 
 pub(crate) const FLOOR: &str = "floor (flat arena)";
 
@@ -29,7 +31,7 @@ struct Flat {
     space: Arc<Space>,
 }
 
-impl Contender for Floor {
+impl Contender<Job> for Floor {
     fn name(&self) -> &str {
         FLOOR
     }
@@ -39,26 +41,6 @@ impl Contender for Floor {
             workload,
             Workload::GetZeroCopy | Workload::AscendingStream | Workload::DescendingStream
         )
-    }
-
-    fn maps_its_memory(&self) -> bool {
-        true
-    }
-
-    fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
-        let Data::Generated { key_bytes, value_bytes, .. } = space.data() else {
-            return Err("the floor needs entries of one size".into());
-        };
-        let begin = Instant::now();
-        let entry_bytes = key_bytes + value_bytes;
-        let mut bytes = map_huge(space.entries() * entry_bytes);
-        let mut buffer = space.key_buffer();
-        for (entry, &number) in bytes.chunks_exact_mut(entry_bytes).zip(space.loaded_in_order()) {
-            entry[..key_bytes].copy_from_slice(space.key(number, &mut buffer));
-            entry[key_bytes..].copy_from_slice(space.value(number));
-        }
-        self.flat = Some(Flat { bytes, key_bytes, entry_bytes, space: Arc::clone(space) });
-        Ok(Load { elapsed: begin.elapsed(), resident_bytes: None, accounted: None })
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
@@ -79,24 +61,9 @@ impl Contender for Floor {
                 plan.into_iter().map(|op| rank(op.number())).collect()
             })
             .collect();
-        let barrier = Barrier::new(plans.len());
-        let barrier = &barrier;
-        let ends: Vec<(Moment, Moment, Tally)> = std::thread::scope(|scope| {
-            let threads: Vec<_> = plans
-                .iter()
-                .map(|plan| {
-                    scope.spawn(move || {
-                        barrier.wait();
-                        let begin = Moment::now();
-                        let tally = flat.read(job.workload, plan);
-                        (begin, Moment::now(), tally)
-                    })
-                })
-                .collect();
-            threads.into_iter().map(|thread| thread.join().expect("reads do not panic")).collect()
-        });
-        let elapsed = job.clock.elapsed(ends.iter().map(|end| (end.0, end.1)));
-        let tally = ends.into_iter().fold(Tally::default(), |tally, end| tally.merge(end.2));
+        let (elapsed, tallies) =
+            run_threads(job.clock, &plans, |plan| flat.read(job.workload, plan));
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
         Ok(Outcome { elapsed, tally })
     }
 
@@ -106,6 +73,28 @@ impl Contender for Floor {
 
     fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
         Err("the floor has no operations to time".into())
+    }
+}
+
+impl OrderedContender for Floor {
+    fn maps_its_memory(&self) -> bool {
+        true
+    }
+
+    fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
+        let Data::Generated { key_bytes, value_bytes, .. } = space.data() else {
+            return Err("the floor needs entries of one size".into());
+        };
+        let begin = Instant::now();
+        let entry_bytes = key_bytes + value_bytes;
+        let mut bytes = map_huge(space.entries() * entry_bytes);
+        let mut buffer = space.key_buffer();
+        for (entry, &number) in bytes.chunks_exact_mut(entry_bytes).zip(space.loaded_in_order()) {
+            entry[..key_bytes].copy_from_slice(space.key(number, &mut buffer));
+            entry[key_bytes..].copy_from_slice(space.value(number));
+        }
+        self.flat = Some(Flat { bytes, key_bytes, entry_bytes, space: Arc::clone(space) });
+        Ok(Load { elapsed: begin.elapsed(), resident_bytes: None, accounted: None })
     }
 
     fn everything(&mut self) -> Result<Option<Tally>, Error> {

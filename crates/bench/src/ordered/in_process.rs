@@ -1,17 +1,17 @@
 //! Runs a job on an engine of this process, with the loop compiled for that engine.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Barrier};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use hdrhistogram::Histogram;
-
-use super::clock::Moment;
-use super::contender::{Accounted, Contender, Load, Outcome, Percentiles};
-use super::space::{KeyBuffer, Space, Tally};
+use super::contender::{Accounted, Load, OrderedContender};
+use super::space::{KeyBuffer, Space};
 use super::workload::{Form, Job, Op, Workload};
 use crate::Error;
+use crate::figures::{Percentiles, new_histogram};
 use crate::resident::resident_bytes;
+use crate::rounds::{Contender, Outcome, run_threads};
+use crate::tally::Tally;
 
 /// An ordered map under test. Sums are [`consume`](crate::consume::consume)'s of every byte read.
 pub(crate) trait Ordered: Send + Sync + Sized {
@@ -58,7 +58,7 @@ pub(crate) struct InProcess<E> {
 }
 
 impl<E: Ordered> InProcess<E> {
-    pub(crate) fn boxed() -> Box<dyn Contender>
+    pub(crate) fn boxed() -> Box<dyn OrderedContender>
     where
         E: 'static,
     {
@@ -70,7 +70,7 @@ impl<E: Ordered> InProcess<E> {
     }
 }
 
-impl<E: Ordered> Contender for InProcess<E> {
+impl<E: Ordered> Contender<Job> for InProcess<E> {
     fn name(&self) -> &str {
         E::NAME
     }
@@ -79,6 +79,34 @@ impl<E: Ordered> Contender for InProcess<E> {
         true
     }
 
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        let plans = plans(self.space(), job);
+        let (elapsed, tallies) = run_threads(job.clock, &plans, |plan| {
+            work(&self.engine, self.space(), job.workload, plan)
+        });
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        restore(&self.engine, self.space(), job.workload, &plans)?;
+        Ok(Outcome { elapsed, tally })
+    }
+
+    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+        let plans = plans(self.space(), job);
+        let (engine, space) = (&self.engine, self.space());
+        let (_, histograms) = run_threads(job.clock, &plans, |plan| {
+            let mut histogram = new_histogram();
+            for op in plan {
+                let begin = Instant::now();
+                std::hint::black_box(work(engine, space, job.workload, std::slice::from_ref(op)));
+                histogram.saturating_record(begin.elapsed().as_nanos() as u64);
+            }
+            histogram
+        });
+        restore(&self.engine, self.space(), job.workload, &plans)?;
+        Percentiles::of_all(histograms)
+    }
+}
+
+impl<E: Ordered> OrderedContender for InProcess<E> {
     fn maps_its_memory(&self) -> bool {
         self.engine.maps_its_memory()
     }
@@ -100,88 +128,13 @@ impl<E: Ordered> Contender for InProcess<E> {
         })
     }
 
-    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        let plans = plans(self.space(), job);
-        let outcome = run_threads(
-            &self.engine,
-            self.space(),
-            job,
-            &plans,
-            |engine, space, workload, plan| work(engine, space, workload, plan),
-        );
-        let tally = outcome.1.into_iter().fold(Tally::default(), Tally::merge);
-        restore(&self.engine, self.space(), job.workload, &plans)?;
-        Ok(Outcome { elapsed: outcome.0, tally })
-    }
-
-    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
-        let plans = plans(self.space(), job);
-        let (_, histograms) = run_threads(
-            &self.engine,
-            self.space(),
-            job,
-            &plans,
-            |engine, space, workload, plan| {
-                let mut histogram = new_histogram();
-                for op in plan {
-                    let begin = Instant::now();
-                    std::hint::black_box(work(engine, space, workload, std::slice::from_ref(op)));
-                    histogram.saturating_record(begin.elapsed().as_nanos() as u64);
-                }
-                histogram
-            },
-        );
-        restore(&self.engine, self.space(), job.workload, &plans)?;
-        let mut all = new_histogram();
-        for histogram in histograms {
-            all.add(histogram)?;
-        }
-        Ok(Percentiles::from(&all))
-    }
-
     fn everything(&mut self) -> Result<Option<Tally>, Error> {
         Ok(Some(self.engine.ascend(&[0], usize::MAX, Form::Stream)))
     }
 }
 
-/// Up to a minute in nanoseconds, to three digits; longer counts as a minute.
-fn new_histogram() -> Histogram<u64> {
-    Histogram::new_with_bounds(1, 60_000_000_000, 3).expect("the bounds are in order")
-}
-
 fn plans(space: &Space, job: &Job) -> Vec<Vec<Op>> {
     (0..job.threads).map(|thread| job.plan(space, thread)).collect()
-}
-
-/// Runs `body` on a thread for each plan and times it by the job's clock.
-fn run_threads<E: Ordered, R: Send>(
-    engine: &E,
-    space: &Space,
-    job: &Job,
-    plans: &[Vec<Op>],
-    body: impl Fn(&E, &Space, Workload, &[Op]) -> R + Sync,
-) -> (Duration, Vec<R>) {
-    let barrier = Barrier::new(plans.len());
-    let (barrier, body) = (&barrier, &body);
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = plans
-            .iter()
-            .map(|plan| {
-                scope.spawn(move || {
-                    barrier.wait();
-                    let begin = Moment::now();
-                    let result = body(engine, space, job.workload, plan);
-                    (begin, Moment::now(), result)
-                })
-            })
-            .collect();
-        let ends: Vec<_> = threads
-            .into_iter()
-            .map(|thread| thread.join().expect("an engine does not panic"))
-            .collect();
-        let elapsed = job.clock.elapsed(ends.iter().map(|end| (end.0, end.1)));
-        (elapsed, ends.into_iter().map(|end| end.2).collect())
-    })
 }
 
 #[inline]

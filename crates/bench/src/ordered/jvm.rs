@@ -9,17 +9,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::contender::{Contender, Load, Outcome, Percentiles};
-use super::space::{Data, KeyShape, Space, Tally};
+use super::contender::{Load, OrderedContender};
+use super::space::{Data, KeyShape, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
+use crate::figures::Percentiles;
+use crate::rounds::{Contender, Outcome};
+use crate::tally::Tally;
 
 pub(crate) const JDK_SKIP_LIST: &str = "jdk-skiplist";
 pub(crate) const MAPDB: &str = "mapdb-offheap";
 pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
-pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Contender>>, Error> {
+pub(crate) fn contenders(
+    wanted: &dyn Fn(&str) -> bool,
+) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs/jvm"));
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
@@ -33,7 +38,7 @@ pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Co
             warm: Vec::new(),
         })
     };
-    Ok(names.into_iter().map(|name| engine(name) as Box<dyn Contender>).collect())
+    Ok(names.into_iter().map(|name| engine(name) as Box<dyn OrderedContender>).collect())
 }
 
 fn build(maven: &str, folder: &Path) -> Result<(), Error> {
@@ -150,7 +155,7 @@ impl Jvm {
     }
 }
 
-impl Contender for Jvm {
+impl Contender<Job> for Jvm {
     fn name(&self) -> &str {
         &self.name
     }
@@ -159,6 +164,31 @@ impl Contender for Jvm {
         true
     }
 
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        if !self.warm.contains(&(job.workload, job.threads)) {
+            // The first run is the compiler's: its time is not counted.
+            self.ask_job("run", job)?;
+            self.warm.push((job.workload, job.threads));
+        }
+        let answer = self.ask_job("run", job)?;
+        Ok(Outcome {
+            elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
+            tally: tally(&answer)?,
+        })
+    }
+
+    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+        let answer = self.ask_job("latencies", job)?;
+        Ok(Percentiles {
+            p50: number(&answer, "p50")? as u64,
+            p99: number(&answer, "p99")? as u64,
+            p999: number(&answer, "p999")? as u64,
+            max: number(&answer, "max")? as u64,
+        })
+    }
+}
+
+impl OrderedContender for Jvm {
     fn maps_its_memory(&self) -> bool {
         true
     }
@@ -187,29 +217,6 @@ impl Contender for Jvm {
             // Few entries drown in what the collector has not yet found.
             resident_bytes: u64::try_from(number(&answer, "used_bytes")?).ok(),
             accounted: None,
-        })
-    }
-
-    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        if !self.warm.contains(&(job.workload, job.threads)) {
-            // The first run is the compiler's: its time is not counted.
-            self.ask_job("run", job)?;
-            self.warm.push((job.workload, job.threads));
-        }
-        let answer = self.ask_job("run", job)?;
-        Ok(Outcome {
-            elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
-            tally: tally(&answer)?,
-        })
-    }
-
-    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
-        let answer = self.ask_job("latencies", job)?;
-        Ok(Percentiles {
-            p50: number(&answer, "p50")? as u64,
-            p99: number(&answer, "p99")? as u64,
-            p999: number(&answer, "p999")? as u64,
-            max: number(&answer, "max")? as u64,
         })
     }
 

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-use super::contender::{Contender, Load, Percentiles};
+use super::contender::{Load, OrderedContender};
 use super::floor::{FLOOR, Floor};
 use super::space::{Data, Space};
 use super::workload::{Form, Job, Workload};
 use super::{Plan, engines, jvm};
 use crate::Error;
+use crate::figures::Rates;
+use crate::rounds::{latencies, progress, rounds};
 
 /// All figures of one kind of keys and values.
 pub(crate) struct Figures {
@@ -19,57 +21,10 @@ pub(crate) struct Figures {
     pub(crate) payload_bytes: f64,
     pub(crate) scan_entries: usize,
     pub(crate) loads: Vec<(String, Load)>,
-    pub(crate) rates: Vec<Rate>,
-    pub(crate) latencies: Vec<Latency>,
-    /// Engines left out of a workload that they answered wrongly, in a sentence each.
-    pub(crate) wrong: Vec<String>,
-}
-
-/// Rates of one engine's rounds of one workload.
-pub(crate) struct Rate {
-    pub(crate) workload: Workload,
-    pub(crate) threads: usize,
-    pub(crate) engine: String,
-    /// Operations or scans a second, by round.
-    pub(crate) rounds: Vec<f64>,
-}
-
-/// Latencies of one engine's operations.
-pub(crate) struct Latency {
-    pub(crate) workload: Workload,
-    pub(crate) threads: usize,
-    pub(crate) engine: String,
-    pub(crate) percentiles: Percentiles,
-}
-
-impl Rate {
-    pub(crate) fn median(&self) -> f64 {
-        median(&self.rounds)
-    }
-
-    pub(crate) fn min(&self) -> f64 {
-        self.rounds.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    pub(crate) fn max(&self) -> f64 {
-        self.rounds.iter().copied().fold(0.0, f64::max)
-    }
-}
-
-pub(crate) fn median(figures: &[f64]) -> f64 {
-    let mut sorted = figures.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let middle = sorted.len() / 2;
-    if sorted.len() % 2 == 1 { sorted[middle] } else { (sorted[middle - 1] + sorted[middle]) / 2.0 }
+    pub(crate) rates: Rates<Workload>,
 }
 
 impl Figures {
-    pub(crate) fn rate(&self, engine: &str, workload: Workload, threads: usize) -> Option<&Rate> {
-        self.rates.iter().find(|rate| {
-            rate.engine == engine && rate.workload == workload && rate.threads == threads
-        })
-    }
-
     pub(crate) fn load(&self, engine: &str) -> Option<&Load> {
         self.loads.iter().find(|(name, _)| name == engine).map(|(_, load)| load)
     }
@@ -91,7 +46,7 @@ struct Course<'a> {
     plan: &'a Plan,
     space: &'a Arc<Space>,
     /// Those that still take part.
-    contenders: Vec<Box<dyn Contender>>,
+    contenders: Vec<Box<dyn OrderedContender>>,
     figures: Figures,
     progress: ProgressBar,
 }
@@ -100,9 +55,8 @@ impl<'a> Course<'a> {
     fn new(
         plan: &'a Plan,
         space: &'a Arc<Space>,
-        contenders: Vec<Box<dyn Contender>>,
+        contenders: Vec<Box<dyn OrderedContender>>,
     ) -> Course<'a> {
-        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
         let timed =
             plan.threads.len() * plan.workloads.len() * (plan.runs + usize::from(plan.latencies));
         let steps = contenders.len() * (timed + 1);
@@ -116,12 +70,9 @@ impl<'a> Course<'a> {
                 payload_bytes: space.payload_bytes(),
                 scan_entries: space.scan_entries(),
                 loads: Vec::new(),
-                rates: Vec::new(),
-                latencies: Vec::new(),
-                wrong: Vec::new(),
+                rates: Rates::default(),
             },
-            progress: ProgressBar::new(steps as u64)
-                .with_style(style.expect("the template is well-formed")),
+            progress: progress(steps),
         }
     }
 
@@ -155,80 +106,19 @@ impl<'a> Course<'a> {
     }
 
     fn rounds(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
-        let count = self.contenders.len();
-        let mut rates: Vec<Vec<f64>> = vec![Vec::new(); count];
-        let mut failed: Vec<Option<Failed>> = vec![None; count];
-        for round in 0..self.plan.runs {
-            let job = job(self.plan, workload, threads, round);
-            let expected = self.space.expected(&job);
-            // Each round begins with another engine, so that none always runs in another's wake.
-            for place in (0..count).map(|turn| (round + turn) % count) {
-                let contender = &mut self.contenders[place];
-                if !contender.runs(workload) || failed[place].is_some() {
-                    continue;
-                }
-                self.progress.set_message(format!(
-                    "{}: {} on {threads}",
-                    contender.name(),
-                    workload.name()
-                ));
-                match contender.run(&job) {
-                    Ok(outcome) if expected.is_none_or(|expected| outcome.tally == expected) => {
-                        let operations = (job.ops * job.threads) as f64;
-                        rates[place].push(operations / outcome.elapsed.as_secs_f64());
-                    }
-                    Ok(outcome) => {
-                        let expected = expected.unwrap_or_default();
-                        let what = format!("read {}, not {expected}", outcome.tally);
-                        self.figures.refuse(contender.name(), workload, threads, &what)?;
-                        failed[place] = Some(Failed::Reading);
-                    }
-                    Err(error) => {
-                        self.figures.refuse(
-                            contender.name(),
-                            workload,
-                            threads,
-                            &error.to_string(),
-                        )?;
-                        failed[place] = Some(Failed::Altogether);
-                    }
-                }
-                self.progress.inc(1);
-            }
-        }
-        for ((contender, rounds), failed) in self.contenders.iter().zip(rates).zip(&failed) {
-            if failed.is_none() && !rounds.is_empty() {
-                let engine = contender.name().to_owned();
-                self.figures.rates.push(Rate { workload, threads, engine, rounds });
-            }
-        }
-        let mut failed = failed.into_iter();
-        self.contenders.retain(|_| failed.next() != Some(Some(Failed::Altogether)));
-        Ok(())
+        rounds(
+            &mut self.contenders,
+            &mut self.figures.rates,
+            &self.progress,
+            self.plan.runs,
+            |round| job(self.plan, workload, threads, round),
+            |job| self.space.expected(job),
+        )
     }
 
     fn latencies(&mut self, workload: Workload, threads: usize) -> Result<(), Error> {
         let job = job(self.plan, workload, threads, self.plan.runs);
-        for contender in &mut self.contenders {
-            let engine = contender.name().to_owned();
-            // A figure that was refused is not measured in another way.
-            if self.figures.rate(&engine, workload, threads).is_none()
-                || !contender.is_timed_singly()
-            {
-                continue;
-            }
-            self.progress.set_message(format!("{engine}: latencies of {}", workload.name()));
-            match contender.latencies(&job) {
-                Ok(percentiles) => {
-                    self.figures.latencies.push(Latency { workload, threads, engine, percentiles });
-                }
-                Err(error) => {
-                    self.figures.refuse(&engine, workload, threads, &error.to_string())?
-                }
-            }
-            self.progress.inc(1);
-        }
-        Ok(())
+        latencies(&mut self.contenders, &mut self.figures.rates, &self.progress, &job)
     }
 
     /// Full scans must find the loaded entries, before and after all runs.
@@ -248,40 +138,10 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Why an engine's figure was refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failed {
-    /// It read something else than there is; it takes part in other workloads.
-    Reading,
-    /// It lost or changed what it was given, or ended: it takes no further part.
-    Altogether,
-}
-
-impl Figures {
-    /// Leaves a peer's figure out with a sentence; an error if the engine is ours.
-    fn refuse(
-        &mut self,
-        engine: &str,
-        workload: Workload,
-        threads: usize,
-        what: &str,
-    ) -> Result<(), Error> {
-        let sentence = format!(
-            "{engine}, {} on {threads} threads: {what}: a bug in it or in its adapter",
-            workload.name()
-        );
-        if engine == engines::SAPWOOD {
-            return Err(sentence.into());
-        }
-        self.wrong.push(sentence);
-        Ok(())
-    }
-}
-
-fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Contender>>, Error> {
+fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
-    let mut contenders: Vec<Box<dyn Contender>> = Vec::new();
+    let mut contenders: Vec<Box<dyn OrderedContender>> = Vec::new();
     for (name, make) in engines::ALL {
         if wanted(name) {
             contenders.push(make());
@@ -311,31 +171,27 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
 mod tests {
     use std::path::Path;
 
-    use super::super::clock::Clock;
-    use super::super::contender::{Contender, Outcome};
     use super::super::engines::{BTREE, btree::LockedBTree};
     use super::super::in_process::InProcess;
-    use super::super::space::{KeyShape, Tally};
+    use super::super::space::KeyShape;
     use super::*;
+    use crate::clock::Clock;
+    use crate::figures::Percentiles;
+    use crate::rounds::{Contender, Failed, Outcome};
+    use crate::tally::Tally;
 
     /// A BTreeMap that forgets: what it reads, or what it was given.
     struct Forgetful {
-        inner: Box<dyn Contender>,
+        inner: Box<dyn OrderedContender>,
         failed: Failed,
     }
 
-    impl Contender for Forgetful {
+    impl Contender<Job> for Forgetful {
         fn name(&self) -> &str {
             "forgetful"
         }
         fn runs(&self, workload: Workload) -> bool {
             self.inner.runs(workload)
-        }
-        fn maps_its_memory(&self) -> bool {
-            false
-        }
-        fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
-            self.inner.load(space)
         }
         fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
             let outcome = self.inner.run(job)?;
@@ -349,6 +205,15 @@ mod tests {
         }
         fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
             self.inner.latencies(job)
+        }
+    }
+
+    impl OrderedContender for Forgetful {
+        fn maps_its_memory(&self) -> bool {
+            false
+        }
+        fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
+            self.inner.load(space)
         }
         fn everything(&mut self) -> Result<Option<Tally>, Error> {
             self.inner.everything()
@@ -386,14 +251,15 @@ mod tests {
     #[test]
     fn an_engine_that_reads_wrongly_has_no_figure_for_it() {
         let figures = figures_beside(Failed::Reading);
-        let of = |engine: &str| figures.rates.iter().filter(|rate| rate.engine == engine).count();
+        let of =
+            |engine: &str| figures.rates.rates.iter().filter(|rate| rate.engine == engine).count();
         // A put reads nothing.
         assert_eq!((of(BTREE), of("forgetful")), (3, 1));
-        assert!(figures.rate("forgetful", Workload::Put, 1).is_some());
-        assert_eq!(figures.wrong.len(), 2);
-        assert!(figures.wrong[0].starts_with("forgetful, get-zero-copy on 1 threads: read "));
+        assert!(figures.rates.rate("forgetful", Workload::Put, 1).is_some());
+        assert_eq!(figures.rates.wrong.len(), 2);
+        assert!(figures.rates.wrong[0].starts_with("forgetful, get-zero-copy on 1 threads: read "));
         assert_eq!(
-            figures.latencies.iter().filter(|latency| latency.engine == "forgetful").count(),
+            figures.rates.latencies.iter().filter(|latency| latency.engine == "forgetful").count(),
             1
         );
     }
@@ -401,20 +267,16 @@ mod tests {
     #[test]
     fn an_engine_that_loses_values_takes_no_further_part() {
         let figures = figures_beside(Failed::Altogether);
-        assert_eq!(figures.rates.iter().filter(|rate| rate.engine == "forgetful").count(), 0);
-        assert_eq!(figures.wrong.len(), 1, "{:?}", figures.wrong);
-        assert_eq!(figures.rates.len(), 3);
+        assert_eq!(figures.rates.rates.iter().filter(|rate| rate.engine == "forgetful").count(), 0);
+        assert_eq!(figures.rates.wrong.len(), 1, "{:?}", figures.rates.wrong);
+        assert_eq!(figures.rates.rates.len(), 3);
     }
 
     #[test]
     fn our_own_wrong_answer_ends_the_bench() {
         let mut figures = figures_beside(Failed::Reading);
-        assert!(figures.refuse(engines::SAPWOOD, Workload::Put, 1, "it lost a value").is_err());
-    }
-
-    #[test]
-    fn medians_of_odd_and_even_counts() {
-        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
-        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(
+            figures.rates.refuse(engines::SAPWOOD, Workload::Put, 1, "it lost a value").is_err()
+        );
     }
 }

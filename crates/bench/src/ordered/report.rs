@@ -2,12 +2,13 @@
 
 use std::io::{self, Write};
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::Table;
 use serde_json::json;
 
 use super::contender::Load;
 use super::engines::SAPWOOD;
-use super::measure::{Figures, Rate, median};
+use super::measure::Figures;
+use crate::report::{self, Labels, latencies_table, rates_table, table};
 
 impl Load {
     /// Bytes an entry costs: resident memory where it was measured, else the engine's account.
@@ -18,18 +19,16 @@ impl Load {
 }
 
 pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let data = figures.data.name();
-    for sentence in &figures.wrong {
-        eprintln!("left out: {sentence}");
-    }
+    let labels = Labels {
+        bench: "ordered",
+        entries: figures.entries,
+        data: &figures.data.name(),
+        bytes_per_entry: &|engine| figures.load(engine)?.bytes_per_entry(figures.entries),
+    };
     for (engine, load) in &figures.loads {
         let rate = figures.entries as f64 / load.elapsed.as_secs_f64();
-        let mut line = json!({
-            "bench": "ordered", "workload": "ingest", "threads": 1, "entries": figures.entries,
-            "engine": engine, "unit": "ops/s", "median": rate, "min": rate, "max": rate, "runs": 1,
-            "bytes_per_entry": load.bytes_per_entry(figures.entries), "data": data,
-            "payload_bytes_per_entry": figures.payload_bytes,
-        });
+        let mut line = labels.line("ingest", 1, engine, "ops/s", [rate; 3], 1);
+        line["payload_bytes_per_entry"] = json!(figures.payload_bytes);
         if let Some(accounted) = load.accounted {
             line["accounted_bytes_per_entry"] =
                 json!(accounted.used_bytes as f64 / figures.entries as f64);
@@ -39,37 +38,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
         }
         writeln!(out, "{line}")?;
     }
-    for rate in &figures.rates {
-        writeln!(
-            out,
-            "{}",
-            json!({
-                "bench": "ordered", "workload": rate.workload.name(), "threads": rate.threads,
-                "entries": figures.entries, "engine": rate.engine, "unit": rate.workload.unit(),
-                "median": rate.median(), "min": rate.min(), "max": rate.max(), "runs": rate.rounds.len(),
-                "bytes_per_entry": bytes_per_entry(figures, &rate.engine), "data": data,
-            })
-        )?;
-    }
-    for latency in &figures.latencies {
-        let percentiles = latency.percentiles;
-        writeln!(
-            out,
-            "{}",
-            json!({
-                "bench": "ordered", "workload": latency.workload.name(), "threads": latency.threads,
-                "entries": figures.entries, "engine": latency.engine, "unit": "ns",
-                "median": percentiles.p50, "min": percentiles.p50, "max": percentiles.max, "runs": 1,
-                "bytes_per_entry": bytes_per_entry(figures, &latency.engine), "data": data,
-                "p50_ns": percentiles.p50, "p99_ns": percentiles.p99, "p999_ns": percentiles.p999,
-            })
-        )?;
-    }
-    Ok(())
-}
-
-fn bytes_per_entry(figures: &Figures, engine: &str) -> Option<f64> {
-    figures.load(engine)?.bytes_per_entry(figures.entries)
+    report::print_json(out, &figures.rates, &labels, &[])
 }
 
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
@@ -88,26 +57,14 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
             "(- : resident memory tells of a heap only in the first --data of a process)"
         )?;
     }
-    writeln!(out, "{}", rates(figures))?;
-    for sentence in &figures.wrong {
+    writeln!(out, "{}", rates_table(&figures.rates, &[SAPWOOD]))?;
+    for sentence in &figures.rates.wrong {
         writeln!(out, "left out: {sentence}")?;
     }
-    if !figures.latencies.is_empty() {
-        writeln!(out, "{}", latencies(figures))?;
+    if !figures.rates.latencies.is_empty() {
+        writeln!(out, "{}", latencies_table(&figures.rates))?;
     }
     Ok(())
-}
-
-fn table(header: &[&str], numbers_from: usize) -> Table {
-    let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(header.to_vec());
-    for (at, column) in table.column_iter_mut().enumerate() {
-        if at >= numbers_from {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    table
 }
 
 fn loads(figures: &Figures) -> Table {
@@ -137,91 +94,4 @@ fn loads(figures: &Figures) -> Table {
         ]);
     }
     table
-}
-
-fn rates(figures: &Figures) -> Table {
-    let mut table = table(
-        &["workload", "threads", "engine", "median", "min", "max", "sapwood is", "from", "to"],
-        3,
-    );
-    let mut last = None;
-    for rate in &figures.rates {
-        let group = (rate.workload, rate.threads);
-        let (workload, threads) = if last == Some(group) {
-            (String::new(), String::new())
-        } else {
-            (format!("{}, {}", rate.workload.name(), unit(rate)), rate.threads.to_string())
-        };
-        last = Some(group);
-        let mut row = vec![workload, threads, rate.engine.clone()];
-        row.extend([rate.median(), rate.min(), rate.max()].map(|figure| amount(rate, figure)));
-        match ratio(figures, rate) {
-            Some(ratio) => {
-                row.extend([ratio.median, ratio.min, ratio.max].map(|ratio| format!("{ratio:.2}x")))
-            }
-            None => row.extend(["-", "-", "-"].map(str::to_owned)),
-        }
-        table.add_row(row);
-    }
-    table
-}
-
-fn unit(rate: &Rate) -> &'static str {
-    if rate.workload.is_scan() { "scans/s" } else { "K ops/s" }
-}
-
-fn amount(rate: &Rate, figure: f64) -> String {
-    if rate.workload.is_scan() { format!("{figure:.0}") } else { format!("{:.0}", figure / 1e3) }
-}
-
-/// How many times as fast ours was: of the medians, and the least and most of single rounds.
-pub(crate) struct Ratio {
-    pub(crate) median: f64,
-    pub(crate) min: f64,
-    pub(crate) max: f64,
-}
-
-/// Ours against `theirs`, round by round; none for ours itself.
-pub(crate) fn ratio(figures: &Figures, theirs: &Rate) -> Option<Ratio> {
-    if theirs.engine == SAPWOOD {
-        return None;
-    }
-    let ours = figures.rate(SAPWOOD, theirs.workload, theirs.threads)?;
-    Some(ratio_of(&ours.rounds, &theirs.rounds))
-}
-
-pub(crate) fn ratio_of(ours: &[f64], theirs: &[f64]) -> Ratio {
-    let rounds: Vec<f64> = ours.iter().zip(theirs).map(|(our, their)| our / their).collect();
-    Ratio {
-        median: median(ours) / median(theirs),
-        min: rounds.iter().copied().fold(f64::INFINITY, f64::min),
-        max: rounds.iter().copied().fold(0.0, f64::max),
-    }
-}
-
-fn latencies(figures: &Figures) -> Table {
-    let mut table = table(&["latency of", "threads", "engine", "p50", "p99", "p99.9", "max"], 3);
-    let mut last = None;
-    for latency in &figures.latencies {
-        let group = (latency.workload, latency.threads);
-        let (workload, threads) = if last == Some(group) {
-            (String::new(), String::new())
-        } else {
-            (latency.workload.name().to_owned(), latency.threads.to_string())
-        };
-        last = Some(group);
-        let percentiles = latency.percentiles;
-        let mut row = vec![workload, threads, latency.engine.clone()];
-        row.extend([percentiles.p50, percentiles.p99, percentiles.p999, percentiles.max].map(time));
-        table.add_row(row);
-    }
-    table
-}
-
-fn time(nanoseconds: u64) -> String {
-    match nanoseconds as f64 {
-        ns if ns < 10_000.0 => format!("{ns:.0} ns"),
-        ns if ns < 10_000_000.0 => format!("{:.1} us", ns / 1e3),
-        ns => format!("{:.1} ms", ns / 1e6),
-    }
 }

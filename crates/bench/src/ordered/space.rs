@@ -13,6 +13,7 @@ use super::workload::{Job, SCAN_ENTRIES, Workload};
 use crate::Error;
 use crate::consume::consume;
 use crate::random::Random;
+use crate::tally::Tally;
 
 /// Bytes of the pool that values are windows of: fits the L2 cache.
 const POOL_BYTES: usize = 64 * 1024;
@@ -47,31 +48,6 @@ impl Data {
             }
             Data::Flights => "flights".to_owned(),
         }
-    }
-}
-
-/// What a run looked at: how many entries and the sum of all their bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
-    pub(crate) entries: u64,
-    pub(crate) sum: u64,
-}
-
-impl std::fmt::Display for Tally {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} entries that sum to {:x}", self.entries, self.sum)
-    }
-}
-
-impl Tally {
-    #[inline]
-    pub(crate) fn add(&mut self, sum: u64) {
-        self.entries += 1;
-        self.sum = self.sum.wrapping_add(sum);
-    }
-
-    pub(crate) fn merge(self, other: Tally) -> Tally {
-        Tally { entries: self.entries + other.entries, sum: self.sum.wrapping_add(other.sum) }
     }
 }
 

@@ -1,8 +1,10 @@
 //! Which operations are timed, and which keys does each of them touch?
 
-use super::clock::Clock;
 use super::space::Space;
+use crate::clock::Clock;
+use crate::figures::{Timed, Unit};
 use crate::random::Random;
+use crate::rounds::Run;
 
 /// Entries that a scan visits, as in Oak's evaluation.
 pub(crate) const SCAN_ENTRIES: usize = 10_000;
@@ -79,13 +81,19 @@ impl Workload {
         Some(Scan { form, descending })
     }
 
-    pub(crate) fn unit(self) -> &'static str {
-        if self.is_scan() { "scans/s" } else { "ops/s" }
-    }
-
     /// Whether a run leaves other entries or values behind than it found.
     pub(crate) fn changes(self) -> bool {
         matches!(self, Workload::Mixed | Workload::PutIfAbsentOrUpdate | Workload::Put)
+    }
+}
+
+impl Timed for Workload {
+    fn name(self) -> String {
+        Workload::name(self).to_owned()
+    }
+
+    fn unit(self) -> Unit {
+        if self.is_scan() { Unit::Scans } else { Unit::Operations }
     }
 }
 
@@ -116,6 +124,22 @@ pub(crate) struct Job {
     pub(crate) ops: usize,
     pub(crate) seed: u64,
     pub(crate) clock: Clock,
+}
+
+impl Run for Job {
+    type Workload = Workload;
+
+    fn workload(&self) -> Workload {
+        self.workload
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn operations(&self) -> usize {
+        self.ops * self.threads
+    }
 }
 
 /// One planned operation: a key's number or a scan's first rank, and whether it writes.

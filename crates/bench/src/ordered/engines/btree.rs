@@ -9,8 +9,8 @@ use parking_lot::RwLock;
 
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 type Bytes = Box<[u8]>;
 

@@ -12,8 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 use super::Cell;
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 pub(crate) struct Masstree {
     tree: MassTree15<Cell>,

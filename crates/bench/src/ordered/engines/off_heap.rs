@@ -19,8 +19,8 @@ use parking_lot::Mutex;
 use crate::consume::consume;
 use crate::ordered::arena::{BLOCK_WORDS, give_block, take_block};
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 pub(crate) struct OffHeap {
     map: SkipMap<Slice, Slice>,

@@ -7,8 +7,8 @@ use sapwood_chunkmap::{ChunkMap, Direction, Entry, ValueMut};
 use crate::consume::consume;
 use crate::ordered::contender::Accounted;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 pub(crate) struct Sapwood(ChunkMap);
 

@@ -5,8 +5,8 @@ use crossbeam_skiplist::SkipMap;
 use super::Cell;
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 pub(crate) struct SkipList(SkipMap<Box<[u8]>, Cell>);
 

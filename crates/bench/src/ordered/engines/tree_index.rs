@@ -7,8 +7,8 @@ use scc::Guard;
 use super::{Cell, tally};
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::space::Tally;
 use crate::ordered::workload::Form;
+use crate::tally::Tally;
 
 pub(crate) struct TreeIndex(scc::TreeIndex<Box<[u8]>, Cell>);
 

@@ -1,0 +1,177 @@
+//! How fast and how large is the hash log beside its peers, in memory and beyond it?
+//!
+//! FASTER's evaluation: all keys are loaded, then 8-byte values are read, blindly updated, or
+//! added to, in several mixes, uniformly and by Zipf's law, one key a call and in batches. All
+//! stores stand loaded in one process, and in each round they take turns with the same planned
+//! operations. Every value tells which key it belongs to: what is read is summed and compared with
+//! what the keys must give, written values are looked at after each run, and sums of what was
+//! added are compared before and after.
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | `workload` | which keys and values are there, which operations are timed? |
+//! | `store` | how does an engine take part, one key at a time or many? |
+//! | `stores` | which engines are there? |
+//! | `in_process` | how does a job run on a store? |
+//! | `floor` | what would touching the same memory cost without a map? |
+//! | `measure` | in which order does everything run? |
+//! | `report` | how are figures printed? |
+//! | [`spill`] | how fast is a store whose data is larger than its memory? |
+//! | `bars` | which ratios were promised, and were they reached? |
+
+mod bars;
+mod contender;
+mod flags;
+mod floor;
+mod in_process;
+mod measure;
+mod report;
+pub mod spill;
+mod store;
+mod stores;
+mod workload;
+
+use std::io::Write;
+
+pub use flags::RoundFlags;
+pub use spill::SpillFlags;
+
+use crate::Error;
+use crate::command::command;
+use flags::{Rounds, check_engines};
+use workload::{KEYS_MAX, Mix};
+
+/// Keys at which the bars were set.
+const BAR_KEYS: u32 = 50_000_000;
+/// Most bytes that all stores together may take.
+const BYTES_MAX: u64 = 15 << 30;
+
+/// Flags of `sapwood bench hash`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Keys loaded [default: 2500000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..=i64::from(KEYS_MAX)))]
+    keys: Option<u32>,
+
+    /// Engines to run, by the names that the table shows [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    engines: Vec<String>,
+
+    /// Which parts to run: stores in memory, stores larger than memory [default: memory]
+    #[arg(long, value_enum, value_delimiter = ',')]
+    part: Vec<Part>,
+
+    #[command(flatten)]
+    rounds: RoundFlags,
+
+    #[command(flatten)]
+    spill: SpillFlags,
+}
+
+/// A part of the bench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// 8-byte keys and values in memory, beside other maps
+    Memory,
+    /// 8-byte keys and 100-byte values on a disk, a quarter of them in memory
+    Spill,
+}
+
+/// What is measured, with every default filled in.
+#[derive(Debug, Clone)]
+struct Plan {
+    keys: u32,
+    engines: Vec<String>,
+    rounds: Rounds,
+    /// Operations of each thread in a run.
+    ops: usize,
+}
+
+impl Args {
+    fn plan(&self, engines: Vec<String>) -> Result<Plan, Error> {
+        let (keys, ops) = match (self.rounds.smoke, self.rounds.full) {
+            (true, _) => (20_000, 2_000),
+            (_, true) => (BAR_KEYS, 5_000_000),
+            _ => (2_500_000, 1_000_000),
+        };
+        let keys = self.keys.unwrap_or(keys);
+        let chosen =
+            |name: &&str| engines.is_empty() || engines.iter().any(|chosen| chosen == name);
+        let each: u64 = stores::names()
+            .filter(chosen)
+            .filter(|name| stores::takes(name, keys))
+            .map(stores::bytes_expected)
+            .sum();
+        if each * u64::from(keys) > BYTES_MAX {
+            return Err(format!(
+                "{keys} keys would take about {} MB in these engines together: choose fewer with --engines, or fewer --keys",
+                each * u64::from(keys) / 1_000_000
+            )
+            .into());
+        }
+        Ok(Plan {
+            keys,
+            engines,
+            rounds: self.rounds.rounds(&Mix::ALL)?,
+            ops: self.rounds.ops.unwrap_or(ops),
+        })
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        match (self.part.is_empty(), self.rounds.smoke || self.rounds.full) {
+            (false, _) => self.part.clone(),
+            (true, true) => vec![Part::Memory, Part::Spill],
+            (true, false) => vec![Part::Memory],
+        }
+    }
+}
+
+/// Measures and prints to standard output; progress goes to standard error.
+///
+/// # Errors
+///
+/// As of [`run_to`].
+pub fn run(args: &Args) -> Result<(), Error> {
+    run_to(args, &mut std::io::stdout().lock())
+}
+
+/// Measures and prints to `out`; progress goes to standard error.
+///
+/// # Errors
+///
+/// A flag names what does not exist, the engines together would not fit into memory, our engine
+/// answered wrongly, or `out` refuses what is written.
+pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
+    let parts = args.parts();
+    let ours = spill::our_engines();
+    let in_memory = |name: &str| stores::names().any(|known| known == name);
+    let in_spill = |name: &str| ours.iter().any(|engine| engine.name == name);
+    let spilling = ours.iter().map(|engine| engine.name).filter(|name| !in_memory(name));
+    let known: Vec<&str> = stores::names().chain(spilling).collect();
+    check_engines(&args.engines, &known)?;
+    // Some engines take part in one part only.
+    let of_part = |known: &dyn Fn(&str) -> bool| -> Vec<String> {
+        args.engines.iter().filter(|name| known(name)).cloned().collect()
+    };
+    let runs = |part, engines: &[String]| {
+        parts.contains(&part) && (args.engines.is_empty() || !engines.is_empty())
+    };
+    let engines = of_part(&in_memory);
+    if runs(Part::Memory, &engines) {
+        let figures = measure::measure(&args.plan(engines)?)?;
+        if args.rounds.json {
+            report::print_json(out, &figures)?;
+        } else {
+            report::print_tables(out, &figures)?;
+            bars::print(out, &figures)?;
+        }
+    }
+    let engines = of_part(&in_spill);
+    if runs(Part::Spill, &engines) {
+        spill::run_to(&args.rounds, &args.spill, &engines, &ours, out)?;
+    }
+    if !args.rounds.json {
+        writeln!(out, "\nRepeat with: {}", command())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,112 @@
+//! How fast is a store whose data is larger than its memory?
+//!
+//! FASTER's workloads on keys of 8 bytes and values of 100, of which a quarter fits into the
+//! memory budget: reads, blind updates, both, and read-modify-writes, one key a call and in
+//! batches. Nothing is synced while a run is timed. Every byte that is read is compared, written
+//! values are looked at after each run. The disk's own random reads are measured in the same
+//! folder, and each rate is set against what they allow at the miss rate that was seen.
+//!
+//! Engines outside this workspace run the same workloads through [`SpillStore`] and [`run_to`].
+//!
+//! | module | question it answers |
+//! |---|---|
+//! | `store` | what must an engine be able to do? |
+//! | `form` | how does a job run on a store, one key at a time or many? |
+//! | `ours` | how does the hash log take part? |
+//! | `disk_floor` | how many random reads does the disk give? |
+//! | `measure` | in which order does everything run? |
+//! | `report` | how are figures printed, and were the bars reached? |
+
+mod disk_floor;
+mod form;
+mod measure;
+mod ours;
+mod report;
+mod store;
+
+use std::io::Write;
+use std::path::PathBuf;
+
+pub use ours::engines as our_engines;
+pub use store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
+
+use super::flags::{RoundFlags, Rounds, check_engines};
+use super::workload::Mix;
+use crate::Error;
+
+/// Keys at which the bars were set.
+const BAR_KEYS: u32 = 10_000_000;
+/// The budget that goes with them: over a quarter of keys and values.
+const BAR_BUDGET: u64 = 300_000_000;
+/// Bytes of a key and a value.
+const ENTRY_BYTES: u64 = 8 + VALUE_BYTES as u64;
+
+/// Flags of the part whose data is larger than memory.
+#[derive(Debug, Clone, clap::Args)]
+pub struct SpillFlags {
+    /// Keys with values of 100 bytes, where data is larger than memory [default: 10000000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(16..1 << 30))]
+    spill_keys: Option<u32>,
+
+    /// Bytes of memory for them [default: a quarter of keys and values, and a tenth]
+    #[arg(long, value_name = "BYTES")]
+    budget: Option<u64>,
+
+    /// A folder on the disk to measure: a fresh one inside it is used and removed [default: the
+    /// system's temporary folder]
+    #[arg(long)]
+    dir: Option<PathBuf>,
+}
+
+/// What is measured, with every default filled in.
+struct Plan {
+    keys: u32,
+    budget_bytes: u64,
+    dir: PathBuf,
+    engines: Vec<String>,
+    rounds: Rounds,
+    /// Operations of each thread: where each may read the disk, and where none does.
+    ops: [usize; 2],
+}
+
+/// Mixes of a full run, in the order of a run; what adds comes last.
+const MIXES: [Mix; 4] = Mix::FOUR;
+
+/// Measures the wanted ones of `engines` (all, if none is named) and prints to `out`.
+///
+/// # Errors
+///
+/// A flag names what does not exist, the folder cannot be used, our engine answered wrongly, or
+/// `out` refuses what is written.
+pub fn run_to(
+    rounds: &RoundFlags,
+    spill: &SpillFlags,
+    wanted: &[String],
+    engines: &[Engine],
+    out: &mut dyn Write,
+) -> Result<(), Error> {
+    let known: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
+    check_engines(wanted, &known)?;
+    let keys = spill.spill_keys.unwrap_or(if rounds.smoke { 20_000 } else { BAR_KEYS });
+    let quarter = u64::from(keys) * ENTRY_BYTES * 11 / 40;
+    let ops = match (rounds.ops, rounds.smoke) {
+        (Some(ops), _) => [ops; 2],
+        (None, true) => [200, 1_000],
+        (None, false) => [100_000, 2_000_000],
+    };
+    let plan = Plan {
+        keys,
+        budget_bytes: spill.budget.unwrap_or(if keys == BAR_KEYS { BAR_BUDGET } else { quarter }),
+        dir: spill.dir.clone().unwrap_or_else(std::env::temp_dir),
+        engines: wanted.to_vec(),
+        rounds: rounds.rounds(&MIXES)?,
+        ops,
+    };
+    let figures = measure::measure(&plan, engines)?;
+    if rounds.json {
+        report::print_json(out, &figures)?;
+    } else {
+        report::print_tables(out, &figures)?;
+    }
+    Ok(())
+}

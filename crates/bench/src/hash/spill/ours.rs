@@ -1,0 +1,99 @@
+//! How does the hash log take part? On files, with a budget of memory.
+
+use std::sync::Arc;
+
+use sapwood_disk::FileDisk;
+use sapwood_hashlog::{ColdReads, HashLog, Options};
+
+use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
+use crate::Error;
+
+/// Share of the log that is compacted at once, when it has grown too long.
+const COMPACTED_SHARE: f64 = 0.5;
+/// The log is compacted between workloads once its files are so many times what the entries take.
+const LONG: u64 = 6;
+
+/// Ours: what is read from the disk comes back into memory, or stays where it is.
+#[must_use]
+pub fn engines() -> [Engine; 2] {
+    let batches = &[64, 256];
+    [
+        Engine { name: "sapwood", batches, open: |place| open(place, ColdReads::CopyToTail) },
+        Engine { name: "sapwood-stay", batches, open: |place| open(place, ColdReads::Stay) },
+    ]
+}
+
+struct Sapwood {
+    log: HashLog,
+    entries_bytes: u64,
+}
+
+fn open(place: &Place, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Error> {
+    let mut options = Options::default();
+    options.memory_budget = Some(place.budget_bytes);
+    options.expected_entries = u64::from(place.keys);
+    options.cold_reads = cold_reads;
+    // Small stores have small pages, so that several of them fit into the budget.
+    while (options.page_bytes as u64) * 32 > place.budget_bytes {
+        options.page_bytes /= 2;
+    }
+    let log = HashLog::open(Arc::new(FileDisk::open(&place.dir)?), options)?;
+    let entries_bytes = u64::from(place.keys) * (8 + VALUE_BYTES as u64);
+    Ok(Arc::new(Sapwood { log, entries_bytes }))
+}
+
+/// Adds one to a value's first 8 bytes.
+fn increment(value: &mut [u8]) {
+    if let Some(first) = value.first_chunk_mut::<8>() {
+        *first = u64::from_le_bytes(*first).wrapping_add(1).to_le_bytes();
+    }
+}
+
+impl SpillStore for Sapwood {
+    fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.log.get_with(key, read)?;
+        Ok(())
+    }
+
+    fn put(&self, key: &Key, value: &Value) -> Result<(), Error> {
+        Ok(self.log.put(key, value)?)
+    }
+
+    fn increment(&self, key: &Key) -> Result<(), Error> {
+        self.log.update(key, |value| increment(value))?;
+        Ok(())
+    }
+
+    fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
+        Ok(self.log.put_many(entries)?)
+    }
+
+    fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
+        let each = |i, value: Option<&[u8]>| {
+            if let Some(value) = value {
+                read(i, value);
+            }
+        };
+        Ok(self.log.get_many(keys, each)?)
+    }
+
+    fn increment_many(&self, keys: &[Key]) -> Result<(), Error> {
+        self.log.update_many(keys, |_, value| increment(value))?;
+        Ok(())
+    }
+
+    fn fetched(&self) -> Option<u64> {
+        Some(self.log.stats().cold_reads)
+    }
+
+    fn accounted_bytes(&self) -> Option<u64> {
+        Some(self.log.stats().reserved_bytes)
+    }
+
+    fn settle(&self) -> Result<(), Error> {
+        if self.log.stats().file_bytes > self.entries_bytes * LONG {
+            self.log.compact(COMPACTED_SHARE)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,174 @@
+//! How are figures printed, and were the bars reached?
+
+use std::io::{self, Write};
+
+use serde_json::json;
+
+use super::disk_floor::DEPTHS;
+use super::measure::Figures;
+use super::{BAR_KEYS, ENTRY_BYTES};
+use crate::figures::{Rate, Ratio, Timed, least, median, most};
+use crate::hash::workload::{Draw, Mix, Workload};
+use crate::report::{self, Bars, Labels, latencies_table, rates_table, table};
+
+const SAPWOOD: &str = "sapwood";
+const DATA: &str = "8+100 B, larger than memory";
+
+/// Blind updates a second on 1 and on 2 threads: FASTER's C++ version, slowest and fastest of
+/// several runs, and RocksDB 7.8; 10 million keys, 256 MB of memory, the machine that the bars were
+/// set on (2 cores of a shared Xeon).
+const FASTER_SLOWEST: [f64; 2] = [3.2e6, 4.3e6];
+const FASTER_FASTEST: [f64; 2] = [3.7e6, 6.2e6];
+const ROCKSDB: [f64; 2] = [0.29e6, 0.30e6];
+
+const UPDATES_AGAINST_FASTER: f64 = 1.0;
+const UPDATES_AGAINST_ROCKSDB: f64 = 10.0;
+/// Uniform reads and read-modify-writes, of what the disk allows.
+const SHARE_OF_DISK: f64 = 0.9;
+
+pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
+    let labels = Labels {
+        bench: "hash",
+        entries: figures.keys as usize,
+        data: DATA,
+        bytes_per_entry: &|engine| {
+            let of = figures.memory.iter().find(|(name, _)| name == engine)?;
+            Some(of.1 as f64 / f64::from(figures.keys))
+        },
+    };
+    for misses in &figures.misses {
+        let rounds = &misses.rounds;
+        let line = labels.line(
+            &misses.workload.name(),
+            misses.threads,
+            &misses.engine,
+            "misses/op",
+            [median(rounds), least(rounds), most(rounds)],
+            rounds.len(),
+        );
+        writeln!(out, "{line}")?;
+    }
+    for rate in &figures.rates.rates {
+        if let Some((share, depth)) = share_of_disk(figures, rate) {
+            let mut line = labels.line(
+                &rate.workload.name(),
+                rate.threads,
+                &rate.engine,
+                "share of disk",
+                [share.median, share.min, share.max],
+                rate.rounds.len(),
+            );
+            line["reads_in_flight"] = json!(depth);
+            writeln!(out, "{line}")?;
+        }
+    }
+    report::print_json(out, &figures.rates, &labels, &[SAPWOOD])
+}
+
+/// A rate as a share of what the disk's random reads allow at its miss rate, and with how many of
+/// them in flight: as many as threads where a call asks for one key, else the most.
+fn share_of_disk(figures: &Figures, rate: &Rate<Workload>) -> Option<(Ratio, usize)> {
+    let misses = median(&figures.misses(rate)?.rounds);
+    if misses < 0.01 {
+        // Hardly anything was read: the disk sets no limit.
+        return None;
+    }
+    let depth = if rate.engine.contains("batch") {
+        let by_rate = |left: &usize, right: &usize| {
+            let of = |depth: &usize| figures.disk(*depth).map_or(0.0, Rate::median);
+            of(left).total_cmp(&of(right))
+        };
+        DEPTHS.into_iter().max_by(by_rate)?
+    } else {
+        DEPTHS.into_iter().rfind(|&depth| depth <= rate.threads)?
+    };
+    let allowed = figures.disk(depth)?.median() / misses;
+    Some((Ratio::to(&rate.rounds, allowed), depth))
+}
+
+pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
+    let mb = |bytes: u64| bytes as f64 / 1e6;
+    writeln!(
+        out,
+        "\n{} entries of {DATA}: {:.0} MB, a budget of {:.0} MB, files in {}{}\n",
+        figures.keys,
+        mb(u64::from(figures.keys) * ENTRY_BYTES),
+        mb(figures.budget_bytes),
+        figures.place.display(),
+        if figures.direct { "" } else { " (the disk's own reads went through the page cache)" }
+    )?;
+    writeln!(out, "{}", rates_table(&figures.rates, &[SAPWOOD]))?;
+    for sentence in &figures.rates.wrong {
+        writeln!(out, "left out: {sentence}")?;
+    }
+    if !figures.misses.is_empty() {
+        writeln!(out, "{}", misses(figures))?;
+    }
+    for (name, bytes) in &figures.memory {
+        writeln!(out, "{name} uses {:.1} MB of memory by its stats", mb(*bytes))?;
+    }
+    if !figures.rates.latencies.is_empty() {
+        writeln!(out, "\nOf a call: of 64 or 256 operations where they are batches")?;
+        writeln!(out, "{}", latencies_table(&figures.rates))?;
+    }
+    bars(out, figures)
+}
+
+fn misses(figures: &Figures) -> comfy_table::Table {
+    let header =
+        ["workload", "threads", "engine", "read from disk", "of what the disk allows", "in flight"];
+    let mut table = table(&header, 3);
+    for misses in &figures.misses {
+        let rate = figures.rates.rate(&misses.engine, misses.workload, misses.threads);
+        let share = rate.and_then(|rate| share_of_disk(figures, rate));
+        table.add_row([
+            misses.workload.name(),
+            misses.threads.to_string(),
+            misses.engine.clone(),
+            format!("{:.1} %", median(&misses.rounds) * 100.0),
+            share.map_or("-".to_owned(), |(share, _)| format!("{:.2}x", share.median)),
+            share.map_or("-".to_owned(), |(_, depth)| depth.to_string()),
+        ]);
+    }
+    table
+}
+
+fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
+    let mut bars = Bars::new();
+    for threads in [1, 2] {
+        let updates = Workload::Mixed(Mix::Reads(0), Draw::Uniform);
+        if let Some(ours) = figures.rates.rate(SAPWOOD, updates, threads) {
+            for (title, rates, least) in [
+                ("update against FASTER's slowest", FASTER_SLOWEST, UPDATES_AGAINST_FASTER),
+                ("update against FASTER's fastest", FASTER_FASTEST, UPDATES_AGAINST_FASTER),
+                ("update against RocksDB", ROCKSDB, UPDATES_AGAINST_ROCKSDB),
+            ] {
+                let ratio = Ratio::to(&ours.rounds, rates[threads - 1]);
+                bars.at_least(&format!("{SAPWOOD}: {title}"), threads, least, ratio);
+            }
+        }
+        for mix in [Mix::Reads(100), Mix::ReadModifyWrite] {
+            let workload = Workload::Mixed(mix, Draw::Uniform);
+            for ours in [SAPWOOD, "sapwood-batch-64", "sapwood-batch-256"] {
+                let rate = figures.rates.rate(ours, workload, threads);
+                if let Some((share, depth)) = rate.and_then(|rate| share_of_disk(figures, rate)) {
+                    let title =
+                        format!("{ours}: {} against the disk, {depth} in flight", mix.name());
+                    bars.at_least(&title, threads, SHARE_OF_DISK, share);
+                }
+            }
+        }
+    }
+    if bars.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\nBars, set at {BAR_KEYS} uniform keys on 1 and 2 threads:")?;
+    if figures.keys < BAR_KEYS {
+        writeln!(
+            out,
+            "(this run has {} keys: leave --spill-keys out to judge them)",
+            figures.keys
+        )?;
+    }
+    writeln!(out, "{bars}")
+}

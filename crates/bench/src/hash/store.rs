@@ -1,0 +1,134 @@
+//! How does an engine take part, one key at a time or many?
+
+use std::ops::Range;
+
+use super::workload::{Mix, Op, key, number_of, value};
+use crate::Error;
+use crate::tally::Tally;
+
+/// A concurrent map from 8-byte keys to 8-byte values.
+pub(crate) trait Store: Send + Sync + Sized {
+    const NAME: &'static str;
+
+    /// Empty, with room for `keys` entries.
+    fn with_room(keys: u32) -> Result<Self, Error>;
+
+    fn get(&self, key: u64) -> Option<u64>;
+
+    /// Inserts or replaces, without asking for what was there.
+    fn put(&self, key: u64, value: u64);
+
+    /// Adds one to the value that is there, atomically.
+    fn increment(&self, key: u64);
+
+    /// Puts the entries of `numbers` as loaded.
+    fn load(&self, numbers: Range<u32>) {
+        for number in numbers {
+            self.put(key(number), value(number, 0));
+        }
+    }
+
+    /// Bytes by its own account.
+    fn accounted_bytes(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// A store that takes many keys in one call.
+pub(crate) trait BatchStore: Store {
+    type Key: Copy;
+    type Entry: Copy;
+
+    fn batch_key(key: u64) -> Self::Key;
+    fn batch_entry(key: u64, value: u64) -> Self::Entry;
+
+    /// Calls `read` with each value that is there.
+    fn get_many(&self, keys: &[Self::Key], read: impl FnMut(u64));
+    fn put_many(&self, entries: &[Self::Entry]);
+    fn increment_many(&self, keys: &[Self::Key]);
+}
+
+/// How a store is called.
+pub(crate) trait Form<S>: 'static {
+    /// The contender's name.
+    const NAME: &'static str;
+    /// Tells this form's updates from those of other forms of the same store.
+    const MARK: u32;
+    /// Operations of a call.
+    const CALL: usize;
+
+    /// Does what is planned and sums what it read.
+    fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally;
+}
+
+/// One key a call, in the order of the plan.
+#[inline]
+pub(crate) fn singly<S: Store>(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+    let mut tally = Tally::default();
+    match mix {
+        Mix::ReadModifyWrite => {
+            for op in plan {
+                store.increment(key(op.number()));
+            }
+        }
+        Mix::Reads(_) => {
+            for op in plan {
+                let number = op.number();
+                if op.writes() {
+                    store.put(key(number), value(number, low));
+                } else if let Some(value) = store.get(key(number)) {
+                    tally.add(number_of(value));
+                }
+            }
+        }
+    }
+    tally
+}
+
+/// `N` keys a call: reads are gathered in one batch and updates in another, and each is handed
+/// over when it is full.
+#[inline]
+pub(crate) fn batched<const N: usize, S: BatchStore>(
+    store: &S,
+    mix: Mix,
+    low: u32,
+    plan: &[Op],
+) -> Tally {
+    let mut tally = Tally::default();
+    match mix {
+        Mix::ReadModifyWrite => {
+            let mut keys = [S::batch_key(0); N];
+            for part in plan.chunks(N) {
+                for (key_of, op) in keys.iter_mut().zip(part) {
+                    *key_of = S::batch_key(key(op.number()));
+                }
+                store.increment_many(&keys[..part.len()]);
+            }
+        }
+        Mix::Reads(_) => {
+            let mut reads = [S::batch_key(0); N];
+            let mut updates = [S::batch_entry(0, 0); N];
+            let (mut read_count, mut update_count) = (0, 0);
+            for op in plan {
+                let number = op.number();
+                let key = key(number);
+                // Both are written and one is kept, so that nothing waits for a guess.
+                reads[read_count] = S::batch_key(key);
+                updates[update_count] = S::batch_entry(key, value(number, low));
+                read_count += usize::from(!op.writes());
+                update_count += usize::from(op.writes());
+                if read_count == N {
+                    store.get_many(&reads, |value| tally.add(number_of(value)));
+                    read_count = 0;
+                }
+                if update_count == N {
+                    store.put_many(&updates);
+                    update_count = 0;
+                }
+            }
+            store.get_many(&reads[..read_count], |value| tally.add(number_of(value)));
+            store.put_many(&updates[..update_count]);
+        }
+    }
+    tally
+}

@@ -1,0 +1,11 @@
+//! Memory on 2 MiB pages for floors and for the off-heap peer, without unsafe code.
+
+use memmap2::{Advice, MmapMut};
+
+/// Zeroed memory on 2 MiB pages where the system gives them, else on 4 KiB ones.
+pub(crate) fn map_huge(bytes: usize) -> MmapMut {
+    let map = MmapMut::map_anon(bytes)
+        .expect("the system gives memory: choose fewer entries if it does not");
+    let _refused = map.advise(Advice::HugePage);
+    map
+}

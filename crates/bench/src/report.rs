@@ -1,0 +1,220 @@
+//! How are rates and latencies printed? Tables for people, one JSON object a line for programs.
+
+use std::io::{self, Write};
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+
+use crate::figures::{Rates, Ratio, Timed};
+
+/// A table whose columns from `numbers_from` on are aligned right.
+pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(header.to_vec());
+    for (at, column) in table.column_iter_mut().enumerate() {
+        if at >= numbers_from {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    table
+}
+
+/// What a JSON line says beside the figure: which bench, how many entries, of which data.
+pub(crate) struct Labels<'a> {
+    pub(crate) bench: &'a str,
+    pub(crate) entries: usize,
+    pub(crate) data: &'a str,
+    /// Bytes an entry costs an engine, where it was measured.
+    pub(crate) bytes_per_entry: &'a dyn Fn(&str) -> Option<f64>,
+}
+
+impl Labels<'_> {
+    /// The fields that every line has; `figures` are the median, the least and the most.
+    pub(crate) fn line(
+        &self,
+        workload: &str,
+        threads: usize,
+        engine: &str,
+        unit: &str,
+        figures: [f64; 3],
+        runs: usize,
+    ) -> Value {
+        let [median, min, max] = figures;
+        json!({
+            "bench": self.bench, "workload": workload, "threads": threads,
+            "entries": self.entries, "engine": engine, "unit": unit,
+            "median": median, "min": min, "max": max, "runs": runs,
+            "bytes_per_entry": (self.bytes_per_entry)(engine), "data": self.data,
+        })
+    }
+}
+
+/// A line for each rate, with how many times as fast the engines of `ours` were, then a line for
+/// each latency.
+pub(crate) fn print_json<W: Timed>(
+    out: &mut dyn Write,
+    rates: &Rates<W>,
+    labels: &Labels<'_>,
+    ours: &[&str],
+) -> io::Result<()> {
+    for sentence in &rates.wrong {
+        eprintln!("left out: {sentence}");
+    }
+    for rate in &rates.rates {
+        let mut line = labels.line(
+            &rate.workload.name(),
+            rate.threads,
+            &rate.engine,
+            rate.workload.unit().name(),
+            [rate.median(), rate.min(), rate.max()],
+            rate.rounds.len(),
+        );
+        for our in ours {
+            if let Some(ratio) = rates.ratio(our, rate) {
+                line["times_as_fast"][our] =
+                    json!({ "median": ratio.median, "min": ratio.min, "max": ratio.max });
+            }
+        }
+        writeln!(out, "{line}")?;
+    }
+    for latency in &rates.latencies {
+        let percentiles = latency.percentiles;
+        let mut line = labels.line(
+            &latency.workload.name(),
+            latency.threads,
+            &latency.engine,
+            "ns",
+            [percentiles.p50, percentiles.p50, percentiles.max].map(|ns| ns as f64),
+            1,
+        );
+        line["p50_ns"] = json!(percentiles.p50);
+        line["p99_ns"] = json!(percentiles.p99);
+        line["p999_ns"] = json!(percentiles.p999);
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Rates, and how many times as fast each engine of `ours` was.
+pub(crate) fn rates_table<W: Timed>(rates: &Rates<W>, ours: &[&str]) -> Table {
+    let titles: Vec<String> = ours.iter().map(|our| format!("{our} is")).collect();
+    let mut header = vec!["workload", "threads", "engine", "median", "min", "max"];
+    for title in &titles {
+        header.extend([title.as_str(), "from", "to"]);
+    }
+    let mut table = table(&header, 3);
+    let mut last = None;
+    for rate in &rates.rates {
+        let group = (rate.workload, rate.threads);
+        let unit = rate.workload.unit();
+        let (workload, threads) = if last == Some(group) {
+            (String::new(), String::new())
+        } else {
+            let title = format!("{}, {}", rate.workload.name(), unit.table_name());
+            (title, rate.threads.to_string())
+        };
+        last = Some(group);
+        let mut row = vec![workload, threads, rate.engine.clone()];
+        let amount = |figure: f64| format!("{:.0}", figure / unit.table_scale());
+        row.extend([rate.median(), rate.min(), rate.max()].map(amount));
+        for our in ours {
+            match rates.ratio(our, rate) {
+                Some(ratio) => row.extend(
+                    [ratio.median, ratio.min, ratio.max].map(|ratio| format!("{ratio:.2}x")),
+                ),
+                None => row.extend(["-", "-", "-"].map(str::to_owned)),
+            }
+        }
+        table.add_row(row);
+    }
+    table
+}
+
+/// Latencies of single calls.
+pub(crate) fn latencies_table<W: Timed>(rates: &Rates<W>) -> Table {
+    let mut table = table(&["latency of", "threads", "engine", "p50", "p99", "p99.9", "max"], 3);
+    let mut last = None;
+    for latency in &rates.latencies {
+        let group = (latency.workload, latency.threads);
+        let (workload, threads) = if last == Some(group) {
+            (String::new(), String::new())
+        } else {
+            (latency.workload.name(), latency.threads.to_string())
+        };
+        last = Some(group);
+        let percentiles = latency.percentiles;
+        let mut row = vec![workload, threads, latency.engine.clone()];
+        row.extend([percentiles.p50, percentiles.p99, percentiles.p999, percentiles.max].map(time));
+        table.add_row(row);
+    }
+    table
+}
+
+fn time(nanoseconds: u64) -> String {
+    match nanoseconds as f64 {
+        ns if ns < 10_000.0 => format!("{ns:.0} ns"),
+        ns if ns < 10_000_000.0 => format!("{:.1} us", ns / 1e3),
+        ns => format!("{:.1} ms", ns / 1e6),
+    }
+}
+
+/// The bars of a bench, and whether they were reached.
+pub(crate) struct Bars(Table);
+
+impl Bars {
+    pub(crate) fn new() -> Bars {
+        let mut table = Table::new();
+        table.load_style(presets::UTF8_FULL_CONDENSED);
+        table.set_header(["bar", "threads", "wanted", "measured", "rounds from .. to", ""]);
+        Bars(table)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.row_count() == 0
+    }
+
+    /// A ratio that must be `least` at least.
+    pub(crate) fn at_least(&mut self, title: &str, threads: usize, least: f64, ratio: Ratio) {
+        self.add(
+            title,
+            threads,
+            format!(">= {least:.2}x"),
+            format!("{:.2}x", ratio.median),
+            format!("{:.2}x .. {:.2}x", ratio.min, ratio.max),
+            ratio.median >= least,
+        );
+    }
+
+    /// An amount, such as of bytes, that must be `most` at most.
+    pub(crate) fn at_most(&mut self, title: &str, most: f64, measured: f64, unit: &str) {
+        self.add(
+            title,
+            1,
+            format!("<= {most} {unit}"),
+            format!("{measured:.2} {unit}"),
+            String::new(),
+            measured <= most,
+        );
+    }
+
+    fn add(
+        &mut self,
+        title: &str,
+        threads: usize,
+        wanted: String,
+        measured: String,
+        spread: String,
+        reached: bool,
+    ) {
+        let verdict = if reached { "hit" } else { "miss" };
+        let threads = threads.to_string();
+        self.0.add_row([title, &threads, &wanted, &measured, &spread, verdict]);
+    }
+}
+
+impl std::fmt::Display for Bars {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}

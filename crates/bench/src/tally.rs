@@ -1,0 +1,27 @@
+//! What did a run look at?
+
+/// How many entries a run read and the sum of what it read, so that no engine wins by not
+/// looking, and none by answering something else.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    pub(crate) entries: u64,
+    pub(crate) sum: u64,
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} entries that sum to {:x}", self.entries, self.sum)
+    }
+}
+
+impl Tally {
+    #[inline]
+    pub(crate) fn add(&mut self, sum: u64) {
+        self.entries += 1;
+        self.sum = self.sum.wrapping_add(sum);
+    }
+
+    pub(crate) fn merge(self, other: Tally) -> Tally {
+        Tally { entries: self.entries + other.entries, sum: self.sum.wrapping_add(other.sum) }
+    }
+}

@@ -1,0 +1,124 @@
+//! `sapwood bench hash`.
+
+use std::collections::BTreeSet;
+
+use clap::Parser;
+
+use crate::{check_line, lines, texts};
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    hash: sapwood_bench::hash::Args,
+}
+
+fn hash(flags: &[&str]) -> Result<String, sapwood_bench::Error> {
+    let command = Command::try_parse_from([&["hash"], flags].concat())?;
+    let mut printed = Vec::new();
+    sapwood_bench::hash::run_to(&command.hash, &mut printed)?;
+    Ok(String::from_utf8(printed)?)
+}
+
+#[test]
+fn a_smoke_run_in_memory_prints_a_line_for_every_figure() {
+    let flags = ["--smoke", "--json", "--part", "memory", "--threads", "1,2"];
+    let lines = lines(&hash(&flags).expect("it runs"));
+    lines.iter().for_each(check_line);
+    assert_eq!(texts(&lines, "bench"), BTreeSet::from(["hash"]));
+    assert_eq!(
+        texts(&lines, "engine"),
+        BTreeSet::from([
+            "dashmap",
+            "floor-bucket-and-record",
+            "floor-chain",
+            "floor-record",
+            "hashbrown-shards",
+            "moka",
+            "mutex-hashmap",
+            "papaya",
+            "papaya-atomic",
+            "sapwood",
+            "sapwood-batch-16",
+            "sapwood-batch-32",
+            "scc",
+        ])
+    );
+    // Nobody's figure was left out: 7 mixes, 2 draws, 2 thread counts.
+    for engine in ["sapwood", "sapwood-batch-16", "dashmap", "papaya", "moka", "mutex-hashmap"] {
+        let of = |unit: &str| {
+            let loads = ["load", "memory"].map(serde_json::Value::from);
+            let timed = |line: &&serde_json::Value| {
+                line["engine"] == engine
+                    && line["unit"] == unit
+                    && !loads.contains(&line["workload"])
+            };
+            lines.iter().filter(timed).count()
+        };
+        assert_eq!((of("ops/s"), of("ns")), (28, 28), "{engine}");
+    }
+    let against = lines.iter().find(|line| {
+        line["engine"] == "dashmap" && line["workload"] == "read uniform" && line["unit"] == "ops/s"
+    });
+    let times = &against.expect("dashmap reads")["times_as_fast"]["sapwood-batch-16"];
+    assert!(times["min"].as_f64() <= times["median"].as_f64(), "{times}");
+    let bytes =
+        lines.iter().find(|line| line["workload"] == "memory" && line["engine"] == "sapwood");
+    let bytes = bytes.expect("ours is loaded")["accounted_bytes_per_entry"].as_f64();
+    assert!(bytes > Some(24.0), "a record of 24 bytes takes {bytes:?}");
+}
+
+#[test]
+fn a_smoke_run_beyond_memory_reads_the_disk() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().to_str().expect("a folder in words");
+    let flags = ["--smoke", "--json", "--part", "spill", "--threads", "1,2", "--dir", path];
+    let lines = lines(&hash(&flags).expect("it runs"));
+    lines.iter().for_each(check_line);
+    for engine in ["sapwood", "sapwood-batch-64", "sapwood-batch-256", "sapwood-stay"] {
+        let misses = lines.iter().find(|line| {
+            line["engine"] == engine
+                && line["workload"] == "read uniform"
+                && line["unit"] == "misses/op"
+        });
+        let misses = misses.expect("reads are counted")["median"].as_f64().expect("a number");
+        assert!((0.3..=1.0).contains(&misses), "{engine} missed {misses}");
+    }
+    let disk = |line: &&serde_json::Value| line["engine"] == "floor-disk";
+    assert_eq!(lines.iter().filter(disk).count(), 4);
+    let left = std::fs::read_dir(dir.path()).expect("the folder is still there").count();
+    assert_eq!(left, 0, "files were left behind");
+}
+
+#[test]
+fn tables_name_engines_bars_and_the_command() {
+    let flags = ["--keys", "5000", "--ops", "2000", "--runs", "2", "--threads", "1"];
+    let chosen = ["--engines", "sapwood,sapwood-batch-16,hashbrown-shards,floor-record"];
+    let printed = hash(&[&flags[..], &chosen].concat()).expect("it runs");
+    for text in [
+        "hashbrown-shards",
+        "sapwood: read against hashbrown-shards",
+        "sapwood-batch-16: update against FASTER",
+        "sapwood: load against FASTER",
+        "sapwood: memory of an entry",
+        "pass --full to judge them",
+        "Repeat with: ",
+    ] {
+        assert!(printed.contains(text), "{text} is missing in:\n{printed}");
+    }
+}
+
+#[test]
+fn what_cannot_run_is_explained() {
+    for (flags, message) in [
+        (&["--engines", "rocksdb"][..], "no engine is called rocksdb: choose from sapwood, "),
+        (&["--workloads", "fly"], "no workload is called fly: choose from read, read-99, "),
+        (&["--keys", "1"], "--keys"),
+        (&["--keys", "200000000"], "choose fewer with --engines, or fewer --keys"),
+        (&["--threads", "0"], "at least 1"),
+        (&["--runs", "0"], "at least 1"),
+        (&["--part", "spill", "--smoke", "--dir", "/proc/nowhere"], "choose a folder with --dir"),
+    ] {
+        let error = hash(flags).expect_err("it cannot run").to_string();
+        assert!(error.contains(message), "{flags:?} answers {error:?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! `sapwood bench ordered`.
+
+use std::collections::BTreeSet;
+
+use clap::Parser;
+
+use crate::{check_line, lines, texts};
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    ordered: sapwood_bench::ordered::Args,
+}
+
+fn ordered(flags: &[&str]) -> Result<String, sapwood_bench::Error> {
+    let command = Command::parse_from([&["ordered"], flags].concat());
+    let mut printed = Vec::new();
+    sapwood_bench::ordered::run_to(&command.ordered, &mut printed)?;
+    Ok(String::from_utf8(printed)?)
+}
+
+#[test]
+fn a_smoke_run_prints_a_line_for_every_figure() {
+    let lines = lines(&ordered(&["--smoke", "--json", "--threads", "1,2"]).expect("it runs"));
+    for line in &lines {
+        assert_eq!(line["bench"], "ordered");
+        check_line(line);
+        assert!(line["min"].as_f64() > Some(0.0), "{line}");
+    }
+    assert_eq!(texts(&lines, "data"), BTreeSet::from(["100+1000 B", "8+8 B", "flights"]));
+    assert_eq!(
+        texts(&lines, "engine"),
+        BTreeSet::from([
+            "RwLock<BTreeMap>",
+            "crossbeam-skiplist",
+            "floor (flat arena)",
+            "masstree",
+            "sapwood",
+            "scc::TreeIndex",
+            "skiplist-offheap",
+        ])
+    );
+    // Ours has no figure left out: 3 data, 12 workloads with the ingest, 2 thread counts.
+    let ours: Vec<_> = lines.iter().filter(|line| line["engine"] == "sapwood").collect();
+    let rates = ours.iter().filter(|line| line["unit"] != "ns").count();
+    let latencies = ours.iter().filter(|line| line["unit"] == "ns").count();
+    assert_eq!((rates, latencies), (3 * (1 + 11 * 2), 3 * 11 * 2));
+    // 1,000 entries of 1,100 bytes are not read in 5 us: times must not be cut off below.
+    let scans: Vec<u64> = ours
+        .iter()
+        .filter(|line| line["unit"] == "ns" && line["data"] == "100+1000 B")
+        .filter(|line| line["workload"] == "scan-ascending-stream")
+        .map(|line| line["p50_ns"].as_u64().expect("a time"))
+        .collect();
+    assert!(scans.len() == 2 && scans.iter().all(|&ns| ns > 5_000), "scans take {scans:?} ns");
+    let ingest =
+        lines.iter().find(|line| line["engine"] == "sapwood" && line["workload"] == "ingest");
+    let bytes = ingest.expect("ours is loaded")["accounted_bytes_per_entry"]
+        .as_f64()
+        .expect("by its stats");
+    assert!(bytes > 1100.0, "an entry of 1,100 bytes takes {bytes}");
+}
+
+#[test]
+fn tables_name_engines_bars_and_the_command() {
+    let flags =
+        ["--entries", "2000", "--runs", "3", "--scans", "2", "--threads", "1", "--no-latencies"];
+    let printed = ordered(&[&flags[..], &["--engines", "sapwood,crossbeam-skiplist"]].concat())
+        .expect("it runs");
+    for text in [
+        "sapwood",
+        "crossbeam-skiplist",
+        "put against crossbeam-skiplist",
+        "overhead by stats",
+        "pass --full to judge them",
+        "Repeat with: ",
+    ] {
+        assert!(printed.contains(text), "{text} is missing in:\n{printed}");
+    }
+}
+
+#[test]
+fn both_key_shapes_run() {
+    let flags = [
+        "--smoke",
+        "--json",
+        "--data",
+        "generated",
+        "--key-shape",
+        "prefix",
+        "--engines",
+        "sapwood",
+    ];
+    let lines = lines(&ordered(&flags).expect("it runs"));
+    assert_eq!(texts(&lines, "data"), BTreeSet::from(["100+1000 B, shared prefix"]));
+}
+
+#[test]
+fn what_cannot_run_is_explained() {
+    for (flags, message) in [
+        (&["--engines", "rocksdb"][..], "no engine is called rocksdb: choose from sapwood, "),
+        (&["--engines", "jdk-skiplist"], "add --jvm"),
+        (&["--workloads", "fly"], "no workload is called fly: choose from get-zero-copy, "),
+        (&["--key-bytes", "7"], "raise --key-bytes or --value-bytes"),
+        (&["--value-bytes", "65536"], "lower --value-bytes"),
+        (&["--entries", "1"], "with --entries"),
+        (&["--threads", "0"], "at least 1"),
+        (&["--runs", "0"], "at least 1"),
+    ] {
+        let error = ordered(flags).expect_err("it cannot run").to_string();
+        assert!(error.contains(message), "{flags:?} answers {error:?}");
+    }
+}
