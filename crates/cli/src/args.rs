@@ -18,7 +18,7 @@ Exit codes: 0 done; 1 failed, or `get` found nothing, or --strict and rows were 
 2 the arguments cannot be used; 130 stopped by Ctrl-C.
 NO_COLOR=1 turns colours off.";
 
-/// Hot, fast-changing keyed state in memory, in order, outside every managed heap.
+/// Hot, fast-changing keyed state in memory and beyond, outside every managed heap.
 #[derive(Debug, Parser)]
 #[command(name = "sapwood", version, propagate_version = true, after_help = AFTER_HELP)]
 pub(crate) struct Args {
@@ -41,7 +41,8 @@ pub(crate) enum Command {
 Examples:
   sapwood sample flights                 all questions, for people
   sapwood sample flights --threads 4     delay totals by four threads
-  sapwood sample flights --json          one JSON object an answer")]
+  sapwood sample flights --json          one JSON object an answer
+  sapwood sample counters                counted by a process that is killed, and counted on")]
     Sample(Sample),
 
     /// Load a file into a table and say how that went
@@ -49,6 +50,7 @@ Examples:
 Examples:
   sapwood load flights.csv.zst --key carrier,flight,month,day,sched_dep_time
   sapwood load events.jsonl --key user:str,time --duplicates all
+  sapwood load flights.csv.zst --key carrier,flight,month,day --engine hash --dir flights
   zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
 
 Rows that cannot be used are named on standard error with their lines, counted and left out. Rows
@@ -62,35 +64,44 @@ Examples:
   sapwood get flights.csv.zst --key carrier,flight,month,day,sched_dep_time UA 1545 1 1 515
   sapwood get flights.csv.zst --key carrier,flight,month,day UA 1545 1 1 --json
   sapwood get deltas.csv --key delta:int -- -5
+  sapwood get flights UA 1545 1 1
 
 The exit code is 1 if no row has the key.")]
     Get(Get),
 
-    /// Print rows in the order of their keys
+    /// Print rows in the order of their keys, or of a hash table as they were written
     #[command(after_help = "\
 Examples:
   sapwood scan flights.csv.zst --key carrier,flight,month,day,sched_dep_time --prefix UA,1545,
   sapwood scan flights.csv.zst --key tailnum,time_hour,flight --prefix N14 --limit 5
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --from 2013-03-01 --to 2013-04-01
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --reverse --limit 10 --json
+  sapwood scan flights --limit 5
 
 Rows are printed as they stand in the file, below its header; with --json as objects, the fields of
-CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value.")]
+CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value. A hash
+table (a directory, or --engine hash) has no order: its rows come as they were written last.")]
     Scan(Scan),
 
     /// Load a file into a table and say what the table costs, to the byte
     #[command(after_help = "\
 Examples:
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time
-  sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json")]
+  sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json
+  sapwood stats flights")]
     Stats(Stats),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
 Examples:
   sapwood bench ordered --smoke
-  sapwood bench ordered --entries 1000000 --threads 1,2 --json")]
+  sapwood bench ordered --entries 1000000 --threads 1,2 --json
+  sapwood bench hash --keys 5000000 --engines sapwood,papaya")]
     Bench(Bench),
+
+    /// Count the bundled flights until killed; a part of `sapwood sample counters`
+    #[command(hide = true)]
+    CountFlights(CountFlights),
 
     /// Print completions for a shell
     #[command(after_help = "\
@@ -113,29 +124,60 @@ pub(crate) struct Sample {
     /// Which data
     pub(crate) name: SampleName,
 
-    /// Threads that add up delays, beside one that reads meanwhile [default: one a core]
+    /// Threads that add up delays, beside one that reads meanwhile, or that count [default: one a
+    /// core]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
+
+    /// Where the counters are kept: a directory that is empty or not there yet [default: a
+    /// temporary one]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// What the process that `sapwood sample counters` kills is told.
+#[derive(Debug, clap::Args)]
+pub(crate) struct CountFlights {
+    /// Where the counters are kept
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+
+    /// Threads that count
+    #[arg(long)]
+    pub(crate) threads: u16,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleName {
-    /// The 336,776 flights that left New York City in 2013
+    /// The 336,776 flights that left New York City in 2013, in ordered tables
     Flights,
+    /// The same as events, counted into a hash table larger than its memory, that survives a kill
+    Counters,
 }
 
 /// A file, and how its rows become entries of a table.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Input {
     /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    ///
+    /// Commands that look at rows take a directory too, which `sapwood load --dir` has filled.
     pub(crate) file: PathBuf,
 
     /// The columns that make the key, in the order in which they sort
     ///
     /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
     /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
+    /// Needed for a file; a directory knows its own.
     #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
-    pub(crate) key: KeySpec,
+    pub(crate) key: Option<KeySpec>,
+
+    /// Which engine keeps the rows [default: ordered]
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<EngineName>,
+
+    /// The table's name, in a directory
+    #[arg(long, value_name = "NAME", default_value = "rows")]
+    pub(crate) table: String,
 
     /// The format of the rows [default: by the file's name]
     #[arg(long, value_name = "FORMAT")]
@@ -154,8 +196,18 @@ pub(crate) struct Input {
     pub(crate) show_errors: u64,
 
     /// The most memory the table may map, such as 512M or 2G [default: no limit]
+    ///
+    /// What does not fit is an error, but with --dir, where it lies on the disk.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory_budget: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineName {
+    /// In the order of the keys, in memory
+    Ordered,
+    /// Without order; in memory, or with --dir in a directory
+    Hash,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -172,6 +224,13 @@ pub(crate) enum Duplicates {
 pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) input: Input,
+
+    /// Keep the rows in this directory, for `sapwood get`, `scan` and `stats`; needs --engine hash
+    ///
+    /// Rows of a table that is there already stay; a row with the key of one takes its place, or is
+    /// left out, as --duplicates says. If the load fails, the directory is as it was.
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) dir: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -226,6 +285,8 @@ pub(crate) struct Bench {
 pub(crate) enum BenchEngine {
     /// The ordered engine beside other ordered maps
     Ordered(sapwood_bench::ordered::Args),
+    /// The hash log beside other concurrent hash maps, in memory and beyond it
+    Hash(sapwood_bench::hash::Args),
 }
 
 #[derive(Debug, clap::Args)]

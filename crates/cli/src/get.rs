@@ -3,8 +3,6 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use sapwood::{Direction, key};
-
 use crate::args::Get;
 use crate::exit::{Failure, Outcome};
 use crate::format::plural;
@@ -13,23 +11,18 @@ use crate::stored::Stored;
 use crate::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
-    let (given, wanted) = (args.values.len(), args.input.key.len());
-    if given != wanted {
-        let (given, wanted) = (plural(given, "value"), plural(wanted, "column"));
-        return Err(Failure::Usage(format!(
-            "{given} given, the key has {wanted}; `sapwood scan --prefix` takes the first ones alone"
-        )));
+    if let Some(key) = &args.input.key {
+        check_count(&args.values, key.len())?;
     }
     let loaded = load(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     let keys = &loaded.keys;
+    check_count(&args.values, keys.len())?;
     let key = keys.encode_values(&args.values)?;
     let stored = Stored { columns: &loaded.columns };
-    // No key is a prefix of another, so these are the rows of this key alone.
-    let range = key::prefix_range(&key);
     let found = ui.print(|out| {
         let mut found = 0_u64;
-        let end = loaded.table.scan(range.bounds(), Direction::Ascending, |_, value| {
+        let end = loaded.table.find(&key, |value| {
             let written = match ui.answers {
                 Answers::Json => stored.write_json(value, out),
                 Answers::Text => {
@@ -51,6 +44,18 @@ pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
         return Err(Failure::Failed(format!("no row has the key {values} ({keys})")));
     }
     loaded.strictly(&args.input)
+}
+
+/// Refuses values for other columns than the key has, where it can before a file is read.
+fn check_count(values: &[String], wanted: usize) -> Outcome {
+    let given = values.len();
+    if given == wanted {
+        return Ok(());
+    }
+    let (given, wanted) = (plural(given, "value"), plural(wanted, "column"));
+    Err(Failure::Usage(format!(
+        "{given} given, the key has {wanted}; `sapwood scan --prefix` takes the first ones alone"
+    )))
 }
 
 fn write_fields(fields: &[(String, String)], out: &mut impl Write) -> std::io::Result<()> {

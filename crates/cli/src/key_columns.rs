@@ -8,6 +8,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
+use serde_json::{Value, json};
 
 use crate::exit::{Failure, Outcome};
 use crate::format::{plural, quoted};
@@ -22,6 +23,18 @@ pub(crate) enum ColumnType {
     Float,
     /// UTF-8 bytes.
     Text,
+}
+
+impl ColumnType {
+    /// Reads what `Display` writes.
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "int" => Some(Self::Int),
+            "float" => Some(Self::Float),
+            "str" => Some(Self::Text),
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for ColumnType {
@@ -61,11 +74,11 @@ impl FromStr for KeySpec {
     fn from_str(text: &str) -> Result<Self, String> {
         let mut columns: Vec<(String, Option<ColumnType>)> = Vec::new();
         for part in split_list(text)? {
-            let (name, kind) = match part.rsplit_once(':') {
-                Some((name, "int")) => (name, Some(ColumnType::Int)),
-                Some((name, "float")) => (name, Some(ColumnType::Float)),
-                Some((name, "str")) => (name, Some(ColumnType::Text)),
-                _ => (part.as_str(), None),
+            let typed = part.rsplit_once(':');
+            let typed = typed.and_then(|(name, kind)| Some((name, ColumnType::parse(kind)?)));
+            let (name, kind) = match typed {
+                Some((name, kind)) => (name, Some(kind)),
+                None => (part.as_str(), None),
             };
             if name.is_empty() {
                 return Err("a column name is empty".to_owned());
@@ -131,7 +144,35 @@ impl KeyColumns {
         Ok(Self { columns: resolved })
     }
 
-    fn len(&self) -> usize {
+    /// Name and type of each column: `[["carrier", "str"], ["flight", "int"]]`.
+    pub(crate) fn as_json(&self) -> Value {
+        let columns = self.columns.iter();
+        columns.map(|column| json!([column.name, column.kind.to_string()])).collect()
+    }
+
+    /// Reads what [`as_json`](Self::as_json) wrote.
+    pub(crate) fn from_json(json: &Value, columns: &Columns) -> Option<Self> {
+        let column = |pair: &Value| {
+            let name = pair.get(0)?.as_str()?;
+            Some(KeyColumn {
+                name: name.to_owned(),
+                index: columns.find(name, &[]).ok()?,
+                kind: ColumnType::parse(pair.get(1)?.as_str()?)?,
+                named_by: NamedBy::User,
+            })
+        };
+        Some(Self { columns: json.as_array()?.iter().map(column).collect::<Option<_>>()? })
+    }
+
+    /// The same columns, of which the user has named the types.
+    pub(crate) fn settled(mut self) -> Self {
+        for column in &mut self.columns {
+            column.named_by = NamedBy::User;
+        }
+        self
+    }
+
+    pub(crate) fn len(&self) -> usize {
         self.columns.len()
     }
 

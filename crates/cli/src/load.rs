@@ -1,16 +1,19 @@
 //! A file into a table: every row is loaded, or named and counted.
 
 use std::io::Write;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sapwood::{Db, EngineError, Table, TableOptions, key::KeyEncode};
+use sapwood::{Db, EngineError, HashEngineError};
 use serde_json::json;
 
-use crate::args::{Duplicates, Input, Load};
+use crate::args::{Duplicates, EngineName, Input, Load};
 use crate::exit::{Failure, Outcome};
 use crate::format::{bytes, count, plural, rate, time};
+use crate::kept::{self, Description};
 use crate::key_columns::KeyColumns;
 use crate::rows::{Columns, Malformed, Row, RowReader};
+use crate::rows_table::{self, Put, RowsTable};
 use crate::source::Source;
 use crate::stored;
 use crate::ui::{Answers, Ui};
@@ -20,41 +23,107 @@ const TYPING_ROWS: usize = 1000;
 
 /// `sapwood load`.
 pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
-    let loaded = load(&args.input, ui)?;
-    let Loaded { keys, counts, .. } = &loaded;
-    let stats = loaded.table.stats();
+    if args.input.file.is_dir() {
+        return Err(Failure::Usage(format!(
+            "{} is a directory: give the file to load, and the directory with --dir",
+            args.input.file.display()
+        )));
+    }
+    let loaded = load_into(&args.input, args.dir.as_deref(), ui)?;
+    // With a directory a strict load keeps all of the file or nothing.
+    if let (Some(directory), Err(failure)) = (&args.dir, loaded.strictly(&args.input)) {
+        report(args, &loaded, ui)?;
+        return Err(match failure {
+            Failure::Failed(why) => Failure::Failed(format!("{why}; {}", nothing_kept(directory))),
+            other => other,
+        });
+    }
+    if args.dir.is_some() {
+        loaded.db.clone().close()?;
+    }
+    report(args, &loaded, ui)?;
+    loaded.strictly(&args.input)
+}
+
+fn report(args: &Load, loaded: &Loaded, ui: &Ui) -> Outcome {
+    let Loaded { keys, counts, .. } = loaded;
+    let figures = Figures::of(&loaded.table);
     match ui.answers {
-        Answers::Json => ui.print_json(&json!({
-            "file": args.input.file.display().to_string(),
-            "key": keys.to_string(),
-            "rows": counts.rows,
-            "entries": stats.entries,
-            "malformed": counts.malformed,
-            "duplicates": counts.duplicates,
-            "seconds": counts.elapsed.as_secs_f64(),
-            "key_bytes": stats.key_bytes,
-            "value_bytes": stats.value_bytes,
-            "reserved_bytes": stats.reserved_bytes,
-        })),
+        Answers::Json => {
+            let mut object = json!({
+                "file": args.input.file.display().to_string(),
+                "key": keys.to_string(),
+                "rows": counts.rows,
+                "entries": loaded.table.len(),
+                "malformed": counts.malformed,
+                "duplicates": counts.duplicates,
+                "seconds": counts.elapsed.as_secs_f64(),
+            });
+            if let Some(directory) = &args.dir {
+                object["dir"] = json!(directory.display().to_string());
+                object["table"] = json!(args.input.table);
+            }
+            for (_, name, number) in figures.named {
+                object[name] = json!(number);
+            }
+            ui.print_json(&object)
+        }
         Answers::Text => ui.print(|out| {
             writeln!(out, "key          {keys}")?;
             writeln!(out, "rows         {}", count(counts.rows))?;
             writeln!(out, "  malformed  {}", count(counts.malformed))?;
             writeln!(out, "  duplicates {}", count(counts.duplicates))?;
-            writeln!(out, "entries      {}", count(stats.entries))?;
-            writeln!(out, "keys         {}", bytes(stats.key_bytes))?;
-            writeln!(out, "values       {}", bytes(stats.value_bytes))?;
-            writeln!(out, "memory       {}", bytes(stats.reserved_bytes))?;
+            writeln!(out, "entries      {}", count(loaded.table.len() as u64))?;
+            for (label, _, number) in figures.named {
+                writeln!(out, "{label:12} {}", bytes(number))?;
+            }
+            if let Some(directory) = &args.dir {
+                writeln!(out, "kept in      {}, table {}", directory.display(), args.input.table)?;
+            }
             let speed = rate(counts.rows, "rows", counts.elapsed);
             writeln!(out, "time         {}, {speed}", time(counts.elapsed))
         }),
-    }?;
-    loaded.strictly(&args.input)
+    }
+}
+
+/// What a loaded table costs: for people, for machines, and in bytes.
+struct Figures {
+    named: [(&'static str, &'static str, u64); 3],
+}
+
+impl Figures {
+    fn of(table: &RowsTable) -> Self {
+        let named = match table {
+            RowsTable::Ordered(table) => {
+                let stats = table.stats();
+                [
+                    ("keys", "key_bytes", stats.key_bytes),
+                    ("values", "value_bytes", stats.value_bytes),
+                    ("memory", "reserved_bytes", stats.reserved_bytes),
+                ]
+            }
+            RowsTable::Hash(table) => {
+                let stats = table.stats();
+                [
+                    ("log", "log_bytes", stats.log_bytes),
+                    ("memory", "reserved_bytes", stats.reserved_bytes),
+                    ("on disk", "file_bytes", stats.file_bytes),
+                ]
+            }
+        };
+        Self { named }
+    }
+}
+
+fn nothing_kept(directory: &Path) -> String {
+    format!("nothing of the file is kept in {}", directory.display())
 }
 
 /// A file in a table.
 pub(crate) struct Loaded {
-    pub(crate) table: Table,
+    /// Keeps the directory of a table that has one from being opened by others.
+    pub(crate) db: Db,
+    pub(crate) table: RowsTable,
     pub(crate) columns: Columns,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -74,14 +143,19 @@ pub(crate) struct Counts {
 impl Loaded {
     /// Says by the way what was loaded, for commands whose answer is another.
     pub(crate) fn tell(&self, input: &Input, ui: &Ui) {
-        ui.notice(format_args!(
-            "{}: {} rows into {} entries by {}, {}",
-            input.file.display(),
-            count(self.counts.rows),
-            count(self.table.len() as u64),
-            self.keys,
-            time(self.counts.elapsed)
-        ));
+        let (file, elapsed) = (input.file.display(), time(self.counts.elapsed));
+        let entries = count(self.table.len() as u64);
+        let keys = &self.keys;
+        match self.db.directory() {
+            Some(_) => ui.notice(format_args!(
+                "{file}: table {}, {entries} entries by {keys}, opened in {elapsed}",
+                input.table
+            )),
+            None => ui.notice(format_args!(
+                "{file}: {} rows into {entries} entries by {keys}, {elapsed}",
+                count(self.counts.rows)
+            )),
+        }
     }
 
     /// With `--strict`, a failure if rows were refused.
@@ -100,8 +174,51 @@ impl Loaded {
     }
 }
 
-/// Loads `input` into a table, naming on standard error the rows it cannot take.
+/// The rows that a command is to look at: those of a file, loaded into memory, or those that a
+/// directory keeps.
 pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
+    if !input.file.is_dir() {
+        return load_into(input, None, ui);
+    }
+    for (given, name) in [
+        (input.key.is_some(), "--key"),
+        (input.format.is_some(), "--format"),
+        (input.engine == Some(EngineName::Ordered), "--engine ordered"),
+        (input.memory_budget.is_some(), "--memory-budget"),
+        (input.strict, "--strict"),
+    ] {
+        if given {
+            return Err(Failure::Usage(format!(
+                "{} is a directory, whose rows were loaded before: {name} is of `sapwood load`",
+                input.file.display()
+            )));
+        }
+    }
+    let started = Instant::now();
+    let (db, table, Description { columns, keys }) = kept::open(&input.file, &input.table)?;
+    let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
+    Ok(Loaded { db, table: RowsTable::Hash(table), columns, keys, counts })
+}
+
+/// Loads `input` into a table, in memory or in a directory, naming on standard error the rows it
+/// cannot take.
+fn load_into(input: &Input, directory: Option<&Path>, ui: &Ui) -> Outcome<Loaded> {
+    let engine = input.engine.unwrap_or(EngineName::Ordered);
+    let Some(key) = &input.key else {
+        return Err(Failure::Usage(
+            "--key is needed: it names the columns that make the key of a row".to_owned(),
+        ));
+    };
+    if engine == EngineName::Ordered && directory.is_some() {
+        return Err(Failure::Usage(
+            "ordered tables live in memory alone: --dir needs --engine hash".to_owned(),
+        ));
+    }
+    if engine == EngineName::Hash && input.duplicates == Duplicates::All {
+        return Err(Failure::Usage(
+            "a hash table has one row a key: --duplicates all needs --engine ordered".to_owned(),
+        ));
+    }
     let started = Instant::now();
     let source = Source::open(&input.file, input.format, ui)?;
     let progress = source.progress.clone();
@@ -115,15 +232,13 @@ pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
         }
     }
     let typing: Vec<&Row> = first.iter().filter_map(|row| row.as_ref().ok()).collect();
-    let keys = KeyColumns::resolve(&input.key, reader.columns(), &typing)?;
-    let mut options = TableOptions::default();
-    if let Some(budget) = input.memory_budget {
-        options = options.memory_budget(budget);
-    }
+    let keys = KeyColumns::resolve(key, reader.columns(), &typing)?;
+    let (db, table) = target(input, engine, directory, reader.columns(), &keys)?;
     let mut loader = Loader {
-        table: Db::in_memory().create_table("rows", options)?,
+        table,
         keys,
         duplicates: input.duplicates,
+        directory,
         counts: Counts::default(),
         complaints: Complaints {
             named: 0,
@@ -149,16 +264,44 @@ pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     loader.complaints.close(&counts);
     if ui.interrupt.asked() {
         let rows = count(counts.rows);
-        let done = format!("{rows} rows had been read in {}", time(counts.elapsed));
+        let mut done = format!("{rows} rows had been read in {}", time(counts.elapsed));
+        if let Some(directory) = directory {
+            done = format!("{done}; {}", nothing_kept(directory));
+        }
         return Err(Failure::Interrupted(done));
     }
-    Ok(Loaded { table: loader.table, columns, keys: loader.keys, counts })
+    Ok(Loaded { db, table: loader.table, columns, keys: loader.keys, counts })
 }
 
-struct Loader {
-    table: Table,
+/// The table that rows go to: a new one, or one of the directory that has the same columns.
+fn target(
+    input: &Input,
+    engine: EngineName,
+    directory: Option<&Path>,
+    columns: &Columns,
+    keys: &KeyColumns,
+) -> Outcome<(Db, RowsTable)> {
+    let create = |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget);
+    let Some(directory) = directory else {
+        let db = Db::in_memory();
+        let table = create(&db)?;
+        return Ok((db, table));
+    };
+    let description = Description { columns: columns.clone(), keys: keys.clone().settled() };
+    let (db, table) = kept::open_for_load(directory, &input.table, &description)?;
+    description.keep(&db, &input.table)?;
+    let table = match table {
+        Some(table) => RowsTable::Hash(table),
+        None => create(&db)?,
+    };
+    Ok((db, table))
+}
+
+struct Loader<'a> {
+    table: RowsTable,
     keys: KeyColumns,
     duplicates: Duplicates,
+    directory: Option<&'a Path>,
     counts: Counts,
     complaints: Complaints,
     // Kept from row to row for their memory.
@@ -166,7 +309,7 @@ struct Loader {
     value: Vec<u8>,
 }
 
-impl Loader {
+impl Loader<'_> {
     fn take_or_refuse(&mut self, row: Result<Row, Malformed>) -> Outcome {
         match row {
             Ok(row) => self.take(&row),
@@ -184,7 +327,7 @@ impl Loader {
             return Ok(());
         }
         stored::encode(row, &mut self.value);
-        match self.put(line) {
+        match self.table.put(&mut self.key, &self.value, line, self.duplicates) {
             Ok(Put::New) => self.counts.rows += 1,
             Ok(Put::Again) => {
                 self.counts.rows += 1;
@@ -198,68 +341,40 @@ impl Loader {
                 let what = format!("key {values} came before; {outcome}");
                 self.complaints.name("repeated", line, &what);
             }
-            Err(error) => match error.engine() {
-                Some(EngineError::KeyLength { .. } | EngineError::ValueLength { .. }) => {
-                    let what = too_long(&self.key, &self.value);
-                    self.refuse(&Malformed { line, what });
-                }
-                cause => {
-                    self.complaints.progress.finish_and_clear();
-                    let rows = count(self.counts.rows);
-                    let why = match cause {
-                        Some(cause @ EngineError::OutOfMemory { .. }) => {
-                            format!("{cause} (--memory-budget)")
-                        }
-                        _ => error.to_string(),
-                    };
-                    return Err(Failure::Failed(format!(
-                        "line {line} cannot be loaded, {rows} rows are: {why}"
-                    )));
-                }
+            Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
+                Some(what) => self.refuse(&Malformed { line, what }),
+                None => return Err(self.stopped(line, &error)),
             },
         }
         Ok(())
     }
 
-    fn put(&mut self, line: u64) -> sapwood::Result<Put> {
-        let new = match self.duplicates {
-            Duplicates::First => self.table.put_if_absent(&self.key, &self.value)?,
-            Duplicates::Last => !self.table.put(&self.key, &self.value)?,
-            Duplicates::All => {
-                // The line makes the key unique, behind all columns, so that it decides last.
-                let whole = self.key.len();
-                let before = self.table.ceiling(&self.key)?;
-                let new = !before.is_some_and(|entry| entry.key().starts_with(&self.key));
-                line.encode_to(&mut self.key);
-                let put = self.table.put(&self.key, &self.value);
-                self.key.truncate(whole);
-                put?;
-                new
+    fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
+        self.complaints.progress.finish_and_clear();
+        let why = match (error.engine(), error.hash_engine()) {
+            (Some(cause @ EngineError::OutOfMemory { .. }), _) => {
+                format!("{cause} (--memory-budget)")
             }
+            (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => {
+                format!("{cause} (--memory-budget, --dir)")
+            }
+            _ => error.to_string(),
         };
-        Ok(if new { Put::New } else { Put::Again })
+        Failure::Failed(match self.directory {
+            None => {
+                let rows = count(self.counts.rows);
+                format!("line {line} cannot be loaded, {rows} rows are: {why}")
+            }
+            Some(directory) => {
+                format!("line {line} cannot be loaded, {}: {why}", nothing_kept(directory))
+            }
+        })
     }
 
     fn refuse(&mut self, malformed: &Malformed) {
         self.counts.rows += 1;
         self.counts.malformed += 1;
         self.complaints.name("malformed", malformed.line, &malformed.what);
-    }
-}
-
-/// Whether a row's key was new.
-enum Put {
-    New,
-    Again,
-}
-
-fn too_long(key: &[u8], value: &[u8]) -> String {
-    if key.len() > sapwood::KEY_BYTES_MAX {
-        let (length, max) = (bytes(key.len() as u64), bytes(sapwood::KEY_BYTES_MAX as u64));
-        format!("the key is {length} long, the most is {max}")
-    } else {
-        let (length, max) = (bytes(value.len() as u64), bytes(sapwood::VALUE_BYTES_MAX as u64));
-        format!("the row is {length} long, the most is {max}")
     }
 }
 

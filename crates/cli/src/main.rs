@@ -9,11 +9,13 @@ mod exit;
 mod format;
 mod get;
 mod interrupt;
+mod kept;
 mod key_columns;
 mod lines;
 mod load;
 mod manual;
 mod rows;
+mod rows_table;
 mod sample;
 mod scan;
 mod source;
@@ -33,6 +35,7 @@ fn main() -> ExitCode {
     let ui = Ui::new(&args);
     let outcome = match &args.command {
         Command::Sample(sample) => sample::run(sample, &ui),
+        Command::CountFlights(args) => sample::counters::count_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),

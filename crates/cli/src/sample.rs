@@ -5,6 +5,7 @@
 
 mod answer;
 mod cancelled;
+pub(crate) mod counters;
 mod delays;
 mod expected;
 mod flight;
@@ -19,25 +20,31 @@ mod unpack;
 use std::thread;
 
 use crate::args::{Sample, SampleName};
-use crate::exit::Outcome;
+use crate::exit::{Failure, Outcome};
 use crate::ui::Ui;
 
 use tables::Tables;
 
 pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
-    match args.name {
-        SampleName::Flights => flights(args.threads, ui),
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);
+    let threads = args.threads.unwrap_or_else(cores);
+    match (args.name, &args.dir) {
+        (SampleName::Flights, None) => flights(threads, ui),
+        (SampleName::Flights, Some(_)) => Err(Failure::Usage(
+            "the flights are in ordered tables, which live in memory alone: --dir is of `sapwood sample counters`"
+                .to_owned(),
+        )),
+        (SampleName::Counters, directory) => counters::run(threads, directory.as_deref(), ui),
     }
 }
 
-fn flights(threads: Option<u16>, ui: &Ui) -> Outcome {
-    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);
+fn flights(threads: u16, ui: &Ui) -> Outcome {
     let sample = Tables::load(ui)?;
     sample.one_flight(ui)?;
     sample.every_flight(ui)?;
     sample.carrier_in_march(ui)?;
     sample.latest_departures(ui)?;
-    sample.delay_totals(threads.unwrap_or_else(cores), ui)?;
+    sample.delay_totals(threads, ui)?;
     sample.memory(ui)?;
     sample.remove_cancelled(ui)?;
     for table in [&sample.flights, &sample.departures, &sample.delays] {

@@ -1,18 +1,26 @@
-//! `sapwood scan`: rows in the order of their keys, both ways.
+//! `sapwood scan`: rows in the order of their keys, both ways; those of a hash table in the order in
+//! which they were written.
 
 use std::ops::{Bound, ControlFlow};
 
 use sapwood::{Direction, key};
 
-use crate::args::Scan;
+use crate::args::{EngineName, Scan};
 use crate::exit::{Failure, Outcome};
 use crate::key_columns::{KeyColumns, split_list};
 use crate::load::load;
+use crate::rows_table::RowsTable;
 use crate::stored::Stored;
 use crate::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
     let asked = Asked::parse(args)?;
+    let unordered = args.input.file.is_dir() || args.input.engine == Some(EngineName::Hash);
+    if unordered && let Some(option) = needs_order(args) {
+        return Err(Failure::Usage(format!(
+            "a hash table has no order: {option} needs a file and --engine ordered"
+        )));
+    }
     let loaded = load(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     let (begin, limit) = asked.bounds(&loaded.keys)?;
@@ -27,12 +35,8 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
         if empty || rows_max == 0 {
             return Ok(Ok(()));
         }
-        let bounds = (
-            Bound::Included(&begin[..]),
-            limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
-        );
         let mut rows = 0;
-        let end = loaded.table.scan(bounds, direction, |_, value| {
+        let visit = |_: &[u8], value: &[u8]| {
             let written = match ui.answers {
                 Answers::Json => stored.write_json(value, out),
                 Answers::Text => stored.write_row(value, out),
@@ -44,7 +48,17 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
                 Ok(()) if rows == rows_max => ControlFlow::Break(Stop::Limit),
                 Ok(()) => ControlFlow::Continue(()),
             }
-        });
+        };
+        let end = match &loaded.table {
+            RowsTable::Hash(table) => table.scan_log(visit),
+            RowsTable::Ordered(table) => {
+                let bounds = (
+                    Bound::Included(&begin[..]),
+                    limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+                );
+                table.scan(bounds, direction, visit)
+            }
+        };
         match end {
             Ok(ControlFlow::Continue(()) | ControlFlow::Break(Stop::Limit)) => Ok(Ok(())),
             Ok(ControlFlow::Break(Stop::Output(error))) => Err(error),
@@ -55,6 +69,18 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
         }
     })??;
     loaded.strictly(&args.input)
+}
+
+/// The first option that was given and asks for an order.
+fn needs_order(args: &Scan) -> Option<&'static str> {
+    [
+        (args.from.is_some(), "--from"),
+        (args.to.is_some(), "--to"),
+        (args.prefix.is_some(), "--prefix"),
+        (args.reverse, "--reverse"),
+    ]
+    .into_iter()
+    .find_map(|(given, name)| given.then_some(name))
 }
 
 /// Why a scan ended before its range did.
@@ -74,7 +100,9 @@ impl Asked {
     fn parse(args: &Scan) -> Outcome<Self> {
         let values = |text: &String| -> Outcome<Vec<String>> {
             let values = split_list(text).map_err(Failure::Usage)?;
-            args.input.key.check_count(&values)?;
+            if let Some(key) = &args.input.key {
+                key.check_count(&values)?;
+            }
             Ok(values)
         };
         Ok(match &args.prefix {

@@ -1,5 +1,7 @@
 //! `sapwood stats`: what the table of a file costs, to the byte.
 
+pub(crate) mod hash;
+
 use std::io::Write;
 
 use comfy_table::{CellAlignment, Table, presets};
@@ -9,22 +11,32 @@ use crate::args;
 use crate::exit::Outcome;
 use crate::format::{bytes, count};
 use crate::load::load;
+use crate::rows_table::RowsTable;
 use crate::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
     let loaded = load(&args.input, ui)?;
     loaded.tell(&args.input, ui);
-    let stats = loaded.table.stats();
+    let (json, table) = match &loaded.table {
+        RowsTable::Ordered(table) => {
+            let stats = table.stats();
+            (as_json(&stats), as_table(&stats))
+        }
+        RowsTable::Hash(table) => {
+            let stats = table.stats();
+            (hash::as_json(&stats), hash::as_table(&stats))
+        }
+    };
     match ui.answers {
         Answers::Json => {
             let mut object = json!({
                 "file": args.input.file.display().to_string(),
                 "key": loaded.keys.to_string(),
             });
-            object.as_object_mut().expect("made so").extend(as_json(&stats));
+            object.as_object_mut().expect("made so").extend(json);
             ui.print_json(&object)?;
         }
-        Answers::Text => ui.print(|out| writeln!(out, "{}", as_table(&stats)))?,
+        Answers::Text => ui.print(|out| writeln!(out, "{table}"))?,
     }
     loaded.strictly(&args.input)
 }
@@ -47,6 +59,10 @@ pub(crate) fn as_json(stats: &sapwood::Stats) -> serde_json::Map<String, Value> 
         "rebalances": stats.rebalances,
         "pages": stats.pages,
     });
+    fields(object)
+}
+
+fn fields(object: Value) -> serde_json::Map<String, Value> {
     match object {
         Value::Object(object) => object,
         _ => unreachable!("json! of braces is an object"),

@@ -32,11 +32,16 @@ pub(super) struct Effort {
 }
 
 impl Answer {
+    /// An answer of `sapwood sample flights`.
     pub(super) fn print(&self, ui: &Ui) -> Outcome {
+        self.print_as("flights", ui)
+    }
+
+    pub(super) fn print_as(&self, sample: &str, ui: &Ui) -> Outcome {
         let Effort { work, unit, elapsed } = self.effort;
         match ui.answers {
             Answers::Json => ui.print_json(&json!({
-                "sample": "flights",
+                "sample": sample,
                 "question": self.name,
                 "answer": self.json,
                 "seconds": elapsed.as_secs_f64(),

@@ -39,8 +39,7 @@ fn files_that_cannot_be_read() {
     );
     refused("x.csv", "\n\n", &load("x.csv"), 1, "x.csv is empty");
     refused("x.txt", "k\n1\n", &load("x.txt"), 2, "x.txt has a name that does not tell its format");
-    refused("x", "", &load("."), 2, ". has a name that does not tell its format");
-    refused("x", "", &["load", ".", "--format", "csv", "--key", "k"], 1, ". cannot be read");
+    refused("x", "", &load("."), 2, ". is a directory: give the file to load");
     refused("x", "", &load("-"), 2, "standard input has no name to tell its format: add --format");
 }
 
@@ -102,7 +101,7 @@ fn columns_that_are_not_there() {
         "a\n1\n",
         &["load", "x.csv"],
         2,
-        "the following required arguments were not provided:\n  --key",
+        "--key is needed: it names the columns that make the key of a row\n",
     );
 }
 

@@ -34,3 +34,19 @@ fn an_unknown_engine_is_answered_with_those_that_there_are() {
         "{stderr}"
     );
 }
+
+#[test]
+fn the_hash_bench_takes_its_flags() {
+    let args = ["bench", "hash", "--smoke", "--json", "--part", "memory", "--threads", "1"];
+    let chosen = ["--engines", "dashmap", "--workloads", "read", "--draw", "uniform"];
+    let out = stdout_of(&[&args[..], &chosen, &["--no-latencies"]].concat());
+    let workloads: Vec<String> = out
+        .lines()
+        .map(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+            assert_eq!((&object["bench"], &object["engine"]), (&"hash".into(), &"dashmap".into()));
+            object["workload"].as_str().expect("a name").to_owned()
+        })
+        .collect();
+    assert_eq!(workloads, ["memory", "load", "read uniform"]);
+}

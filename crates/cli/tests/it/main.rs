@@ -2,9 +2,11 @@
 
 mod bad_input;
 mod bench;
+mod counters;
 mod examples;
 mod files;
 mod flights;
+mod hash;
 mod sample;
 mod sessions;
 mod stops;

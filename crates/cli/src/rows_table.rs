@@ -1,0 +1,143 @@
+//! The table that rows are loaded into: one of two engines, and what they have in common.
+
+use std::ops::ControlFlow;
+
+use sapwood::key::{self, KeyEncode};
+use sapwood::{
+    Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions, Table,
+    TableOptions,
+};
+
+use crate::args::{Duplicates, EngineName};
+use crate::format::bytes;
+
+/// Rows by their keys.
+#[derive(Debug)]
+pub(crate) enum RowsTable {
+    Ordered(Table),
+    Hash(HashTable),
+}
+
+/// Whether a row's key was new.
+pub(crate) enum Put {
+    New,
+    Again,
+}
+
+impl RowsTable {
+    pub(crate) fn create(
+        db: &Db,
+        name: &str,
+        engine: EngineName,
+        memory_budget: Option<u64>,
+    ) -> sapwood::Result<Self> {
+        match engine {
+            EngineName::Ordered => {
+                let mut options = TableOptions::default();
+                if let Some(budget) = memory_budget {
+                    options = options.memory_budget(budget);
+                }
+                db.create_table(name, options).map(Self::Ordered)
+            }
+            EngineName::Hash => {
+                let mut options = HashTableOptions::default();
+                if let Some(budget) = memory_budget {
+                    options = options.memory_budget(budget).page_bytes(page_bytes(budget));
+                }
+                db.create_hash_table(name, options).map(Self::Hash)
+            }
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Ordered(table) => table.len(),
+            Self::Hash(table) => table.len(),
+        }
+    }
+
+    /// Puts a row as `duplicates` says. `key` is as it was when this returns.
+    pub(crate) fn put(
+        &self,
+        key: &mut Vec<u8>,
+        value: &[u8],
+        line: u64,
+        duplicates: Duplicates,
+    ) -> sapwood::Result<Put> {
+        let new = match (self, duplicates) {
+            (Self::Ordered(table), Duplicates::First) => table.put_if_absent(key, value)?,
+            (Self::Ordered(table), Duplicates::Last) => !table.put(key, value)?,
+            (Self::Ordered(table), Duplicates::All) => {
+                // The line makes the key unique, behind all columns, so that it decides last.
+                let whole = key.len();
+                let before = table.ceiling(key)?;
+                let new = !before.is_some_and(|entry| entry.key().starts_with(key));
+                line.encode_to(key);
+                let put = table.put(key, value);
+                key.truncate(whole);
+                put?;
+                new
+            }
+            (Self::Hash(table), Duplicates::First) => table.put_if_absent(key, value)?,
+            (Self::Hash(table), Duplicates::Last) => {
+                let new = table.put_if_absent(key, value)?;
+                if !new {
+                    table.put(key, value)?;
+                }
+                new
+            }
+            (Self::Hash(_), Duplicates::All) => {
+                unreachable!("refused with the arguments: it needs order")
+            }
+        };
+        Ok(if new { Put::New } else { Put::Again })
+    }
+
+    /// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
+    pub(crate) fn find<B>(
+        &self,
+        key: &[u8],
+        mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> sapwood::Result<ControlFlow<B>> {
+        match self {
+            Self::Ordered(table) => {
+                // No key is a prefix of another, so these are the rows of this key alone.
+                let range = key::prefix_range(key);
+                table.scan(range.bounds(), Direction::Ascending, |_, value| visit(value))
+            }
+            Self::Hash(table) => {
+                Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())))
+            }
+        }
+    }
+}
+
+/// Pages of which a small budget holds some dozens.
+fn page_bytes(budget: u64) -> usize {
+    const MIN: u64 = 64 << 10;
+    const MAX: u64 = 2 << 20;
+    (budget / 64).next_power_of_two().clamp(MIN, MAX) as usize
+}
+
+/// Why a row cannot be in a table however much room there is, if that is why it was refused.
+pub(crate) fn too_long(error: &Error, key: &[u8], value: &[u8]) -> Option<String> {
+    match (error.engine(), error.hash_engine()) {
+        (Some(EngineError::KeyLength { .. }), _) => {
+            let (length, max) = (bytes(key.len() as u64), bytes(sapwood::KEY_BYTES_MAX as u64));
+            Some(format!("the key is {length} long, the most is {max}"))
+        }
+        (Some(EngineError::ValueLength { .. }), _) => {
+            let (length, max) = (bytes(value.len() as u64), bytes(sapwood::VALUE_BYTES_MAX as u64));
+            Some(format!("the row is {length} long, the most is {max}"))
+        }
+        (_, Some(HashEngineError::KeyLength { max, .. })) => {
+            let (length, max) = (bytes(key.len() as u64), bytes(*max as u64));
+            Some(format!("the key is {length} long, the most is {max}"))
+        }
+        (_, Some(HashEngineError::ValueLength { max, .. })) => {
+            let (length, max) = (bytes(value.len() as u64), bytes(*max as u64));
+            Some(format!("the row is {length} long, the most is {max}"))
+        }
+        _ => None,
+    }
+}

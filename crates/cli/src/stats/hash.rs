@@ -1,0 +1,62 @@
+//! What a hash table costs, in memory and on the disk.
+
+use comfy_table::{CellAlignment, Table, presets};
+use serde_json::{Value, json};
+
+use crate::format::{bytes, count};
+
+use super::fields;
+
+/// Every figure under its name.
+pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Value> {
+    fields(json!({
+        "entries": stats.entries,
+        "buckets": stats.buckets,
+        "overflow_buckets": stats.overflow_buckets,
+        "slots": stats.slots,
+        "index_bytes": stats.index_bytes,
+        "log_bytes": stats.log_bytes,
+        "reserved_bytes": stats.reserved_bytes,
+        "budget_bytes": stats.budget_bytes,
+        "begin": stats.begin,
+        "head": stats.head,
+        "read_only": stats.read_only,
+        "tail": stats.tail,
+        "garbage_bytes": stats.garbage_bytes,
+        "file_bytes": stats.file_bytes,
+        "cold_reads": stats.cold_reads,
+        "pages": stats.pages,
+    }))
+}
+
+/// Where the bytes of a table are, in all and for each entry.
+pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
+    let each = |number: u64| match stats.entries {
+        0 => String::new(),
+        entries => format!("{:.1}", number as f64 / entries as f64),
+    };
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
+    table.set_header(["where", "bytes", "", "an entry"]);
+    for (name, number) in [
+        ("index", stats.index_bytes),
+        ("log in memory", stats.log_bytes),
+        ("  of it superseded", stats.garbage_bytes),
+        ("mapped from the system", stats.reserved_bytes),
+        ("log on disk", stats.file_bytes),
+        ("log in use, begin to tail", stats.tail - stats.begin),
+    ] {
+        table.add_row([name.to_owned(), count(number), bytes(number), each(number)]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.add_row([
+        "entries".to_owned(),
+        count(stats.entries),
+        format!("{} buckets", count(stats.buckets)),
+        format!("{:.2} slots each", stats.load()),
+    ]);
+    table.add_row(["pages", "", "", stats.pages]);
+    table
+}

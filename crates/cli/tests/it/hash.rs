@@ -1,0 +1,245 @@
+//! Rows in hash tables: in memory, and kept in a directory from one command to the next.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{flights_path, sapwood, stdout_of};
+
+const ROWS: &str = "k,n,v\na,1,x\nb,2,y\na,1,z\nc,3,w\n";
+
+/// A directory with a file of rows, and where a database can be beside it.
+struct Files {
+    directory: TempDir,
+}
+
+impl Files {
+    fn new() -> Self {
+        let directory = TempDir::new().expect("a directory for the test");
+        fs::write(directory.path().join("rows.csv"), ROWS).expect("a file for the test");
+        Self { directory }
+    }
+
+    fn rows(&self) -> String {
+        text(&self.directory.path().join("rows.csv"))
+    }
+
+    fn database(&self) -> String {
+        text(&self.directory.path().join("database"))
+    }
+
+    /// Loads the rows into the database.
+    fn load(&self, more: &[&str]) -> Value {
+        let (rows, database) = (self.rows(), self.database());
+        let mut args = vec!["load", &rows, "--key", "k,n", "--engine", "hash", "--json", "-q"];
+        args.extend(["--dir", &database]);
+        args.extend(more);
+        serde_json::from_str(&stdout_of(&args)).expect("JSON")
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.to_str().expect("UTF-8").to_owned()
+}
+
+/// The rows below the header, in order.
+fn sorted(out: &str) -> Vec<&str> {
+    let mut rows: Vec<&str> = out.lines().skip(1).collect();
+    rows.sort_unstable();
+    rows
+}
+
+#[track_caller]
+fn refused(args: &[&str], code: i32, message: &str) {
+    let output = sapwood(args).assert().code(code);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    let error = stderr.split_once("error: ").unwrap_or_else(|| panic!("no error in {stderr}")).1;
+    assert!(error.starts_with(message), "{stderr}");
+}
+
+#[test]
+fn a_hash_table_in_memory_answers_as_an_ordered_one_but_for_order() {
+    let files = Files::new();
+    let path = files.rows();
+    let common = ["--key", "k,n", "-q", "--show-errors", "0"];
+    let with = |command: &[&'static str], engine: &'static str, more: &[&'static str]| {
+        let mut args = vec![command[0], path.as_str()];
+        args.extend(common);
+        args.extend(["--engine", engine]);
+        args.extend(more);
+        stdout_of(&args)
+    };
+    for duplicates in ["first", "last"] {
+        let scans = ["ordered", "hash"]
+            .map(|engine| with(&["scan"], engine, &["--duplicates", duplicates]));
+        assert_eq!(sorted(&scans[0]), sorted(&scans[1]), "{duplicates}");
+        let gets = ["ordered", "hash"]
+            .map(|engine| with(&["get"], engine, &["--duplicates", duplicates, "a", "1"]));
+        assert_eq!(gets[0], gets[1], "{duplicates}");
+        let loads = ["ordered", "hash"].map(|engine| {
+            let out = with(&["load"], engine, &["--duplicates", duplicates, "--json"]);
+            let report: Value = serde_json::from_str(&out).expect("JSON");
+            ["rows", "entries", "duplicates", "malformed"].map(|name| report[name].clone())
+        });
+        assert_eq!(loads[0], loads[1], "{duplicates}");
+    }
+    let stats: Value = serde_json::from_str(&with(&["stats"], "hash", &["--json"])).expect("JSON");
+    assert_eq!((&stats["entries"], &stats["file_bytes"]), (&3.into(), &0.into()));
+    assert!(with(&["stats"], "hash", &[]).contains("log in memory"));
+    assert_eq!(with(&["scan"], "hash", &["--limit", "2"]).lines().count(), 3);
+}
+
+#[test]
+fn what_a_hash_table_cannot_do_is_refused() {
+    let files = Files::new();
+    let (path, database) = (files.rows(), files.database());
+    files.load(&[]);
+    for option in [&["--prefix", "a"][..], &["--from", "a"], &["--to", "b"], &["--reverse"]] {
+        let message = format!("a hash table has no order: {} needs a file", option[0]);
+        refused(
+            &[&["scan", &path, "--key", "k", "--engine", "hash"], option].concat(),
+            2,
+            &message,
+        );
+        refused(&[&["scan", &database], option].concat(), 2, &message);
+    }
+    let load = ["load", &path, "--key", "k"];
+    refused(
+        &[&load[..], &["--dir", &database]].concat(),
+        2,
+        "ordered tables live in memory alone: --dir needs --engine hash",
+    );
+    refused(
+        &[&load[..], &["--engine", "hash", "--duplicates", "all"]].concat(),
+        2,
+        "a hash table has one row a key",
+    );
+    for option in
+        [&["--key", "k"][..], &["--format", "csv"], &["--engine", "ordered"], &["--strict"]]
+    {
+        refused(&[&["scan", &database], option].concat(), 2, &database);
+    }
+    refused(&["get", &database, "a"], 2, "1 value given, the key has 2 columns");
+}
+
+#[test]
+fn rows_are_kept_from_one_command_to_the_next() {
+    let files = Files::new();
+    let database = files.database();
+    let report = files.load(&[]);
+    assert_eq!((&report["entries"], &report["duplicates"]), (&3.into(), &1.into()));
+    assert_eq!((&report["dir"], &report["table"]), (&database.as_str().into(), &"rows".into()));
+    // The file is of no use any more.
+    fs::remove_file(files.rows()).expect("it is there");
+    assert_eq!(stdout_of(&["get", &database, "-q", "a", "1"]), "k  a\nn  1\nv  z\n");
+    let json = stdout_of(&["get", &database, "--json", "b", "2"]);
+    assert_eq!(json, "{\"k\":\"b\",\"n\":\"2\",\"v\":\"y\"}\n");
+    let scan = stdout_of(&["scan", &database]);
+    assert_eq!(
+        (scan.lines().next(), sorted(&scan)),
+        (Some("k,n,v"), vec!["a,1,z", "b,2,y", "c,3,w"])
+    );
+    let stats: Value =
+        serde_json::from_str(&stdout_of(&["stats", &database, "--json"])).expect("JSON");
+    assert_eq!((&stats["entries"], &stats["key"]), (&3.into(), &"k:str,n:int".into()));
+    refused(&["get", &database, "x", "9"], 1, "no row has the key x,9 (k:str,n:int)");
+}
+
+#[test]
+fn a_second_load_adds_to_the_first() {
+    let files = Files::new();
+    let database = files.database();
+    files.load(&[]);
+    fs::write(files.rows(), "k,n,v\nd,4,new\nb,2,newer\n").expect("a file for the test");
+    let report = files.load(&[]);
+    assert_eq!((&report["entries"], &report["duplicates"]), (&4.into(), &1.into()));
+    let rows = ["a,1,z", "b,2,newer", "c,3,w", "d,4,new"];
+    assert_eq!(sorted(&stdout_of(&["scan", &database])), rows);
+    // Other columns need another table, and both are there.
+    fs::write(files.rows(), "k,n,other\ne,5,u\n").expect("a file for the test");
+    let path = files.rows();
+    let load = ["load", &path, "--key", "k,n", "--engine", "hash", "--dir", &database];
+    refused(&load, 1, "table `rows` of ");
+    stdout_of(&[&load[..], &["--table", "others"]].concat());
+    assert_eq!(stdout_of(&["scan", &database, "--table", "others"]), "k,n,other\ne,5,u\n");
+    assert_eq!(sorted(&stdout_of(&["scan", &database])), rows);
+    refused(
+        &["scan", &database, "--table", "none"],
+        1,
+        "no table `none`; there are: load.columns, others, rows",
+    );
+    refused(
+        &[&load[..], &["--table", "load.columns"]].concat(),
+        2,
+        "table `load.columns` describes the others",
+    );
+}
+
+#[test]
+fn a_load_that_fails_leaves_the_directory_as_it_was() {
+    let files = Files::new();
+    let database = files.database();
+    files.load(&[]);
+    fs::write(files.rows(), "k,n,v\nd,4,new\nd,4,newer\n").expect("a file for the test");
+    let path = files.rows();
+    let load = ["load", &path, "--key", "k,n", "--engine", "hash", "--dir", &database, "--strict"];
+    refused(
+        &load,
+        1,
+        &format!(
+            "--strict: 0 malformed rows, 1 repeated key; nothing of the file is kept in {database}"
+        ),
+    );
+    assert_eq!(sorted(&stdout_of(&["scan", &database])), ["a,1,z", "b,2,y", "c,3,w"]);
+}
+
+#[test]
+fn json_lines_are_kept_as_they_are() {
+    let files = Files::new();
+    let path = text(&files.directory.path().join("rows.jsonl"));
+    fs::write(&path, "{\"user\":\"ada\",\"n\":[1,2]}\n").expect("a file for the test");
+    let database = files.database();
+    stdout_of(&["load", &path, "--key", "user", "--engine", "hash", "--dir", &database]);
+    assert_eq!(stdout_of(&["get", &database, "--json", "ada"]), "{\"user\":\"ada\",\"n\":[1,2]}\n");
+}
+
+#[test]
+fn a_directory_without_a_database_is_told() {
+    let empty = TempDir::new().expect("a directory for the test");
+    let path = text(empty.path());
+    refused(&["scan", &path], 1, &format!("{path} is a directory that holds no database"));
+    assert_eq!(fs::read_dir(&empty).expect("it is there").count(), 0, "looking makes nothing");
+}
+
+#[test]
+fn flights_larger_than_the_budget_are_all_there() {
+    let files = Files::new();
+    let database = files.database();
+    let flights: PathBuf = flights_path();
+    let key = "carrier,flight,month,day,sched_dep_time";
+    let report = stdout_of(&[
+        "load",
+        &text(&flights),
+        "--key",
+        key,
+        "--engine",
+        "hash",
+        "--dir",
+        &database,
+        "--memory-budget",
+        "16M",
+        "--json",
+        "-q",
+    ]);
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["rows"], 336_776);
+    let memory = report["reserved_bytes"].as_u64().expect("a number");
+    let disk = report["file_bytes"].as_u64().expect("a number");
+    assert!(memory <= 16 << 20 && disk > 2 * memory, "{report}");
+    let one = stdout_of(&["get", &database, "--json", "UA", "1545", "1", "1", "515"]);
+    assert!(one.contains("\"tailnum\":\"N14228\""), "{one}");
+    let scan = stdout_of(&["scan", &database, "-q"]);
+    assert_eq!(scan.lines().count(), 336_776 + 1);
+}
