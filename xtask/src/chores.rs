@@ -1,6 +1,7 @@
 //! Which commands each chore runs.
 
 use crate::step::Step;
+use clap::ValueEnum;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -9,10 +10,17 @@ pub(crate) const LOOM_PREEMPTIONS: u32 = 2;
 /// What still ends in minutes.
 pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 
-/// Has the models. What `mem` shares between threads is modelled there too, in its use.
-const MODELLED: &str = "sapwood-chunkmap";
+/// Have the models. What `mem` shares between threads is modelled there too, in its use.
+const MODELLED: [&str; 2] = ["sapwood-chunkmap", "sapwood-hashlog"];
 /// Have byte tables.
-const LAID_OUT: [&str; 2] = ["sapwood-mem", "sapwood-chunkmap"];
+const LAID_OUT: [&str; 3] = ["sapwood-mem", "sapwood-chunkmap", "sapwood-hashlog"];
+/// Have soak tests.
+const SOAKED: [&str; 2] = ["sapwood-chunkmap", "sapwood-hashlog"];
+
+/// About ten minutes of crash images on two cores.
+const CRASHES: &str = "100000";
+/// About as long again: each kill is a process that starts, works, and is recovered.
+const KILLS: &str = "1000";
 
 /// Where AddressSanitizer runs.
 const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
@@ -43,14 +51,17 @@ pub(crate) fn doc() -> Steps {
 
 /// Release, for the number of interleavings; its own target folder, for the other flags.
 pub(crate) fn loom(preemptions: u32) -> Steps {
-    let models = format!("cargo test --release -p {MODELLED} --lib -- loom");
-    Ok(vec![
-        Step::new("loom", &models)
-            .env("RUSTFLAGS", "--cfg loom --cfg crossbeam_loom")
-            .env("CARGO_TARGET_DIR", "target/loom")
-            .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
-            .must_pick_tests(),
-    ])
+    let models = |package: &&str| {
+        Step::new(
+            format!("loom {package}"),
+            &format!("cargo test --release -p {package} --lib -- loom"),
+        )
+        .env("RUSTFLAGS", "--cfg loom --cfg crossbeam_loom")
+        .env("CARGO_TARGET_DIR", "target/loom")
+        .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
+        .must_pick_tests()
+    };
+    Ok(MODELLED.iter().map(models).collect())
 }
 
 /// All but xtask, whose tests read texts. `cfg(asan)` lets `mem` mark what is free in an arena,
@@ -74,13 +85,37 @@ pub(crate) fn asan(root: &Path) -> Steps {
 }
 
 pub(crate) fn soak() -> Steps {
-    let soak = Step::new("soak", "cargo test --release -p sapwood-chunkmap --test it -- soak");
-    Ok(vec![soak.env("SAPWOOD_SOAK", "full").must_pick_tests()])
+    let soak = |package: &&str| {
+        let soak = format!("cargo test --release -p {package} --test it -- soak");
+        Step::new(format!("soak {package}"), &soak).env("SAPWOOD_SOAK", "full").must_pick_tests()
+    };
+    Ok(SOAKED.iter().map(soak).collect())
 }
 
-pub(crate) fn bench(args: Vec<String>) -> Steps {
-    let bench = Step::new("bench", "cargo run --release -p sapwood-cli -- bench ordered --full");
-    Ok(vec![bench.args(args)])
+/// What a crash can leave, far more often than the tests of every day ask it: images of a simulated
+/// disk, and processes that are killed.
+pub(crate) fn crash() -> Steps {
+    let durable = "cargo test --release -p sapwood-hashlog --test it -- durable";
+    let crash = Step::new("crash", durable).env("CRASHES", CRASHES).env("KILLS", KILLS);
+    Ok(vec![crash.must_pick_tests()])
+}
+
+/// Which engine `sapwood bench` measures.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum BenchEngine {
+    /// The ordered engine
+    Ordered,
+    /// The hash engine
+    Hash,
+}
+
+pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
+    let engine = match engine {
+        BenchEngine::Ordered => "ordered",
+        BenchEngine::Hash => "hash",
+    };
+    let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
+    Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])
 }
 
 pub(crate) fn layout(bless: bool) -> Steps {

@@ -35,8 +35,13 @@ enum Chore {
     Asan,
     /// The soak tests at full size, optimised
     Soak,
-    /// `sapwood bench ordered` at full size; more arguments go to the bench
+    /// Crashes by the hundred thousand: images of a simulated disk, and killed processes
+    Crash,
+    /// `sapwood bench` of an engine at full size; more arguments go to the bench
     Bench {
+        /// The engine
+        #[arg(value_enum, default_value = "ordered")]
+        engine: chores::BenchEngine,
         /// For example: --json
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
@@ -67,7 +72,8 @@ fn main() -> ExitCode {
         Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
         Chore::Asan => chores::asan(root),
         Chore::Soak => chores::soak(),
-        Chore::Bench { args } => chores::bench(args),
+        Chore::Crash => chores::crash(),
+        Chore::Bench { engine, args } => chores::bench(engine, args),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),
         Chore::Ci => chores::ci(root),

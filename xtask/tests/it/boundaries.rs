@@ -1,4 +1,4 @@
-//! What is absent: `unsafe` and mapped memory outside the crates that exist for them.
+//! What is absent: `unsafe`, mapped memory and files outside the crates that exist for them.
 
 use crate::rust::{lines_saying, words};
 use crate::workspace::{self, expect_none, read, root};
@@ -6,10 +6,14 @@ use cargo_metadata::MetadataCommand;
 use std::path::{Path, PathBuf};
 
 /// Folders whose code may be unsafe.
-const UNSAFE: &[&str] = &["crates/mem", "crates/chunkmap"];
+const UNSAFE: &[&str] = &["crates/mem", "crates/chunkmap", "crates/hashlog"];
 /// Folders whose code may map and free memory: tables get theirs from `mem` alone; the benches map
 /// the pages on which they measure the machine's own speed and a peer.
 const MAPS: &[&str] = &["crates/mem", "crates/bench"];
+/// Folders whose code may open files: tables keep theirs in `disk` alone. The command line reads
+/// what people give it, the benches read their data and what the system says of itself, xtask the
+/// workspace.
+const OPENS: &[&str] = &["crates/disk", "crates/cli", "crates/bench", "xtask"];
 
 /// Ways to memory that go around `mem`.
 const MAPPING: &[&str] = &[
@@ -20,12 +24,17 @@ const MAPPING: &[&str] = &[
     "madvise",
     "memmap2",
     "libc",
-    "rustix",
+    // `disk` takes a flag of files from the same library.
+    "rustix : : mm",
+    "rustix : : {",
     "std : : alloc",
     "alloc_zeroed",
     "dealloc",
     "GlobalAlloc",
 ];
+
+/// Ways to a file that stays open.
+const OPENING: &[&str] = &["File : : open", "File : : create", "File : : options", "OpenOptions"];
 
 #[test]
 fn unsafe_code_stays_in_its_crates() {
@@ -37,7 +46,17 @@ fn only_mem_maps_memory() {
     expect_none(outside(MAPS, MAPPING));
 }
 
-/// `mem` and `chunkmap` may use unsafe code; every other library and program forbids it, so that
+#[test]
+fn only_disk_opens_files_for_tables() {
+    let in_tests = |complaint: &String| {
+        complaint.split_once(": ").is_some_and(|(place, _)| place.contains("/tests/"))
+    };
+    let mut complaints = outside(OPENS, OPENING);
+    complaints.retain(|complaint| !in_tests(complaint));
+    expect_none(complaints);
+}
+
+/// The crates listed above may use unsafe code; every other library and program forbids it, so that
 /// the compiler refuses what the words above would miss behind a macro.
 #[test]
 fn every_other_root_forbids_unsafe_code() {

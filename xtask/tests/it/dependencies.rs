@@ -9,8 +9,13 @@ use std::collections::BTreeSet;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-mem", &[]),
     ("sapwood-chunkmap", &["sapwood-mem"]),
-    ("sapwood", &["sapwood-chunkmap"]),
-    ("sapwood-bench", &["sapwood", "sapwood-chunkmap", "sapwood-mem"]),
+    ("sapwood-disk", &[]),
+    ("sapwood-hashlog", &["sapwood-disk", "sapwood-mem"]),
+    ("sapwood", &["sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog"]),
+    (
+        "sapwood-bench",
+        &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],
+    ),
     ("sapwood-cli", &["sapwood", "sapwood-bench"]),
     ("sapwood-testkit", &[]),
     ("xtask", &[]),
@@ -20,6 +25,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-mem", &["sapwood-testkit"]),
     ("sapwood-chunkmap", &["sapwood-testkit"]),
+    ("sapwood-disk", &["sapwood-testkit"]),
+    ("sapwood-hashlog", &["sapwood-testkit"]),
     ("sapwood", &["sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),
     ("sapwood-cli", &["sapwood-testkit"]),
