@@ -198,34 +198,6 @@ fn loom_insert_remove() {
     });
 }
 
-/// A bucket is split while one of its keys is read and another is inserted.
-#[test]
-fn loom_grow_insert() {
-    // Two keys of bucket 0, of which the second belongs into the new bucket.
-    let key_of =
-        |bits: u64| (2..).find(|key| hash::of_word(*key) & 3 == bits).expect("four classes");
-    let (kept, moved) = (key_of(0), key_of(2));
-    model(move || {
-        let log = counters();
-        log.put(&word(kept), &word(20)).expect("memory");
-        let other = spawn(&log, |log| {
-            let index = &log.core.index;
-            // As many slots as ask for one bucket more.
-            index.slots.add(12);
-            let _pin = log.core.log.epochs.pin();
-            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
-            index.slots.add(-12);
-        });
-        assert!(log.put_if_absent(&word(moved), &word(30)).expect("memory"));
-        assert_eq!(value_of(&log, kept), Some(20));
-        assert_eq!(value_of(&log, moved), Some(30));
-        other.join().expect("no panic");
-        assert_eq!((value_of(&log, kept), value_of(&log, moved)), (Some(20), Some(30)));
-        assert_eq!(log.core.index.count(), 3);
-        log.check().expect("invariants");
-    });
-}
-
 /// A key is found in its new bucket while the split goes on.
 #[test]
 fn loom_grow_get() {
