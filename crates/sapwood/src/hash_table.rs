@@ -17,7 +17,7 @@ pub use snapshot::HashSnapshot;
 /// A named table from byte keys to byte values, without order: the fastest single-key operations,
 /// and with a directory more entries than memory holds, that survive the process.
 ///
-/// Keys are 1 byte to 64 KiB, values any length that lets a record fit into a page of the log
+/// Keys are 1 byte to 16 KiB less one, values any length that lets a record fit into a page of the log
 /// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
 /// [`Layout::Fixed8`](crate::Layout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
 /// clones are the same table, and threads share it freely. For order, neighbours and ranges there
