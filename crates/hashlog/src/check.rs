@@ -114,12 +114,6 @@ impl Core {
             {
                 hashes.push(hash);
             }
-            // A longer chain may have been dealt out to several slots.
-            let alone = address == slot::address(word) && previous < self.log.begin();
-            let sure = alone && slot::known_bits(word) >= slot::SCAN_BITS;
-            if sure && hash & ((1 << depth) - 1) != number {
-                return Err(format!("the record at {address:?} belongs to another bucket"));
-            }
             if previous >= address {
                 return Err(format!("the record at {address:?} comes after {previous:?}"));
             }

@@ -90,7 +90,12 @@ impl Core {
         self.log.raise(until);
         let mut buffer = None;
         for page in first..limit {
-            self.compact_page::<F>(page, &mut buffer, &mut done)?;
+            if let Err(error) = self.compact_page::<F>(page, &mut buffer, &mut done) {
+                if self.log.parts.is_none() {
+                    self.log.lower();
+                }
+                return Err(error);
+            }
         }
         done.bytes_freed = until.bytes() - self.log.begin().bytes();
         self.log.cut(until);

@@ -183,12 +183,11 @@ impl Core {
             Stop::Failed(error) => return Err(*error),
             Stop::Raced => backoff.wait(),
             Stop::PageFull => {
-                if let Err(error) = self.log.turn(nested, self.bytes_beside()) {
-                    // Pages that hold nothing live go without room for a copy.
+                // Pages that hold nothing live go without room for a copy.
+                while let Err(error) = self.log.turn(nested, self.bytes_beside()) {
                     if nested || !self.reclaim::<F>() {
                         return Err(error);
                     }
-                    self.log.turn(nested, self.bytes_beside())?;
                 }
                 if !nested {
                     self.tidy::<F>()?;

@@ -238,7 +238,8 @@ impl Log {
 
     /// Frames that fit into the budget.
     fn frames_max(&self, beside: u64) -> Option<u64> {
-        let bytes = self.budget?.saturating_sub(beside);
+        // The index grows between two turns of a page.
+        let bytes = self.budget?.saturating_sub(beside + beside / 8 + 1024);
         Some((bytes / self.frames.frame_bytes()).clamp(1, self.frames.count_max() - 1))
     }
 
@@ -353,6 +354,12 @@ impl Log {
         if self.parts.is_some() || self.epochs.is_pinned() {
             return;
         }
+        self.lower();
+    }
+
+    /// Lets what is in memory and belongs to no snapshot be changed in place again. Call it
+    /// unpinned, on a log without a directory.
+    pub(crate) fn lower(&self) {
         let _moving = lock(&self.moving);
         let floor = lock(&self.pinned).iter().copied().max().unwrap_or(Address::NONE);
         let lower = floor.max(self.begin());

@@ -6,7 +6,7 @@
 //! | What is the right answer on one thread? | [`oracle`] |
 //! | How do threads get in each other's way? | [`stress`] |
 //! | Is what a walk saw one moment? | [`ledger`] |
-//! | What is right because it is simple? | [`reference`] |
+//! | What is right because it is simple? | [`mod@reference`] |
 
 pub mod ledger;
 pub mod op;
