@@ -303,7 +303,7 @@ impl Core {
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
         let count = self.index.count();
-        let mut chains: Vec<Chain> = Vec::new();
+        let (mut chains, mut words) = (Vec::new(), Vec::new());
         let mut group = 0;
         while group < count {
             let limit = (group + GROUP).min(count);
@@ -322,19 +322,16 @@ impl Core {
                     continue;
                 }
                 let depth = self.index.bucket(number).link().depth();
-                let mut flow = ControlFlow::Continue(());
-                self.for_each_slot(number, |word| {
+                self.slots_at_once(number, &mut words);
+                for word in &words {
+                    let mut chain = Chain::new(*word, number, depth, share);
+                    let flow = chain.visit::<F, B>(self, &pin, visit);
                     if flow.is_break() {
-                        return;
+                        return Ok(flow);
                     }
-                    let mut chain = Chain::new(word, number, depth, share);
-                    flow = chain.visit::<F, B>(self, &pin, visit);
                     if chain.wanted.is_some() {
                         chains.push(chain);
                     }
-                });
-                if flow.is_break() {
-                    return Ok(flow);
                 }
             }
             drop(pin);
@@ -347,6 +344,24 @@ impl Core {
             }
         }
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// The words of a bucket's slots as they were at one moment, so that a key that leaves one slot
+    /// and comes back in another is in one of them: read until two readings are the same. No word
+    /// ever comes back, since no address is given twice.
+    fn slots_at_once(&self, number: u64, words: &mut Vec<u64>) {
+        loop {
+            words.clear();
+            self.for_each_slot(number, |word| words.push(word & !slot::FROZEN));
+            let (mut at, mut same) = (0, true);
+            self.for_each_slot(number, |word| {
+                same &= words.get(at) == Some(&(word & !slot::FROZEN));
+                at += 1;
+            });
+            if same && at == words.len() {
+                return;
+            }
+        }
     }
 
     /// Words of the slots in use of a chain of buckets.
