@@ -12,11 +12,10 @@ use std::ops::Range;
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
 
-use crate::address::Address;
 use crate::cold::{self, ColdRecord, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
-use crate::point::{InPlace, Rmw, Write};
+use crate::point::{InPlace, Looked, Rmw, Write};
 use crate::value::ValueMut;
 
 const GROUP: usize = 16;
@@ -37,7 +36,7 @@ impl Core {
         len: usize,
         reads: bool,
         key_at: impl Fn(usize) -> &'k [u8],
-        mut first: impl FnMut(&Pin<'_>, Address, usize, F::Key<'k>) -> bool,
+        mut first: impl FnMut(&Pin<'_>, Looked, usize, F::Key<'k>) -> bool,
         mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
     ) -> Batch<()> {
         let mut done = 0;
@@ -58,16 +57,22 @@ impl Core {
                     }
                 }
                 let mut pin = self.log.epochs.pin();
-                let mut addresses = [Address::NONE; GROUP];
-                for (address, hash) in addresses[..group].iter_mut().zip(&hashes) {
-                    *address = self.index.first_address(*hash);
-                    self.log.prefetch(&pin, *address);
+                let mut looked = [None; GROUP];
+                for (looked, hash) in looked[..group].iter_mut().zip(&hashes) {
+                    *looked = self.look(&pin, *hash);
+                    if let Some((first, _)) = looked {
+                        self.log.prefetch(&pin, *first);
+                    }
                 }
+                let mut repinned = false;
                 for at in 0..group {
                     let index = done + at;
                     let failed = |error| BatchError { done: index, error };
                     let key = F::key(key_at(index)).map_err(failed)?;
-                    if first(&pin, addresses[at], index, key) {
+                    if repinned {
+                        looked[at] = self.look(&pin, hashes[at]);
+                    }
+                    if looked[at].is_some_and(|looked| first(&pin, looked, index, key)) {
                         continue;
                     }
                     drop(pin);
@@ -77,6 +82,7 @@ impl Core {
                     })
                     .map_err(failed)?;
                     pin = self.log.epochs.pin();
+                    repinned = true;
                 }
                 done += group;
             }
@@ -146,9 +152,12 @@ impl Core {
             keys.len(),
             true,
             |index| keys[index].as_ref(),
-            |pin, address, index, key| {
-                let mut present = Some(|value: &[u8]| read.borrow_mut()(index, Some(value)));
-                self.get_first::<F, ()>(pin, address, key, &mut present).is_some()
+            |pin, looked, index, key| {
+                let value = self.get_first::<F>(pin, looked.0, key);
+                if let Some(value) = &value {
+                    read.borrow_mut()(index, Some(value.as_ref()));
+                }
+                value.is_some()
             },
             |pin, fetched, hash, index, key| {
                 let mut present = Some(|value: &[u8]| read.borrow_mut()(index, Some(value)));
@@ -172,10 +181,10 @@ impl Core {
             entries.len(),
             false,
             |index| entries[index].0.as_ref(),
-            |pin, address, index, key| {
+            |pin, looked, index, key| {
                 let value = entries[index].1.as_ref();
                 F::check_value(key, value.len(), self.log.page_bytes).is_ok()
-                    && self.put_first::<F>(pin, address, key, value)
+                    && self.put_first::<F>(pin, looked, key, value)
             },
             |pin, fetched, hash, index, key| {
                 let value = entries[index].1.as_ref();
@@ -196,8 +205,8 @@ impl Core {
             keys.len(),
             true,
             |index| keys[index].as_ref(),
-            |pin, address, index, key| {
-                let done = self.rmw_first::<F, ()>(pin, address, key, &mut |value| {
+            |pin, looked, index, key| {
+                let done = self.rmw_first::<F, ()>(pin, looked, key, &mut |value| {
                     (change.borrow_mut()(index, value), Write::Changed)
                 });
                 found.update(|found| found + usize::from(done.is_some()));
@@ -221,8 +230,8 @@ impl Core {
             deltas.len(),
             true,
             |index| deltas[index].0.as_ref(),
-            |pin, address, index, key| {
-                self.add_first::<F>(pin, address, key, deltas[index].1).is_some()
+            |pin, looked, index, key| {
+                self.add_first::<F>(pin, looked, key, deltas[index].1).is_some()
             },
             |pin, fetched, hash, index, key| {
                 F::check_value(key, size_of::<i64>(), self.log.page_bytes)?;

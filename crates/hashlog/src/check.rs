@@ -110,8 +110,12 @@ impl Core {
             let record = self.log.record(pin, address);
             let previous = record.previous();
             let hash = F::hash_of(record);
-            if hash & ((1 << depth) - 1) == number && slot::agrees(word, slot::tag_of(hash, depth))
-            {
+            let is_ours = hash & ((1 << depth) - 1) == number;
+            // I-OWN-HEAD.
+            if address == slot::address(word) && word & slot::SHARED == 0 && !is_ours {
+                return Err(format!("the record at {address:?} is of another bucket"));
+            }
+            if is_ours && slot::agrees(word, slot::tag_of(hash, depth)) {
                 hashes.push(hash);
             }
             if previous >= address {

@@ -163,7 +163,9 @@ impl Core {
                 let address = self.below::<F>(slot::address(word), boundary)?;
                 if address >= self.log.begin() {
                     image.push(number)?;
-                    image.push(slot::with_address(word, address))?;
+                    let same = address == slot::address(word);
+                    let older = || slot::with_address(word, address) | slot::SHARED;
+                    image.push(if same { word } else { older() })?;
                 }
             }
         }
@@ -338,7 +340,7 @@ fn read_image(
     if !(2..=1 << 40).contains(&count) {
         return Err(corrupt("impossible number of buckets"));
     }
-    let index = Index::with_buckets(count, options.pages).map_err(no_memory)?;
+    let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory)?;
     let epochs = sapwood_mem::boundary::Epochs::new();
     let mut number = None;
     while let Some(words) = image.next_words()? {

@@ -97,7 +97,8 @@ impl Found<'_> {
 impl Core {
     /// An empty log, in a directory if one is given.
     pub(crate) fn create(options: Options, files: Option<(Directory, Parts)>) -> Result<Core> {
-        let index = Index::new(options.expected_entries, options.pages).map_err(no_memory)?;
+        let buckets = Index::buckets_for(options.expected_entries);
+        let index = Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory)?;
         let (checkpoints, parts) = match files {
             Some((disk, parts)) => (Some(Checkpoints::new(disk, Vec::new())), Some(parts)),
             None => (None, None),
@@ -213,8 +214,8 @@ impl Core {
         Ok(())
     }
 
-    /// The record at an address if it is in memory, of this key and no tombstone. Nearly every
-    /// search ends here; the others begin again in `find`.
+    /// The record at an address from `head` up, if it is of this key and no tombstone. Nearly
+    /// every search ends here; the others begin again in `find`.
     #[inline(always)]
     pub(crate) fn record_of<F: Form>(
         &self,
@@ -222,9 +223,6 @@ impl Core {
         address: Address,
         key: F::Key<'_>,
     ) -> Option<Record> {
-        if address < self.log.head() || address == Address::NONE {
-            return None;
-        }
         let record = self.log.record(pin, address);
         (F::has_key(record, key) && !record.is_tombstone()).then_some(record)
     }

@@ -1,105 +1,109 @@
 //! Which memory holds page N of the log?
+//!
+//! The pages in memory lie one behind the other in a ring of address space: page and offset are
+//! found by one mask, wherever the log is.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::collections::BTreeSet;
 
 use sapwood_mem::Pages;
-use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES, Region};
+use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES};
+use sapwood_mem::reserve::{Reservation, machine_bytes};
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
+use crate::address::{Address, UNIT_BYTES};
 use crate::index::lock;
 
-/// Pages in memory at once: the table of their frames is mapped for so many, and grows resident
-/// as they are used.
-const FRAMES_MAX: u64 = 1 << 18;
+/// Address space that a ring begins with, and that it makes do with where there is little.
+const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
 
 /// Frames of pages.
 pub(crate) struct Frames {
     page_bytes: usize,
-    pages: Pages,
-    /// Frame of page `n` at `n % FRAMES_MAX`.
-    table: Region,
+    ring: Reservation,
+    /// Units of the ring, less one.
+    ring_mask: u64,
     owned: Mutex<Owned>,
-    mapped: AtomicU64,
 }
 
-#[derive(Default)]
 struct Owned {
-    by_page: BTreeMap<u64, Region>,
-    spare: Vec<Region>,
+    pages: BTreeSet<u64>,
+    /// What the newest frame lies on.
+    granted: Pages,
 }
 
 impl Frames {
-    pub(crate) fn new(page_bytes: usize, pages: Pages) -> std::io::Result<Frames> {
-        let bytes = (FRAMES_MAX as usize * 8).next_multiple_of(HUGE_PAGE_BYTES);
+    /// Frames for a log of which no more than `most` bytes are in memory at once.
+    pub(crate) fn new(
+        page_bytes: usize,
+        pages: Pages,
+        most: Option<u64>,
+    ) -> std::io::Result<Frames> {
+        // One page more is there while the oldest one goes.
+        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(machine_bytes());
+        let bytes = (most + 2 * page_bytes).next_power_of_two().max(RING_BYTES_MIN);
+        let least = RING_BYTES_MIN.max(4 * page_bytes);
+        let ring = Reservation::new(bytes, least, pages)?;
         Ok(Frames {
             page_bytes,
-            pages,
-            table: Region::map(bytes, Pages::Small)?,
-            owned: Mutex::default(),
-            mapped: AtomicU64::new(0),
+            ring_mask: (ring.bytes() / UNIT_BYTES) as u64 - 1,
+            ring,
+            owned: Mutex::new(Owned { pages: BTreeSet::new(), granted: Pages::Small }),
         })
     }
 
-    #[inline]
-    fn entry(&self, page: u64) -> &AtomicPtr<u8> {
-        let at = (page % FRAMES_MAX) as usize;
-        // SAFETY: inside the table, which is zeroed when mapped and used as atomics alone.
-        unsafe { &*self.table.base().as_ptr().cast::<AtomicPtr<u8>>().add(at) }
+    /// The byte at an address, which is in memory.
+    #[inline(always)]
+    pub(crate) fn at(&self, address: Address) -> *mut u8 {
+        let offset = (address.units() & self.ring_mask) as usize * UNIT_BYTES;
+        self.ring.base().as_ptr().wrapping_add(offset)
     }
 
     /// First byte of a page that is in memory.
-    #[inline]
     pub(crate) fn base(&self, page: u64) -> *mut u8 {
-        self.entry(page).load(Ordering::Acquire)
+        self.at(Address::from_bytes(page * self.page_bytes as u64))
+    }
+
+    /// Bytes from the ring's base to a page's frame.
+    fn offset(&self, page: u64) -> usize {
+        self.base(page).addr() - self.ring.base().addr().get()
     }
 
     /// Gives a page a zeroed frame.
     pub(crate) fn install(&self, page: u64) -> std::io::Result<()> {
         let mut owned = lock(&self.owned);
-        let region = match owned.spare.pop() {
-            Some(region) => {
-                // SAFETY: a spare frame is nobody's.
-                unsafe { region.base().as_ptr().write_bytes(0, region.bytes()) };
-                region
-            }
-            None => {
-                // The first page of a small table shall not take a huge page.
-                let pages = if owned.by_page.is_empty() { Pages::Small } else { self.pages };
-                let region = Region::map(self.frame_bytes() as usize, pages)?;
-                self.mapped.fetch_add(self.frame_bytes(), Ordering::Relaxed);
-                region
-            }
-        };
+        // The first page of a small table shall not take a huge page.
+        let huge = !owned.pages.is_empty();
+        // Several frames may share a page of the machine.
+        let offset = self.offset(page) / PAGE_BYTES * PAGE_BYTES;
+        owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, huge)?;
         for word in (0..self.page_bytes / 8).filter(|_| cfg!(loom)) {
             // SAFETY: inside the frame, which nobody else knows yet.
-            unsafe {
-                RawAtomicU64::init(region.base().as_ptr().cast::<RawAtomicU64>().add(word), 0)
-            };
+            unsafe { RawAtomicU64::init(self.base(page).cast::<RawAtomicU64>().add(word), 0) };
         }
-        // Release: pairs with the Acquire in `base`.
-        self.entry(page).store(region.base().as_ptr(), Ordering::Release);
-        owned.by_page.insert(page, region);
+        owned.pages.insert(page);
+        debug_assert!(owned.pages.len() as u64 <= self.count_max(), "the ring is not full");
         Ok(())
     }
 
-    /// Takes the frame of a page back that nobody can reach any more.
-    pub(crate) fn evict(&self, page: u64, keep: bool) {
+    /// Takes the frame of a page back that nobody can reach any more: oldest first.
+    pub(crate) fn evict(&self, page: u64) {
         let mut owned = lock(&self.owned);
-        self.entry(page).store(std::ptr::null_mut(), Ordering::Relaxed);
-        let Some(region) = owned.by_page.remove(&page) else { return };
-        // One is enough: the next page takes it.
-        if keep && owned.spare.is_empty() {
-            owned.spare.push(region);
-        } else {
-            self.mapped.fetch_sub(region.bytes() as u64, Ordering::Relaxed);
+        if !owned.pages.remove(&page) {
+            return;
+        }
+        let (begin, end) = (self.offset(page), self.offset(page) + self.page_bytes);
+        // Of frames that share a page of the machine the last one gives it back.
+        if end.is_multiple_of(PAGE_BYTES) {
+            let begin = begin / PAGE_BYTES * PAGE_BYTES;
+            // SAFETY: nobody reaches this frame, nor the older ones beside it.
+            unsafe { self.ring.release(begin, end - begin) };
         }
     }
 
     /// Pages in memory.
     pub(crate) fn count(&self) -> u64 {
-        lock(&self.owned).by_page.len() as u64
+        lock(&self.owned).pages.len() as u64
     }
 
     /// Bytes that a page takes in memory.
@@ -108,15 +112,16 @@ impl Frames {
     }
 
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.mapped.load(Ordering::Relaxed)
+        self.count() * self.frame_bytes()
     }
 
+    /// Pages that may be in memory at once.
     pub(crate) fn count_max(&self) -> u64 {
-        FRAMES_MAX
+        (self.ring.bytes() / self.page_bytes) as u64
     }
 
     /// What the newest frame lies on.
     pub(crate) fn pages(&self) -> Pages {
-        lock(&self.owned).by_page.values().next_back().map_or(Pages::Small, Region::pages)
+        lock(&self.owned).granted
     }
 }

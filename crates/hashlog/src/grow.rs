@@ -270,7 +270,7 @@ fn deal(
     [kept, moved]: [&mut Vec<u64>; 2],
 ) {
     let (address, known) = (slot::address(word), slot::known_bits(word));
-    let tag = slot::tag(word);
+    let (tag, shared) = (slot::tag(word), word & slot::SHARED);
     if known <= slot::SCAN_BITS {
         let (mut hashes, mut mine, mut theirs) = (Vec::new(), None, None);
         if hashes_of(address, &mut hashes) {
@@ -288,18 +288,20 @@ fn deal(
                     Some(word) => slot::word(depth + 1, tag, slot::common_bits(word, tag), address),
                 });
             }
-            kept.extend(mine);
-            moved.extend(theirs);
+            // I-OWN-HEAD: the newest record is a key's of one of the two.
+            let both = if mine.is_some() && theirs.is_some() { slot::SHARED } else { 0 };
+            kept.extend(mine.map(|word| word | shared | both));
+            moved.extend(theirs.map(|word| word | shared | both));
             return;
         }
         if known == 0 {
-            kept.push(slot::word(depth + 1, 0, 0, address));
-            moved.push(slot::word(depth + 1, 0, 0, address));
+            kept.push(slot::word(depth + 1, 0, 0, address) | slot::SHARED);
+            moved.push(slot::word(depth + 1, 0, 0, address) | slot::SHARED);
             return;
         }
     }
     let target = if tag & 1 == 0 { kept } else { moved };
-    target.push(slot::word(depth + 1, tag >> 1, known - 1, address));
+    target.push(slot::word(depth + 1, tag >> 1, known - 1, address) | shared);
 }
 
 /// Overflow buckets that so many slots need.

@@ -13,8 +13,7 @@ pub(crate) fn of_bytes(key: &[u8]) -> u64 {
 #[inline]
 pub(crate) fn of_word(key: u64) -> u64 {
     let wide = u128::from(key ^ 0x9e37_79b9_7f4a_7c15) * 0xd6e8_feb8_6659_fd93;
-    let folded = (wide >> 64) as u64 ^ wide as u64;
-    folded ^ (folded >> 32)
+    (wide >> 64) as u64 ^ wide as u64
 }
 
 #[cfg(test)]

@@ -19,8 +19,11 @@
 //!   its slot final: each puts its tentative slot, then looks for others, both SeqCst.
 //! - I-SPLIT: a look-up misses only in a bucket that was unfrozen, of the right depth and scanned
 //!   the right way before and after its scan.
+//! - I-OWN-HEAD: a slot that is not marked as shared, frozen or tentative names the newest record
+//!   of all keys of its chain, whatever bucket its reader took this one for: none of them is looked
+//!   for in another bucket.
 //! - I-PARITY: a word read before a split of its bucket is never equal to one that is there after
-//!   it: a slot knows one bit less after each split, and fifteen again after at least seven, while
+//!   it: a slot knows one bit less after each split, and fourteen again after at least six, while
 //!   no pinned thread sees a bucket split more than four times; the parity bit tells even depths
 //!   from odd besides. A place that is written to was read under the depth that it was found by.
 
@@ -28,11 +31,12 @@ use std::sync::atomic::AtomicU64 as Plain;
 
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::Epochs;
+use sapwood_mem::reserve::machine_bytes;
 use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
 use crate::address::Address;
-use crate::bucket::{Bucket, Link};
+use crate::bucket::{Bucket, Link, Scan};
 use crate::buckets::Buckets;
 use crate::counter::Counter;
 use crate::layout::{bucket, slot};
@@ -51,6 +55,7 @@ pub(crate) struct Index {
     /// Hash bits that number a bucket, before those beyond `count` are folded. It may be read
     /// before or after `count` changes: who computes a wrong number sees it by the depth.
     mask: AtomicU64,
+    scan: Scan,
     /// Overflow buckets ever used; those free again are in `free`.
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,
@@ -126,10 +131,12 @@ pub(crate) enum Insert {
     Crowded,
 }
 
-#[inline]
+#[inline(always)]
 fn number_of(hash: u64, count: u64, mask: u64) -> u64 {
     let number = hash & mask;
-    if number < count { number } else { number & (mask >> 1) }
+    let folded = hash & (mask >> 1);
+    // Half of all hashes may go either way: no branch would foresee it.
+    std::hint::select_unpredictable(number < count, number, folded)
 }
 
 fn mask_of(count: u64) -> u64 {
@@ -144,19 +151,21 @@ pub(crate) fn depth_of(number: u64, count: u64) -> u32 {
 }
 
 impl Index {
-    /// An index for so many slots.
-    pub(crate) fn new(entries: u64, pages: Pages) -> std::io::Result<Index> {
-        let count = entries.div_ceil(LOAD).next_power_of_two().max(BUCKETS_MIN);
-        Index::with_buckets(count, pages)
+    /// Buckets for so many entries.
+    pub(crate) fn buckets_for(entries: u64) -> u64 {
+        entries.div_ceil(LOAD).next_power_of_two().max(BUCKETS_MIN)
     }
 
-    /// An index of so many buckets.
-    pub(crate) fn with_buckets(count: u64, pages: Pages) -> std::io::Result<Index> {
+    /// An index of so many buckets, that may grow up to `most` bytes.
+    pub(crate) fn new(count: u64, pages: Pages, most: Option<u64>) -> std::io::Result<Index> {
+        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(machine_bytes());
         let index = Index {
-            buckets: Buckets::new(pages),
-            overflow: Buckets::new(pages),
+            // No table is all index, nor an index all overflow.
+            buckets: Buckets::new(pages, (most / 2).max(count as usize * bucket::BYTES))?,
+            overflow: Buckets::new(pages, most / 4)?,
             count: AtomicU64::new(count),
             mask: AtomicU64::new(mask_of(count)),
+            scan: Scan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
             slots: Counter::default(),
@@ -239,20 +248,40 @@ impl Index {
         }
     }
 
-    /// The record that the first agreeing slot of a hash's bucket names, or none: where nearly
-    /// every search ends.
+    /// The record that the first agreeing slot of a hash's bucket names: where nearly every search
+    /// ends. If it is the key's, it is the key's newest (I-OWN-HEAD, so no depth is looked at); if
+    /// not, or none, nothing is known.
     #[inline(always)]
-    pub(crate) fn first_address(&self, hash: u64) -> Address {
-        let (bucket, link) = self.locate(hash);
-        let tag = slot::tag_of(hash, link.depth());
-        let candidates = bucket.candidates(link.depth(), tag);
+    pub(crate) fn first_address(&self, hash: u64) -> Option<Address> {
+        let first = self.bucket(self.number(hash));
+        let link = first.link();
+        let tag = hash >> link.depth();
+        let candidates = first.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
         if candidates == 0 {
-            return Address::NONE;
+            return self.first_address_behind(link, tag);
         }
         // Read again: what it was during the scan does not matter.
-        let word = bucket.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
-        let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(link.depth());
-        if settled && slot::agrees(word, tag) { slot::address(word) } else { Address::NONE }
+        let word = first.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
+        (word & slot::UNSURE == 0).then(|| slot::address(word))
+    }
+
+    /// As `first_address`, in the overflow buckets.
+    #[cold]
+    #[inline(never)]
+    fn first_address_behind(&self, link: Link, tag: u64) -> Option<Address> {
+        let mut next = link.overflow();
+        while let Some(number) = next {
+            let bucket = self.overflow(number);
+            let candidates =
+                bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
+            if candidates != 0 {
+                let at = candidates.trailing_zeros() as usize;
+                let word = bucket.slot(at).load(Ordering::Acquire);
+                return (word & slot::UNSURE == 0).then(|| slot::address(word));
+            }
+            next = bucket.link().overflow();
+        }
+        None
     }
 
     /// Searches for a key. `walk` follows a chain from its newest record.
@@ -272,18 +301,20 @@ impl Index {
             let mut bucket = first;
             let mut next = link;
             loop {
-                let (slots, mut candidates) = match link.is_short() {
-                    false => bucket.scan(depth, tag),
-                    true => bucket.scan_slow(depth, tag),
+                let mut candidates = match link.is_short() {
+                    false => bucket.candidates::<{ slot::SCAN_MASK }>(self.scan, depth, tag),
+                    true => bucket.candidates_slow(depth, tag),
                 };
                 while candidates != 0 {
-                    let at = candidates.trailing_zeros() as usize;
+                    let slot = bucket.slot(candidates.trailing_zeros() as usize);
                     candidates &= candidates - 1;
-                    if !slot::agrees(slots[at], tag) {
+                    let word = slot.load(Ordering::Acquire);
+                    let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(depth);
+                    if !settled || !slot::agrees(word, tag) {
                         continue;
                     }
                     // A frozen slot still names its chain; who wants to change it fails.
-                    let place = Place { slot: bucket.slot(at), word: slots[at] & !slot::FROZEN };
+                    let place = Place { slot, word: word & !slot::FROZEN };
                     chains += 1;
                     match walk(place.address()) {
                         // I-PARITY, since the place may be written to.

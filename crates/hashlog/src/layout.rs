@@ -11,29 +11,35 @@ pub const KEY_BYTES_MAX: usize = (1 << lengths::KEY_BITS) - 1;
 /// Slot of a bucket: names the newest record of all keys that share its bucket and tag.
 ///
 /// ```text
-///  63        62     61     60             45 44                                        0
-///  +---------+------+------+----------------+-------------------------------------------+
-///  |tentative|frozen|parity| 1 and tag bits | address in units of 8 B; 0: slot is empty |
-///  +---------+------+------+----------------+-------------------------------------------+
+///  63        62     61     60     59             45 44                                        0
+///  +---------+------+------+------+----------------+-------------------------------------------+
+///  |tentative|frozen|shared|parity| 1 and tag bits | address in units of 8 B; 0: slot is empty |
+///  +---------+------+------+------+----------------+-------------------------------------------+
 /// ```
 /// The tag is the hash's bits from the bucket's depth up. A split of the bucket uses one of them
-/// up, so the field holds as many as are known below a leading 1: at first all 15.
+/// up, so the field holds as many as are known below a leading 1: at first all 14.
 pub(crate) mod slot {
     use super::Address;
 
     pub(crate) const ADDRESS_BITS: u32 = 45;
     pub(crate) const ADDRESS_MASK: u64 = (1 << ADDRESS_BITS) - 1;
     pub(crate) const FIELD_SHIFT: u32 = ADDRESS_BITS;
-    pub(crate) const FIELD_BITS: u32 = 16;
+    pub(crate) const FIELD_BITS: u32 = 15;
     pub(crate) const FIELD_MASK: u64 = (1 << FIELD_BITS) - 1;
     /// Known bits of a fresh tag.
     pub(crate) const TAG_BITS: u32 = FIELD_BITS - 1;
     /// The scan of a bucket compares this many; the few buckets with slots that know fewer say so.
     pub(crate) const SCAN_BITS: u32 = 8;
-    pub(crate) const SCAN_MASK: u64 = (((1 << SCAN_BITS) - 1) << FIELD_SHIFT) | PARITY | TENTATIVE;
+    pub(crate) const SCAN_TAG_MASK: u64 = ((1 << SCAN_BITS) - 1) << FIELD_SHIFT;
+    pub(crate) const SCAN_MASK: u64 = SCAN_TAG_MASK | PARITY | TENTATIVE;
+    /// A quick look takes no slot that is any of these.
+    pub(crate) const UNSURE: u64 = TENTATIVE | FROZEN | SHARED;
+    pub(crate) const QUICK_MASK: u64 = SCAN_TAG_MASK | UNSURE;
     /// Lowest bit of the depth that the tag begins at, so that a word from before a split of the
     /// bucket equals none from after it.
-    pub(crate) const PARITY: u64 = 1 << 61;
+    pub(crate) const PARITY: u64 = 1 << 60;
+    /// The record may be of a key of another bucket: its chain was dealt out to both.
+    pub(crate) const SHARED: u64 = 1 << 61;
     /// The bucket is being split: the slot changes no more until it is.
     pub(crate) const FROZEN: u64 = 1 << 62;
     /// Its insert is not decided: for everybody else the slot is taken and names nothing.
@@ -46,15 +52,15 @@ pub(crate) mod slot {
         parity(depth) | (field << FIELD_SHIFT) | address.units()
     }
 
-    /// The same slot naming another record.
+    /// The same slot naming another record, of a key of its own bucket.
     #[inline]
     pub(crate) fn with_address(word: u64, address: Address) -> u64 {
-        (word & !(ADDRESS_MASK | FROZEN | TENTATIVE)) | address.units()
+        (word & !(ADDRESS_MASK | UNSURE)) | address.units()
     }
 
     #[inline]
     pub(crate) fn parity(depth: u32) -> u64 {
-        u64::from(depth & 1) << 61
+        u64::from(depth & 1) << PARITY.ilog2()
     }
 
     /// The tag that a hash has in a bucket of this depth.
@@ -105,22 +111,23 @@ pub(crate) mod slot {
         (field ^ tag) & ((1 << known) - 1) == 0
     }
 
-    const _: () = assert!(FIELD_SHIFT + FIELD_BITS == 61);
+    const _: () = assert!(FIELD_SHIFT + FIELD_BITS == PARITY.ilog2());
     const _: () = assert!(SCAN_BITS < TAG_BITS);
 }
 
 /// Bucket: one cache line of seven slots and a link word.
 ///
 /// ```text
-///  link word:  63     62     61     60 .. 54   53 .. 48   47 .. 40   39                    0
-///              frozen short  packed 0          depth      0          overflow bucket + 1
+///  link word:  63     62     61     60 .. 48   47                    8   7 .. 6   5 .. 0
+///              frozen short  packed 0          overflow bucket + 1       0        depth
 /// ```
 pub(crate) mod bucket {
     pub(crate) const BYTES: usize = 64;
     pub(crate) const SLOTS: usize = 7;
     pub(crate) const LINK: usize = 7;
-    pub(crate) const OVERFLOW_MASK: u64 = (1 << 40) - 1;
-    pub(crate) const DEPTH_SHIFT: u32 = 48;
+    pub(crate) const OVERFLOW_SHIFT: u32 = 8;
+    pub(crate) const OVERFLOW_MASK: u64 = ((1 << 40) - 1) << OVERFLOW_SHIFT;
+    /// Lowest: the link word itself can be shifted by.
     pub(crate) const DEPTH_MASK: u64 = 63;
     /// Slots of the chain know fewer bits than a scan compares.
     pub(crate) const SHORT: u64 = 1 << 62;
@@ -135,8 +142,8 @@ pub(crate) mod bucket {
 /// First word of every record.
 ///
 /// ```text
-///  63 .. 51   50         49      48    47         46          45     44                      0
-///  readers    exclusive  writer  late  tombstone  superseded  valid  previous address in chain
+///  63         62 .. 50   49         48      47    46          45     44                      0
+///  tombstone  readers    exclusive  writer  late  superseded  valid  previous address in chain
 /// ```
 pub(crate) mod control {
     use super::{Address, slot};
@@ -149,22 +156,23 @@ pub(crate) mod control {
     /// Not the newest of its key any more, or never published.
     pub(crate) const SUPERSEDED: u64 = 1 << 46;
     /// Its key is absent.
-    pub(crate) const TOMBSTONE: u64 = 1 << 47;
+    pub(crate) const TOMBSTONE: u64 = 1 << 63;
     /// Superseded after the moment of a snapshot that was being read: a hint to look closer.
-    pub(crate) const LATE: u64 = 1 << 48;
+    pub(crate) const LATE: u64 = 1 << 47;
     /// A writer has the record: other writers wait.
-    pub(crate) const WRITER: u64 = 1 << 49;
+    pub(crate) const WRITER: u64 = 1 << 48;
     /// The writer changes the value in place: readers wait.
-    pub(crate) const EXCLUSIVE: u64 = 1 << 50;
-    pub(crate) const READERS_SHIFT: u32 = 51;
+    pub(crate) const EXCLUSIVE: u64 = 1 << 49;
+    pub(crate) const READERS_SHIFT: u32 = 50;
+    const READERS_BITS: u32 = 13;
     pub(crate) const READER: u64 = 1 << READERS_SHIFT;
     /// What says who is at the record now; of no meaning once it is stored.
-    pub(crate) const LOCKS: u64 = !0 << 49;
+    pub(crate) const LOCKS: u64 = WRITER | EXCLUSIVE | READERS_MAX << READERS_SHIFT;
     /// From here readers wait for one to leave.
-    pub(crate) const READERS_MAX: u64 = (1 << (64 - READERS_SHIFT)) - 1;
+    pub(crate) const READERS_MAX: u64 = (1 << READERS_BITS) - 1;
 
-    const _: () = assert!(LOCKS & (WRITER | EXCLUSIVE | READER) == WRITER | EXCLUSIVE | READER);
     const _: () = assert!(LOCKS & (LATE | TOMBSTONE) == 0);
+    const _: () = assert!(READERS_SHIFT + READERS_BITS == TOMBSTONE.ilog2());
 
     #[inline]
     pub(crate) fn previous(word: u64) -> Address {
@@ -173,7 +181,7 @@ pub(crate) mod control {
 
     #[inline]
     pub(crate) fn readers(word: u64) -> u64 {
-        word >> READERS_SHIFT
+        (word >> READERS_SHIFT) & READERS_MAX
     }
 }
 
@@ -257,6 +265,7 @@ fn layout_table() -> String {
             ),
             (slot::FIELD_SHIFT, slot::FIELD_BITS, "tag", "a 1, then the tag bits that are known"),
             (flag(slot::PARITY), 1, "parity", "lowest bit of the depth"),
+            (flag(slot::SHARED), 1, "shared", "the record may belong to another bucket"),
             (flag(slot::FROZEN), 1, "frozen", "the bucket is being split or packed"),
             (flag(slot::TENTATIVE), 1, "tentative", "an insert that is not decided"),
         ],
@@ -266,13 +275,13 @@ fn layout_table() -> String {
     bits(
         "Link word of a bucket",
         &[
+            (0, depth_bits, "depth", "low hash bits that all keys share"),
             (
                 overflow_shift,
                 overflow_bits,
                 "overflow",
                 "number of the next bucket, plus 1; 0: none",
             ),
-            (bucket::DEPTH_SHIFT, depth_bits, "depth", "low hash bits that all keys share"),
             (flag(bucket::PACKED), 1, "packed", "flips when the chain is packed"),
             (flag(bucket::SHORT), 1, "short", "some slot knows fewer than 8 tag bits"),
             (flag(bucket::FROZEN), 1, "frozen", "the bucket is being split or packed"),
@@ -290,16 +299,16 @@ fn layout_table() -> String {
             ),
             (flag(control::VALID), 1, "valid", "set in every record"),
             (flag(control::SUPERSEDED), 1, "superseded", "not the newest of its key, or never was"),
-            (flag(control::TOMBSTONE), 1, "tombstone", "the key is absent"),
             (flag(control::LATE), 1, "late", "superseded while a snapshot was read: ask the chain"),
             (flag(control::WRITER), 1, "writer", "writers wait; means nothing once stored"),
             (flag(control::EXCLUSIVE), 1, "exclusive", "readers wait; means nothing once stored"),
             (
                 control::READERS_SHIFT,
-                64 - control::READERS_SHIFT,
+                control::READERS_MAX.count_ones(),
                 "readers",
                 "readers inside; means nothing once stored",
             ),
+            (flag(control::TOMBSTONE), 1, "tombstone", "the key is absent"),
         ],
     );
     bits(

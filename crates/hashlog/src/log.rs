@@ -87,7 +87,8 @@ impl Log {
     pub(crate) fn new(options: &Options, parts: Option<Parts>, page: u64) -> Result<Log> {
         let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
         let first = page << page_shift;
-        let frames = Frames::new(options.page_bytes, options.pages).map_err(no_memory)?;
+        let frames = Frames::new(options.page_bytes, options.pages, options.memory_budget)
+            .map_err(no_memory)?;
         let word = || AtomicU64::new(first);
         Ok(Log {
             // As if the page before were full: the first record brings the first frame.
@@ -159,23 +160,16 @@ impl Log {
     }
 
     /// The record at an address at or above `head`, which the pin keeps there.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn record(&self, _: &Pin<'_>, address: Address) -> Record {
-        let offset = (address.units() & ((1 << self.page_shift) - 1)) as usize * UNIT_BYTES;
-        let base = self.frames.base(self.page_of(address));
-        debug_assert!(!base.is_null(), "page of {address:?} is in memory");
         // SAFETY: I-PINNED: the caller read `head` pinned, and eviction waits for it to leave.
-        unsafe { Record::at(base.add(offset)) }
+        unsafe { Record::at(self.frames.at(address)) }
     }
 
-    /// Asks for the line of a record, if its page is in memory.
+    /// Asks for the line of a record, which is there if its page is in memory.
     #[inline]
     pub(crate) fn prefetch(&self, _: &Pin<'_>, address: Address) {
-        if address >= self.head() {
-            let offset = (address.units() & ((1 << self.page_shift) - 1)) as usize * UNIT_BYTES;
-            let base = self.frames.base(self.page_of(address));
-            sapwood_mem::arena::prefetch_line(base.wrapping_add(offset));
-        }
+        sapwood_mem::arena::prefetch_line(self.frames.at(address));
     }
 
     /// Room for so many bytes at the tail, zeroed and the caller's alone.
@@ -280,7 +274,7 @@ impl Log {
         }
         self.wait_for_epoch(self.epochs.bump());
         for page in from..to {
-            self.frames.evict(page, self.parts.is_some());
+            self.frames.evict(page);
         }
     }
 

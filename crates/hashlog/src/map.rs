@@ -121,19 +121,11 @@ impl HashLog {
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         by_layout!(self, F => {
             let key = F::key(key)?;
-            let (hash, mut read) = (F::hash(key), Some(read));
-            {
-                let pin = self.core.log.epochs.pin();
-                let first = self.core.index.first_address(hash);
-                if let Some(answer) = self.core.get_first::<F, R>(&pin, first, key, &mut read) {
-                    return Ok(Some(answer));
-                }
+            let hash = F::hash(key);
+            match self.core.get_quick::<F, R, _>(hash, key, read) {
+                Ok(answer) => Ok(Some(answer)),
+                Err(read) => self.core.get_slow::<F, R>(hash, key, read),
             }
-            let answer = self.core.drive::<F, _>(|pin, fetched| {
-                self.core.get_attempt::<F, R>(pin, fetched, hash, key, &mut read)
-            });
-            self.core.make_room_for_copies();
-            answer
         })
     }
 
@@ -163,12 +155,8 @@ impl HashLog {
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         by_layout!(self, F => {
             let (key, hash) = self.checked::<F>(key, value)?;
-            {
-                let pin = self.core.log.epochs.pin();
-                let first = self.core.index.first_address(hash);
-                if self.core.put_first::<F>(&pin, first, key, value) {
-                    return Ok(());
-                }
+            if self.core.put_quick::<F>(hash, key, value) {
+                return Ok(());
             }
             self.core.drive::<F, _>(|pin, fetched| {
                 self.core.put_attempt::<F>(pin, fetched, hash, key, value)
@@ -284,12 +272,8 @@ impl HashLog {
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
         by_layout!(self, F => {
             let (key, hash) = self.checked::<F>(key, &[0; 8])?;
-            {
-                let pin = self.core.log.epochs.pin();
-                let first = self.core.index.first_address(hash);
-                if let Some(sum) = self.core.add_first::<F>(&pin, first, key, delta) {
-                    return Ok(sum);
-                }
+            if let Some(sum) = self.core.add_quick::<F>(hash, key, delta) {
+                return Ok(sum);
             }
             self.core.drive::<F, _>(|pin, fetched| {
                 self.core.add_attempt::<F>(pin, fetched, hash, key, delta)
@@ -508,12 +492,8 @@ impl HashLog {
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Result<Rmw<R>> {
         let hash = F::hash(key);
-        {
-            let pin = self.core.log.epochs.pin();
-            let first = self.core.index.first_address(hash);
-            if let Some(answer) = self.core.rmw_first::<F, R>(&pin, first, key, change) {
-                return Ok(Rmw::Updated(answer));
-            }
+        if let Some(answer) = self.core.rmw_quick::<F, R>(hash, key, change) {
+            return Ok(Rmw::Updated(answer));
         }
         self.core.drive::<F, _>(|pin, fetched| {
             self.core.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)

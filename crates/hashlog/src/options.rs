@@ -49,7 +49,7 @@ pub struct Options {
     pub cold_reads: ColdReads,
     /// Checkpoints kept, the newest included; at least 1, default 2.
     pub checkpoints_kept: usize,
-    /// Which pages to ask for; default transparent huge pages.
+    /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
     pub pages: Pages,
 }
 

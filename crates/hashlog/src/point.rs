@@ -194,20 +194,68 @@ pub(crate) enum Rmw<R> {
 
 type Attempt<R> = std::result::Result<R, Stop>;
 
+/// The record that the index named first, and where the mutable region began before it did.
+///
+/// In this order, and both under one pin: who copies a record began before the region last grew
+/// down to it, and was waited for. Read later, the boundary might be lower than it was while the
+/// record was copied, and what is then written in place is lost.
+pub(crate) type Looked = (Address, Address);
+
 impl Core {
-    /// Reads the record that the index named first, if it is the key's.
+    /// The record that the index names first for a hash, if it names one.
     #[inline(always)]
-    pub(crate) fn get_first<F: InPlace, R>(
+    pub(crate) fn look(&self, _: &Pin<'_>, hash: u64) -> Option<Looked> {
+        let mutable = self.log.mutable();
+        Some((self.index.first_address(hash)?, mutable))
+    }
+
+    /// The value of the record that the index named first, if it is the key's.
+    #[inline(always)]
+    pub(crate) fn get_first<F: InPlace>(
         &self,
         pin: &Pin<'_>,
         first: Address,
         key: F::Key<'_>,
-        read: &mut Option<impl FnOnce(&[u8]) -> R>,
-    ) -> Option<R> {
+    ) -> Option<F::Value> {
+        if first < self.log.head() {
+            return None;
+        }
         let record = self.record_of::<F>(pin, first, key)?;
-        F::read(record, first < self.log.read_only(), |value| {
-            read.take().expect("nothing read before")(value)
-        })
+        F::value(record, || first < self.log.read_only())
+    }
+
+    /// Reads a key that is found at first sight, or gives the closure back.
+    #[inline(always)]
+    pub(crate) fn get_quick<F: InPlace, R, C: FnOnce(&[u8]) -> R>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        read: C,
+    ) -> std::result::Result<R, C> {
+        if let Some(pin) = self.log.epochs.pin_quick()
+            && let Some(first) = self.index.first_address(hash)
+            && let Some(value) = self.get_first::<F>(&pin, first, key)
+        {
+            return Ok(read(value.as_ref()));
+        }
+        Err(read)
+    }
+
+    /// Reads a key that was not found at first sight.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn get_slow<F: InPlace, R>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let mut read = Some(read);
+        let answer = self.drive::<F, _>(|pin, fetched| {
+            self.get_attempt::<F, R>(pin, fetched, hash, key, &mut read)
+        });
+        self.make_room_for_copies();
+        answer
     }
 
     pub(crate) fn get_attempt<F: InPlace, R>(
@@ -222,9 +270,8 @@ impl Core {
         match self.find_known::<F>(pin, hash, key, fetched)? {
             Probed::Present(_, Found::Memory(record, address)) => {
                 // Refused, the closure is still there for the next attempt.
-                let still = address < self.log.read_only();
-                match F::read(record, still, |value| take()(value)) {
-                    Some(answer) => Ok(Some(answer)),
+                match F::value(record, || address < self.log.read_only()) {
+                    Some(value) => Ok(Some(take()(value.as_ref()))),
                     None => Err(Stop::Locked(record.identity())),
                 }
             }
@@ -244,18 +291,31 @@ impl Core {
     }
 
     /// Puts a value into the record that the index named first, if it is the key's and mutable.
+    /// `mutable` was read before the index was, under the same pin: see `Looked`.
     #[inline(always)]
     pub(crate) fn put_first<F: InPlace>(
         &self,
         pin: &Pin<'_>,
-        first: Address,
+        (first, mutable): Looked,
         key: F::Key<'_>,
         value: &[u8],
     ) -> bool {
-        first >= self.log.mutable()
+        // I-BOUNDARIES: what is mutable is in memory.
+        first >= mutable
             && self
                 .record_of::<F>(pin, first, key)
                 .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
+    }
+
+    /// Puts a value in place where the key is found at first sight; true if it did.
+    #[inline(always)]
+    pub(crate) fn put_quick<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {
+        if let Some(pin) = self.log.epochs.pin_quick()
+            && let Some(looked) = self.look(&pin, hash)
+        {
+            return self.put_first::<F>(&pin, looked, key, value);
+        }
+        false
     }
 
     pub(crate) fn put_attempt<F: InPlace>(
@@ -349,14 +409,27 @@ impl Core {
     pub(crate) fn rmw_first<F: InPlace, R>(
         &self,
         pin: &Pin<'_>,
-        first: Address,
+        (first, mutable): Looked,
         key: F::Key<'_>,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
-        if first < self.log.mutable() {
+        if first < mutable {
             return None;
         }
         F::update_atomically(self.record_of::<F>(pin, first, key)?, change)
+    }
+
+    /// Changes a value by atomic instructions where the key is found at first sight.
+    #[inline(always)]
+    pub(crate) fn rmw_quick<F: InPlace, R>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Option<R> {
+        let pin = self.log.epochs.pin_quick()?;
+        let looked = self.look(&pin, hash)?;
+        self.rmw_first::<F, R>(&pin, looked, key, change)
     }
 
     pub(crate) fn rmw_attempt<F: InPlace, R>(
@@ -441,14 +514,27 @@ impl Core {
     pub(crate) fn add_first<F: InPlace>(
         &self,
         pin: &Pin<'_>,
-        first: Address,
+        (first, mutable): Looked,
         key: F::Key<'_>,
         delta: i64,
     ) -> Option<i64> {
-        if first < self.log.mutable() {
+        if first < mutable {
             return None;
         }
         F::add_atomically(self.record_of::<F>(pin, first, key)?, delta)
+    }
+
+    /// Adds to a counter that is found at first sight.
+    #[inline(always)]
+    pub(crate) fn add_quick<F: InPlace>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        delta: i64,
+    ) -> Option<i64> {
+        let pin = self.log.epochs.pin_quick()?;
+        let looked = self.look(&pin, hash)?;
+        self.add_first::<F>(&pin, looked, key, delta)
     }
 
     /// Adds to a counter: the sum, or why not.

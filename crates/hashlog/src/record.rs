@@ -198,12 +198,34 @@ impl Drop for Writer {
     }
 }
 
+/// A value of variable length while it is read: I-STILL until it is dropped.
+pub(crate) struct Reading {
+    record: Record,
+    counted: bool,
+}
+
+impl AsRef<[u8]> for Reading {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        Variable::value_of(&self.record)
+    }
+}
+
+impl Drop for Reading {
+    #[inline]
+    fn drop(&mut self) {
+        if self.counted {
+            self.record.read_unlock();
+        }
+    }
+}
+
 /// A layout of keys and values.
 pub(crate) trait Form: 'static {
     /// A key as the engine compares it.
     type Key<'k>: Copy;
-    /// Room for a value that an update works on.
-    type Scratch: AsRef<[u8]>;
+    /// A value that is being read.
+    type Value: AsRef<[u8]>;
 
     /// Checks a key's length.
     fn key(key: &[u8]) -> Result<Self::Key<'_>>;
@@ -219,8 +241,9 @@ pub(crate) trait Form: 'static {
     fn hash_of(record: Record) -> u64;
     /// Bytes of a record that is there.
     fn bytes_of(record: Record) -> usize;
-    /// Reads a value; `None` while a writer changes it. `still`: it lies below `read_only`.
-    fn read<R>(record: Record, still: bool, read: impl FnOnce(&[u8]) -> R) -> Option<R>;
+    /// A value to read; `None` while a writer changes it. `still`: whether it lies below
+    /// `read_only`.
+    fn value(record: Record, still: impl FnOnce() -> bool) -> Option<Self::Value>;
     /// Reads a key and a value that nobody changes.
     fn visit<R>(record: Record, visit: impl FnOnce(&[u8], &[u8]) -> R) -> R;
     /// Takes a record apart that was read from the disk: key, value.
@@ -239,7 +262,7 @@ pub(crate) struct Fixed;
 
 impl Form for Fixed {
     type Key<'k> = u64;
-    type Scratch = [u8; 8];
+    type Value = [u8; 8];
     const PREFIX: usize = fixed::BYTES;
     const STRIDE: usize = fixed::BYTES;
 
@@ -292,9 +315,9 @@ impl Form for Fixed {
         fixed::BYTES
     }
 
-    #[inline]
-    fn read<R>(record: Record, _: bool, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        Some(read(&record.fixed_value().load(Ordering::Acquire).to_le_bytes()))
+    #[inline(always)]
+    fn value(record: Record, _: impl FnOnce() -> bool) -> Option<[u8; 8]> {
+        Some(record.fixed_value().load(Ordering::Acquire).to_le_bytes())
     }
 
     #[inline]
@@ -337,7 +360,7 @@ impl Variable {
 
 impl Form for Variable {
     type Key<'k> = &'k [u8];
-    type Scratch = Vec<u8>;
+    type Value = Reading;
     const PREFIX: usize = variable::KEY;
     const STRIDE: usize = 0;
 
@@ -400,21 +423,12 @@ impl Form for Variable {
     }
 
     #[inline]
-    fn read<R>(record: Record, still: bool, read: impl FnOnce(&[u8]) -> R) -> Option<R> {
-        struct Unlock(Record);
-        impl Drop for Unlock {
-            fn drop(&mut self) {
-                self.0.read_unlock();
-            }
-        }
-        if still {
-            return Some(read(Variable::value_of(&record)));
-        }
-        if !record.try_read_lock() {
+    fn value(record: Record, still: impl FnOnce() -> bool) -> Option<Reading> {
+        let counted = !still();
+        if counted && !record.try_read_lock() {
             return None;
         }
-        let _unlock = Unlock(record);
-        Some(read(Variable::value_of(&record)))
+        Some(Reading { record, counted })
     }
 
     fn visit<R>(record: Record, visit: impl FnOnce(&[u8], &[u8]) -> R) -> R {

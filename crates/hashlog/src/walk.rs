@@ -477,19 +477,16 @@ impl Chain {
                     continue;
                 }
                 let still = address < read_only;
-                let flow = loop {
-                    let mut outcome = None;
-                    let read = F::read(record, still, |value| {
-                        F::with_key(record, |key| {
-                            outcome = self.meet(key, value, tombstone, alone, visit)
-                        });
-                    });
-                    match read {
-                        Some(()) => break outcome,
+                let value = loop {
+                    match F::value(record, || still) {
+                        Some(value) => break value,
                         // A writer is copying a value in: a matter of nanoseconds.
                         None => std::hint::spin_loop(),
                     }
                 };
+                let flow = F::with_key(record, |key| {
+                    self.meet(key, value.as_ref(), tombstone, alone, visit)
+                });
                 if let Some(answer) = flow {
                     return ControlFlow::Break(answer);
                 }

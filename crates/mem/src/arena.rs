@@ -14,6 +14,7 @@
 //!   bytes of a live slice stay mapped at one address.
 //! - I-TABLE: the block table holds the base of every block with a live slice.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -429,13 +430,16 @@ pub(crate) fn stripe_count() -> usize {
 /// Spreads threads over `stripes` (a power of two), the same one each time.
 #[inline]
 pub fn stripe_of_thread(stripes: usize) -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
     thread_local! {
-        static TICKET: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+        /// 0: the thread has none yet.
+        static TICKET: Cell<usize> = const { Cell::new(0) };
     }
     debug_assert!(stripes.is_power_of_two());
-    // A thread that is going down takes any stripe: correctness does not depend on it.
-    TICKET.try_with(|ticket| *ticket).unwrap_or(0) & (stripes - 1)
+    if TICKET.get() == 0 {
+        TICKET.set(NEXT.fetch_add(1, Ordering::Relaxed));
+    }
+    TICKET.get() & (stripes - 1)
 }
 
 /// Asks the processor for the cache line at `address`, which need not be valid.

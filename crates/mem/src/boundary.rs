@@ -14,6 +14,8 @@
 //! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
 //! | a thread's slot | that thread: Relaxed + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
 
+#[cfg(not(loom))]
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -25,7 +27,7 @@ use crate::sync::{AtomicU64, Ordering};
 const QUIET: u64 = 0;
 /// Threads in the first segment of slots; each later one holds twice as many. A model has two,
 /// and small stacks.
-const FIRST_SEGMENT: usize = if cfg!(loom) { 2 } else { 8 };
+const FIRST_SEGMENT: usize = if cfg!(loom) { 2 } else { 32 };
 const SEGMENTS: usize = 20;
 
 /// Epochs of one table.
@@ -82,21 +84,49 @@ impl Epochs {
         }
     }
 
+    /// Pins this thread, if it is not pinned already: the least that a pin can cost.
+    #[inline(always)]
+    pub fn pin_quick(&self) -> Option<Pin<'_>> {
+        let slot = match self.first.get(quick_number()) {
+            Some(slot) => {
+                if slot.load(Ordering::Relaxed) != QUIET {
+                    return None;
+                }
+                slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+                barrier::light_asymmetric();
+                slot
+            }
+            None => self.pin_first_time()?,
+        };
+        Some(Pin { slot, outermost: true, not_send: PhantomData })
+    }
+
+    /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or
+    /// where the fence is not asymmetric.
+    #[inline(never)]
+    fn pin_first_time(&self) -> Option<&AtomicU64> {
+        let slot = self.slot_of_thread();
+        if slot.load(Ordering::Relaxed) != QUIET {
+            return None;
+        }
+        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        barrier::light();
+        Some(slot)
+    }
+
     /// Pins this thread.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
-        let slot = self.slot(thread_number());
-        let outermost = slot.load(Ordering::Relaxed) == QUIET;
-        if outermost {
-            slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
-            barrier::light();
-        }
-        Pin { slot, outermost, not_send: PhantomData }
+        self.pin_quick().unwrap_or_else(|| Pin {
+            slot: self.slot_of_thread(),
+            outermost: false,
+            not_send: PhantomData,
+        })
     }
 
     /// Whether this thread is pinned.
     pub fn is_pinned(&self) -> bool {
-        self.slot(thread_number()).load(Ordering::Relaxed) != QUIET
+        self.slot_of_thread().load(Ordering::Relaxed) != QUIET
     }
 
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
@@ -116,8 +146,9 @@ impl Epochs {
         })
     }
 
-    #[inline]
-    fn slot(&self, thread: usize) -> &AtomicU64 {
+    #[inline(never)]
+    fn slot_of_thread(&self) -> &AtomicU64 {
+        let thread = thread_number();
         match self.first.get(thread) {
             Some(slot) => slot,
             None => self.later_slot(thread - FIRST_SEGMENT),
@@ -195,6 +226,8 @@ impl ThreadNumber {
 
 impl Drop for ThreadNumber {
     fn drop(&mut self) {
+        #[cfg(not(loom))]
+        QUICK.set(usize::MAX);
         free_numbers(|(_, free)| free.push(self.0));
     }
 }
@@ -209,9 +242,29 @@ loom::thread_local! {
     static THREAD: ThreadNumber = ThreadNumber::claim();
 }
 
-#[inline]
 fn thread_number() -> usize {
-    THREAD.with(|number| number.0)
+    THREAD.with(|number| {
+        #[cfg(not(loom))]
+        if barrier::is_asymmetric() {
+            QUICK.set(number.0);
+        }
+        number.0
+    })
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    /// The thread's number where the fence is asymmetric; too large for one before the thread has
+    /// it, or where the fence is not.
+    static QUICK: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+#[inline(always)]
+fn quick_number() -> usize {
+    #[cfg(not(loom))]
+    return QUICK.get();
+    #[cfg(loom)]
+    return usize::MAX;
 }
 
 #[cfg(not(loom))]
@@ -247,7 +300,16 @@ mod barrier {
         });
     }
 
-    #[inline]
+    pub(super) fn is_asymmetric() -> bool {
+        ASYMMETRIC.load(Ordering::Relaxed)
+    }
+
+    /// As `light`, where the fence is known to be asymmetric.
+    #[inline(always)]
+    pub(super) fn light_asymmetric() {
+        compiler_fence(Ordering::SeqCst);
+    }
+
     pub(super) fn light() {
         if ASYMMETRIC.load(Ordering::Relaxed) {
             compiler_fence(Ordering::SeqCst);
@@ -267,6 +329,10 @@ mod barrier {
 #[cfg(loom)]
 mod barrier {
     pub(super) fn prepare() {}
+
+    pub(super) fn light_asymmetric() {
+        light();
+    }
 
     pub(super) fn light() {
         loom::sync::atomic::fence(super::Ordering::SeqCst);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`sync`] | which atomics: the machine's, or a model checker's? |
 //! | [`region`] | how is memory mapped, and on which pages? |
+//! | [`reserve`] | how does memory grow without moving? |
 //! | [`slice`](mod@slice) | how is a piece of an arena named, and which sizes are there? |
 //! | [`arena`] | where does a new slice go, and who may have a freed one? |
 //! | [`epoch`] | when has the last reader of a removed slice left? |
@@ -18,6 +19,7 @@ pub mod boundary;
 mod buddy;
 pub mod epoch;
 pub mod region;
+pub mod reserve;
 pub mod slice;
 mod stripe;
 pub mod sync;

@@ -148,12 +148,12 @@ fn map_aligned(bytes: usize) -> std::io::Result<NonNull<u8>> {
     Ok(base)
 }
 
-fn advise_huge(base: NonNull<u8>, bytes: usize) -> bool {
+pub(crate) fn advise_huge(base: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: advice on a mapping of ours changes no byte of it.
     unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) }.is_ok()
 }
 
-fn transparent_pages_allowed() -> bool {
+pub(crate) fn transparent_pages_allowed() -> bool {
     use std::sync::OnceLock;
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     *ALLOWED.get_or_init(|| {
