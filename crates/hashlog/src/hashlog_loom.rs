@@ -220,24 +220,6 @@ fn loom_grow_get() {
     });
 }
 
-/// No update is lost that meets another while the end of a snapshot lets records be changed in
-/// place again: one thread may still be copying the record that the other finds.
-#[test]
-fn loom_update_update_while_a_snapshot_ends() {
-    fn one_more(log: &HashLog) {
-        assert!(log.add(&word(1), 1).expect("no overflow") > 10);
-    }
-    model(|| {
-        let log = counters();
-        let boundary = log.core.log.pin_below();
-        let threads = [spawn(&log, one_more), spawn(&log, one_more)];
-        log.core.log.unpin_below(boundary);
-        threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
-        assert_eq!(value_of(&log, 1), Some(12));
-        log.check().expect("invariants");
-    });
-}
-
 /// A scan shows a key whose record is superseded meanwhile exactly once.
 #[test]
 fn loom_superseded_scan() {

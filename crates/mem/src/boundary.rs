@@ -191,8 +191,9 @@ static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
 
 #[cfg(loom)]
 std::thread_local! {
-    /// All threads of a model run on one thread of the system, so this is the model's own, and
-    /// the same in each of its executions.
+    /// All threads of a model run on one thread of the system, so this is the model's own. There a
+    /// number is nobody else's until the next execution: the checker would not see that the lock
+    /// orders its hand-over.
     static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
 }
 
@@ -206,13 +207,18 @@ fn free_numbers<R>(work: impl FnOnce(&mut (usize, Vec<usize>)) -> R) -> R {
     return FREE_NUMBERS.with(locked);
 }
 
+/// Begins an execution of a model: all numbers are free.
+#[cfg(loom)]
+pub(crate) fn forget_numbers() {
+    free_numbers(|numbers| *numbers = (0, Vec::new()));
+}
+
 /// A number that no other living thread has, small while few threads live.
 struct ThreadNumber(usize);
 
 impl ThreadNumber {
     fn claim() -> ThreadNumber {
         free_numbers(|(next, free)| {
-            // The least, so that executions of a model begin alike.
             match (0..free.len()).min_by_key(|at| free[*at]) {
                 Some(least) => ThreadNumber(free.swap_remove(least)),
                 None => {
@@ -227,8 +233,10 @@ impl ThreadNumber {
 impl Drop for ThreadNumber {
     fn drop(&mut self) {
         #[cfg(not(loom))]
-        QUICK.set(usize::MAX);
-        free_numbers(|(_, free)| free.push(self.0));
+        {
+            QUICK.set(usize::MAX);
+            free_numbers(|(_, free)| free.push(self.0));
+        }
     }
 }
 

@@ -206,6 +206,7 @@ pub mod model {
         let old = shadows(|s| (std::mem::take(&mut s.words), std::mem::take(&mut s.bytes)));
         // Objects of an earlier execution must not run their destructors in this one.
         std::mem::forget(old);
+        crate::boundary::forget_numbers();
     }
 
     pub(super) fn init(address: usize, value: u64) {

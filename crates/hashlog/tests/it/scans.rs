@@ -23,7 +23,8 @@ fn check(configuration: Configuration, round: &KeyedRound, seed: u64) {
 
 #[test]
 fn stable_keys_among_churning_ones() {
-    case!().seeds(25, |seed| {
+    // Many: an update that is lost at the end of a snapshot shows in one round of 200.
+    case!().seeds(100, |seed| {
         for configuration in [NASTIEST, IN_MEMORY[1], COLDEST] {
             let round = KeyedRound {
                 walker_count: 2,
