@@ -15,6 +15,7 @@ use sapwood_mem::sync::Backoff;
 use crate::cold::{self, ColdRecord, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
+use crate::index::Look;
 use crate::point::{InPlace, Looked, Rmw, Write};
 use crate::value::ValueMut;
 
@@ -27,8 +28,8 @@ type Attempt<T> = std::result::Result<T, Stop>;
 
 impl Core {
     /// Does an operation for each key, in order. `first` tries the record that the index named when
-    /// the group was looked up, true if that was all; `attempt` does what is left, and is over when
-    /// it answers Ok. Both get the key's index. `reads`: whether an operation must know what is
+    /// the group was looked up, if it named one, true if that was all; `attempt` does what is left, and is over when
+    /// it answers Ok. Both get the key's hash and index. `reads`: whether an operation must know what is
     /// there.
     #[inline(always)]
     fn batch<'k, F: InPlace>(
@@ -36,7 +37,7 @@ impl Core {
         len: usize,
         reads: bool,
         key_at: impl Fn(usize) -> &'k [u8],
-        mut first: impl FnMut(&Pin<'_>, Looked, usize, F::Key<'k>) -> bool,
+        mut first: impl FnMut(&Pin<'_>, Option<Looked>, u64, usize, F::Key<'k>) -> bool,
         mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
     ) -> Batch<()> {
         let mut done = 0;
@@ -57,22 +58,14 @@ impl Core {
                     }
                 }
                 let mut pin = self.log.epochs.pin();
-                let mut looked = [None; GROUP];
-                for (looked, hash) in looked[..group].iter_mut().zip(&hashes) {
-                    *looked = self.look(&pin, *hash);
-                    if let Some((first, _)) = looked {
-                        self.log.prefetch(&pin, *first);
-                    }
-                }
+                let looked = self.look_at_group(&pin, &hashes[..group]);
                 let mut repinned = false;
                 for at in 0..group {
                     let index = done + at;
                     let failed = |error| BatchError { done: index, error };
                     let key = F::key(key_at(index)).map_err(failed)?;
-                    if repinned {
-                        looked[at] = self.look(&pin, hashes[at]);
-                    }
-                    if looked[at].is_some_and(|looked| first(&pin, looked, index, key)) {
+                    let looked = if repinned { self.look(&pin, hashes[at]) } else { looked[at] };
+                    if first(&pin, looked, hashes[at], index, key) {
                         continue;
                     }
                     drop(pin);
@@ -88,6 +81,36 @@ impl Core {
             }
         }
         Ok(())
+    }
+
+    /// Looks a group of keys up, whose buckets are on their way, and asks for their records.
+    #[inline(always)]
+    fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Option<Looked>; GROUP] {
+        let mut looked = [None; GROUP];
+        let mutable = self.log.mutable();
+        let mut behind = 0_u32;
+        for (at, hash) in hashes.iter().enumerate() {
+            match self.index.look(*hash) {
+                Look::Named(first) => {
+                    self.log.prefetch(pin, first);
+                    looked[at] = Some((first, mutable));
+                }
+                Look::Behind(next) => {
+                    self.index.prefetch_overflow(next);
+                    behind |= 1 << at;
+                }
+                Look::Nothing => {}
+            }
+        }
+        while behind != 0 {
+            let at = behind.trailing_zeros() as usize;
+            behind &= behind - 1;
+            looked[at] = self.look(pin, hashes[at]);
+            if let Some((first, _)) = looked[at] {
+                self.log.prefetch(pin, first);
+            }
+        }
+        looked
     }
 
     /// Reads from the disk what the operations of a run will need, as far as the index can tell.
@@ -152,8 +175,8 @@ impl Core {
             keys.len(),
             true,
             |index| keys[index].as_ref(),
-            |pin, looked, index, key| {
-                let value = self.get_first::<F>(pin, looked.0, key);
+            |pin, looked, _, index, key| {
+                let value = looked.and_then(|(first, _)| self.get_first::<F>(pin, first, key));
                 if let Some(value) = &value {
                     read.borrow_mut()(index, Some(value.as_ref()));
                 }
@@ -181,10 +204,15 @@ impl Core {
             entries.len(),
             false,
             |index| entries[index].0.as_ref(),
-            |pin, looked, index, key| {
+            |pin, looked, hash, index, key| {
                 let value = entries[index].1.as_ref();
-                F::check_value(key, value.len(), self.log.page_bytes).is_ok()
-                    && self.put_first::<F>(pin, looked, key, value)
+                if F::check_value(key, value.len(), self.log.page_bytes).is_err() {
+                    return false;
+                }
+                match looked {
+                    Some(looked) => self.put_first::<F>(pin, looked, key, value),
+                    None => self.put_new::<F>(pin, hash, key, value),
+                }
             },
             |pin, fetched, hash, index, key| {
                 let value = entries[index].1.as_ref();
@@ -205,9 +233,11 @@ impl Core {
             keys.len(),
             true,
             |index| keys[index].as_ref(),
-            |pin, looked, index, key| {
-                let done = self.rmw_first::<F, ()>(pin, looked, key, &mut |value| {
-                    (change.borrow_mut()(index, value), Write::Changed)
+            |pin, looked, _, index, key| {
+                let done = looked.and_then(|looked| {
+                    self.rmw_first::<F, ()>(pin, looked, key, &mut |value| {
+                        (change.borrow_mut()(index, value), Write::Changed)
+                    })
                 });
                 found.update(|found| found + usize::from(done.is_some()));
                 done.is_some()
@@ -230,8 +260,9 @@ impl Core {
             deltas.len(),
             true,
             |index| deltas[index].0.as_ref(),
-            |pin, looked, index, key| {
-                self.add_first::<F>(pin, looked, key, deltas[index].1).is_some()
+            |pin, looked, _, index, key| {
+                let add = |looked| self.add_first::<F>(pin, looked, key, deltas[index].1);
+                looked.and_then(add).is_some()
             },
             |pin, fetched, hash, index, key| {
                 F::check_value(key, size_of::<i64>(), self.log.page_bytes)?;

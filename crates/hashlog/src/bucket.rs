@@ -118,6 +118,16 @@ impl Bucket {
         self.matches::<MASK>(scan, tag | parity)
     }
 
+    /// A bit for each slot that is empty.
+    #[inline(always)]
+    pub(crate) fn vacancies(&self, scan: Scan) -> u32 {
+        self.matches::<{ slot::FIELD_MASK << slot::FIELD_SHIFT }>(scan, 0)
+    }
+
+    /// Whether a scan reads in the one order of all SeqCst accesses: a load behind a locked
+    /// instruction of the same thread does, on x86-64.
+    pub(crate) const SCANS_IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom), not(miri)));
+
     /// A bit for each slot that has these bits under the mask, which are of its upper half.
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     #[inline(always)]

@@ -119,6 +119,16 @@ pub(crate) enum Probe<'a, T> {
     Absent(Option<Place<'a>>),
 }
 
+/// What the first bucket of a chain says about a key.
+#[derive(Clone, Copy)]
+pub(crate) enum Look {
+    /// This record may be the key's newest.
+    Named(Address),
+    /// If there is one, it is in this overflow bucket or behind.
+    Behind(u64),
+    Nothing,
+}
+
 /// What became of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Insert {
@@ -217,6 +227,11 @@ impl Index {
         number_of(hash, count, self.mask.load(Ordering::Relaxed))
     }
 
+    /// Asks for the line of an overflow bucket.
+    pub(crate) fn prefetch_overflow(&self, number: u64) {
+        self.overflow.prefetch(number);
+    }
+
     /// Asks for the line of a bucket.
     pub(crate) fn prefetch_bucket(&self, number: u64) {
         self.buckets.prefetch(number);
@@ -253,35 +268,44 @@ impl Index {
     /// not, or none, nothing is known.
     #[inline(always)]
     pub(crate) fn first_address(&self, hash: u64) -> Option<Address> {
+        match self.look(hash) {
+            Look::Named(address) => Some(address),
+            Look::Behind(next) => self.first_address_behind(hash, next),
+            Look::Nothing => None,
+        }
+    }
+
+    /// As `first_address`, in the first bucket of the chain alone.
+    #[inline(always)]
+    pub(crate) fn look(&self, hash: u64) -> Look {
         let first = self.bucket(self.number(hash));
         let link = first.link();
         let tag = hash >> link.depth();
         let candidates = first.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
         if candidates == 0 {
-            return self.first_address_behind(link, tag);
+            return link.overflow().map_or(Look::Nothing, Look::Behind);
         }
         // Read again: what it was during the scan does not matter.
         let word = first.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
-        (word & slot::UNSURE == 0).then(|| slot::address(word))
+        if word & slot::UNSURE == 0 { Look::Named(slot::address(word)) } else { Look::Nothing }
     }
 
-    /// As `first_address`, in the overflow buckets.
+    /// As `first_address`, from an overflow bucket of the chain on.
     #[cold]
     #[inline(never)]
-    fn first_address_behind(&self, link: Link, tag: u64) -> Option<Address> {
-        let mut next = link.overflow();
-        while let Some(number) = next {
-            let bucket = self.overflow(number);
-            let candidates =
-                bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
+    pub(crate) fn first_address_behind(&self, hash: u64, mut next: u64) -> Option<Address> {
+        let depth = self.bucket(self.number(hash)).link().depth();
+        let tag = hash >> depth;
+        loop {
+            let bucket = self.overflow(next);
+            let candidates = bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, depth, tag);
             if candidates != 0 {
                 let at = candidates.trailing_zeros() as usize;
                 let word = bucket.slot(at).load(Ordering::Acquire);
                 return (word & slot::UNSURE == 0).then(|| slot::address(word));
             }
-            next = bucket.link().overflow();
+            next = bucket.link().overflow()?;
         }
-        None
     }
 
     /// Searches for a key. `walk` follows a chain from its newest record.
@@ -348,8 +372,45 @@ impl Index {
         }
     }
 
-    /// Makes a slot for a record whose key has no chain.
+    /// Makes a slot for a record, unless its key has a chain.
+    #[inline]
     pub(crate) fn insert(
+        &self,
+        hash: u64,
+        address: Address,
+        epochs: &Epochs,
+        may_grow: bool,
+    ) -> std::io::Result<Insert> {
+        match self.insert_quick(hash, address) {
+            Some(done) => Ok(done),
+            None => self.insert_slow(hash, address, epochs, may_grow),
+        }
+    }
+
+    /// Makes a slot in a bucket that has room, nothing behind, and no slot that looks like the new
+    /// one.
+    #[inline]
+    fn insert_quick(&self, hash: u64, address: Address) -> Option<Insert> {
+        let (first, link) = self.locate(hash);
+        let tag = slot::tag_of(hash, link.depth());
+        let alike = || first.candidates::<{ slot::SCAN_TAG_MASK }>(self.scan, 0, tag);
+        let vacant = first.vacancies(self.scan);
+        if vacant == 0 || link.is_short() || link.overflow().is_some() || alike() != 0 {
+            return None;
+        }
+        let at = vacant.trailing_zeros() as usize;
+        let mine = first.slot(at);
+        let word = slot::word(link.depth(), tag, slot::TAG_BITS, address);
+        // SeqCst: I-TENTATIVE.
+        let tentative = word | slot::TENTATIVE;
+        mine.compare_exchange(0, tentative, Ordering::SeqCst, Ordering::Relaxed).ok()?;
+        let alone = Bucket::SCANS_IN_ORDER && first.link_in_order() == link && alike() == 1 << at;
+        self.decide(mine, word, alone, (first, link, tag, (0, at)))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_slow(
         &self,
         hash: u64,
         address: Address,
@@ -382,22 +443,42 @@ impl Index {
             if mine.compare_exchange(0, tentative, Ordering::SeqCst, Ordering::Relaxed).is_err() {
                 continue;
             }
-            match self.settle(first, link, tag, position) {
-                Settled::Alone => {
-                    // Release: pairs with the Acquire of every scan; the record is complete.
-                    mine.store(word, Ordering::Release);
-                    self.slots.add(1);
-                    let full = grew || position.0 > 0;
-                    return Ok(if full { Insert::Full } else { Insert::Done });
-                }
-                Settled::Taken => {
-                    mine.store(0, Ordering::Release);
-                    return Ok(Insert::Raced);
-                }
-                Settled::Yield => {
-                    mine.store(0, Ordering::Release);
-                    backoff.wait();
-                }
+            match self.decide(mine, word, false, (first, link, tag, position)) {
+                Some(Insert::Done) if grew || position.0 > 0 => return Ok(Insert::Full),
+                Some(decided) => return Ok(decided),
+                None => backoff.wait(),
+            }
+        }
+    }
+
+    /// Makes a tentative slot final, unless another insert was first; `None` to try again. `alone`:
+    /// there is no other, as is known by now.
+    #[inline]
+    fn decide(
+        &self,
+        mine: &RawAtomicU64,
+        word: u64,
+        alone: bool,
+        (first, link, tag, position): (&Bucket, Link, u64, (usize, usize)),
+    ) -> Option<Insert> {
+        let settled = match alone {
+            true => Settled::Alone,
+            false => self.settle(first, link, tag, position),
+        };
+        match settled {
+            Settled::Alone => {
+                // Release: pairs with the Acquire of every scan; the record is complete.
+                mine.store(word, Ordering::Release);
+                self.slots.add(1);
+                Some(Insert::Done)
+            }
+            Settled::Taken => {
+                mine.store(0, Ordering::Release);
+                Some(Insert::Raced)
+            }
+            Settled::Yield => {
+                mine.store(0, Ordering::Release);
+                None
             }
         }
     }

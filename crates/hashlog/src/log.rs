@@ -169,7 +169,10 @@ impl Log {
     /// Asks for the line of a record, which is there if its page is in memory.
     #[inline]
     pub(crate) fn prefetch(&self, _: &Pin<'_>, address: Address) {
-        sapwood_mem::arena::prefetch_line(self.frames.at(address));
+        let record = self.frames.at(address);
+        sapwood_mem::arena::prefetch_line(record);
+        // One fixed record in four crosses a line.
+        sapwood_mem::arena::prefetch_line(record.wrapping_add(2 * UNIT_BYTES));
     }
 
     /// Room for so many bytes at the tail, zeroed and the caller's alone.

@@ -307,6 +307,22 @@ impl Core {
                 .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
     }
 
+    /// Puts the value of a key that a look did not find; false if it is there all the same, or
+    /// there is no room at the tail.
+    #[inline]
+    pub(crate) fn put_new<F: InPlace>(
+        &self,
+        pin: &Pin<'_>,
+        hash: u64,
+        key: F::Key<'_>,
+        value: &[u8],
+    ) -> bool {
+        // The insert of a slot fails if the key has a chain.
+        let put = self.append::<F>(pin, hash, key, Some(value), None, None).is_ok();
+        self.entries.add(i64::from(put));
+        put
+    }
+
     /// Puts a value in place where the key is found at first sight; true if it did.
     #[inline(always)]
     pub(crate) fn put_quick<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {

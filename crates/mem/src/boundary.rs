@@ -218,13 +218,11 @@ struct ThreadNumber(usize);
 
 impl ThreadNumber {
     fn claim() -> ThreadNumber {
-        free_numbers(|(next, free)| {
-            match (0..free.len()).min_by_key(|at| free[*at]) {
-                Some(least) => ThreadNumber(free.swap_remove(least)),
-                None => {
-                    *next += 1;
-                    ThreadNumber(*next - 1)
-                }
+        free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
+            Some(least) => ThreadNumber(free.swap_remove(least)),
+            None => {
+                *next += 1;
+                ThreadNumber(*next - 1)
             }
         })
     }
