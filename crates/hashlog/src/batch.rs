@@ -12,16 +12,49 @@ use std::ops::Range;
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
 
+use crate::address::Address;
 use crate::cold::{self, ColdRecord, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
-use crate::point::{InPlace, Looked, Rmw, Write};
+use crate::log::Log;
+use crate::point::{InPlace, Rmw, Write};
 use crate::value::ValueMut;
 
 const GROUP: usize = 16;
 /// Operations for which records are read together, each into a buffer of a block or two.
 const RUN: usize = 256;
+
+/// In place of an address: only a search can tell. No log begins that low.
+const SOMEWHERE: Address = Address::from_units(1);
+
+#[inline(always)]
+fn address_of(look: Look) -> Address {
+    match look {
+        Look::Named(first) => first,
+        Look::Behind(_) | Look::Unsure => SOMEWHERE,
+        Look::Nothing => Address::NONE,
+    }
+}
+
+/// Where the index's first guess at a key's record lies.
+enum Named {
+    /// In the region where the operation may be done at once: see [`Core::look`].
+    Here(Address),
+    Elsewhere,
+    /// There is none.
+    Nothing,
+}
+
+impl Named {
+    #[inline(always)]
+    fn here(self) -> Option<Address> {
+        match self {
+            Named::Here(address) => Some(address),
+            Named::Elsewhere | Named::Nothing => None,
+        }
+    }
+}
 
 type Batch<T> = std::result::Result<T, BatchError>;
 type Attempt<T> = std::result::Result<T, Stop>;
@@ -30,14 +63,15 @@ impl Core {
     /// Does an operation for each key, in order. `first` tries the record that the index named when
     /// the group was looked up, if it named one, true if that was all; `attempt` does what is left, and is over when
     /// it answers Ok. Both get the key's hash and index. `reads`: whether an operation must know what is
-    /// there.
+    /// there; `in_place`: whether `first` writes.
     #[inline(always)]
     fn batch<'k, F: InPlace>(
         &self,
         len: usize,
         reads: bool,
+        in_place: bool,
         key_at: impl Fn(usize) -> &'k [u8],
-        mut first: impl FnMut(&Pin<'_>, Option<Looked>, u64, usize, F::Key<'k>) -> bool,
+        mut first: impl FnMut(&Pin<'_>, Named, u64, usize, F::Key<'k>) -> bool,
         mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
     ) -> Batch<()> {
         let mut done = 0;
@@ -58,14 +92,28 @@ impl Core {
                     }
                 }
                 let mut pin = self.log.epochs.pin();
-                let looked = self.look_at_group(&pin, &hashes[..group]);
+                let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
+                let mut from = region(&self.log);
+                let mut looked = self.look_at_group(&pin, &hashes[..group]);
                 let mut repinned = false;
                 for at in 0..group {
                     let index = done + at;
                     let failed = |error| BatchError { done: index, error };
                     let key = F::key(key_at(index)).map_err(failed)?;
-                    let looked = if repinned { self.look(&pin, hashes[at]) } else { looked[at] };
-                    if first(&pin, looked, hashes[at], index, key) {
+                    if repinned {
+                        from = region(&self.log);
+                        let again = match self.index.look(hashes[at]) {
+                            Look::Behind(next) => self.index.look_behind(hashes[at], next),
+                            look => look,
+                        };
+                        looked[at] = address_of(again);
+                    }
+                    let named = match looked[at] {
+                        Address::NONE => Named::Nothing,
+                        below if below < from => Named::Elsewhere,
+                        here => Named::Here(here),
+                    };
+                    if first(&pin, named, hashes[at], index, key) {
                         continue;
                     }
                     drop(pin);
@@ -83,32 +131,28 @@ impl Core {
         Ok(())
     }
 
-    /// Looks a group of keys up, whose buckets are on their way, and asks for their records.
+    /// Looks a group of keys up, whose buckets are on their way, and asks for the records that are
+    /// named first, SOMEWHERE, or NONE.
     #[inline(always)]
-    fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Option<Looked>; GROUP] {
-        let mut looked = [None; GROUP];
-        let mutable = self.log.mutable();
-        let mut behind = 0_u32;
+    fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Address; GROUP] {
+        let mut looked = [Address::NONE; GROUP];
+        let (mut behind, mut waiting) = ([(0, 0); GROUP], 0);
         for (at, hash) in hashes.iter().enumerate() {
             match self.index.look(*hash) {
-                Look::Named(first) => {
-                    self.log.prefetch(pin, first);
-                    looked[at] = Some((first, mutable));
-                }
                 Look::Behind(next) => {
                     self.index.prefetch_overflow(next);
-                    behind |= 1 << at;
+                    behind[waiting] = (at, next);
+                    waiting += 1;
                 }
-                Look::Nothing => {}
+                look => {
+                    looked[at] = address_of(look);
+                    self.log.prefetch(pin, looked[at]);
+                }
             }
         }
-        while behind != 0 {
-            let at = behind.trailing_zeros() as usize;
-            behind &= behind - 1;
-            looked[at] = self.look(pin, hashes[at]);
-            if let Some((first, _)) = looked[at] {
-                self.log.prefetch(pin, first);
-            }
+        for (at, next) in &behind[..waiting] {
+            looked[*at] = address_of(self.index.look_behind(hashes[*at], *next));
+            self.log.prefetch(pin, looked[*at]);
         }
         looked
     }
@@ -174,9 +218,10 @@ impl Core {
         self.batch::<F>(
             keys.len(),
             true,
+            false,
             |index| keys[index].as_ref(),
-            |pin, looked, _, index, key| {
-                let value = looked.and_then(|(first, _)| self.get_first::<F>(pin, first, key));
+            |pin, named, _, index, key| {
+                let value = named.here().and_then(|first| self.get_first::<F>(pin, first, key));
                 if let Some(value) = &value {
                     read.borrow_mut()(index, Some(value.as_ref()));
                 }
@@ -203,15 +248,17 @@ impl Core {
         self.batch::<F>(
             entries.len(),
             false,
+            true,
             |index| entries[index].0.as_ref(),
-            |pin, looked, hash, index, key| {
+            |pin, named, hash, index, key| {
                 let value = entries[index].1.as_ref();
                 if F::check_value(key, value.len(), self.log.page_bytes).is_err() {
                     return false;
                 }
-                match looked {
-                    Some(looked) => self.put_first::<F>(pin, looked, key, value),
-                    None => self.put_new::<F>(pin, hash, key, value),
+                match named {
+                    Named::Here(first) => self.put_first::<F>(pin, first, key, value),
+                    Named::Elsewhere => false,
+                    Named::Nothing => self.put_new::<F>(pin, hash, key, value),
                 }
             },
             |pin, fetched, hash, index, key| {
@@ -232,10 +279,11 @@ impl Core {
         self.batch::<F>(
             keys.len(),
             true,
+            true,
             |index| keys[index].as_ref(),
-            |pin, looked, _, index, key| {
-                let done = looked.and_then(|looked| {
-                    self.rmw_first::<F, ()>(pin, looked, key, &mut |value| {
+            |pin, named, _, index, key| {
+                let done = named.here().and_then(|first| {
+                    self.rmw_first::<F, ()>(pin, first, key, &mut |value| {
                         (change.borrow_mut()(index, value), Write::Changed)
                     })
                 });
@@ -259,10 +307,11 @@ impl Core {
         self.batch::<F>(
             deltas.len(),
             true,
+            true,
             |index| deltas[index].0.as_ref(),
-            |pin, looked, _, index, key| {
-                let add = |looked| self.add_first::<F>(pin, looked, key, deltas[index].1);
-                looked.and_then(add).is_some()
+            |pin, named, _, index, key| {
+                let add = |first| self.add_first::<F>(pin, first, key, deltas[index].1);
+                named.here().and_then(add).is_some()
             },
             |pin, fetched, hash, index, key| {
                 F::check_value(key, size_of::<i64>(), self.log.page_bytes)?;

@@ -126,6 +126,8 @@ pub(crate) enum Look {
     Named(Address),
     /// If there is one, it is in this overflow bucket or behind.
     Behind(u64),
+    /// Only a search can tell.
+    Unsure,
     Nothing,
 }
 
@@ -270,8 +272,11 @@ impl Index {
     pub(crate) fn first_address(&self, hash: u64) -> Option<Address> {
         match self.look(hash) {
             Look::Named(address) => Some(address),
-            Look::Behind(next) => self.first_address_behind(hash, next),
-            Look::Nothing => None,
+            Look::Behind(next) => match self.look_behind(hash, next) {
+                Look::Named(address) => Some(address),
+                _ => None,
+            },
+            Look::Unsure | Look::Nothing => None,
         }
     }
 
@@ -283,28 +288,38 @@ impl Index {
         let tag = hash >> link.depth();
         let candidates = first.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
         if candidates == 0 {
-            return link.overflow().map_or(Look::Nothing, Look::Behind);
+            return match link.overflow() {
+                Some(next) => Look::Behind(next),
+                None if link.is_short() => Look::Unsure,
+                None => Look::Nothing,
+            };
         }
         // Read again: what it was during the scan does not matter.
         let word = first.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
-        if word & slot::UNSURE == 0 { Look::Named(slot::address(word)) } else { Look::Nothing }
+        if word & slot::UNSURE == 0 { Look::Named(slot::address(word)) } else { Look::Unsure }
     }
 
-    /// As `first_address`, from an overflow bucket of the chain on.
+    /// As `look`, from an overflow bucket of the chain on to its end.
     #[cold]
     #[inline(never)]
-    pub(crate) fn first_address_behind(&self, hash: u64, mut next: u64) -> Option<Address> {
-        let depth = self.bucket(self.number(hash)).link().depth();
-        let tag = hash >> depth;
+    pub(crate) fn look_behind(&self, hash: u64, mut next: u64) -> Look {
+        let link = self.bucket(self.number(hash)).link();
+        let tag = hash >> link.depth();
         loop {
             let bucket = self.overflow(next);
-            let candidates = bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, depth, tag);
+            let candidates =
+                bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
             if candidates != 0 {
                 let at = candidates.trailing_zeros() as usize;
                 let word = bucket.slot(at).load(Ordering::Acquire);
-                return (word & slot::UNSURE == 0).then(|| slot::address(word));
+                let sure = word & slot::UNSURE == 0;
+                return if sure { Look::Named(slot::address(word)) } else { Look::Unsure };
             }
-            next = bucket.link().overflow()?;
+            match bucket.link().overflow() {
+                Some(number) => next = number,
+                None if link.is_short() => return Look::Unsure,
+                None => return Look::Nothing,
+            }
         }
     }
 

@@ -194,22 +194,19 @@ pub(crate) enum Rmw<R> {
 
 type Attempt<R> = std::result::Result<R, Stop>;
 
-/// The record that the index named first, and where the mutable region began before it did.
-///
-/// In this order, and both under one pin: who copies a record began before the region last grew
-/// down to it, and was waited for. Read later, the boundary might be lower than it was while the
-/// record was copied, and what is then written in place is lost.
-pub(crate) type Looked = (Address, Address);
-
 impl Core {
-    /// The record that the index names first for a hash, if it names one.
+    /// The record that the index names first for a hash, if it names one from an address up.
+    ///
+    /// That address, `head` to read and `mutable` to write in place, is read before the index is,
+    /// under the same pin. Then who copies a record that is found to be mutable began before the
+    /// region last grew down to it, and was waited for. Read later, the boundary might be lower
+    /// than while the record was copied, and what is then written in place would be lost.
     #[inline(always)]
-    pub(crate) fn look(&self, _: &Pin<'_>, hash: u64) -> Option<Looked> {
-        let mutable = self.log.mutable();
-        Some((self.index.first_address(hash)?, mutable))
+    pub(crate) fn look(&self, _: &Pin<'_>, hash: u64, from: Address) -> Option<Address> {
+        self.index.first_address(hash).filter(|first| *first >= from)
     }
 
-    /// The value of the record that the index named first, if it is the key's.
+    /// The value of a record that a look named, if it is the key's.
     #[inline(always)]
     pub(crate) fn get_first<F: InPlace>(
         &self,
@@ -217,9 +214,6 @@ impl Core {
         first: Address,
         key: F::Key<'_>,
     ) -> Option<F::Value> {
-        if first < self.log.head() {
-            return None;
-        }
         let record = self.record_of::<F>(pin, first, key)?;
         F::value(record, || first < self.log.read_only())
     }
@@ -233,7 +227,7 @@ impl Core {
         read: C,
     ) -> std::result::Result<R, C> {
         if let Some(pin) = self.log.epochs.pin_quick()
-            && let Some(first) = self.index.first_address(hash)
+            && let Some(first) = self.look(&pin, hash, self.log.head())
             && let Some(value) = self.get_first::<F>(&pin, first, key)
         {
             return Ok(read(value.as_ref()));
@@ -290,21 +284,18 @@ impl Core {
         }
     }
 
-    /// Puts a value into the record that the index named first, if it is the key's and mutable.
-    /// `mutable` was read before the index was, under the same pin: see `Looked`.
+    /// Puts a value into a mutable record that a look named, if it is the key's.
     #[inline(always)]
     pub(crate) fn put_first<F: InPlace>(
         &self,
         pin: &Pin<'_>,
-        (first, mutable): Looked,
+        first: Address,
         key: F::Key<'_>,
         value: &[u8],
     ) -> bool {
         // I-BOUNDARIES: what is mutable is in memory.
-        first >= mutable
-            && self
-                .record_of::<F>(pin, first, key)
-                .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
+        self.record_of::<F>(pin, first, key)
+            .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
     }
 
     /// Puts the value of a key that a look did not find; false if it is there all the same, or
@@ -327,9 +318,9 @@ impl Core {
     #[inline(always)]
     pub(crate) fn put_quick<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {
         if let Some(pin) = self.log.epochs.pin_quick()
-            && let Some(looked) = self.look(&pin, hash)
+            && let Some(first) = self.look(&pin, hash, self.log.mutable())
         {
-            return self.put_first::<F>(&pin, looked, key, value);
+            return self.put_first::<F>(&pin, first, key, value);
         }
         false
     }
@@ -419,19 +410,16 @@ impl Core {
         Ok(true)
     }
 
-    /// Changes the record that the index named first, if it is the key's, mutable, and changed by
-    /// atomic instructions alone.
+    /// Changes a mutable record that a look named, if it is the key's, and changed by atomic
+    /// instructions alone.
     #[inline(always)]
     pub(crate) fn rmw_first<F: InPlace, R>(
         &self,
         pin: &Pin<'_>,
-        (first, mutable): Looked,
+        first: Address,
         key: F::Key<'_>,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
-        if first < mutable {
-            return None;
-        }
         F::update_atomically(self.record_of::<F>(pin, first, key)?, change)
     }
 
@@ -444,8 +432,8 @@ impl Core {
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
         let pin = self.log.epochs.pin_quick()?;
-        let looked = self.look(&pin, hash)?;
-        self.rmw_first::<F, R>(&pin, looked, key, change)
+        let first = self.look(&pin, hash, self.log.mutable())?;
+        self.rmw_first::<F, R>(&pin, first, key, change)
     }
 
     pub(crate) fn rmw_attempt<F: InPlace, R>(
@@ -524,19 +512,15 @@ impl Core {
         })
     }
 
-    /// Adds to the record that the index named first, if it is the key's and mutable, and the sum
-    /// is one.
+    /// Adds to a mutable record that a look named, if it is the key's and the sum is one.
     #[inline(always)]
     pub(crate) fn add_first<F: InPlace>(
         &self,
         pin: &Pin<'_>,
-        (first, mutable): Looked,
+        first: Address,
         key: F::Key<'_>,
         delta: i64,
     ) -> Option<i64> {
-        if first < mutable {
-            return None;
-        }
         F::add_atomically(self.record_of::<F>(pin, first, key)?, delta)
     }
 
@@ -549,8 +533,8 @@ impl Core {
         delta: i64,
     ) -> Option<i64> {
         let pin = self.log.epochs.pin_quick()?;
-        let looked = self.look(&pin, hash)?;
-        self.add_first::<F>(&pin, looked, key, delta)
+        let first = self.look(&pin, hash, self.log.mutable())?;
+        self.add_first::<F>(&pin, first, key, delta)
     }
 
     /// Adds to a counter: the sum, or why not.
