@@ -126,6 +126,8 @@ impl Core {
                     repinned = true;
                 }
                 done += group;
+                drop(pin);
+                self.let_index_catch_up::<F>();
             }
         }
         Ok(())

@@ -7,6 +7,7 @@
 
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
+use crate::address::Address;
 use crate::layout::{bucket, slot};
 
 /// One cache line of slots.
@@ -116,6 +117,18 @@ impl Bucket {
         let parity = if MASK & slot::PARITY == 0 { 0 } else { slot::parity(depth) };
         let tag = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
         self.matches::<MASK>(scan, tag | parity)
+    }
+
+    /// Of several candidates, what the first one names that agrees in all the bits that it knows.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn likeliest(&self, candidates: u32, tag: u64) -> Option<Address> {
+        let tag = tag & ((1 << slot::TAG_BITS) - 1);
+        (0..bucket::SLOTS)
+            .filter(|at| candidates >> at & 1 == 1)
+            .map(|at| self.words[at].load(Ordering::Acquire))
+            .find(|word| word & slot::UNSURE == 0 && slot::agrees(*word, tag))
+            .map(slot::address)
     }
 
     /// A bit for each slot that is empty.

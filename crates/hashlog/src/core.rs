@@ -133,13 +133,38 @@ impl Core {
         mut attempt: impl FnMut(&Pin<'_>, &Fetched) -> std::result::Result<R, Stop>,
     ) -> Result<R> {
         let pin = self.log.epochs.pin();
-        match attempt(&pin, &Fetched::default()) {
+        let attempted = attempt(&pin, &Fetched::default());
+        let nested = !pin.is_outermost();
+        drop(pin);
+        self.let_index_catch_up::<F>();
+        match attempted {
             Ok(done) => Ok(done),
-            Err(stop) => {
-                let nested = !pin.is_outermost();
-                drop(pin);
-                self.drive_slow::<F, R>(stop, nested, &mut attempt)
+            Err(stop) => self.drive_slow::<F, R>(stop, nested, &mut attempt),
+        }
+    }
+
+    /// While the index has twice the load that it is made for, lets it grow, and gives way to who
+    /// is at it, or to whom it waits for: they may have been put to sleep. Call it unpinned.
+    #[inline]
+    pub(crate) fn let_index_catch_up<F: Form>(&self) {
+        if self.index.behind.load(Ordering::Relaxed) != 0 {
+            self.catch_up::<F>();
+        }
+    }
+
+    #[cold]
+    fn catch_up<F: Form>(&self) {
+        /// A few: a thread may stay pinned for as long as a user's closure runs.
+        const YIELDS: usize = 16;
+        for _ in 0..YIELDS {
+            let epoch = self.index.behind.load(Ordering::Relaxed);
+            if epoch == 0 || self.log.epochs.is_pinned() {
+                return;
             }
+            if self.log.epochs.is_safe(epoch) {
+                self.grow::<F>(&self.log.epochs.pin());
+            }
+            sapwood_mem::sync::yield_now();
         }
     }
 
@@ -363,6 +388,7 @@ impl Core {
     #[cold]
     fn grow<F: Form>(&self, pin: &Pin<'_>) {
         if !self.index.is_overloaded() || !self.may_grow() {
+            self.index.behind.store(0, Ordering::Relaxed);
             return;
         }
         // An index that cannot grow has longer chains, and tries again at the next insert.

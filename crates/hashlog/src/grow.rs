@@ -13,7 +13,7 @@ use sapwood_mem::sync::{Backoff, Ordering};
 
 use crate::address::Address;
 use crate::bucket::{Bucket, Link};
-use crate::index::{Index, depth_of};
+use crate::index::{Index, LOAD, depth_of};
 use crate::layout::{bucket, slot};
 
 /// What the one who grows the index remembers.
@@ -42,7 +42,10 @@ impl Index {
         epochs: &Epochs,
         hashes_of: impl Fn(Address, &mut Vec<u64>) -> bool,
     ) -> std::io::Result<()> {
-        let Ok(mut growing) = self.growing.try_write() else { return Ok(()) };
+        let Ok(mut growing) = self.growing.try_write() else {
+            self.note_whether_behind(0);
+            return Ok(());
+        };
         let mut emptied = Vec::new();
         let mut outcome = Ok(());
         for _ in 0..SPLITS_MAX {
@@ -70,7 +73,15 @@ impl Index {
         if !emptied.is_empty() {
             self.give_overflow(emptied, epochs.bump());
         }
+        self.note_whether_behind(growing.round);
         outcome
+    }
+
+    /// Notes whether the index has twice the load that it is made for, and the epoch that growth
+    /// waits for.
+    fn note_whether_behind(&self, round: u64) {
+        let behind = self.slots.sum() > 2 * LOAD * self.count();
+        self.behind.store(if behind { round.max(1) } else { 0 }, Ordering::Relaxed);
     }
 
     /// Packs chains into as few buckets as they need, without slots that name nothing from `begin`

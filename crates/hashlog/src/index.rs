@@ -60,6 +60,8 @@ pub(crate) struct Index {
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,
     pub(crate) slots: Counter,
+    /// While the index has twice its load, the epoch that growth waits for; else 0.
+    pub(crate) behind: Plain,
     /// Shared by walks over all buckets, taken alone by growth.
     pub(crate) growing: RwLock<crate::grow::Growing>,
 }
@@ -181,6 +183,7 @@ impl Index {
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
             slots: Counter::default(),
+            behind: Plain::new(0),
             growing: RwLock::default(),
         };
         index.buckets.ensure(count)?;
@@ -294,6 +297,9 @@ impl Index {
                 None => Look::Nothing,
             };
         }
+        if !candidates.is_power_of_two() {
+            return first.likeliest(candidates, tag).map_or(Look::Unsure, Look::Named);
+        }
         // Read again: what it was during the scan does not matter.
         let word = first.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
         if word & slot::UNSURE == 0 { Look::Named(slot::address(word)) } else { Look::Unsure }
@@ -310,10 +316,7 @@ impl Index {
             let candidates =
                 bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
             if candidates != 0 {
-                let at = candidates.trailing_zeros() as usize;
-                let word = bucket.slot(at).load(Ordering::Acquire);
-                let sure = word & slot::UNSURE == 0;
-                return if sure { Look::Named(slot::address(word)) } else { Look::Unsure };
+                return bucket.likeliest(candidates, tag).map_or(Look::Unsure, Look::Named);
             }
             match bucket.link().overflow() {
                 Some(number) => next = number,

@@ -190,8 +190,8 @@ fn churn(
 /// In the last four tenths, `figure` stays what it was in the first six.
 fn assert_flat(what: &str, tenths: &[Stats], figure: impl Fn(&Stats) -> u64) {
     let figures: Vec<u64> = tenths.iter().map(figure).collect();
-    let early = *figures[..6].iter().max().expect("six");
-    let flat = figures[6..].iter().all(|late| late * 100 <= early * 115);
+    let early = *figures[..5].iter().max().expect("five");
+    let flat = figures[5..].iter().all(|late| late * 100 <= early * 115);
     assert!(flat, "{what} after each tenth: {figures:?}");
 }
 
