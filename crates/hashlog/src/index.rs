@@ -399,10 +399,12 @@ impl Index {
         epochs: &Epochs,
         may_grow: bool,
     ) -> std::io::Result<Insert> {
-        match self.insert_quick(hash, address) {
-            Some(done) => Ok(done),
-            None => self.insert_slow(hash, address, epochs, may_grow),
+        if Bucket::SCANS_IN_ORDER
+            && let Some(done) = self.insert_quick(hash, address)
+        {
+            return Ok(done);
         }
+        self.insert_slow(hash, address, epochs, may_grow)
     }
 
     /// Makes a slot in a bucket that has room, nothing behind, and no slot that looks like the new
@@ -422,7 +424,7 @@ impl Index {
         // SeqCst: I-TENTATIVE.
         let tentative = word | slot::TENTATIVE;
         mine.compare_exchange(0, tentative, Ordering::SeqCst, Ordering::Relaxed).ok()?;
-        let alone = Bucket::SCANS_IN_ORDER && first.link_in_order() == link && alike() == 1 << at;
+        let alone = first.link_in_order() == link && alike() == 1 << at;
         self.decide(mine, word, alone, (first, link, tag, (0, at)))
     }
 
