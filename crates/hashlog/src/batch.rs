@@ -61,9 +61,9 @@ type Attempt<T> = std::result::Result<T, Stop>;
 
 impl Core {
     /// Does an operation for each key, in order. `first` tries the record that the index named when
-    /// the group was looked up, if it named one, true if that was all; `attempt` does what is left, and is over when
-    /// it answers Ok. Both get the key's hash and index. `reads`: whether an operation must know what is
-    /// there; `in_place`: whether `first` writes.
+    /// the group was looked up, if it named one, true if that was all; `attempt` does what is left,
+    /// and is over when it answers Ok. Both get the key's hash and index. `reads`: whether an
+    /// operation must know what is there; `in_place`: whether `first` writes.
     #[inline(always)]
     fn batch<'k, F: InPlace>(
         &self,

@@ -43,7 +43,8 @@ use crate::layout::{bucket, slot};
 
 /// Buckets of a new, empty index.
 const BUCKETS_MIN: u64 = 2;
-/// Slots in use for each bucket that an index is made for and grows at: six of seven. At that load about a quarter of the buckets have one overflow bucket.
+/// Slots in use for each bucket that an index is made for and grows at: six of seven. At that load
+/// about a quarter of the buckets have one overflow bucket.
 pub(crate) const LOAD: u64 = 6;
 
 /// A hash index.
