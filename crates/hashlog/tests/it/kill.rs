@@ -117,7 +117,8 @@ fn kill_one(folder: &Path, configuration: usize, rng: &mut sapwood_testkit::Rng)
     let stdout = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut told = None;
     let mut more = rng.random_range(0..4);
-    let round = |line: &str| line.strip_prefix(TOLD)?.parse::<u64>().ok();
+    // The harness has begun the first line with the name of the test.
+    let round = |line: &str| line.split_once(TOLD)?.1.parse::<u64>().ok();
     let mut lines = stdout.lines().map(|line| line.expect("lines of text"));
     while more > 0 {
         let line = lines.next().expect("a child runs until it is killed");
