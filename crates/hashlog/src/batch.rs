@@ -6,7 +6,6 @@
 //! records lie on the disk, those that a run of operations will need are read together before it,
 //! all in flight at once. Operations take effect in the order given.
 
-use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use sapwood_mem::boundary::Pin;
@@ -19,6 +18,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
 use crate::log::Log;
 use crate::point::{InPlace, Rmw, Write};
+use crate::record::Form;
 use crate::value::ValueMut;
 
 const GROUP: usize = 16;
@@ -46,14 +46,11 @@ enum Named {
     Nothing,
 }
 
-impl Named {
-    #[inline(always)]
-    fn here(self) -> Option<Address> {
-        match self {
-            Named::Here(address) => Some(address),
-            Named::Elsewhere | Named::Nothing => None,
-        }
-    }
+/// An operation of a batch.
+struct Op<'k, F: Form> {
+    index: usize,
+    key: F::Key<'k>,
+    hash: u64,
 }
 
 type Batch<T> = std::result::Result<T, BatchError>;
@@ -62,18 +59,21 @@ type Attempt<T> = std::result::Result<T, Stop>;
 impl Core {
     /// Does an operation for each key, in order. `first` tries the record that the index named when
     /// the group was looked up, if it named one, true if that was all; `attempt` does what is left,
-    /// and is over when it answers Ok. Both get the key's hash and index. `reads`: whether an
-    /// operation must know what is there; `in_place`: whether `first` writes.
+    /// and is over when it answers Ok. Both get `state`. `reads`: whether an operation must know
+    /// what is there; `in_place`: whether `first` writes.
     #[inline(always)]
-    fn batch<'k, F: InPlace>(
+    #[expect(clippy::too_many_arguments, reason = "the parts that operations differ in")]
+    fn batch<'k, F: InPlace, S>(
         &self,
+        state: &mut S,
         len: usize,
         reads: bool,
         in_place: bool,
         key_at: impl Fn(usize) -> &'k [u8],
-        mut first: impl FnMut(&Pin<'_>, Named, u64, usize, F::Key<'k>) -> bool,
-        mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
+        mut first: impl FnMut(&mut S, &Pin<'_>, Named, &Op<'k, F>) -> bool,
+        mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
     ) -> Batch<()> {
+        let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
         let mut done = 0;
         while done < len {
             let run = done..(done + RUN).min(len);
@@ -82,51 +82,54 @@ impl Core {
                 false => Vec::new(),
             };
             while done < run.end {
-                let group = (run.end - done).min(GROUP);
+                let mut group = (run.end - done).min(GROUP);
+                let ended = |error| BatchError { done, error };
+                let mut keys = [F::key(key_at(done)).map_err(ended)?; GROUP];
                 let mut hashes = [0; GROUP];
-                for (at, hash) in hashes[..group].iter_mut().enumerate() {
-                    // A key of a wrong length ends the batch when its turn comes.
-                    if let Ok(key) = F::key(key_at(done + at)) {
-                        *hash = F::hash(key);
-                        self.index.prefetch(*hash);
+                let mut refused = None;
+                for at in 0..(run.end - done).min(GROUP) {
+                    match F::key(key_at(done + at)) {
+                        Ok(key) => {
+                            (keys[at], hashes[at]) = (key, F::hash(key));
+                            self.index.prefetch(hashes[at]);
+                        }
+                        // It ends the batch when its turn comes.
+                        Err(error) => {
+                            (refused, group) = (Some(error), at);
+                            break;
+                        }
                     }
                 }
                 let mut pin = self.log.epochs.pin();
-                let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
                 let mut from = region(&self.log);
                 let mut looked = self.look_at_group(&pin, &hashes[..group]);
-                let mut repinned = false;
                 for at in 0..group {
-                    let index = done + at;
-                    let failed = |error| BatchError { done: index, error };
-                    let key = F::key(key_at(index)).map_err(failed)?;
-                    if repinned {
-                        from = region(&self.log);
-                        let again = match self.index.look(hashes[at]) {
-                            Look::Behind(next) => self.index.look_behind(hashes[at], next),
-                            look => look,
-                        };
-                        looked[at] = address_of(again);
-                    }
+                    let op = Op { index: done + at, key: keys[at], hash: hashes[at] };
                     let named = match looked[at] {
+                        here if here >= from => Named::Here(here),
                         Address::NONE => Named::Nothing,
-                        below if below < from => Named::Elsewhere,
-                        here => Named::Here(here),
+                        _ => Named::Elsewhere,
                     };
-                    if first(&pin, named, hashes[at], index, key) {
+                    if first(state, &pin, named, &op) {
                         continue;
                     }
                     drop(pin);
-                    let read = fetched.get_mut(index - run.start).and_then(Option::take);
+                    let read = fetched.get_mut(op.index - run.start).and_then(Option::take);
                     self.one_of_batch::<F>(read, &mut |pin, fetched| {
-                        attempt(pin, fetched, hashes[at], index, key)
+                        attempt(state, pin, fetched, &op)
                     })
-                    .map_err(failed)?;
+                    .map_err(|error| BatchError { done: op.index, error })?;
+                    // What was seen under another pin does not count.
                     pin = self.log.epochs.pin();
-                    repinned = true;
+                    from = region(&self.log);
+                    let rest = self.look_at_group(&pin, &hashes[at + 1..group]);
+                    looked[at + 1..group].copy_from_slice(&rest[..group - at - 1]);
                 }
-                done += group;
                 drop(pin);
+                done += group;
+                if let Some(error) = refused {
+                    return Err(BatchError { done, error });
+                }
                 self.let_index_catch_up::<F>();
             }
         }
@@ -138,25 +141,44 @@ impl Core {
     #[inline(always)]
     fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Address; GROUP] {
         let mut looked = [Address::NONE; GROUP];
+        let mut unnamed = 0_u32;
+        // Without a branch that depends on a line: a wrong guess would let the others wait.
+        for (at, (hash, looked)) in hashes.iter().zip(&mut looked).enumerate() {
+            *looked = self.index.look(*hash);
+            self.log.prefetch(pin, *looked);
+            unnamed |= u32::from(*looked == Address::NONE) << at;
+        }
+        if unnamed != 0 {
+            self.look_behind_group(pin, hashes, unnamed, &mut looked);
+        }
+        looked
+    }
+
+    /// Goes on with those of a group that no first bucket named.
+    fn look_behind_group(
+        &self,
+        pin: &Pin<'_>,
+        hashes: &[u64],
+        mut unnamed: u32,
+        looked: &mut [Address; GROUP],
+    ) {
         let (mut behind, mut waiting) = ([(0, 0); GROUP], 0);
-        for (at, hash) in hashes.iter().enumerate() {
-            match self.index.look(*hash) {
+        while unnamed != 0 {
+            let at = unnamed.trailing_zeros() as usize;
+            unnamed &= unnamed - 1;
+            match self.index.look_on(hashes[at]) {
                 Look::Behind(next) => {
                     self.index.prefetch_overflow(next);
                     behind[waiting] = (at, next);
                     waiting += 1;
                 }
-                look => {
-                    looked[at] = address_of(look);
-                    self.log.prefetch(pin, looked[at]);
-                }
+                look => looked[at] = address_of(look),
             }
         }
         for (at, next) in &behind[..waiting] {
             looked[*at] = address_of(self.index.look_behind(hashes[*at], *next));
             self.log.prefetch(pin, looked[*at]);
         }
-        looked
     }
 
     /// Reads from the disk what the operations of a run will need, as far as the index can tell.
@@ -215,24 +237,26 @@ impl Core {
         keys: &[K],
         read: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        // Never borrowed twice: one operation ends before the next begins.
-        let read = RefCell::new(read);
-        self.batch::<F>(
+        self.batch::<F, _>(
+            read,
             keys.len(),
             true,
             false,
             |index| keys[index].as_ref(),
-            |pin, named, _, index, key| {
-                let value = named.here().and_then(|first| self.get_first::<F>(pin, first, key));
+            |read, pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                let value = self.get_first::<F>(pin, first, op.key);
                 if let Some(value) = &value {
-                    read.borrow_mut()(index, Some(value.as_ref()));
+                    read(op.index, Some(value.as_ref()));
                 }
                 value.is_some()
             },
-            |pin, fetched, hash, index, key| {
-                let mut present = Some(|value: &[u8]| read.borrow_mut()(index, Some(value)));
-                if self.get_attempt::<F, ()>(pin, fetched, hash, key, &mut present)?.is_none() {
-                    read.borrow_mut()(index, None);
+            |read, pin, fetched, op| {
+                let mut present = Some(|value: &[u8]| read(op.index, Some(value)));
+                let found =
+                    self.get_attempt::<F, ()>(pin, fetched, op.hash, op.key, &mut present)?;
+                if found.is_none() {
+                    read(op.index, None);
                 }
                 Ok(())
             },
@@ -247,26 +271,27 @@ impl Core {
         &self,
         entries: &[(K, V)],
     ) -> Batch<()> {
-        self.batch::<F>(
+        self.batch::<F, _>(
+            &mut (),
             entries.len(),
             false,
             true,
             |index| entries[index].0.as_ref(),
-            |pin, named, hash, index, key| {
-                let value = entries[index].1.as_ref();
-                if F::check_value(key, value.len(), self.log.page_bytes).is_err() {
+            |(), pin, named, op| {
+                let value = entries[op.index].1.as_ref();
+                if F::check_value(op.key, value.len(), self.log.page_bytes).is_err() {
                     return false;
                 }
                 match named {
-                    Named::Here(first) => self.put_first::<F>(pin, first, key, value),
+                    Named::Here(first) => self.put_first::<F>(pin, first, op.key, value),
                     Named::Elsewhere => false,
-                    Named::Nothing => self.put_new::<F>(pin, hash, key, value),
+                    Named::Nothing => self.put_new::<F>(pin, op.hash, op.key, value),
                 }
             },
-            |pin, fetched, hash, index, key| {
-                let value = entries[index].1.as_ref();
-                F::check_value(key, value.len(), self.log.page_bytes)?;
-                self.put_attempt::<F>(pin, fetched, hash, key, value)
+            |(), pin, fetched, op| {
+                let value = entries[op.index].1.as_ref();
+                F::check_value(op.key, value.len(), self.log.page_bytes)?;
+                self.put_attempt::<F>(pin, fetched, op.hash, op.key, value)
             },
         )
     }
@@ -277,47 +302,49 @@ impl Core {
         keys: &[K],
         change: &mut impl FnMut(usize, &mut ValueMut<'_>),
     ) -> Batch<usize> {
-        let (found, change) = (Cell::new(0), RefCell::new(change));
-        self.batch::<F>(
+        let mut state = (0, change);
+        self.batch::<F, _>(
+            &mut state,
             keys.len(),
             true,
             true,
             |index| keys[index].as_ref(),
-            |pin, named, _, index, key| {
-                let done = named.here().and_then(|first| {
-                    self.rmw_first::<F, ()>(pin, first, key, &mut |value| {
-                        (change.borrow_mut()(index, value), Write::Changed)
-                    })
+            |(found, change), pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                let done = self.rmw_first::<F, ()>(pin, first, op.key, &mut |value| {
+                    (change(op.index, value), Write::Changed)
                 });
-                found.update(|found| found + usize::from(done.is_some()));
+                *found += usize::from(done.is_some());
                 done.is_some()
             },
-            |pin, fetched, hash, index, key| {
+            |(found, change), pin, fetched, op| {
                 let done =
-                    self.rmw_attempt::<F, ()>(pin, fetched, hash, key, None, &mut |value| {
-                        (change.borrow_mut()(index, value), Write::Changed)
+                    self.rmw_attempt::<F, ()>(pin, fetched, op.hash, op.key, None, &mut |value| {
+                        (change(op.index, value), Write::Changed)
                     })?;
-                found.update(|found| found + usize::from(matches!(done, Rmw::Updated(()))));
+                *found += usize::from(matches!(done, Rmw::Updated(())));
                 Ok(())
             },
         )?;
-        Ok(found.get())
+        Ok(state.0)
     }
 
     #[inline]
     pub(crate) fn add_many<F: InPlace, K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Batch<()> {
-        self.batch::<F>(
+        self.batch::<F, _>(
+            &mut (),
             deltas.len(),
             true,
             true,
             |index| deltas[index].0.as_ref(),
-            |pin, named, _, index, key| {
-                let add = |first| self.add_first::<F>(pin, first, key, deltas[index].1);
-                named.here().and_then(add).is_some()
+            |(), pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                self.add_first::<F>(pin, first, op.key, deltas[op.index].1).is_some()
             },
-            |pin, fetched, hash, index, key| {
-                F::check_value(key, size_of::<i64>(), self.log.page_bytes)?;
-                self.add_attempt::<F>(pin, fetched, hash, key, deltas[index].1).map(drop)
+            |(), pin, fetched, op| {
+                F::check_value(op.key, size_of::<i64>(), self.log.page_bytes)?;
+                let delta = deltas[op.index].1;
+                self.add_attempt::<F>(pin, fetched, op.hash, op.key, delta).map(drop)
             },
         )
     }

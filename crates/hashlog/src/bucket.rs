@@ -8,6 +8,8 @@
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
 use crate::address::Address;
+use crate::buckets::Buckets;
+use crate::index::Shape;
 use crate::layout::{bucket, slot};
 
 /// One cache line of slots.
@@ -55,7 +57,7 @@ impl Link {
     pub(crate) fn new(depth: u32, overflow: Option<u64>, short: bool) -> Link {
         let overflow = overflow.map_or(0, |number| number + 1);
         let short = if short { bucket::SHORT } else { 0 };
-        Link(u64::from(depth) | overflow << bucket::OVERFLOW_SHIFT | short)
+        Link(u64::from(depth) | overflow << bucket::OVERFLOW_SHIFT | short | bucket::NO_SLOT)
     }
 
     pub(crate) fn with_overflow(self, overflow: u64) -> Link {
@@ -63,11 +65,23 @@ impl Link {
     }
 }
 
+/// What a quick look compares, where assembler finds it.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+static QUICK_MASK: u64 = slot::QUICK_MASK;
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+static ADDRESS_MASK: u64 = slot::ADDRESS_MASK;
+/// Where of `QUICK_MASK` the tag belongs.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+static TAG_MASK: u64 = slot::SCAN_TAG_MASK;
+
 /// How a bucket is scanned on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scan {
-    /// All eight words at once, by AVX-512.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "of x86-64 alone"))]
+    /// All eight words at once, by AVX-512, and shifts by BMI2.
+    #[cfg_attr(
+        any(not(target_arch = "x86_64"), loom, miri),
+        expect(dead_code, reason = "of x86-64 alone, and not where a checker watches")
+    )]
     wide: bool,
 }
 
@@ -76,11 +90,77 @@ impl Scan {
     pub(crate) fn detect() -> Scan {
         #[cfg(target_arch = "x86_64")]
         return Scan {
-            wide: is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq"),
+            wide: is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("bmi2"),
         };
         #[cfg(not(target_arch = "x86_64"))]
         return Scan { wide: false };
     }
+
+    /// What the first slot of a hash's bucket names that has its tag, as far as a scan compares it,
+    /// and that is one to rely on: not tentative, frozen or shared. Else NONE.
+    ///
+    /// Look-ups overlap as far as the processor looks ahead, which is counted in instructions: some
+    /// 256 where another thread has the other half of the core. So what counts beyond the cache is
+    /// how few there are, not how long they take.
+    #[inline(always)]
+    pub(crate) fn look(self, buckets: &Buckets, shape: Shape, hash: u64) -> Address {
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if self.wide {
+            // SAFETY: `wide` says that the processor can; a shape numbers buckets that are there.
+            return unsafe { look_wide(buckets.base(), shape, hash) };
+        }
+        let (number, depth) = shape.number_and_depth(hash);
+        buckets.at(number).look(self, hash >> depth)
+    }
+}
+
+/// As [`Scan::look`]. All eight words at once, of which the first that agrees is moved to the
+/// front: so it comes out of the very load that was compared.
+///
+/// # Safety
+/// The processor has AVX-512 F and DQ, and BMI2. The buckets of the shape are there.
+#[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+#[inline(always)]
+unsafe fn look_wide(buckets: *const Bucket, shape: Shape, hash: u64) -> Address {
+    let address: u64;
+    // SAFETY: as in `matches_wide`. On x86-64 every load is an acquire.
+    unsafe {
+        std::arch::asm!(
+            // `Shape::number_and_depth`. BZHI takes the lowest byte, SHRX the lowest 6 bits.
+            "mov {tag}, {depth}",
+            "shr {tag}, 8",
+            "bzhi {number}, {hash}, {depth}",
+            "cmp {number}, {tag}",
+            "adc {depth}, 0",
+            "bzhi {number}, {hash}, {depth}",
+            // The tag, where it is in a slot.
+            "shrx {tag}, {hash}, {depth}",
+            "pdep {tag}, {tag}, qword ptr [rip + {tag_mask}]",
+            "vpbroadcastq zmm17, {tag}",
+            "shl {number}, 6",
+            "vmovdqa64 zmm16, zmmword ptr [{buckets} + {number}]",
+            "vpxorq zmm17, zmm17, zmm16",
+            "vptestnmq k1, zmm17, qword ptr [rip + {mask}]{{1to8}}",
+            "vpcompressq zmm16 {{k1}}{{z}}, zmm16",
+            "vmovq {tag}, xmm16",
+            "and {tag}, qword ptr [rip + {address_mask}]",
+            buckets = in(reg) buckets,
+            hash = in(reg) hash,
+            mask = sym QUICK_MASK,
+            tag_mask = sym TAG_MASK,
+            address_mask = sym ADDRESS_MASK,
+            depth = inout(reg) shape.0 => _,
+            number = out(reg) _,
+            tag = out(reg) address,
+            out("zmm16") _,
+            out("zmm17") _,
+            out("k1") _,
+            options(nostack, readonly),
+        );
+    }
+    Address::from_units(address)
 }
 
 impl Bucket {
@@ -119,16 +199,49 @@ impl Bucket {
         self.matches::<MASK>(scan, tag | parity)
     }
 
-    /// Of several candidates, what the first one names that agrees in all the bits that it knows.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn likeliest(&self, candidates: u32, tag: u64) -> Option<Address> {
-        let tag = tag & ((1 << slot::TAG_BITS) - 1);
-        (0..bucket::SLOTS)
-            .filter(|at| candidates >> at & 1 == 1)
-            .map(|at| self.words[at].load(Ordering::Acquire))
-            .find(|word| word & slot::UNSURE == 0 && slot::agrees(*word, tag))
-            .map(slot::address)
+    /// As [`Scan::look`], for a tag in this bucket.
+    #[inline(always)]
+    pub(crate) fn look(&self, scan: Scan, tag: u64) -> Address {
+        let wanted = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if scan.wide {
+            // SAFETY: `wide` says that the processor can.
+            return unsafe { self.look_wide(wanted) };
+        }
+        let found = self.matches::<{ slot::QUICK_MASK }>(scan, wanted);
+        if found == 0 {
+            return Address::NONE;
+        }
+        // What it was when it was compared does not matter.
+        let word = self.words[found.trailing_zeros() as usize].load(Ordering::Acquire);
+        if word & slot::UNSURE == 0 { slot::address(word) } else { Address::NONE }
+    }
+
+    /// # Safety
+    /// As for `matches_wide`.
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    #[inline(always)]
+    unsafe fn look_wide(&self, wanted: u64) -> Address {
+        let word: u64;
+        // SAFETY: as in `matches_wide`. On x86-64 every load is an acquire.
+        unsafe {
+            std::arch::asm!(
+                "vpbroadcastq zmm17, {word}",
+                "vmovdqa64 zmm16, zmmword ptr [{bucket}]",
+                "vpxorq zmm17, zmm17, zmm16",
+                "vptestnmq k1, zmm17, qword ptr [rip + {mask}]{{1to8}}",
+                "vpcompressq zmm16 {{k1}}{{z}}, zmm16",
+                "vmovq {word}, xmm16",
+                bucket = in(reg) std::ptr::from_ref(self),
+                mask = sym QUICK_MASK,
+                word = inout(reg) wanted => word,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("k1") _,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        slot::address(word)
     }
 
     /// A bit for each slot that is empty.
@@ -234,5 +347,57 @@ impl Bucket {
             let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(depth);
             found | u32::from(settled && slot::agrees(word, tag)) << at
         })
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use sapwood_mem::Pages;
+
+    /// What a look finds, by the words one after the other.
+    fn named(bucket: &Bucket, tag: u64) -> Address {
+        (0..bucket::SLOTS)
+            .map(|at| bucket.slot(at).load(Ordering::Relaxed))
+            .find(|word| (word ^ (tag << slot::FIELD_SHIFT)) & slot::QUICK_MASK == 0)
+            .map_or(Address::NONE, slot::address)
+    }
+
+    #[test]
+    fn every_way_to_look_finds_the_same() {
+        let narrow = Scan { wide: false };
+        let mut state = 0_u64;
+        let mut next = || {
+            state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+            crate::hash::of_word(state)
+        };
+        for count in 2..70 {
+            let buckets = Buckets::new(Pages::Small, 1 << 20).expect("address space");
+            buckets.ensure(count).expect("a page or two");
+            let shape = Shape::new(count);
+            for number in 0..count {
+                let depth = crate::index::depth_of(number, count);
+                let bucket = buckets.at(number);
+                for at in 0..bucket::SLOTS {
+                    // Few tags, so that they agree; now and then a flag.
+                    let (tag, flags) = (next() & 3, (next() & next() & next()) & slot::UNSURE);
+                    let address = Address::from_units(next() & slot::ADDRESS_MASK);
+                    let word = slot::word(depth, tag, slot::TAG_BITS, address) | flags;
+                    bucket.slot(at).store(word, Ordering::Relaxed);
+                }
+                let link = Link::new(depth, Some(next() >> 30), next() & 1 == 0);
+                bucket.link_word().store(link.0, Ordering::Relaxed);
+            }
+            for _ in 0..200 {
+                let (number, depth) = shape.number_and_depth(next());
+                let hash = number | (next() & 3) << depth;
+                assert_eq!(shape.number_and_depth(hash), (number, depth));
+                let right = named(buckets.at(number), (hash >> depth) & 0xFF);
+                for scan in [Scan::detect(), narrow] {
+                    assert_eq!(scan.look(&buckets, shape, hash), right);
+                    assert_eq!(buckets.at(number).look(scan, hash >> depth), right);
+                }
+            }
+        }
     }
 }

@@ -62,8 +62,9 @@ impl Buckets {
         Ok(())
     }
 
+    /// Bucket 0.
     #[inline(always)]
-    fn base(&self) -> *mut Bucket {
+    pub(crate) fn base(&self) -> *mut Bucket {
         self.space.base().as_ptr().cast()
     }
 

@@ -51,11 +51,8 @@ pub(crate) const LOAD: u64 = 6;
 pub(crate) struct Index {
     buckets: Buckets,
     overflow: Buckets,
-    /// Buckets in use.
-    count: AtomicU64,
-    /// Hash bits that number a bucket, before those beyond `count` are folded. It may be read
-    /// before or after `count` changes: who computes a wrong number sees it by the depth.
-    mask: AtomicU64,
+    /// How many buckets are in use.
+    shape: AtomicU64,
     scan: Scan,
     /// Overflow buckets ever used; those free again are in `free`.
     overflow_limit: Plain,
@@ -122,7 +119,7 @@ pub(crate) enum Probe<'a, T> {
     Absent(Option<Place<'a>>),
 }
 
-/// What the first bucket of a chain says about a key.
+/// What a chain says about a key of which the first bucket names no record.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     /// This record may be the key's newest.
@@ -146,16 +143,38 @@ pub(crate) enum Insert {
     Crowded,
 }
 
-#[inline(always)]
-fn number_of(hash: u64, count: u64, mask: u64) -> u64 {
-    let number = hash & mask;
-    let folded = hash & (mask >> 1);
-    // Half of all hashes may go either way: no branch would foresee it.
-    std::hint::select_unpredictable(number < count, number, folded)
-}
+/// How many buckets are in use, in one word: the level, log2 of N, in the lowest byte; above it the
+/// buckets beyond N.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shape(pub(crate) u64);
 
-fn mask_of(count: u64) -> u64 {
-    (2 << count.ilog2()) - 1
+impl Shape {
+    pub(crate) fn new(count: u64) -> Shape {
+        let level = count.ilog2();
+        Shape((count - (1 << level)) << 8 | u64::from(level))
+    }
+
+    #[inline]
+    fn level(self) -> u32 {
+        self.0 as u32 & 0xFF
+    }
+
+    #[inline]
+    fn count(self) -> u64 {
+        (1 << self.level()) + (self.0 >> 8)
+    }
+
+    /// The bucket of a hash, and its depth.
+    #[inline(always)]
+    pub(crate) fn number_and_depth(self, hash: u64) -> (u64, u32) {
+        let level = self.level();
+        let half = 1 << level;
+        let number = hash & (half - 1);
+        let is_split = number < self.0 >> 8;
+        // Any hash may go either way: no branch would foresee it.
+        let split = hash & (2 * half - 1);
+        (std::hint::select_unpredictable(is_split, split, number), level + u32::from(is_split))
+    }
 }
 
 /// Depth of bucket `number` of `count`.
@@ -178,8 +197,7 @@ impl Index {
             // No table is all index, nor an index all overflow.
             buckets: Buckets::new(pages, (most / 2).max(count as usize * bucket::BYTES))?,
             overflow: Buckets::new(pages, most / 4)?,
-            count: AtomicU64::new(count),
-            mask: AtomicU64::new(mask_of(count)),
+            shape: AtomicU64::new(Shape::new(count).0),
             scan: Scan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
@@ -197,13 +215,17 @@ impl Index {
 
     #[inline]
     pub(crate) fn count(&self) -> u64 {
-        self.count.load(Ordering::Acquire)
+        self.shape().count()
+    }
+
+    #[inline(always)]
+    fn shape(&self) -> Shape {
+        Shape(self.shape.load(Ordering::Acquire))
     }
 
     pub(crate) fn set_count(&self, count: u64) {
-        // Release: pairs with the Acquire in `count`; the new bucket is complete.
-        self.count.store(count, Ordering::Release);
-        self.mask.store(mask_of(count), Ordering::Release);
+        // Release: pairs with the Acquire in `shape`; the new bucket is complete.
+        self.shape.store(Shape::new(count).0, Ordering::Release);
     }
 
     #[inline]
@@ -227,10 +249,7 @@ impl Index {
 
     #[inline]
     fn number(&self, hash: u64) -> u64 {
-        let count = self.count();
-        // A mask that is newer than the count may number a bucket beyond it only by as many bits
-        // as the fold takes off.
-        number_of(hash, count, self.mask.load(Ordering::Relaxed))
+        self.shape().number_and_depth(hash).0
     }
 
     /// Asks for the line of an overflow bucket.
@@ -269,55 +288,36 @@ impl Index {
         }
     }
 
-    /// The record that the first agreeing slot of a hash's bucket names: where nearly every search
-    /// ends. If it is the key's, it is the key's newest (I-OWN-HEAD, so no depth is looked at); if
-    /// not, or none, nothing is known.
+    /// The record that the first agreeing slot of a hash's bucket names, or NONE: where nearly
+    /// every search ends. If it is the key's, it is the key's newest (I-OWN-HEAD, so that it does
+    /// not matter whether the bucket has another depth by now); if not, or none, nothing is known.
     #[inline(always)]
-    pub(crate) fn first_address(&self, hash: u64) -> Option<Address> {
-        match self.look(hash) {
-            Look::Named(address) => Some(address),
-            Look::Behind(next) => match self.look_behind(hash, next) {
-                Look::Named(address) => Some(address),
-                _ => None,
-            },
-            Look::Unsure | Look::Nothing => None,
+    pub(crate) fn look(&self, hash: u64) -> Address {
+        self.scan.look(&self.buckets, self.shape(), hash)
+    }
+
+    /// As `look`, going on where that named none.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn look_on(&self, hash: u64) -> Look {
+        let link = self.bucket(self.number(hash)).link();
+        match link.overflow() {
+            Some(next) => Look::Behind(next),
+            None if link.is_short() => Look::Unsure,
+            None => Look::Nothing,
         }
     }
 
-    /// As `first_address`, in the first bucket of the chain alone.
-    #[inline(always)]
-    pub(crate) fn look(&self, hash: u64) -> Look {
-        let first = self.bucket(self.number(hash));
-        let link = first.link();
-        let tag = hash >> link.depth();
-        let candidates = first.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
-        if candidates == 0 {
-            return match link.overflow() {
-                Some(next) => Look::Behind(next),
-                None if link.is_short() => Look::Unsure,
-                None => Look::Nothing,
-            };
-        }
-        if !candidates.is_power_of_two() {
-            return first.likeliest(candidates, tag).map_or(Look::Unsure, Look::Named);
-        }
-        // Read again: what it was during the scan does not matter.
-        let word = first.slot(candidates.trailing_zeros() as usize).load(Ordering::Acquire);
-        if word & slot::UNSURE == 0 { Look::Named(slot::address(word)) } else { Look::Unsure }
-    }
-
-    /// As `look`, from an overflow bucket of the chain on to its end.
+    /// As `look_on`, from an overflow bucket of the chain on to its end.
     #[cold]
     #[inline(never)]
     pub(crate) fn look_behind(&self, hash: u64, mut next: u64) -> Look {
         let link = self.bucket(self.number(hash)).link();
-        let tag = hash >> link.depth();
         loop {
             let bucket = self.overflow(next);
-            let candidates =
-                bucket.candidates::<{ slot::QUICK_MASK }>(self.scan, link.depth(), tag);
-            if candidates != 0 {
-                return bucket.likeliest(candidates, tag).map_or(Look::Unsure, Look::Named);
+            match bucket.look(self.scan, hash >> link.depth()) {
+                Address::NONE => {}
+                named => return Look::Named(named),
             }
             match bucket.link().overflow() {
                 Some(number) => next = number,
@@ -666,7 +666,7 @@ impl Index {
         for at in 0..bucket::SLOTS {
             bucket.slot(at).store(0, Ordering::Relaxed);
         }
-        bucket.link_word().store(0, Ordering::Relaxed);
+        bucket.link_word().store(bucket::NO_SLOT, Ordering::Relaxed);
         Ok(number)
     }
 

@@ -118,8 +118,8 @@ pub(crate) mod slot {
 /// Bucket: one cache line of seven slots and a link word.
 ///
 /// ```text
-///  link word:  63     62     61     60 .. 48   47                    8   7 .. 6   5 .. 0
-///              frozen short  packed 0          overflow bucket + 1       0        depth
+///  link word:  63     62     61   60     59 .. 48   47                    8   7 .. 6   5 .. 0
+///              frozen short  1    packed 0          overflow bucket + 1       0        depth
 /// ```
 pub(crate) mod bucket {
     pub(crate) const BYTES: usize = 64;
@@ -131,12 +131,16 @@ pub(crate) mod bucket {
     pub(crate) const DEPTH_MASK: u64 = 63;
     /// Slots of the chain know fewer bits than a scan compares.
     pub(crate) const SHORT: u64 = 1 << 62;
+    /// Set in the first bucket of every chain: in a slot it would be one of `slot::UNSURE`, so that
+    /// no quick look takes the link for a slot.
+    pub(crate) const NO_SLOT: u64 = 1 << 61;
     /// Flips when the slots of the chain are packed into fewer buckets.
-    pub(crate) const PACKED: u64 = 1 << 61;
+    pub(crate) const PACKED: u64 = 1 << 60;
     /// The bucket is being split or packed.
     pub(crate) const FROZEN: u64 = 1 << 63;
 
     const _: () = assert!((SLOTS + 1) * 8 == BYTES);
+    const _: () = assert!(NO_SLOT & super::slot::UNSURE != 0);
 }
 
 /// First word of every record.
@@ -283,6 +287,7 @@ fn layout_table() -> String {
                 "number of the next bucket, plus 1; 0: none",
             ),
             (flag(bucket::PACKED), 1, "packed", "flips when the chain is packed"),
+            (flag(bucket::NO_SLOT), 1, "no slot", "set in the first bucket of a chain"),
             (flag(bucket::SHORT), 1, "short", "some slot knows fewer than 8 tag bits"),
             (flag(bucket::FROZEN), 1, "frozen", "the bucket is being split or packed"),
         ],

@@ -166,6 +166,22 @@ impl Log {
         unsafe { Record::at(self.frames.at(address)) }
     }
 
+    /// What is read of the record at an address by atomic loads, if that is in memory before and
+    /// after: so it was meanwhile, since `head` moves before a page goes.
+    #[inline(always)]
+    pub(crate) fn read_unpinned<T>(
+        &self,
+        address: Address,
+        read: impl FnOnce(Record) -> Option<T>,
+    ) -> Option<T> {
+        if address < self.head() {
+            return None;
+        }
+        // SAFETY: a frame stays committed when its page goes, and holds atomic words for ever.
+        let value = read(unsafe { Record::at(self.frames.at(address)) })?;
+        (address >= self.head()).then_some(value)
+    }
+
     /// Asks for the line of a record, which is there if its page is in memory.
     #[inline]
     pub(crate) fn prefetch(&self, _: &Pin<'_>, address: Address) {

@@ -22,7 +22,7 @@ use crate::address::Address;
 use crate::cold::Fetched;
 use crate::core::{Core, Found, Probed, Stop};
 use crate::error::{Error, Result};
-use crate::index::Place;
+use crate::index::{Look, Place};
 use crate::options::ColdReads;
 use crate::record::{Fixed, Form, Record, Variable, Writer};
 use crate::value::{Held, ValueMut, with_scratch};
@@ -203,7 +203,24 @@ impl Core {
     /// than while the record was copied, and what is then written in place would be lost.
     #[inline(always)]
     pub(crate) fn look(&self, _: &Pin<'_>, hash: u64, from: Address) -> Option<Address> {
-        self.index.first_address(hash).filter(|first| *first >= from)
+        match self.index.look(hash) {
+            first if first >= from => Some(first),
+            Address::NONE => self.look_behind(hash).filter(|first| *first >= from),
+            _ => None,
+        }
+    }
+
+    /// The record that an overflow bucket names first.
+    #[cold]
+    #[inline(never)]
+    fn look_behind(&self, hash: u64) -> Option<Address> {
+        match self.index.look_on(hash) {
+            Look::Behind(next) => match self.index.look_behind(hash, next) {
+                Look::Named(first) => Some(first),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// The value of a record that a look named, if it is the key's.
@@ -226,13 +243,38 @@ impl Core {
         key: F::Key<'_>,
         read: C,
     ) -> std::result::Result<R, C> {
-        if let Some(pin) = self.log.epochs.pin_quick()
-            && let Some(first) = self.look(&pin, hash, self.log.head())
-            && let Some(value) = self.get_first::<F>(&pin, first, key)
-        {
-            return Ok(read(value.as_ref()));
+        if !F::READS_UNPINNED {
+            if let Some(pin) = self.log.epochs.pin_quick()
+                && let Some(first) = self.look(&pin, hash, self.log.head())
+                && let Some(value) = self.get_first::<F>(&pin, first, key)
+            {
+                return Ok(read(value.as_ref()));
+            }
+            return Err(read);
         }
-        Err(read)
+        let first = self.index.look(hash);
+        let value = self.log.read_unpinned(first, |record| {
+            let is_it = F::has_key(record, key) && !record.is_tombstone();
+            is_it.then(|| F::value(record, || false)).flatten()
+        });
+        let value = match value {
+            None if first == Address::NONE => self.get_behind::<F>(hash, key),
+            value => value,
+        };
+        match value {
+            Some(value) => Ok(read(value.as_ref())),
+            None => Err(read),
+        }
+    }
+
+    /// The value of a key of which an overflow bucket names the record.
+    #[cold]
+    #[inline(never)]
+    fn get_behind<F: InPlace>(&self, hash: u64, key: F::Key<'_>) -> Option<F::Value> {
+        let pin = self.log.epochs.pin_quick()?;
+        let head = self.log.head();
+        let first = self.look_behind(hash).filter(|first| *first >= head)?;
+        self.get_first::<F>(&pin, first, key)
     }
 
     /// Reads a key that was not found at first sight.

@@ -250,6 +250,10 @@ pub(crate) trait Form: 'static {
     fn split(stored: &[u8]) -> Option<(&[u8], &[u8])>;
     /// Bytes of a stored record, from its first [`Form::PREFIX`] bytes; `None` if there is none.
     fn stored_bytes(prefix: &[u8]) -> Option<usize>;
+    /// Whether a record can be read without a pin: all is atomic, and loads are Acquire of stores
+    /// that are Release, so that who reads from a page that took another one's frame sees it by
+    /// `head`. Not where a checker watches what frames hold.
+    const READS_UNPINNED: bool;
     /// Bytes that tell how long a stored record is.
     const PREFIX: usize;
     /// Bytes at which records begin, or 0 if each begins behind the one before.
@@ -263,6 +267,7 @@ pub(crate) struct Fixed;
 impl Form for Fixed {
     type Key<'k> = u64;
     type Value = [u8; 8];
+    const READS_UNPINNED: bool = !cfg!(any(loom, miri, asan));
     const PREFIX: usize = fixed::BYTES;
     const STRIDE: usize = fixed::BYTES;
 
@@ -292,15 +297,16 @@ impl Form for Fixed {
     #[inline]
     fn write(record: Record, flags: u64, previous: Address, key: u64, value: &[u8]) {
         let value = value.try_into().map_or(0, u64::from_le_bytes);
-        record.fixed_value().store(value, Ordering::Relaxed);
-        record.word(fixed::KEY).store(key, Ordering::Relaxed);
+        // Release, as `READS_UNPINNED` asks for.
+        record.fixed_value().store(value, Ordering::Release);
+        record.word(fixed::KEY).store(key, Ordering::Release);
         let word = control::VALID | flags | previous.units();
         record.control().store(word, Ordering::Release);
     }
 
     #[inline]
     fn has_key(record: Record, key: u64) -> bool {
-        record.word(fixed::KEY).load(Ordering::Relaxed) == key
+        record.word(fixed::KEY).load(Ordering::Acquire) == key
     }
 
     fn with_key<R>(record: Record, read: impl FnOnce(&[u8]) -> R) -> R {
@@ -361,6 +367,7 @@ impl Variable {
 impl Form for Variable {
     type Key<'k> = &'k [u8];
     type Value = Reading;
+    const READS_UNPINNED: bool = false;
     const PREFIX: usize = variable::KEY;
     const STRIDE: usize = 0;
 

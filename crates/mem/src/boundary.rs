@@ -29,14 +29,29 @@ const QUIET: u64 = 0;
 /// and small stacks.
 const FIRST_SEGMENT: usize = if cfg!(loom) { 2 } else { 32 };
 const SEGMENTS: usize = 20;
+/// Number of the slot that is never quiet.
+const NO_THREAD: usize = FIRST_SEGMENT;
+
+const SLOT_BYTES: usize = size_of::<CachePadded<AtomicU64>>();
 
 /// Epochs of one table.
 pub struct Epochs {
-    current: CachePadded<AtomicU64>,
-    /// Slots of the first threads ...
-    first: [CachePadded<AtomicU64>; FIRST_SEGMENT],
+    current: CachePadded<Current>,
+    /// Slots of the first threads, and one that is never quiet ...
+    first: [CachePadded<AtomicU64>; FIRST_SEGMENT + 1],
     /// ... and of later ones, in segments that never move.
     segments: [OnceLock<Box<[CachePadded<AtomicU64>]>>; SEGMENTS],
+}
+
+/// The newest epoch.
+///
+/// Slots begin at multiples of 128 bytes, over a whole 4 KiB: a load 4 KiB behind a store is taken
+/// for one of the same bytes by x86-64 processors, and waits for everything before that store. So
+/// this word begins where no slot does.
+#[repr(C)]
+struct Current {
+    apart: u64,
+    epoch: AtomicU64,
 }
 
 /// Proof that this thread is pinned: what it can reach stays.
@@ -78,8 +93,11 @@ impl Epochs {
     pub fn new() -> Epochs {
         barrier::prepare();
         Epochs {
-            current: CachePadded::new(AtomicU64::new(1)),
-            first: std::array::from_fn(|_| CachePadded::new(AtomicU64::new(QUIET))),
+            current: CachePadded::new(Current { apart: 0, epoch: AtomicU64::new(1) }),
+            first: std::array::from_fn(|at| {
+                let nobody = if at == NO_THREAD { u64::MAX } else { QUIET };
+                CachePadded::new(AtomicU64::new(nobody))
+            }),
             segments: [const { OnceLock::new() }; SEGMENTS],
         }
     }
@@ -87,29 +105,30 @@ impl Epochs {
     /// Pins this thread, if it is not pinned already: the least that a pin can cost.
     #[inline(always)]
     pub fn pin_quick(&self) -> Option<Pin<'_>> {
-        let slot = match self.first.get(quick_number()) {
-            Some(slot) => {
-                if slot.load(Ordering::Relaxed) != QUIET {
-                    return None;
-                }
-                slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
-                barrier::light_asymmetric();
-                slot
-            }
-            None => self.pin_first_time()?,
-        };
+        let at = quick_slot();
+        debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
+        // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
+        // never quiet; without a check, which would be in the way of every operation.
+        let mut slot: &AtomicU64 = unsafe { &*self.first.as_ptr().byte_add(at) };
+        if slot.load(Ordering::Relaxed) == QUIET {
+            slot.store(self.current.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+            barrier::light_asymmetric();
+        } else {
+            slot = self.pin_slow()?;
+        }
         Some(Pin { slot, outermost: true, not_send: PhantomData })
     }
 
     /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or
     /// where the fence is not asymmetric.
+    #[cold]
     #[inline(never)]
-    fn pin_first_time(&self) -> Option<&AtomicU64> {
+    fn pin_slow(&self) -> Option<&AtomicU64> {
         let slot = self.slot_of_thread();
         if slot.load(Ordering::Relaxed) != QUIET {
             return None;
         }
-        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        slot.store(self.current.epoch.load(Ordering::Acquire), Ordering::Relaxed);
         barrier::light();
         Some(slot)
     }
@@ -132,7 +151,7 @@ impl Epochs {
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
     /// wrote before.
     pub fn bump(&self) -> u64 {
-        let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        let epoch = self.current.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         barrier::heavy();
         epoch
     }
@@ -140,7 +159,7 @@ impl Epochs {
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
         let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
-        self.first.iter().chain(later).all(|slot| {
+        self.first[..FIRST_SEGMENT].iter().chain(later).all(|slot| {
             let pinned = slot.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
@@ -149,9 +168,9 @@ impl Epochs {
     #[inline(never)]
     fn slot_of_thread(&self) -> &AtomicU64 {
         let thread = thread_number();
-        match self.first.get(thread) {
-            Some(slot) => slot,
-            None => self.later_slot(thread - FIRST_SEGMENT),
+        match thread {
+            ..FIRST_SEGMENT => &self.first[thread],
+            _ => self.later_slot(thread - FIRST_SEGMENT),
         }
     }
 
@@ -232,7 +251,7 @@ impl Drop for ThreadNumber {
     fn drop(&mut self) {
         #[cfg(not(loom))]
         {
-            QUICK.set(usize::MAX);
+            QUICK.set(NO_THREAD * SLOT_BYTES);
             free_numbers(|(_, free)| free.push(self.0));
         }
     }
@@ -252,7 +271,7 @@ fn thread_number() -> usize {
     THREAD.with(|number| {
         #[cfg(not(loom))]
         if barrier::is_asymmetric() {
-            QUICK.set(number.0);
+            QUICK.set(number.0.min(NO_THREAD) * SLOT_BYTES);
         }
         number.0
     })
@@ -260,17 +279,17 @@ fn thread_number() -> usize {
 
 #[cfg(not(loom))]
 std::thread_local! {
-    /// The thread's number where the fence is asymmetric; too large for one before the thread has
-    /// it, or where the fence is not.
-    static QUICK: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// Where the thread's slot is in the first segment, bytes from its begin, if the fence is
+    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is not.
+    static QUICK: Cell<usize> = const { Cell::new(NO_THREAD * SLOT_BYTES) };
 }
 
 #[inline(always)]
-fn quick_number() -> usize {
+fn quick_slot() -> usize {
     #[cfg(not(loom))]
     return QUICK.get();
     #[cfg(loom)]
-    return usize::MAX;
+    return NO_THREAD * SLOT_BYTES;
 }
 
 #[cfg(not(loom))]
