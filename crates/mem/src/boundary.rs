@@ -284,6 +284,14 @@ std::thread_local! {
     static QUICK: Cell<usize> = const { Cell::new(NO_THREAD * SLOT_BYTES) };
 }
 
+/// The number of this thread that no other living thread has, if it is below `limit` and known: it
+/// is once the thread has been pinned, where the fence is asymmetric.
+#[inline(always)]
+pub fn number_of_thread(limit: usize) -> Option<usize> {
+    let number = quick_slot() / SLOT_BYTES;
+    (number < limit.min(FIRST_SEGMENT)).then_some(number)
+}
+
 #[inline(always)]
 fn quick_slot() -> usize {
     #[cfg(not(loom))]
