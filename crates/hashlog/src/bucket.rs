@@ -13,7 +13,7 @@ use crate::layout::{bucket, slot};
 /// One cache line of slots.
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
-    words: [RawAtomicU64; bucket::SLOTS + 1],
+    words: [RawAtomicU64; bucket::LINK + 1],
 }
 
 const _: () = assert!(size_of::<Bucket>() == bucket::BYTES);
@@ -67,7 +67,10 @@ impl Link {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scan {
     /// All eight words at once, by AVX-512.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "of x86-64 alone"))]
+    #[cfg_attr(
+        any(not(target_arch = "x86_64"), loom, miri),
+        expect(dead_code, reason = "of x86-64 alone")
+    )]
     wide: bool,
 }
 
@@ -99,6 +102,7 @@ impl Bucket {
     /// its bucket was frozen after it put its tentative slot.
     #[inline]
     pub(crate) fn link_in_order(&self) -> Link {
+        sapwood_mem::sync::order_in_model();
         Link(self.words[bucket::LINK].load(Ordering::SeqCst))
     }
 
@@ -137,9 +141,9 @@ impl Bucket {
         self.matches::<{ slot::FIELD_MASK << slot::FIELD_SHIFT }>(scan, 0)
     }
 
-    /// Whether a scan reads in the one order of all SeqCst accesses: a load behind a locked
-    /// instruction of the same thread does, on x86-64.
-    pub(crate) const SCANS_IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom), not(miri)));
+    /// Whether a scan behind [`Bucket::link_in_order`] reads in the one order of all SeqCst
+    /// accesses: a load behind a locked instruction of the same thread does, on x86-64.
+    pub(crate) const SCANS_IN_ORDER: bool = cfg!(any(loom, all(target_arch = "x86_64", not(miri))));
 
     /// A bit for each slot that has these bits under the mask, which are of its upper half.
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]

@@ -95,6 +95,25 @@ fn loom_insert_insert() {
     });
 }
 
+/// The same while a slot before them is vacated, so that each may take another one: what one finds
+/// alone, both must not.
+#[test]
+fn loom_insert_insert_beside_a_removal() {
+    let [gone, key] = neighbours(false);
+    model(move || {
+        let log = counters();
+        assert!(log.put_if_absent(&word(gone), &word(0)).expect("memory"));
+        let other =
+            spawn(&log, move |log| log.put_if_absent(&word(key), &word(1)).expect("memory"));
+        assert!(log.remove(&word(gone)).expect("memory"), "it was there all the time");
+        let mine = log.put_if_absent(&word(key), &word(2)).expect("memory");
+        let theirs = other.join().expect("no panic");
+        assert!(mine != theirs, "exactly one inserts");
+        assert_eq!(value_of(&log, key), Some(if mine { 2 } else { 1 }));
+        log.check().expect("invariants");
+    });
+}
+
 /// Two keys that share bucket and tag end up in one chain.
 #[test]
 fn loom_insert_insert_agreeing() {
@@ -214,6 +233,27 @@ fn loom_grow_get() {
         });
         assert_eq!(value_of(&log, moved), Some(30));
         assert!(!log.put_if_absent(&word(moved), &word(40)).expect("memory"), "it is there");
+        other.join().expect("no panic");
+        assert_eq!(value_of(&log, moved), Some(30));
+        log.check().expect("invariants");
+    });
+}
+
+/// A key that is inserted while its bucket splits is in the bucket that it is looked for in.
+#[test]
+fn loom_grow_insert() {
+    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
+    model(move || {
+        let log = counters();
+        let other = spawn(&log, |log| {
+            let index = &log.core.index;
+            index.slots.add(12);
+            let _pin = log.core.log.epochs.pin();
+            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+            index.slots.add(-12);
+        });
+        assert!(log.put_if_absent(&word(moved), &word(30)).expect("memory"), "nobody else does");
+        assert_eq!(value_of(&log, moved), Some(30));
         other.join().expect("no panic");
         assert_eq!(value_of(&log, moved), Some(30));
         log.check().expect("invariants");
