@@ -225,7 +225,8 @@ impl Bucket {
     #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
     fn matches<const MASK: u64>(&self, _: Scan, wanted: u64) -> u32 {
         (0..bucket::SLOTS).fold(0, |found, at| {
-            let word = self.words[at].load(Ordering::Relaxed);
+            // Acquire: whoever misses here reads the link afterwards (I-SPLIT).
+            let word = self.words[at].load(Ordering::Acquire);
             found | u32::from((word ^ wanted) & MASK == 0) << at
         })
     }

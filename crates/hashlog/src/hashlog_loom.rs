@@ -239,6 +239,27 @@ fn loom_grow_get() {
     });
 }
 
+/// A search alone, which nothing behind it would put right, misses no key of a bucket that splits.
+#[test]
+fn loom_grow_remove() {
+    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
+    model(move || {
+        let log = counters();
+        log.put(&word(moved), &word(30)).expect("memory");
+        let other = spawn(&log, |log| {
+            let index = &log.core.index;
+            index.slots.add(12);
+            let _pin = log.core.log.epochs.pin();
+            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+            index.slots.add(-12);
+        });
+        assert!(log.remove(&word(moved)).expect("memory"), "it was there all the time");
+        other.join().expect("no panic");
+        assert_eq!(value_of(&log, moved), None);
+        log.check().expect("invariants");
+    });
+}
+
 /// A key that is inserted while its bucket splits is in the bucket that it is looked for in.
 #[test]
 fn loom_grow_insert() {
