@@ -298,6 +298,8 @@ impl Index {
                 None => Look::Nothing,
             };
         }
+        #[cfg(all(test, not(loom)))]
+        tests::meanwhile();
         if !candidates.is_power_of_two() {
             return first.likeliest(candidates, tag).map_or(Look::Unsure, Look::Named);
         }

@@ -1,5 +1,5 @@
-//! What if others change the bucket between an insert's look at it and its first write to it?
-//! They are played by one thread, so that it happens each time; loom models that they are others.
+//! What if others change the bucket between two steps of an operation on it? They are played by
+//! one thread, so that it happens each time; loom models that they are others.
 
 use super::*;
 use std::cell::RefCell;
@@ -9,7 +9,8 @@ thread_local! {
     static OTHERS: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
 }
 
-/// Called by an insert that has chosen a vacant slot.
+/// Called by an insert that has chosen a vacant slot, and by a look that has found one that
+/// agrees.
 pub(super) fn meanwhile() {
     if let Some(others) = OTHERS.take() {
         others();
@@ -19,6 +20,10 @@ pub(super) fn meanwhile() {
 /// Keys of bucket 0 of two, whose tags differ, and of which a split moves the first alone.
 const KEY: u64 = 0b0110;
 const GONE: u64 = 0b1100;
+/// A key whose tag is `KEY`'s as far as a scan compares it.
+const ALIKE: u64 = KEY | 1 << 12;
+
+const UNSURE: [u64; 3] = [slot::TENTATIVE, slot::FROZEN, slot::SHARED];
 
 #[derive(Clone)]
 struct Bench {
@@ -40,13 +45,20 @@ impl Bench {
         self.index.insert(hash, address, &self.epochs, true).expect("no bucket is added")
     }
 
-    /// The same, and what others do after its look.
-    fn insert_while(&self, hash: u64, units: u64, others: fn(&Bench)) -> Insert {
+    /// What an operation answers if others come in between.
+    fn meanwhile<R>(&self, others: fn(&Bench), operation: impl FnOnce() -> R) -> R {
         let bench = self.clone();
         OTHERS.set(Some(Box::new(move || others(&bench))));
-        let outcome = self.insert(hash, units);
+        let answer = operation();
         assert!(OTHERS.take().is_none(), "the others came in between");
-        outcome
+        answer
+    }
+
+    /// The slot of a key.
+    fn slot(&self, hash: u64) -> &RawAtomicU64 {
+        let tag = slot::tag_of(hash, 1);
+        let mut slots = (0..bucket::SLOTS).map(|at| self.index.bucket(0).slot(at));
+        slots.find(|slot| slot::agrees(slot.load(Ordering::Acquire), tag)).expect("it has one")
     }
 
     /// Empties the slot of a key, as a removal does.
@@ -75,10 +87,11 @@ impl Bench {
 #[test]
 fn an_insert_that_another_overtook_makes_no_second_slot() {
     let bench = Bench::new();
-    let outcome = bench.insert_while(KEY, 3, |others| {
+    let overtake = |others: &Bench| {
         others.remove(GONE);
         assert_eq!(others.insert(KEY, 2), Insert::Done);
-    });
+    };
+    let outcome = bench.meanwhile(overtake, || bench.insert(KEY, 3));
     assert_eq!(outcome, Insert::Raced);
     assert_eq!(bench.named(KEY), [2], "the other one's");
     assert_eq!(bench.index.slots.sum(), 1);
@@ -88,14 +101,54 @@ fn an_insert_that_another_overtook_makes_no_second_slot() {
 #[test]
 fn an_insert_into_a_bucket_that_was_split_meanwhile_goes_where_it_is_looked_for() {
     let bench = Bench::new();
-    let outcome = bench.insert_while(KEY, 2, |Bench { index, epochs }| {
+    let split = |Bench { index, epochs }: &Bench| {
         // As if the index had its load, and then as it is.
         index.slots.add(12);
         index.grow(epochs, |_, _| unreachable!("tags are long")).expect("memory");
         index.slots.add(-12);
         assert_eq!(index.count(), 3, "one bucket more");
-    });
+    };
+    let outcome = bench.meanwhile(split, || bench.insert(KEY, 2));
     assert_eq!(outcome, Insert::Done);
     assert_eq!((bench.named(KEY), bench.named(GONE)), (vec![2], vec![1]));
     assert_eq!(bench.index.slots.sum(), 2);
+}
+
+/// What a slot names is a key's newest record only if it is final, and of one bucket (I-OWN-HEAD,
+/// I-TENTATIVE).
+#[test]
+fn a_first_look_takes_no_slot_that_is_unsure() {
+    for flag in UNSURE {
+        let bench = Bench::new();
+        assert_eq!(bench.insert(KEY, 2), Insert::Done);
+        assert_eq!(bench.index.first_address(KEY), Some(Address::from_units(2)));
+        // Alone, and as one of two that look alike.
+        for _ in 0..2 {
+            bench.slot(KEY).fetch_or(flag, Ordering::AcqRel);
+            assert_ne!(bench.index.first_address(KEY), Some(Address::from_units(2)), "{flag:#x}");
+            bench.slot(KEY).fetch_and(!flag, Ordering::AcqRel);
+            assert_eq!(bench.index.first_address(KEY), Some(Address::from_units(2)));
+            let _there_by_now = bench.insert(ALIKE, 3);
+        }
+    }
+}
+
+/// The same if the slot becomes so between the scan and the load of its word.
+#[test]
+fn a_first_look_takes_no_slot_that_becomes_unsure() {
+    fn set<const FLAG: u64>(others: &Bench) {
+        others.slot(KEY).fetch_or(FLAG, Ordering::AcqRel);
+    }
+    let each: [fn(&Bench); 3] =
+        [set::<{ slot::TENTATIVE }>, set::<{ slot::FROZEN }>, set::<{ slot::SHARED }>];
+    for others in each {
+        for alike in [false, true] {
+            let bench = Bench::new();
+            assert_eq!(bench.insert(KEY, 2), Insert::Done);
+            if alike {
+                assert_eq!(bench.insert(ALIKE, 3), Insert::Done);
+            }
+            assert_eq!(bench.meanwhile(others, || bench.index.first_address(KEY)), None);
+        }
+    }
 }
