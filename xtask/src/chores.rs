@@ -25,6 +25,9 @@ const KILLS: &str = "1000";
 /// Where AddressSanitizer runs.
 const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// Seconds after which an input of a fuzzer counts as a hang. Most take a thousandth of one.
+const FUZZ_HANGS_AFTER: u32 = 20;
+
 /// The steps of a chore, or why it cannot start and what to do about it.
 type Steps = Result<Vec<Step>, String>;
 
@@ -82,6 +85,44 @@ pub(crate) fn asan(root: &Path) -> Steps {
         .env("CARGO_TARGET_DIR", "target/asan")
         .env("LSAN_OPTIONS", format!("suppressions={}:print_suppressions=0", leaks.display()));
     Ok(vec![asan])
+}
+
+/// Every target of `fuzz`, one after the other. What they find to be new paths stays in
+/// `fuzz/corpus`, so that the next run begins there; `fuzz/seeds` is where the first one does.
+pub(crate) fn fuzz(root: &Path, seconds: u32) -> Steps {
+    require(
+        &["rustup", "run", "nightly", "cargo", "--version"],
+        "fuzzing needs the nightly toolchain",
+        "rustup toolchain install nightly --profile minimal",
+    )?;
+    require(
+        &["rustup", "run", "nightly", "cargo", "fuzz", "--version"],
+        "fuzzing needs cargo-fuzz",
+        "cargo install --locked cargo-fuzz",
+    )?;
+    let fuzz = "rustup run nightly cargo fuzz";
+    let mut steps = vec![Step::new("build fuzz targets", &format!("{fuzz} build --fuzz-dir fuzz"))];
+    for target in fuzz_targets(root)? {
+        let (corpus, seeds) = (format!("fuzz/corpus/{target}"), format!("fuzz/seeds/{target}"));
+        std::fs::create_dir_all(root.join(&corpus))
+            .map_err(|e| format!("cannot make {corpus}: {e}"))?;
+        let run = format!("{fuzz} run --fuzz-dir fuzz {target} {corpus} {seeds}");
+        let limits = format!("-- -max_total_time={seconds} -timeout={FUZZ_HANGS_AFTER}");
+        steps.push(Step::new(format!("fuzz {target}"), &format!("{run} {limits}")));
+    }
+    Ok(steps)
+}
+
+fn fuzz_targets(root: &Path) -> Result<Vec<String>, String> {
+    let folder = root.join("fuzz/fuzz_targets");
+    let unread = |e| format!("cannot list {}: {e}", folder.display());
+    let mut targets = Vec::new();
+    for file in std::fs::read_dir(&folder).map_err(unread)? {
+        let path = file.map_err(unread)?.path();
+        targets.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+    }
+    targets.sort();
+    Ok(targets)
 }
 
 pub(crate) fn soak() -> Steps {

@@ -33,6 +33,12 @@ enum Chore {
     },
     /// The whole suite under AddressSanitizer (needs the nightly toolchain)
     Asan,
+    /// Every decoder of stored bytes against a fuzzer (needs cargo-fuzz and the nightly toolchain)
+    Fuzz {
+        /// For each target
+        #[arg(long, default_value_t = 60)]
+        seconds: u32,
+    },
     /// The soak tests at full size, optimised
     Soak,
     /// Crashes by the hundred thousand: images of a simulated disk, and killed processes
@@ -71,6 +77,7 @@ fn main() -> ExitCode {
         Chore::Loom { deep: false } => chores::loom(chores::LOOM_PREEMPTIONS),
         Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
         Chore::Asan => chores::asan(root),
+        Chore::Fuzz { seconds } => chores::fuzz(root, seconds),
         Chore::Soak => chores::soak(),
         Chore::Crash => chores::crash(),
         Chore::Bench { engine, args } => chores::bench(engine, args),

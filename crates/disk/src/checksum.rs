@@ -4,7 +4,13 @@
 ///
 /// It finds every burst of up to 32 wrong bits and misses one in 2^32 of all other damage. It
 /// proves nothing against somebody who wants to deceive.
+///
+/// In a build for a fuzzer it is always zero: else hardly anything that a fuzzer makes up would be
+/// read any further.
 pub fn checksum(bytes: &[u8]) -> u32 {
+    if cfg!(fuzzing) {
+        return 0;
+    }
     crc32fast::hash(bytes)
 }
 

@@ -15,7 +15,7 @@ use crate::layout::{bucket, slot};
 /// One cache line of slots.
 #[repr(C, align(64))]
 pub(crate) struct Bucket {
-    words: [RawAtomicU64; bucket::SLOTS + 1],
+    words: [RawAtomicU64; bucket::LINK + 1],
 }
 
 const _: () = assert!(size_of::<Bucket>() == bucket::BYTES);
@@ -86,6 +86,10 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
+    /// What every processor can do.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) const NARROW: Scan = Scan { wide: false };
+
     /// The best that the processor can do.
     pub(crate) fn detect() -> Scan {
         #[cfg(target_arch = "x86_64")]
@@ -179,6 +183,7 @@ impl Bucket {
     /// its bucket was frozen after it put its tentative slot.
     #[inline]
     pub(crate) fn link_in_order(&self) -> Link {
+        sapwood_mem::sync::order_in_model();
         Link(self.words[bucket::LINK].load(Ordering::SeqCst))
     }
 
@@ -212,6 +217,8 @@ impl Bucket {
         if found == 0 {
             return Address::NONE;
         }
+        #[cfg(all(test, not(loom)))]
+        crate::index::tests::meanwhile();
         // What it was when it was compared does not matter.
         let word = self.words[found.trailing_zeros() as usize].load(Ordering::Acquire);
         if word & slot::UNSURE == 0 { slot::address(word) } else { Address::NONE }
@@ -250,9 +257,9 @@ impl Bucket {
         self.matches::<{ slot::FIELD_MASK << slot::FIELD_SHIFT }>(scan, 0)
     }
 
-    /// Whether a scan reads in the one order of all SeqCst accesses: a load behind a locked
-    /// instruction of the same thread does, on x86-64.
-    pub(crate) const SCANS_IN_ORDER: bool = cfg!(all(target_arch = "x86_64", not(loom), not(miri)));
+    /// Whether a scan behind [`Bucket::link_in_order`] reads in the one order of all SeqCst
+    /// accesses: a load behind a locked instruction of the same thread does, on x86-64.
+    pub(crate) const SCANS_IN_ORDER: bool = cfg!(any(loom, all(target_arch = "x86_64", not(miri))));
 
     /// A bit for each slot that has these bits under the mask, which are of its upper half.
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
@@ -334,7 +341,8 @@ impl Bucket {
     #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
     fn matches<const MASK: u64>(&self, _: Scan, wanted: u64) -> u32 {
         (0..bucket::SLOTS).fold(0, |found, at| {
-            let word = self.words[at].load(Ordering::Relaxed);
+            // Acquire: whoever misses here reads the link afterwards (I-SPLIT).
+            let word = self.words[at].load(Ordering::Acquire);
             found | u32::from((word ^ wanted) & MASK == 0) << at
         })
     }
@@ -365,7 +373,6 @@ mod tests {
 
     #[test]
     fn every_way_to_look_finds_the_same() {
-        let narrow = Scan { wide: false };
         let mut state = 0_u64;
         let mut next = || {
             state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -393,7 +400,7 @@ mod tests {
                 let hash = number | (next() & 3) << depth;
                 assert_eq!(shape.number_and_depth(hash), (number, depth));
                 let right = named(buckets.at(number), (hash >> depth) & 0xFF);
-                for scan in [Scan::detect(), narrow] {
+                for scan in [Scan::detect(), Scan::NARROW] {
                     assert_eq!(scan.look(&buckets, shape, hash), right);
                     assert_eq!(buckets.at(number).look(scan, hash >> depth), right);
                 }

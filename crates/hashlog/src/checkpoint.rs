@@ -10,25 +10,27 @@
 //! manifest, which takes its name by a rename. Files that no kept manifest needs go last.
 
 use std::collections::BTreeSet;
+use std::mem::offset_of;
 use std::sync::PoisonError;
 
 use sapwood_disk::Blocks;
+use sapwood_mem::reserve::machine_bytes;
 use sapwood_mem::sync::held::Mutex;
 
-use crate::address::Address;
+use crate::address::{Address, UNIT_BYTES};
 use crate::cold;
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::image::{self, ImageReader, ImageWriter};
 use crate::index::{Index, lock};
-use crate::layout::{control, slot};
+use crate::layout::{bucket, control, slot};
 use crate::log::{Directory, Log, no_memory};
 use crate::manifest::{self, Manifest};
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::record::{Form, word_at};
 use crate::stats::CheckpointInfo;
-use crate::stored;
+use crate::stored::{self, Damage, FileKind, ManifestBytes};
 use crate::walk::for_each_stored;
 
 /// What a checkpoint writes beside the log.
@@ -249,6 +251,7 @@ impl Core {
             let (stored, given) = (newest.page_bytes.to_string(), options.page_bytes.to_string());
             return Err(mismatch("page_bytes", stored, given));
         }
+        check_addresses(&newest)?;
         let (begin, end) = (Address::from_bytes(newest.begin), Address::from_bytes(newest.end));
         let page = |address: Address| address.bytes() / newest.page_bytes;
         let parts = Parts::open(disk.clone(), options.page_bytes, page(begin), page(end))?;
@@ -324,6 +327,25 @@ impl Core {
     }
 }
 
+/// Whether the log can lie where a manifest says: a checkpoint ends at a page border, and so does
+/// what a compaction gives up.
+fn check_addresses(manifest: &Manifest) -> Result<()> {
+    let limit = (slot::ADDRESS_MASK + 1) * UNIT_BYTES as u64 - manifest.page_bytes;
+    for (address, offset) in [
+        (manifest.begin, offset_of!(ManifestBytes, begin)),
+        (manifest.end, offset_of!(ManifestBytes, end)),
+        (manifest.image_end, offset_of!(ManifestBytes, image_end)),
+    ] {
+        let borders = manifest.page_bytes..limit;
+        if !borders.contains(&address) || address % manifest.page_bytes != 0 {
+            let file = FileKind::Manifest.file_name(manifest.number);
+            let what = format!("no page of a log begins at {address}");
+            return Err(Damage::new(offset, what).in_file(&file, 0));
+        }
+    }
+    Ok(())
+}
+
 fn read_image(
     disk: &Directory,
     newest: &Manifest,
@@ -333,12 +355,18 @@ fn read_image(
     let mut image = ImageReader::open(&**disk, newest.image)?;
     let count = image.params()[0];
     let corrupt = |what: &str| Error::Corrupt {
-        file: crate::stored::FileKind::Image.file_name(newest.image),
+        file: FileKind::Image.file_name(newest.image),
         offset: 0,
         what: what.to_owned(),
     };
     if !(2..=1 << 40).contains(&count) {
         return Err(corrupt("impossible number of buckets"));
+    }
+    // Before any of it is there: so many are zeroed at once.
+    let (wanted, budget) =
+        (count * bucket::BYTES as u64, options.memory_budget.unwrap_or(u64::MAX));
+    if wanted > budget.min(machine_bytes() as u64) {
+        return Err(Error::OutOfMemory { used: 0, budget, wanted });
     }
     let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory)?;
     let epochs = sapwood_mem::boundary::Epochs::new();
@@ -353,6 +381,9 @@ fn read_image(
                 Some(bucket) => {
                     if word & (slot::TENTATIVE | slot::FROZEN) != 0 || !slot::is_whole(*word) {
                         return Err(corrupt("not the word of a slot"));
+                    }
+                    if slot::address(*word).bytes() >= newest.image_end {
+                        return Err(corrupt("a slot that names a later record"));
                     }
                     index.place(bucket, *word, &epochs).map_err(no_memory)?;
                 }
@@ -374,3 +405,6 @@ fn remove_leftovers(disk: &Directory) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -81,17 +81,80 @@ fn spawn<R: 'static>(
     thread::spawn(move || work(&log))
 }
 
+/// Runs a model of two threads, and again with their parts exchanged.
+///
+/// Of a word that one thread loads, then the other, which goes on to change it, loom remembers the
+/// second load alone, and does not try what the first would see after the change. It does if the
+/// one that changes the word began. So each of the two begins once.
+fn race<A: 'static, B: 'static>(
+    set_up: impl Fn() -> Arc<HashLog> + Copy + Send + Sync + 'static,
+    one: impl Fn(&HashLog) -> A + Copy + Send + Sync + 'static,
+    two: impl Fn(&HashLog) -> B + Copy + Send + Sync + 'static,
+    check: impl Fn(&HashLog, A, B) + Copy + Send + Sync + 'static,
+) {
+    model(move || {
+        let log = set_up();
+        let other = spawn(&log, two);
+        let mine = one(&log);
+        check(&log, mine, other.join().expect("no panic"));
+        log.check().expect("invariants");
+    });
+    model(move || {
+        let log = set_up();
+        let other = spawn(&log, one);
+        let mine = two(&log);
+        check(&log, other.join().expect("no panic"), mine);
+        log.check().expect("invariants");
+    });
+}
+
+fn put_if_absent(key: u64, value: u64) -> impl Fn(&HashLog) -> bool + Copy + Send + Sync {
+    move |log| log.put_if_absent(&word(key), &word(value)).expect("memory")
+}
+
+/// A bucket splits, as if there were too many keys for two.
+fn grow(log: &HashLog) {
+    let index = &log.core.index;
+    index.slots.add(12);
+    let _pin = log.core.log.epochs.pin();
+    index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+    index.slots.add(-12);
+}
+
+/// A key that goes to the new bucket.
+fn moved() -> u64 {
+    (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes")
+}
+
+fn with(key: u64, value: u64) -> impl Fn() -> Arc<HashLog> + Copy + Send + Sync {
+    move || {
+        let log = counters();
+        log.put(&word(key), &word(value)).expect("memory");
+        log
+    }
+}
+
 /// One of two inserts of a key wins, and its value stays.
 #[test]
 fn loom_insert_insert() {
-    model(|| {
-        let log = counters();
-        let other = spawn(&log, |log| log.put_if_absent(&word(2), &word(1)).expect("memory"));
-        let mine = log.put_if_absent(&word(2), &word(2)).expect("memory");
-        let theirs = other.join().expect("no panic");
-        assert!(mine != theirs, "exactly one inserts");
-        assert_eq!(value_of(&log, 2), Some(if mine { 2 } else { 1 }));
-        log.check().expect("invariants");
+    race(counters, put_if_absent(2, 1), put_if_absent(2, 2), |log, one, two| {
+        assert!(one != two, "exactly one inserts");
+        assert_eq!(value_of(log, 2), Some(if one { 1 } else { 2 }));
+    });
+}
+
+/// The same while a slot before them is vacated, so that each may take another one: what one finds
+/// alone, both must not.
+#[test]
+fn loom_insert_insert_beside_a_removal() {
+    let [gone, key] = neighbours(false);
+    let remove_and_insert = move |log: &HashLog| {
+        assert!(log.remove(&word(gone)).expect("memory"), "it was there all the time");
+        put_if_absent(key, 2)(log)
+    };
+    race(with(gone, 0), put_if_absent(key, 1), remove_and_insert, move |log, one, two| {
+        assert!(one != two, "exactly one inserts");
+        assert_eq!(value_of(log, key), Some(if one { 1 } else { 2 }));
     });
 }
 
@@ -99,13 +162,9 @@ fn loom_insert_insert() {
 #[test]
 fn loom_insert_insert_agreeing() {
     let [a, b] = neighbours(true);
-    model(move || {
-        let log = counters();
-        let other = spawn(&log, move |log| log.put_if_absent(&word(b), &word(2)).expect("memory"));
-        assert!(log.put_if_absent(&word(a), &word(1)).expect("memory"), "nobody else inserts it");
-        assert!(other.join().expect("no panic"));
-        assert_eq!((value_of(&log, a), value_of(&log, b)), (Some(1), Some(2)));
-        log.check().expect("invariants");
+    race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
+        assert!(one && two, "nobody else inserts them");
+        assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
 }
 
@@ -113,14 +172,14 @@ fn loom_insert_insert_agreeing() {
 #[test]
 fn loom_insert_insert_apart() {
     let [a, b] = neighbours(false);
-    model(move || {
-        let log = counters();
-        let other = spawn(&log, move |log| log.put_if_absent(&word(b), &word(2)).expect("memory"));
-        assert!(log.put_if_absent(&word(a), &word(1)).expect("memory"), "nobody else inserts it");
-        assert!(other.join().expect("no panic"));
-        assert_eq!((value_of(&log, a), value_of(&log, b)), (Some(1), Some(2)));
-        log.check().expect("invariants");
+    race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
+        assert!(one && two, "nobody else inserts them");
+        assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
+}
+
+fn add(delta: i64) -> impl Fn(&HashLog) -> i64 + Copy + Send + Sync {
+    move |log| log.add(&word(1), delta).expect("a counter")
 }
 
 /// A put and an add in place: the add counts on top of the put, or of what was before it.
@@ -129,12 +188,9 @@ fn loom_insert_insert_apart() {
 /// machine cannot, since the put came later.
 #[test]
 fn loom_put_add() {
-    model(|| {
-        let log = counters();
-        let other = spawn(&log, |log| log.add(&word(1), 1).expect("a counter"));
-        log.put(&word(1), &word(20)).expect("memory");
-        let sum = other.join().expect("no panic");
-        let left = value_of(&log, 1).expect("never removed");
+    let put = |log: &HashLog| log.put(&word(1), &word(20)).expect("memory");
+    race(counters, put, add(1), |log, (), sum| {
+        let left = value_of(log, 1).expect("never removed");
         assert!(matches!((sum, left), (21, 21) | (11, 20 | 11)), "{sum}, then {left}");
     });
 }
@@ -142,13 +198,9 @@ fn loom_put_add() {
 /// Two adds both count, and answer different sums.
 #[test]
 fn loom_add_add() {
-    model(|| {
-        let log = counters();
-        let other = spawn(&log, |log| log.add(&word(1), 1).expect("a counter"));
-        let mine = log.add(&word(1), 2).expect("a counter");
-        let theirs = other.join().expect("no panic");
-        assert!((mine, theirs) == (12, 13) || (mine, theirs) == (13, 11), "{mine}, {theirs}");
-        assert_eq!(value_of(&log, 1), Some(13));
+    race(counters, add(2), add(1), |log, two, one| {
+        assert!((two, one) == (12, 13) || (two, one) == (13, 11), "{two}, {one}");
+        assert_eq!(value_of(log, 1), Some(13));
     });
 }
 
@@ -175,66 +227,73 @@ fn loom_add_during_shift() {
 /// An insert while the key is removed: the one that comes second finds what the first left.
 #[test]
 fn loom_remove_insert() {
-    model(|| {
-        let log = counters();
-        let other = spawn(&log, |log| log.remove(&word(1)).expect("memory"));
-        let inserted = log.put_if_absent(&word(1), &word(2)).expect("memory");
-        assert!(other.join().expect("no panic"), "it was there all the time");
-        assert!(matches!((inserted, value_of(&log, 1)), (true, Some(2)) | (false, None)));
-        log.check().expect("invariants");
+    race(counters, put_if_absent(1, 2), remove(1), |log, inserted, removed| {
+        assert!(removed, "it was there all the time");
+        assert!(matches!((inserted, value_of(log, 1)), (true, Some(2)) | (false, None)));
     });
+}
+
+fn remove(key: u64) -> impl Fn(&HashLog) -> bool + Copy + Send + Sync {
+    move |log| log.remove(&word(key)).expect("memory")
 }
 
 /// A new key inserted and removed again: the remove takes it, or finds nothing.
 #[test]
 fn loom_insert_remove() {
-    model(|| {
-        let log = counters();
-        let other = spawn(&log, |log| log.remove(&word(2)).expect("memory"));
-        assert!(log.put_if_absent(&word(2), &word(1)).expect("memory"), "nobody else inserts");
-        let removed = other.join().expect("no panic");
-        assert_eq!(value_of(&log, 2).is_none(), removed);
-        log.check().expect("invariants");
+    race(counters, put_if_absent(2, 1), remove(2), |log, inserted, removed| {
+        assert!(inserted, "nobody else inserts");
+        assert_eq!(value_of(log, 2).is_none(), removed);
     });
 }
 
 /// A key is found in its new bucket while the split goes on.
 #[test]
 fn loom_grow_get() {
-    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
-    model(move || {
-        let log = counters();
-        log.put(&word(moved), &word(30)).expect("memory");
-        let other = spawn(&log, |log| {
-            let index = &log.core.index;
-            index.slots.add(12);
-            let _pin = log.core.log.epochs.pin();
-            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
-            index.slots.add(-12);
-        });
-        assert_eq!(value_of(&log, moved), Some(30));
-        assert!(!log.put_if_absent(&word(moved), &word(40)).expect("memory"), "it is there");
-        other.join().expect("no panic");
-        assert_eq!(value_of(&log, moved), Some(30));
-        log.check().expect("invariants");
+    let key = moved();
+    let find = move |log: &HashLog| (value_of(log, key), put_if_absent(key, 40)(log));
+    race(with(key, 30), find, grow, move |log, found, ()| {
+        assert_eq!(found, (Some(30), false), "it is there");
+        assert_eq!(value_of(log, key), Some(30));
+    });
+}
+
+/// A search alone, which nothing behind it would put right, misses no key of a bucket that splits.
+#[test]
+fn loom_grow_remove() {
+    let key = moved();
+    race(with(key, 30), remove(key), grow, move |log, removed, ()| {
+        assert!(removed, "it was there all the time");
+        assert_eq!(value_of(log, key), None);
+    });
+}
+
+/// A key that is inserted while its bucket splits is in the bucket that it is looked for in.
+#[test]
+fn loom_grow_insert() {
+    let key = moved();
+    let insert = move |log: &HashLog| (put_if_absent(key, 30)(log), value_of(log, key));
+    race(counters, insert, grow, move |log, inserted, ()| {
+        assert_eq!(inserted, (true, Some(30)));
+        assert_eq!(value_of(log, key), Some(30));
     });
 }
 
 /// A scan shows a key whose record is superseded meanwhile exactly once.
 #[test]
 fn loom_superseded_scan() {
-    model(|| {
-        let log = counters();
-        // The first record is below the boundary of this snapshot: the put must append.
-        let still = log.snapshot().expect("unpinned");
-        let other = spawn(&log, |log| log.put(&word(1), &word(20)).expect("memory"));
+    let scan = |log: &HashLog| {
         let snapshot = log.snapshot().expect("unpinned");
         let seen = scanned(&snapshot);
         assert!(matches!(seen[..], [(1, 10 | 20)]), "{seen:?}");
-        other.join().expect("no panic");
-        assert_eq!(scanned(&still), [(1, 10)]);
         assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
-    });
+    };
+    let put = |log: &HashLog| {
+        // The first record is below the boundary of this snapshot: the put must append.
+        let still = log.snapshot().expect("unpinned");
+        log.put(&word(1), &word(20)).expect("memory");
+        assert_eq!(scanned(&still), [(1, 10)]);
+    };
+    race(counters, scan, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(20)));
 }
 
 /// Two updates of a value of variable length both count.

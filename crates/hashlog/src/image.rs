@@ -151,7 +151,7 @@ impl ImageReader {
         let file = FileKind::Image.open(disk, number)?;
         let file_bytes = stored::file_bytes(&*file, &name)?;
         let block = stored::read_block(&*file, &name, 0)?;
-        let header: ImageHeader = stored::check(Kind::ImageHeader, block.bytes())
+        let header: ImageHeader = stored::check_alone(Kind::ImageHeader, block.bytes())
             .map_err(|damage| damage.in_file(&name, 0))?;
         if header.number != number {
             let what = format!("the image of checkpoint {} under this name", header.number);
@@ -192,8 +192,11 @@ impl ImageReader {
         self.chunk.resize(bytes);
         stored::read(&*self.file, &self.name, self.offset, &mut self.chunk)?;
         let bytes = self.chunk.bytes();
+        let full = self.total == self.sequence * WORDS_MAX as u64;
         let parsed = if rest == BLOCK_BYTES as u64 {
             parse_end(bytes, self.sequence, self.total).map(|()| BLOCK_BYTES)
+        } else if !full {
+            Err(Damage::new(0, "another chunk follows a short one"))
         } else {
             parse_chunk(bytes, self.sequence, &mut self.words)
         };
@@ -234,6 +237,7 @@ fn parse_chunk(
         return Err(Damage::new(offset, what));
     }
     let header: ImageChunk = stored::check(Kind::ImageChunk, &bytes[..len])?;
+    stored::check_zeros(&bytes[..len], used)?;
     if header.sequence != sequence {
         let what = format!("chunk {} where {sequence} should be", header.sequence);
         return Err(Damage::new(std::mem::offset_of!(ImageChunk, sequence), what));
@@ -245,7 +249,7 @@ fn parse_chunk(
 }
 
 fn parse_end(bytes: &[u8], sequence: u64, total: u64) -> std::result::Result<(), Damage> {
-    let end: ImageEnd = stored::check(Kind::ImageEnd, bytes)?;
+    let end: ImageEnd = stored::check_alone(Kind::ImageEnd, bytes)?;
     if end.sequence != sequence || end.count != total {
         let what = format!(
             "the image should have {} words in {} chunks, and {total} in {sequence} are there",

@@ -419,6 +419,8 @@ impl Index {
         if vacant == 0 || link.is_short() || link.overflow().is_some() || alike() != 0 {
             return None;
         }
+        #[cfg(all(test, not(loom)))]
+        tests::meanwhile();
         let at = vacant.trailing_zeros() as usize;
         let mine = first.slot(at);
         let word = slot::word(link.depth(), tag, slot::TAG_BITS, address);
@@ -710,3 +712,6 @@ enum Settled {
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
+
+#[cfg(all(test, not(loom)))]
+pub(crate) mod tests;

@@ -20,6 +20,8 @@ mod core;
 mod counter;
 mod error;
 mod frames;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod grow;
 mod hash;
 #[cfg(all(loom, test))]

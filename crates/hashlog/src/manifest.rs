@@ -81,7 +81,7 @@ impl Manifest {
             let why = format!("a manifest has {BLOCK_BYTES} bytes, not {}", bytes.len());
             return Err(Damage::new(bytes.len().min(BLOCK_BYTES), why));
         }
-        let raw: ManifestBytes = stored::check(Kind::Manifest, bytes)?;
+        let raw: ManifestBytes = stored::check_alone(Kind::Manifest, bytes)?;
         let unknown = |offset, what: &str, code| {
             Damage::new(offset, format!("{code} is no {what} that this program knows"))
         };
@@ -283,6 +283,21 @@ pub(crate) mod tests {
             assert!(damage.offset >= 16, "a field tells: {damage:?}");
         }
         assert!(disk.list().expect("names").is_empty());
+    }
+
+    /// Found by fuzzing: the rest of the block was not looked at.
+    #[test]
+    fn a_block_that_goes_on_is_refused() {
+        let mut block = sample(3).encode();
+        for at in [size_of::<ManifestBytes>(), BLOCK_BYTES - 1] {
+            block.bytes_mut()[at] = 1;
+            let raw: ManifestBytes =
+                zerocopy::FromBytes::read_from_prefix(block.bytes()).expect("long enough").0;
+            stored::seal(Kind::Manifest, &raw, block.bytes_mut());
+            let damage = Manifest::decode(block.bytes()).expect_err("more than was written");
+            assert_eq!(damage.offset, at as u64);
+            block.bytes_mut()[at] = 0;
+        }
     }
 
     #[test]

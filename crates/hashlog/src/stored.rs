@@ -222,6 +222,14 @@ pub(crate) fn seal<T: IntoBytes + Immutable>(kind: Kind, structure: &T, bytes: &
     bytes[..ENVELOPE_BYTES].copy_from_slice(envelope.as_bytes());
 }
 
+/// The envelope of a structure in a build where no checksum counts.
+#[cfg(fuzzing)]
+pub(crate) fn envelope_of(kind: Kind) -> [u8; ENVELOPE_BYTES] {
+    let mut bytes = [0; ENVELOPE_BYTES];
+    seal(kind, &Envelope::unsealed(), &mut bytes);
+    bytes
+}
+
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Damage {
@@ -267,6 +275,24 @@ where
         return Err(Damage::new(std::mem::offset_of!(Envelope, checksum), why));
     }
     Ok(structure)
+}
+
+/// As [`check`], of a structure with zeros behind it.
+pub(crate) fn check_alone<T>(kind: Kind, bytes: &[u8]) -> std::result::Result<T, Damage>
+where
+    T: FromBytes + KnownLayout + Immutable,
+{
+    let structure = check(kind, bytes)?;
+    check_zeros(bytes, size_of::<T>())?;
+    Ok(structure)
+}
+
+/// Whether bytes are zero from some place on, so that nothing is read that is not understood.
+pub(crate) fn check_zeros(bytes: &[u8], from: usize) -> std::result::Result<(), Damage> {
+    match bytes[from..].iter().position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(at) => Err(Damage::new(from + at, "bytes that should be zero are not")),
+    }
 }
 
 /// Kinds of files, by their names.

@@ -166,6 +166,15 @@ pub(crate) fn transparent_pages_allowed() -> bool {
 unsafe extern "C" {
     fn __asan_poison_memory_region(base: *const u8, bytes: usize);
     fn __asan_unpoison_memory_region(base: *const u8, bytes: usize);
+    #[cfg(test)]
+    fn __asan_address_is_poisoned(byte: *const u8) -> std::ffi::c_int;
+}
+
+/// Whether AddressSanitizer would report a touch of this byte.
+#[cfg(all(asan, test))]
+pub(crate) fn is_poisoned(byte: *const u8) -> bool {
+    // SAFETY: reads shadow memory only.
+    unsafe { __asan_address_is_poisoned(byte) != 0 }
 }
 
 /// Tells AddressSanitizer that nobody may touch these bytes.

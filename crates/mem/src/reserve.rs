@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::mm::{Advice, MapFlags, MprotectFlags, ProtFlags};
 
-use crate::region::{HUGE_PAGE_BYTES, PAGE_BYTES, Pages, advise_huge, transparent_pages_allowed};
+use crate::region::{
+    HUGE_PAGE_BYTES, PAGE_BYTES, Pages, advise_huge, poison, transparent_pages_allowed, unpoison,
+};
 
 /// Address space for reservations: an eighth of what a process has.
 const ADDRESS_SPACE: usize = 1 << 44;
@@ -21,6 +23,9 @@ pub struct Reservation {
     base: NonNull<u8>,
     bytes: usize,
     pages: Pages,
+    /// Ranges that are poisoned, or were. The shadow of all of a reservation would be terabytes.
+    #[cfg(asan)]
+    released: std::sync::Mutex<std::collections::BTreeSet<(usize, usize)>>,
 }
 
 // SAFETY: a reservation is an address range; it owns no thread-bound state.
@@ -47,7 +52,15 @@ impl Reservation {
         }
         loop {
             match reserve(bytes) {
-                Ok(base) => return Ok(Reservation { base, bytes, pages }),
+                Ok(base) => {
+                    return Ok(Reservation {
+                        base,
+                        bytes,
+                        pages,
+                        #[cfg(asan)]
+                        released: Default::default(),
+                    });
+                }
                 Err(_) if bytes / 2 >= least => bytes /= 2,
                 Err(cause) => {
                     LIVE.fetch_sub(1, Ordering::Relaxed);
@@ -82,15 +95,16 @@ impl Reservation {
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the range is ours, and more access takes nothing from anybody.
         unsafe { rustix::mm::mprotect(base.as_ptr().cast(), bytes, access) }?;
+        unpoison(base.as_ptr(), bytes);
         let granted = huge && transparent_pages_allowed() && advise_huge(base, bytes);
         Ok(if granted { Pages::Transparent } else { Pages::Small })
     }
 
-    /// Gives the memory of a committed range, of whole pages, back to the system. It stays
-    /// committed and holds zeros again.
+    /// Gives the memory of a committed range, of whole pages, back to the system. Whoever wants
+    /// the range again commits it again, and finds zeros.
     ///
     /// # Safety
-    /// Nobody relies on what the range holds.
+    /// Nobody relies on what the range holds, nor reads or writes it before it is committed again.
     pub unsafe fn release(&self, offset: usize, bytes: usize) {
         assert!(offset + bytes <= self.bytes, "inside the reservation");
         // SAFETY: inside the reservation, just checked.
@@ -100,12 +114,19 @@ impl Reservation {
         let released =
             unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
         assert!(released.is_ok(), "private memory of ours can always be given back");
+        poison(base.as_ptr(), bytes);
+        #[cfg(asan)]
+        self.released.lock().expect("no panic while it is held").insert((offset, bytes));
     }
 }
 
 impl Drop for Reservation {
     fn drop(&mut self) {
         crate::sync::forget_range(self.base.as_ptr(), self.bytes);
+        #[cfg(asan)]
+        for (offset, bytes) in std::mem::take(&mut *self.released.lock().expect("as in release")) {
+            unpoison(self.base.as_ptr().wrapping_add(offset), bytes);
+        }
         // SAFETY: the range is exactly what `reserve` kept, and nobody else unmaps it.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can always be unmapped");
@@ -168,9 +189,27 @@ mod tests {
                 byte.write(7);
                 assert_eq!(byte.read(), 7);
                 space.release(offset, HUGE_PAGE_BYTES);
+                #[cfg(asan)]
+                assert!(crate::region::is_poisoned(byte), "a use after release is noticed");
+                space.commit(offset, HUGE_PAGE_BYTES, true).expect("2 MiB");
                 assert_eq!(byte.read(), 0, "released memory begins anew");
+                space.release(offset, HUGE_PAGE_BYTES);
             }
         }
+    }
+
+    /// What is mapped there next is somebody else's.
+    #[cfg(asan)]
+    #[test]
+    fn a_reservation_leaves_no_poison() {
+        let space = Reservation::new(1 << 30, 1 << 30, Pages::Small).expect("address space");
+        space.commit(PAGE_BYTES, 2 * PAGE_BYTES, false).expect("two pages");
+        let byte = space.base().as_ptr().wrapping_add(PAGE_BYTES);
+        // SAFETY: nobody uses it.
+        unsafe { space.release(PAGE_BYTES, 2 * PAGE_BYTES) };
+        assert!(crate::region::is_poisoned(byte));
+        drop(space);
+        assert!(!crate::region::is_poisoned(byte));
     }
 
     #[test]

@@ -117,6 +117,14 @@ mod machine {
     }
 }
 
+/// Puts the SeqCst accesses before it and the loads behind it into one order for loom, which knows
+/// that order of fences alone. The machine has it without.
+#[inline]
+pub fn order_in_model() {
+    #[cfg(loom)]
+    loom::sync::atomic::fence(Ordering::SeqCst);
+}
+
 /// Tells a model that the bytes at `base` are read without an atomic.
 #[inline]
 pub fn read_bytes(base: *const u8) {

@@ -70,6 +70,8 @@ mod db;
 mod directory;
 mod engine;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;

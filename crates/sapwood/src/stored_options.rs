@@ -18,7 +18,7 @@
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 use std::str::FromStr;
 
 use sapwood_disk::checksum;
@@ -74,7 +74,7 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         page_bytes: lines.number("page_bytes")?,
         memory_budget: lines.value("memory_budget", |word| match word {
             "none" => Some(None),
-            bytes => bytes.parse().ok().map(Some),
+            bytes => parse_number(bytes).map(Some),
         })?,
         mutable_share: lines.number("mutable_share")?,
         expected_entries: lines.number("expected_entries")?,
@@ -116,13 +116,18 @@ impl<'a> Lines<'a> {
         })
     }
 
-    fn number<T: FromStr>(&mut self, name: &str) -> Result<T, Unreadable> {
-        self.value(name, |word| word.parse().ok())
+    fn number<T: FromStr + Display>(&mut self, name: &str) -> Result<T, Unreadable> {
+        self.value(name, parse_number)
     }
 
     fn unreadable(&self, what: &str) -> Unreadable {
         Unreadable { offset: self.offset as u64, what: what.to_owned() }
     }
+}
+
+/// A number in its one spelling.
+fn parse_number<T: FromStr + Display>(word: &str) -> Option<T> {
+    word.parse().ok().filter(|number: &T| number.to_string() == word)
 }
 
 fn word<T: PartialEq>(words: &[(T, &'static str)], value: T) -> &'static str {
@@ -161,6 +166,24 @@ mod tests {
         assert_eq!(decode(&[GOLDEN.as_bytes(), &[0; 100]].concat()), Ok(golden()));
         let plain = HashTableOptions::default();
         assert_eq!(decode(encode(&plain).as_bytes()), Ok(plain));
+    }
+
+    /// Found by fuzzing: numbers were read that nobody writes so.
+    #[test]
+    fn other_spellings_are_refused() {
+        for (written, other) in [
+            ("page_bytes 65536", "page_bytes +65536"),
+            ("memory_budget 1048576", "memory_budget 01048576"),
+            ("mutable_share 0.5", "mutable_share .5"),
+            ("checkpoints_kept 3", "checkpoints_kept 03"),
+        ] {
+            let text = GOLDEN.replace(written, other);
+            let (text, _) = text.split_once("checksum").expect("it ends with one");
+            let sum = checksum(text.as_bytes());
+            let unreadable = decode(format!("{text}checksum {sum:08x}\n").as_bytes());
+            let offset = text.find(other).expect("just put there") as u64;
+            assert_eq!(unreadable.map_err(|unreadable| unreadable.offset), Err(offset), "{other}");
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@ use crate::stored::tests::{assert_golden, rounds};
 use proptest::prelude::*;
 use sapwood_disk::{Faults, FileDisk, SimDisk, SyncFault, WriteFault};
 use std::io::ErrorKind;
+use zerocopy::FromBytes;
 
 const PARAMS: [u64; 8] = [1, 2, 3, 4, 5, 6, 7, u64::MAX];
 
@@ -109,6 +110,54 @@ fn a_chunk_less_or_twice_is_noticed() {
     ] {
         assert!(matches!(read_planted(&wrong), Err(Error::Corrupt { .. })));
     }
+}
+
+/// Found by fuzzing: such images were read, though none is written so.
+#[test]
+fn a_sealed_image_that_nobody_writes_is_refused() {
+    let reseal = |bytes: &mut [u8], kind, at: usize, len: usize| {
+        let block = &mut bytes[at..at + len];
+        match kind {
+            Kind::ImageHeader => {
+                let (header, _) = ImageHeader::read_from_prefix(block).expect("long enough");
+                stored::seal(kind, &header, block);
+            }
+            Kind::ImageChunk => {
+                let (header, _) = ImageChunk::read_from_prefix(block).expect("long enough");
+                stored::seal(kind, &header, block);
+            }
+            _ => {
+                let (end, _) = ImageEnd::read_from_prefix(block).expect("long enough");
+                stored::seal(kind, &end, block);
+            }
+        }
+    };
+    // Behind the header, behind the words of the chunk, behind the end.
+    for (kind, block, at) in [
+        (Kind::ImageHeader, 0, size_of::<ImageHeader>()),
+        (Kind::ImageChunk, 1, size_of::<ImageChunk>() + 20 * 8),
+        (Kind::ImageEnd, 2, size_of::<ImageEnd>()),
+    ] {
+        let mut bytes = written(20);
+        let begin = block * BLOCK_BYTES;
+        bytes[begin + at] = 1;
+        reseal(&mut bytes, kind, begin, BLOCK_BYTES);
+        let refused = read_planted(&bytes).expect_err("bytes that should be zero");
+        let wanted = (begin + at) as u64;
+        assert!(matches!(refused, Error::Corrupt { offset, .. } if offset == wanted), "{refused}");
+    }
+    // A chunk that is not full, and another behind it.
+    let one = written(20);
+    let (first, end) = (&one[..2 * BLOCK_BYTES], &one[2 * BLOCK_BYTES..]);
+    let chunk = &one[BLOCK_BYTES..2 * BLOCK_BYTES];
+    let mut bytes = [first, chunk, end].concat();
+    bytes[2 * BLOCK_BYTES + std::mem::offset_of!(ImageChunk, sequence)] = 1;
+    reseal(&mut bytes, Kind::ImageChunk, 2 * BLOCK_BYTES, BLOCK_BYTES);
+    bytes[3 * BLOCK_BYTES + std::mem::offset_of!(ImageEnd, sequence)] = 2;
+    bytes[3 * BLOCK_BYTES + std::mem::offset_of!(ImageEnd, count)] = 40;
+    reseal(&mut bytes, Kind::ImageEnd, 3 * BLOCK_BYTES, BLOCK_BYTES);
+    let refused = read_planted(&bytes).expect_err("every chunk but the last is full");
+    assert!(refused.to_string().contains("short"), "{refused}");
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl Part {
 
     fn check_header(&self) -> Result<()> {
         let block = stored::read_block(&*self.file, &self.name, 0)?;
-        let header: PartHeader = stored::check(Kind::PartHeader, block.bytes())
+        let header: PartHeader = stored::check_alone(Kind::PartHeader, block.bytes())
             .map_err(|damage| damage.in_file(&self.name, 0))?;
         for (offset, what, stored, expected) in [
             (
@@ -280,6 +280,8 @@ impl Part {
             let what = "a generation of zero, or reserved bytes that are not zero";
             return Err(Damage::new(std::mem::offset_of!(PageTrailer, generation), what));
         }
+        let used_blocks = (raw.used.get() as usize).div_ceil(BLOCK_BYTES);
+        stored::check_zeros(bytes, size_of::<PageTrailer>() + 4 * used_blocks)?;
         let checksums = &bytes[size_of::<PageTrailer>()..][..4 * self.shape.blocks_per_page()];
         let (checksums, _) = checksums.as_chunks::<4>();
         Ok(Trailer {

@@ -138,6 +138,31 @@ fn sealed_lies_in_trailers_are_refused() {
     assert!(lie(63, 1, 0).is_err());
 }
 
+/// As fuzzing found it in images.
+#[test]
+fn sealed_bytes_that_nobody_writes_are_refused() {
+    let (disk, shape) = sample();
+    let whole = disk.contents(NAME).expect("there");
+    let plant = |begin: usize, at: usize, kind| {
+        let mut bytes = whole.clone();
+        let block = &mut bytes[begin..begin + 4096];
+        block[at] = 1;
+        let structure: [u8; 40] = block[..40].try_into().expect("40 bytes");
+        stored::seal(kind, &structure, block);
+        disk.plant(NAME, &bytes).expect("planted");
+        read_all(&disk, shape, 3).expect_err("bytes that should be zero")
+    };
+    // Behind the header; behind the checksum of the only block of a page.
+    for (begin, at, kind) in [
+        (0, size_of::<stored::PartHeader>(), stored::Kind::PartHeader),
+        (2 * 4096, size_of::<PageTrailer>() + 4, stored::Kind::PageTrailer),
+    ] {
+        let refused = plant(begin, at, kind);
+        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+        assert!(refused.to_string().contains("zero"), "{refused}");
+    }
+}
+
 #[test]
 fn the_golden_part_opens() {
     assert_golden(NAME, &sample().0.contents(NAME).expect("there"));
