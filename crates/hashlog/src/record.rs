@@ -250,8 +250,12 @@ pub(crate) trait Form: 'static {
     fn split(stored: &[u8]) -> Option<(&[u8], &[u8])>;
     /// Bytes of a stored record, from its first [`Form::PREFIX`] bytes; `None` if there is none.
     fn stored_bytes(prefix: &[u8]) -> Option<usize>;
+    /// Bytes of a stored record up to the end of its key, from its first [`Form::PREFIX`] bytes.
+    fn stored_key_end(prefix: &[u8]) -> Option<usize>;
     /// Bytes that tell how long a stored record is.
     const PREFIX: usize;
+    /// Where its key begins.
+    const KEY: usize;
     /// Bytes at which records begin, or 0 if each begins behind the one before.
     const STRIDE: usize;
     fn key_eq(key: Self::Key<'_>, stored: &[u8]) -> bool;
@@ -264,6 +268,7 @@ impl Form for Fixed {
     type Key<'k> = u64;
     type Value = [u8; 8];
     const PREFIX: usize = fixed::BYTES;
+    const KEY: usize = fixed::KEY;
     const STRIDE: usize = fixed::BYTES;
 
     #[inline]
@@ -335,6 +340,10 @@ impl Form for Fixed {
         Some(fixed::BYTES)
     }
 
+    fn stored_key_end(_: &[u8]) -> Option<usize> {
+        Some(fixed::VALUE)
+    }
+
     fn key_eq(key: u64, stored: &[u8]) -> bool {
         stored == key.to_le_bytes()
     }
@@ -362,6 +371,7 @@ impl Form for Variable {
     type Key<'k> = &'k [u8];
     type Value = Reading;
     const PREFIX: usize = variable::KEY;
+    const KEY: usize = variable::KEY;
     const STRIDE: usize = 0;
 
     #[inline]
@@ -448,6 +458,10 @@ impl Form for Variable {
         let fits = lengths::value_len(lengths) <= lengths::room(lengths);
         let bytes = variable::bytes(lengths::key_len(lengths), lengths::room(lengths));
         (fits && lengths::key_len(lengths) > 0).then_some(bytes)
+    }
+
+    fn stored_key_end(prefix: &[u8]) -> Option<usize> {
+        Some(variable::KEY + lengths::key_len(word_at(prefix, variable::LENGTHS)?))
     }
 
     fn key_eq(key: &[u8], stored: &[u8]) -> bool {
