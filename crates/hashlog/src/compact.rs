@@ -15,6 +15,7 @@ use crate::core::{Core, Found, Probed, Stop};
 use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
 use crate::layout::control;
+use crate::life::Alone;
 use crate::point::InPlace;
 use cold_pages::ColdPage;
 
@@ -48,7 +49,13 @@ impl Core {
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
-        let _compacting = self.log.parts.is_some().then(|| self.compact_alone());
+        match self.log.parts {
+            None => self.compact_chunks::<F>(until),
+            Some(_) => self.compactor.alone(|| self.compact_chunks::<F>(until)),
+        }
+    }
+
+    fn compact_chunks<F: InPlace>(&self, until: Address) -> Result<Compacted> {
         let mut done = Compacted::default();
         let limit = self.log.page_of(until).min(self.log.page_of(self.log.tail()));
         let chunk = self.chunk_pages();
@@ -65,23 +72,27 @@ impl Core {
             let pages = first..limit.min(first + chunk);
             // What is read from the disk is read before anybody has to wait.
             compacted = self.read_ahead::<F>(pages.clone()).and_then(|cold| {
-                let alone = self.life.try_alone();
-                let alone = alone.or_else(|| self.compactor.while_idle(|| self.life.alone()));
-                let Some(_alone) = alone else { return Ok(()) };
+                let Some(_alone) = self.wait_for_life() else { return Ok(()) };
                 self.compact_pages::<F>(pages.end, cold, &mut done)
             });
-            self.compactor.go_on();
+            self.compactor.went_on();
         }
         self.compactor.set_buffer_bytes(0);
         self.compactor.count(&done);
         compacted?;
         if done.bytes_freed > 0
             && self.is_index_loose()
-            && let Some(_alone) = self.life.alone()
+            && let Some(_alone) = self.wait_for_life()
         {
             self.pack_index();
         }
         Ok(done)
+    }
+
+    /// Waits until nobody walks; `None` when the log is dropped.
+    fn wait_for_life(&self) -> Option<Alone<'_>> {
+        let alone = self.life.try_alone();
+        alone.or_else(|| self.compactor.waiting(|| self.life.alone()))
     }
 
     /// Pages of a chunk: few enough for their buffers to be a small part of the budget.

@@ -22,7 +22,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::thread::JoinHandle;
+use std::thread::{JoinHandle, ThreadId};
 
 use crate::address::Address;
 use crate::compact::Compacted;
@@ -45,7 +45,7 @@ pub(crate) struct Compactor {
     /// `None`: on request alone.
     policy: Option<Compaction>,
     /// Held by whoever moves `begin` in a log with a directory.
-    pub(crate) compacting: Mutex<()>,
+    compacting: Mutex<()>,
     state: Mutex<State>,
     called: Condvar,
     /// Signalled when the thread has done a chunk, or stops.
@@ -71,8 +71,12 @@ pub(crate) struct Compactor {
 struct State {
     due: bool,
     ended: bool,
-    /// Called, and neither done nor waiting for others.
+    /// The thread was called, and is not done.
     busy: bool,
+    /// A compaction waits for others.
+    waits: bool,
+    /// Who compacts: the thread, or one that asked.
+    compacting: Option<ThreadId>,
     /// Chunks so far.
     chunks: u64,
     /// Calls that pass unheard.
@@ -182,30 +186,39 @@ impl Compactor {
         !state.ended
     }
 
+    /// Runs a compaction, one at a time. While it does, its own appends wait for nobody.
+    pub(crate) fn alone<R>(&self, compact: impl FnOnce() -> R) -> R {
+        // It guards no data.
+        let _compacting = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
+        self.state().compacting = Some(std::thread::current().id());
+        let compacted = compact();
+        self.state().compacting = None;
+        compacted
+    }
+
     /// A chunk is done: writers that wait for it may go on.
-    pub(crate) fn go_on(&self) {
+    pub(crate) fn went_on(&self) {
         self.state().chunks += 1;
         self.went_on.notify_all();
     }
 
-    /// Runs what waits for others, while no writer waits for the thread.
-    pub(crate) fn while_idle<R>(&self, wait: impl FnOnce() -> R) -> R {
-        let was_busy = std::mem::take(&mut self.state().busy);
+    /// Runs what waits for others, while no writer waits for a compaction.
+    pub(crate) fn waiting<R>(&self, wait: impl FnOnce() -> R) -> R {
+        self.state().waits = true;
         self.went_on.notify_all();
         let waited = wait();
-        self.state().busy = was_busy;
+        self.state().waits = false;
         waited
     }
 
-    /// Lets the thread do two chunks, if it is at work and this is another thread.
+    /// Lets compaction do two chunks, if the thread is at work and this is not who compacts.
     fn let_go_on(&self) {
         let mut state = self.state();
-        let own = state.thread.as_ref().map(|thread| thread.thread().id());
-        if own == Some(std::thread::current().id()) {
-            return;
-        }
         let enough = state.chunks + 2;
-        while state.busy && !state.ended && state.chunks < enough {
+        while state.busy && !state.waits && !state.ended && state.chunks < enough {
+            if state.compacting == Some(std::thread::current().id()) {
+                return;
+            }
             state = self.went_on.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -395,11 +408,5 @@ impl Core {
             None => self.garbage.sum() + self.log.wasted(0),
             Some(_) => (self.log_bytes() as f64 * self.compactor.garbage_share()) as u64,
         }
-    }
-
-    /// Held by whoever compacts a log with a directory.
-    pub(crate) fn compact_alone(&self) -> MutexGuard<'_, ()> {
-        // It guards no data.
-        self.compactor.compacting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -34,7 +34,6 @@ pub enum ColdReads {
 /// Files go once no checkpoint that is kept needs them, so a log is compacted no further while
 /// more of it waits for checkpoints to go than is in use.
 #[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
 pub struct Compaction {
     /// Share of the log that may be garbage; above 0.0 and below 1.0, default 0.5, with which files
     /// take up to twice what is live. Lower it to save disk space: at 0.25 they take up to 1.34

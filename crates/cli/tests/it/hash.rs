@@ -144,6 +144,11 @@ fn rows_are_kept_from_one_command_to_the_next() {
     let stats: Value =
         serde_json::from_str(&stdout_of(&["stats", &database, "--json"])).expect("JSON");
     assert_eq!((&stats["entries"], &stats["key"]), (&3.into(), &"k:str,n:int".into()));
+    let compaction = ["compactions", "held_bytes", "compaction_error"].map(|name| &stats[name]);
+    assert_eq!(compaction, [&0.into(), &0.into(), &Value::Null]);
+    // The page that the last checkpoint closed is nearly empty.
+    assert!(stats["garbage_bytes"].as_u64() > Some(1 << 20), "{stats}");
+    assert!(stdout_of(&["stats", &database]).contains("held for checkpoints"));
     refused(&["get", &database, "x", "9"], 1, "no row has the key x,9 (k:str,n:int)");
 }
 

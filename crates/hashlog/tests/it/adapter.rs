@@ -93,9 +93,8 @@ impl Configuration {
         options.cold_reads = self.cold_reads;
         options.mutable_share = self.mutable_share;
         if self.keeps_short {
-            let mut compaction = Compaction::default();
-            compaction.garbage_share = 0.1;
-            compaction.log_bytes_min = 0;
+            let compaction =
+                Compaction { garbage_share: 0.1, log_bytes_min: 0, ..Compaction::default() };
             options.compaction = Some(compaction);
         }
         options
