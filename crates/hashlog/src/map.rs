@@ -407,7 +407,7 @@ impl HashLog {
     }
 
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
-    /// Traffic goes on; walks and checkpoints that come meanwhile wait for a page of it at most.
+    /// Traffic goes on; walks and checkpoints wait for a page or 1 MiB of it at most.
     /// Files go once no checkpoint that is kept needs them. A log does this by itself, too:
     /// [`Options::compaction`].
     ///

@@ -89,6 +89,33 @@ fn a_log_keeps_itself_and_its_files_short() {
     });
 }
 
+/// What the default costs: under random overwriting hardly a byte is moved for each that is
+/// written, and the log stays at about twice what is live.
+#[test]
+fn keeping_a_log_short_moves_little() {
+    case!().once(|| {
+        for (garbage_share, moved_max, length_max) in [(0.5, 1.3, 3.0), (0.25, 3.5, 2.0)] {
+            let log = open(&SimDisk::new(), options(garbage_share, 0));
+            overwrite(&log, 0..1);
+            let mut longest = 0;
+            for step in 0..40 * KEYS {
+                let random = (step + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+                log.put(&key(random % KEYS), &bytes(1, random)).unwrap();
+                longest = longest.max(log_bytes(&log.stats()));
+                // As far behind as the writer lets it be, it would do less.
+                if step.is_multiple_of(500) {
+                    wait_until(&log, |it| log_bytes(it) < (length_max * LIVE_BYTES as f64) as u64);
+                }
+            }
+            let stats = log.stats();
+            let moved = stats.moved_bytes as f64 / (stats.tail - stats.moved_bytes) as f64;
+            let length = longest as f64 / LIVE_BYTES as f64;
+            println!("at {garbage_share}: {moved:.2} moved, {length:.2} times what is live");
+            assert!(moved <= moved_max && length <= length_max + 0.5, "{garbage_share}: {stats:?}");
+        }
+    });
+}
+
 /// A writer that never waits of its own accord is not let run away.
 #[test]
 fn a_log_is_kept_short_however_fast_it_is_written() {
