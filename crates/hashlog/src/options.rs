@@ -36,8 +36,9 @@ pub enum ColdReads {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Compaction {
     /// Share of the log that may be garbage; above 0.0 and below 1.0, default 0.5, with which files
-    /// take up to twice what is live. Lower it to save disk space: at 0.25 they take up to 1.34
-    /// times that, and for each byte that is freed three are moved instead of one.
+    /// take about twice what is live. Lower it to save disk space: at 0.25 they take 1.34 times
+    /// that, and up to three bytes are moved for each that is freed instead of one; under random
+    /// overwriting it is less, since the oldest pages have most garbage.
     pub garbage_share: f64,
     /// Log of fewer bytes, from its oldest record to its newest, is left alone; default 256 MiB,
     /// four files. Below that there is little to gain.
