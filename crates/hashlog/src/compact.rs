@@ -210,9 +210,8 @@ impl Core {
             if self.log.page_start(page) < self.log.head() {
                 drop(pin);
                 // It was evicted on the way.
-                let mut cold = vec![self.read_cold::<F>(page, offset)?];
-                self.settle_cold_doubts::<F>(&mut cold)?;
-                return self.compact_cold::<F>(&cold[0], tombstones, done);
+                let cold = self.read_cold::<F>(page, offset)?;
+                return self.compact_cold::<F>(&cold, tombstones, done);
             }
             let Some((address, record, flags)) = self.next_record::<F>(&pin, page, &mut offset)
             else {

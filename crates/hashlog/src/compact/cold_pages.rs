@@ -28,37 +28,39 @@ pub(super) struct ColdPage {
 }
 
 struct Rest {
-    offset: usize,
+    offset: u32,
     is: Is,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Is {
     Live,
     Tombstone,
     Superseded,
-    /// Its chain goes on at a record that must be read to know.
-    Doubtful(Fetched, Address),
+}
+
+/// A record of which only its chain knows whether it is live.
+struct Doubt {
+    /// Which of the rest it is.
+    at: usize,
+    fetched: Fetched,
+    wanted: Address,
 }
 
 impl ColdPage {
-    /// Key and value at an offset at which [`Core::read_cold`] met a record.
-    fn record<F: Form>(&self, offset: usize) -> (&[u8], &[u8]) {
-        F::split(&self.blocks.bytes()[offset..]).expect("checked when it was read")
+    /// Key and value at an offset at which a record was met.
+    fn record<F: Form>(&self, offset: u32) -> (&[u8], &[u8]) {
+        F::split(&self.blocks.bytes()[offset as usize..]).expect("checked when it was read")
     }
 }
 
 impl Core {
     /// Reads those of some pages that are on the disk, up to the first that is not.
     pub(super) fn read_ahead<F: InPlace>(&self, pages: Range<u64>) -> Result<Vec<ColdPage>> {
-        let mut cold = Vec::new();
-        for page in pages {
-            if self.log.page_start(page) >= self.log.head() || self.life.is_ended() {
-                break;
-            }
-            cold.push(self.read_cold::<F>(page, 0)?);
-        }
-        self.settle_cold_doubts::<F>(&mut cold)?;
-        Ok(cold)
+        pages
+            .take_while(|page| self.log.page_start(*page) < self.log.head())
+            .map(|page| self.read_cold::<F>(page, 0))
+            .collect()
     }
 
     /// Reads a page from an offset on, and asks the index about its records.
@@ -66,70 +68,69 @@ impl Core {
         let parts = self.log.parts.as_ref().expect("pages below head are on the disk");
         let mut blocks = Blocks::new(self.log.page_bytes);
         parts.read_page(page, &mut blocks)?;
-        let (mut dropped, mut rest) = (0, Vec::new());
+        let mut cold = ColdPage { page, blocks: Blocks::default(), dropped: 0, rest: Vec::new() };
+        let mut doubts = Vec::new();
         let stored = &blocks.bytes()[..self.log.page_bytes];
         let _all = for_each_stored::<F, ()>(stored, from, |offset, record| {
             let address = self.at(page, offset);
             let (key, _) = F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
             let flags = word_at(record, 0).expect("a record has a control word");
+            let buried = flags & (control::SUPERSEDED | control::LATE) == control::SUPERSEDED;
             let is = if flags & control::TOMBSTONE != 0 {
                 Is::Tombstone
-            } else if flags & (control::SUPERSEDED | control::LATE) == control::SUPERSEDED {
+            } else if buried {
                 Is::Superseded
             } else {
-                self.ask::<F>(address, key, Fetched::default())?
+                let fetched = Fetched::default();
+                match self.was_live::<F>(address, self.log.tail(), F::key(key)?, &fetched) {
+                    Ok(live) => Is::of(live),
+                    Err(wanted) => {
+                        doubts.push(Doubt { at: cold.rest.len(), fetched, wanted });
+                        // Until it is known better.
+                        Is::Live
+                    }
+                }
             };
             match is {
-                Is::Superseded => dropped += 1,
-                is => rest.push(Rest { offset, is }),
+                Is::Superseded => cold.dropped += 1,
+                is => cold.rest.push(Rest { offset: offset as u32, is }),
+            }
+            if doubts.len() >= DOUBTS_MAX {
+                self.settle_cold_doubts::<F>(page, stored, &mut cold.rest, &mut doubts)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;
-        Ok(ColdPage { page, blocks, dropped, rest })
+        while !doubts.is_empty() {
+            self.settle_cold_doubts::<F>(page, stored, &mut cold.rest, &mut doubts)?;
+        }
+        cold.blocks = blocks;
+        Ok(cold)
     }
 
-    fn ask<F: Form>(&self, address: Address, key: &[u8], fetched: Fetched) -> Result<Is> {
-        let live = self.was_live::<F>(address, self.log.tail(), F::key(key)?, &fetched);
-        Ok(match live {
-            Ok(true) => Is::Live,
-            Ok(false) => Is::Superseded,
-            Err(wanted) => Is::Doubtful(fetched, wanted),
-        })
-    }
-
-    /// Reads what doubts wait for, many at a time, until none is left; or the log is dropped, when
-    /// it does not matter any more.
-    pub(super) fn settle_cold_doubts<F: InPlace>(&self, cold: &mut [ColdPage]) -> Result<()> {
-        for page in cold {
-            let number = page.page;
-            let mut doubts: Vec<usize> = (0..page.rest.len())
-                .filter(|at| matches!(page.rest[*at].is, Is::Doubtful(..)))
-                .collect();
-            while !doubts.is_empty() && !self.life.is_ended() {
-                let later = doubts.split_off(doubts.len().min(DOUBTS_MAX));
-                let wanted: Vec<Address> = doubts
-                    .iter()
-                    .filter_map(|at| match page.rest[*at].is {
-                        Is::Doubtful(_, wanted) => Some(wanted),
-                        _ => None,
-                    })
-                    .collect();
-                self.cold_reads.add(wanted.len() as i64);
-                let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
-                let mut again = later;
-                for (at, record) in std::mem::take(&mut doubts).into_iter().zip(records) {
-                    let offset = page.rest[at].offset;
-                    let is = std::mem::replace(&mut page.rest[at].is, Is::Superseded);
-                    let Is::Doubtful(mut fetched, _) = is else { continue };
-                    fetched.push(record?);
-                    let key = page.record::<F>(offset).0;
-                    let is = self.ask::<F>(self.at(number, offset), key, fetched)?;
-                    if matches!(is, Is::Doubtful(..)) {
-                        again.push(at);
-                    }
-                    page.rest[at].is = is;
-                }
-                doubts = again;
+    /// Reads what doubts wait for, all at once. Few of them must be asked again.
+    fn settle_cold_doubts<F: InPlace>(
+        &self,
+        page: u64,
+        stored: &[u8],
+        rest: &mut [Rest],
+        doubts: &mut Vec<Doubt>,
+    ) -> Result<()> {
+        if self.life.is_ended() {
+            // The log is being dropped, and nobody hears the answer.
+            return Err(Error::WouldBlock);
+        }
+        self.cold_reads.add(doubts.len() as i64);
+        let wanted: Vec<Address> = doubts.iter().map(|doubt| doubt.wanted).collect();
+        let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
+        for (mut doubt, record) in std::mem::take(doubts).into_iter().zip(records) {
+            doubt.fetched.push(record?);
+            let Rest { offset, is } = &mut rest[doubt.at];
+            let offset = *offset as usize;
+            let (key, _) = F::split(&stored[offset..]).expect("checked when it was met");
+            let (address, tail) = (self.at(page, offset), self.log.tail());
+            match self.was_live::<F>(address, tail, F::key(key)?, &doubt.fetched) {
+                Ok(live) => *is = Is::of(live),
+                Err(wanted) => doubts.push(Doubt { wanted, ..doubt }),
             }
         }
         Ok(())
@@ -145,7 +146,7 @@ impl Core {
         done.records_dropped += cold.dropped;
         for rest in &cold.rest {
             let (key, value) = cold.record::<F>(rest.offset);
-            let address = self.at(cold.page, rest.offset);
+            let address = self.at(cold.page, rest.offset as usize);
             let key = F::key(key)?;
             match rest.is {
                 Is::Live => self.move_record::<F>(address, key, value, done)?,
@@ -154,10 +155,14 @@ impl Core {
                     done.records_dropped += 1;
                     tombstones.push((address, F::hash(key)));
                 }
-                // The log is being dropped: doubts are settled no more.
-                Is::Doubtful(..) => return Err(Error::WouldBlock),
             }
         }
         Ok(())
+    }
+}
+
+impl Is {
+    fn of(live: bool) -> Is {
+        if live { Is::Live } else { Is::Superseded }
     }
 }
