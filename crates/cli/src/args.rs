@@ -231,6 +231,28 @@ pub(crate) struct Load {
     /// left out, as --duplicates says. If the load fails, the directory is as it was.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+
+    /// When a table in --dir gives disk space back by itself: at so many percent of garbage, or
+    /// `off` [default: 50]
+    ///
+    /// From 256 MiB of log on. A table that is there already keeps what it was made with.
+    #[arg(long, value_name = "PERCENT", value_parser = parse_compact_at, requires = "dir")]
+    pub(crate) compact_at: Option<CompactAt>,
+}
+
+/// When a table compacts itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum CompactAt {
+    Off,
+    Share(f64),
+}
+
+fn parse_compact_at(text: &str) -> Result<CompactAt, String> {
+    match (text, text.trim_end_matches('%').parse::<u8>()) {
+        ("off", _) => Ok(CompactAt::Off),
+        (_, Ok(percent @ 1..=99)) => Ok(CompactAt::Share(f64::from(percent) / 100.0)),
+        _ => Err("1 to 99 percent are expected, such as 50, or `off`".to_owned()),
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use sapwood::{Db, EngineError, HashEngineError};
 use serde_json::json;
 
-use crate::args::{Duplicates, EngineName, Input, Load};
+use crate::args::{CompactAt, Duplicates, EngineName, Input, Load};
 use crate::exit::{Failure, Outcome};
 use crate::format::{bytes, count, plural, rate, time};
 use crate::kept::{self, Description};
@@ -29,7 +29,9 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
             args.input.file.display()
         )));
     }
-    let loaded = load_into(&args.input, args.dir.as_deref(), ui)?;
+    let compact_at = args.compact_at;
+    let keep = args.dir.as_deref().map(|directory| Keep { directory, compact_at });
+    let loaded = load_into(&args.input, keep, ui)?;
     // With a directory a strict load keeps all of the file or nothing.
     if let (Some(directory), Err(failure)) = (&args.dir, loaded.strictly(&args.input)) {
         report(args, &loaded, ui)?;
@@ -200,9 +202,17 @@ pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     Ok(Loaded { db, table: RowsTable::Hash(table), columns, keys, counts })
 }
 
+/// Where rows are kept, and how.
+#[derive(Clone, Copy)]
+struct Keep<'a> {
+    directory: &'a Path,
+    compact_at: Option<CompactAt>,
+}
+
 /// Loads `input` into a table, in memory or in a directory, naming on standard error the rows it
 /// cannot take.
-fn load_into(input: &Input, directory: Option<&Path>, ui: &Ui) -> Outcome<Loaded> {
+fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> {
+    let directory = keep.map(|keep| keep.directory);
     let engine = input.engine.unwrap_or(EngineName::Ordered);
     let Some(key) = &input.key else {
         return Err(Failure::Usage(
@@ -233,7 +243,7 @@ fn load_into(input: &Input, directory: Option<&Path>, ui: &Ui) -> Outcome<Loaded
     }
     let typing: Vec<&Row> = first.iter().filter_map(|row| row.as_ref().ok()).collect();
     let keys = KeyColumns::resolve(key, reader.columns(), &typing)?;
-    let (db, table) = target(input, engine, directory, reader.columns(), &keys)?;
+    let (db, table) = target(input, engine, keep, reader.columns(), &keys)?;
     let mut loader = Loader {
         table,
         keys,
@@ -277,12 +287,14 @@ fn load_into(input: &Input, directory: Option<&Path>, ui: &Ui) -> Outcome<Loaded
 fn target(
     input: &Input,
     engine: EngineName,
-    directory: Option<&Path>,
+    keep: Option<Keep<'_>>,
     columns: &Columns,
     keys: &KeyColumns,
 ) -> Outcome<(Db, RowsTable)> {
-    let create = |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget);
-    let Some(directory) = directory else {
+    let compact_at = keep.and_then(|keep| keep.compact_at);
+    let create =
+        |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget, compact_at);
+    let Some(Keep { directory, .. }) = keep else {
         let db = Db::in_memory();
         let table = create(&db)?;
         return Ok((db, table));

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
-    Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions, Table,
-    TableOptions,
+    Compaction, Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions,
+    Table, TableOptions,
 };
 
-use crate::args::{Duplicates, EngineName};
+use crate::args::{CompactAt, Duplicates, EngineName};
 use crate::format::bytes;
 
 /// Rows by their keys.
@@ -30,6 +30,7 @@ impl RowsTable {
         name: &str,
         engine: EngineName,
         memory_budget: Option<u64>,
+        compact_at: Option<CompactAt>,
     ) -> sapwood::Result<Self> {
         match engine {
             EngineName::Ordered => {
@@ -44,6 +45,13 @@ impl RowsTable {
                 if let Some(budget) = memory_budget {
                     options = options.memory_budget(budget).page_bytes(page_bytes(budget));
                 }
+                options = match compact_at {
+                    None => options,
+                    Some(CompactAt::Off) => options.compaction(None),
+                    Some(CompactAt::Share(garbage_share)) => {
+                        options.compaction(Compaction { garbage_share, ..Compaction::default() })
+                    }
+                };
                 db.create_hash_table(name, options).map(Self::Hash)
             }
         }

@@ -23,6 +23,8 @@ pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
             (as_json(&stats), as_table(&stats))
         }
         RowsTable::Hash(table) => {
+            // Of what lies in a directory nothing is known before somebody looks.
+            table.estimate_garbage()?;
             let stats = table.stats();
             (hash::as_json(&stats), hash::as_table(&stats))
         }

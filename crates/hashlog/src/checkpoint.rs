@@ -12,6 +12,7 @@
 use std::collections::BTreeSet;
 use std::mem::offset_of;
 use std::sync::PoisonError;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
@@ -47,16 +48,29 @@ pub(crate) struct Checkpoints {
     pub(crate) disk: Directory,
     /// Those that are kept, oldest first.
     kept: Mutex<Vec<Manifest>>,
+    /// First byte of the log that the oldest needs: `u64::MAX` without any.
+    oldest_begin: AtomicU64,
 }
 
 impl Checkpoints {
     pub(crate) fn new(disk: Directory, kept: Vec<Manifest>) -> Checkpoints {
-        Checkpoints { disk, kept: Mutex::new(kept) }
+        let oldest_begin = AtomicU64::new(oldest_begin(&kept));
+        Checkpoints { disk, kept: Mutex::new(kept), oldest_begin }
+    }
+
+    /// First byte of the log that a checkpoint needs. Waits for no checkpoint to be done.
+    pub(crate) fn oldest_begin(&self) -> Option<u64> {
+        let begin = self.oldest_begin.load(Ordering::SeqCst);
+        (begin != u64::MAX).then_some(begin)
     }
 
     pub(crate) fn infos(&self) -> Vec<CheckpointInfo> {
         lock(&self.kept).iter().map(info).collect()
     }
+}
+
+fn oldest_begin(kept: &[Manifest]) -> u64 {
+    kept.iter().map(|manifest| manifest.begin).min().unwrap_or(u64::MAX)
 }
 
 fn info(manifest: &Manifest) -> CheckpointInfo {
@@ -108,12 +122,15 @@ impl Core {
         drop(moment);
         let answer = info(&manifest);
         kept.push(manifest);
-        self.prune(&checkpoints.disk, &mut kept)?;
+        self.prune(checkpoints, &mut kept)?;
+        drop(kept);
+        self.nudge_at_checkpoint();
         Ok(answer)
     }
 
     /// Removes what no checkpoint that is kept needs.
-    fn prune(&self, disk: &Directory, kept: &mut Vec<Manifest>) -> Result<()> {
+    fn prune(&self, checkpoints: &Checkpoints, kept: &mut Vec<Manifest>) -> Result<()> {
+        let disk = &checkpoints.disk;
         let mut images: BTreeSet<u64> = kept.iter().map(|manifest| manifest.image).collect();
         while kept.len() > self.options.checkpoints_kept {
             let old = kept.remove(0);
@@ -125,15 +142,16 @@ impl Core {
         for image in images {
             image::remove(&**disk, image)?;
         }
-        self.drop_parts(kept)
+        self.drop_parts(checkpoints, kept)
     }
 
     /// Removes the parts of the log below every `begin` that counts.
-    fn drop_parts(&self, kept: &[Manifest]) -> Result<()> {
+    fn drop_parts(&self, checkpoints: &Checkpoints, kept: &[Manifest]) -> Result<()> {
         let Some(parts) = &self.log.parts else { return Ok(()) };
-        let begins = kept.iter().map(|manifest| Address::from_bytes(manifest.begin));
-        let oldest = begins.chain([self.log.begin()]).min().expect("the log's own is one");
-        parts.remove_below(self.log.page_of(oldest))?;
+        let needed = oldest_begin(kept);
+        checkpoints.oldest_begin.store(needed, Ordering::SeqCst);
+        let oldest = needed.min(self.log.begin().bytes());
+        parts.remove_below(self.log.page_of(Address::from_bytes(oldest)))?;
         Ok(())
     }
 
@@ -141,7 +159,7 @@ impl Core {
     pub(crate) fn drop_unneeded_parts(&self) -> Result<()> {
         match &self.checkpoints {
             None => Ok(()),
-            Some(checkpoints) => self.drop_parts(&lock(&checkpoints.kept)),
+            Some(checkpoints) => self.drop_parts(checkpoints, &lock(&checkpoints.kept)),
         }
     }
 

@@ -13,7 +13,16 @@ use crate::walk::not_a_record;
 /// A record that was read from the disk.
 pub(crate) struct ColdRecord {
     pub(crate) address: Address,
+    /// All of it, or up to the end of its key.
     bytes: Vec<u8>,
+}
+
+/// How much of a record is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// Who only follows a chain needs no values, which may be long.
+    Key,
 }
 
 impl ColdRecord {
@@ -30,9 +39,11 @@ impl ColdRecord {
     }
 
     pub(crate) fn key<F: Form>(&self) -> &[u8] {
-        F::split(&self.bytes).expect("checked when it was read").0
+        let end = F::stored_key_end(&self.bytes).expect("checked when it was read");
+        &self.bytes[F::KEY..end]
     }
 
+    /// Of a record that was read whole.
     pub(crate) fn value<F: Form>(&self) -> &[u8] {
         F::split(&self.bytes).expect("checked when it was read").1
     }
@@ -81,27 +92,34 @@ fn wanted(log: &Log, parts: &Parts, address: Address) -> Result<usize> {
 }
 
 /// Completes a record of which the first bytes were read.
-fn whole<F: Form>(
+fn complete<F: Form>(
     log: &Log,
     parts: &Parts,
     address: Address,
     mut bytes: Vec<u8>,
+    extent: Extent,
 ) -> Result<ColdRecord> {
     let corrupt = || not_a_record(parts.place(), address);
     let valid = word_at(&bytes, 0).is_some_and(|word| word & control::VALID != 0);
     bytes.resize(bytes.len().max(F::PREFIX), 0);
-    let needed = F::stored_bytes(&bytes).filter(|_| valid).ok_or_else(corrupt)?;
+    let whole = F::stored_bytes(&bytes).filter(|_| valid).ok_or_else(corrupt)?;
     let left = log.page_bytes - address.bytes() as usize % log.page_bytes;
-    if needed > left {
+    if whole > left {
         return Err(corrupt());
     }
+    let needed = match extent {
+        Extent::Whole => whole,
+        Extent::Key => F::stored_key_end(&bytes).filter(|end| *end <= whole).ok_or_else(corrupt)?,
+    };
     let there = needed.min(stored(log, parts, address)?);
     if there > bytes.len() {
         bytes.resize(there, 0);
         parts.read(address.bytes(), &mut bytes)?;
     }
     bytes.resize(needed, 0);
-    F::split(&bytes).ok_or_else(corrupt)?;
+    if extent == Extent::Whole {
+        F::split(&bytes).ok_or_else(corrupt)?;
+    }
     Ok(ColdRecord { address, bytes })
 }
 
@@ -110,13 +128,29 @@ pub(crate) fn fetch<F: Form>(log: &Log, address: Address) -> Result<ColdRecord> 
     let parts = log.parts.as_ref().expect("only a log with parts has cold records");
     let mut bytes = vec![0; wanted(log, parts, address)?];
     parts.read(address.bytes(), &mut bytes)?;
-    whole::<F>(log, parts, address, bytes)
+    complete::<F>(log, parts, address, bytes, Extent::Whole)
 }
 
 /// Reads many records, all in flight at once.
 pub(crate) fn fetch_many<F: Form>(
     log: &Log,
     addresses: impl Iterator<Item = Address>,
+) -> impl Iterator<Item = Result<ColdRecord>> {
+    fetch_all::<F>(log, addresses, Extent::Whole)
+}
+
+/// As [`fetch_many`], without values.
+pub(crate) fn fetch_keys<F: Form>(
+    log: &Log,
+    addresses: impl Iterator<Item = Address>,
+) -> impl Iterator<Item = Result<ColdRecord>> {
+    fetch_all::<F>(log, addresses, Extent::Key)
+}
+
+fn fetch_all<F: Form>(
+    log: &Log,
+    addresses: impl Iterator<Item = Address>,
+    extent: Extent,
 ) -> impl Iterator<Item = Result<ColdRecord>> {
     let parts = log.parts.as_ref().expect("only a log with parts has cold records");
     let mut reads: Vec<PartRead> = addresses
@@ -132,6 +166,6 @@ pub(crate) fn fetch_many<F: Form>(
     parts.read_many(&mut reads);
     reads.into_iter().map(move |read| {
         read.result?;
-        whole::<F>(log, parts, Address::from_bytes(read.address), read.bytes)
+        complete::<F>(log, parts, Address::from_bytes(read.address), read.bytes, extent)
     })
 }

@@ -1,12 +1,13 @@
 //! How does the log give room back? Live records of its oldest pages move to the tail.
 //!
 //! Each move is an ordinary append: whoever changes the key first wins, and the other record is
-//! superseded. When the pages hold nothing live, `begin` moves past them.
+//! superseded. When the pages hold nothing live, `begin` moves past them. That goes chunk by chunk,
+//! between which walks and checkpoints have their turn; what a chunk needs from the disk is read
+//! before it has `life` alone.
 
-use std::sync::TryLockError;
+mod cold_pages;
 
-use sapwood_disk::Blocks;
-use sapwood_mem::sync::Backoff;
+use sapwood_disk::BLOCK_BYTES;
 
 use crate::address::Address;
 use crate::cold::{self, Fetched};
@@ -14,9 +15,9 @@ use crate::core::{Core, Found, Probed, Stop};
 use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
 use crate::layout::control;
+use crate::life::Alone;
 use crate::point::InPlace;
-use crate::record::word_at;
-use crate::walk::{for_each_stored, not_a_record};
+use cold_pages::ColdPage;
 
 /// What a compaction did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -28,10 +29,19 @@ pub struct Compacted {
     pub records_dropped: u64,
     /// Bytes of the log given up. Files go when no checkpoint that is kept needs them.
     pub bytes_freed: u64,
+    /// Bytes of the records that were kept, which the log has grown by.
+    pub bytes_moved: u64,
 }
 
 /// Pages that a writer compacts when it begins a new one and much is garbage.
 const TIDY_PAGES: u64 = 4;
+/// So many bytes are compacted before others have their turn, a page at least ...
+const CHUNK_BYTES: usize = 1 << 20;
+/// ... and no more pages than this.
+const CHUNK_PAGES_MAX: usize = 64;
+
+/// A removal that goes once nothing behind it is left.
+type Tombstone = (Address, u64);
 
 impl Core {
     /// Compacts the log below `until`, rounded down to a page.
@@ -39,21 +49,62 @@ impl Core {
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
-        let backoff = Backoff::new();
-        // Never in the queue of the lock: a walk inside a walk would wait behind it for itself.
-        let _life = loop {
-            match self.life.try_write() {
-                Ok(life) => break life,
-                Err(TryLockError::Poisoned(poisoned)) => break poisoned.into_inner(),
-                Err(TryLockError::WouldBlock) => backoff.wait(),
+        match self.log.parts {
+            None => self.compact_chunks::<F>(until),
+            Some(_) => self.compactor.alone(|| self.compact_chunks::<F>(until)),
+        }
+    }
+
+    fn compact_chunks<F: InPlace>(&self, until: Address) -> Result<Compacted> {
+        let mut done = Compacted::default();
+        let limit = self.log.page_of(until).min(self.log.page_of(self.log.tail()));
+        let chunk = self.chunk_pages();
+        let mut compacted = Ok(());
+        if self.log.parts.is_some() {
+            let block_bytes = self.log.page_bytes.next_multiple_of(BLOCK_BYTES) as u64;
+            self.compactor.set_buffer_bytes(chunk * block_bytes);
+        }
+        while compacted.is_ok() && !self.life.is_ended() {
+            let first = self.log.page_of(self.log.begin());
+            if first >= limit {
+                break;
             }
-        };
-        self.compact_alone::<F>(until)
+            let pages = first..limit.min(first + chunk);
+            // What is read from the disk is read before anybody has to wait.
+            compacted = self.read_ahead::<F>(pages.clone()).and_then(|cold| {
+                let Some(_alone) = self.wait_for_life() else { return Ok(()) };
+                self.compact_pages::<F>(pages.end, cold, &mut done)
+            });
+            self.compactor.went_on();
+        }
+        self.compactor.set_buffer_bytes(0);
+        self.compactor.count(&done);
+        compacted?;
+        if done.bytes_freed > 0
+            && self.is_index_loose()
+            && let Some(_alone) = self.wait_for_life()
+        {
+            self.pack_index();
+        }
+        Ok(done)
+    }
+
+    /// Waits until nobody walks; `None` when the log is dropped.
+    fn wait_for_life(&self) -> Option<Alone<'_>> {
+        let alone = self.life.try_alone();
+        alone.or_else(|| self.compactor.waiting(|| self.life.alone()))
+    }
+
+    /// Pages of a chunk: few enough for their buffers to be a small part of the budget.
+    fn chunk_pages(&self) -> u64 {
+        let share = self.options.memory_budget.map_or(usize::MAX, |budget| budget as usize / 16);
+        (CHUNK_BYTES.min(share) / self.log.page_bytes).clamp(1, CHUNK_PAGES_MAX) as u64
     }
 
     /// A step of compaction by a writer, where it pays and nobody walks.
     pub(crate) fn tidy<F: InPlace>(&self) -> Result<()> {
         if self.log.parts.is_some() {
+            self.nudge_and_give_way();
             return Ok(());
         }
         let (begin, tail) = (self.log.begin().bytes(), self.log.tail().bytes());
@@ -64,54 +115,91 @@ impl Core {
         if !much || garbage <= 2 * page {
             return Ok(());
         }
-        let Ok(_life) = self.life.try_write() else { return Ok(()) };
-        let until = self.log.page_start(self.log.page_of(self.log.begin()) + TIDY_PAGES);
-        self.compact_alone::<F>(until).map(drop)
+        let Some(_alone) = self.life.try_alone() else { return Ok(()) };
+        let limit = self.log.page_of(self.log.begin()) + TIDY_PAGES;
+        self.compact_memory::<F>(limit).map(drop)
     }
 
     /// Compacts the oldest pages of a full log in memory; false if that gave no room.
     pub(crate) fn reclaim<F: InPlace>(&self) -> bool {
-        if self.log.parts.is_some() || self.garbage.sum() + self.log.wasted(0) == 0 {
+        if self.log.parts.is_some() {
+            // The disk may be full, and the oldest files may hold nothing live.
+            self.nudge();
             return false;
         }
-        let Ok(_life) = self.life.try_write() else { return false };
-        let next = self.log.page_start(self.log.page_of(self.log.begin()) + 1);
-        self.compact_alone::<F>(next).is_ok_and(|done| done.bytes_freed > 0)
+        if self.garbage.sum() + self.log.wasted(0) == 0 {
+            return false;
+        }
+        let Some(_alone) = self.life.try_alone() else { return false };
+        let next = self.log.page_of(self.log.begin()) + 1;
+        self.compact_memory::<F>(next).is_ok_and(|bytes_freed| bytes_freed > 0)
     }
 
-    fn compact_alone<F: InPlace>(&self, until: Address) -> Result<Compacted> {
+    /// Compacts the pages below `limit` of a log in memory; answers the bytes that were freed.
+    fn compact_memory<F: InPlace>(&self, limit: u64) -> Result<u64> {
         let mut done = Compacted::default();
+        let limit = limit.min(self.log.page_of(self.log.tail()));
+        self.compact_pages::<F>(limit, Vec::new(), &mut done)?;
+        self.compactor.count(&done);
+        if self.is_index_loose() {
+            self.pack_index();
+        }
+        Ok(done.bytes_freed)
+    }
+
+    /// Compacts the pages below `limit`, of which the oldest may have been read ahead. The caller
+    /// has `life` alone.
+    fn compact_pages<F: InPlace>(
+        &self,
+        limit: u64,
+        cold: Vec<ColdPage>,
+        done: &mut Compacted,
+    ) -> Result<()> {
         let first = self.log.page_of(self.log.begin());
-        let limit = self.log.page_of(until).min(self.log.page_of(self.log.tail()));
         if limit <= first {
-            return Ok(done);
+            return Ok(());
         }
         let until = self.log.page_start(limit);
         self.log.raise(until);
-        let mut buffer = None;
+        let mut tombstones = Vec::new();
+        let mut cold = cold.into_iter().peekable();
         for page in first..limit {
-            if let Err(error) = self.compact_page::<F>(page, &mut buffer, &mut done) {
+            let compacted = match cold.next_if(|cold| cold.page == page) {
+                Some(cold) => self.compact_cold::<F>(&cold, &mut tombstones, done),
+                None => self.compact_page::<F>(page, &mut tombstones, done),
+            };
+            if let Err(error) = compacted {
                 if self.log.parts.is_none() {
                     self.log.lower();
                 }
                 return Err(error);
             }
         }
-        done.bytes_freed = until.bytes() - self.log.begin().bytes();
+        done.bytes_freed += until.bytes() - self.log.begin().bytes();
         self.log.cut(until);
-        // At the load that an index grows at, a quarter of the buckets have one behind them.
-        if self.index.overflow_in_use() > self.index.count() / 2
-            && let Some(epoch) = self.index.pack(until, &self.log.epochs)
-        {
+        // Not before: a checkpoint that knows the slot must know, too, that it names nothing.
+        for (address, hash) in tombstones {
+            self.forget_tombstone(address, hash);
+        }
+        Ok(())
+    }
+
+    /// At the load that an index grows at, a quarter of the buckets have one behind them.
+    fn is_index_loose(&self) -> bool {
+        self.index.overflow_in_use() > self.index.count() / 2
+    }
+
+    /// Packs the index. The caller has `life` alone.
+    fn pack_index(&self) {
+        if let Some(epoch) = self.index.pack(self.log.begin(), &self.log.epochs) {
             self.log.wait_for_epoch(epoch);
         }
-        Ok(done)
     }
 
     fn compact_page<F: InPlace>(
         &self,
         page: u64,
-        buffer: &mut Option<Blocks>,
+        tombstones: &mut Vec<Tombstone>,
         done: &mut Compacted,
     ) -> Result<()> {
         let mut offset = 0;
@@ -121,15 +209,21 @@ impl Core {
             let pin = self.log.epochs.pin();
             if self.log.page_start(page) < self.log.head() {
                 drop(pin);
-                return self.compact_cold::<F>(page, offset, buffer, done);
+                // It was evicted on the way.
+                let cold = self.read_cold::<F>(page, offset)?;
+                return self.compact_cold::<F>(&cold, tombstones, done);
             }
             let Some((address, record, flags)) = self.next_record::<F>(&pin, page, &mut offset)
             else {
                 self.log.wasted((self.log.page_bytes - offset.min(self.log.page_bytes)) as u64);
                 return Ok(());
             };
+            let bytes = F::bytes_of(record) as i64;
             let buried = control::TOMBSTONE | control::SUPERSEDED;
-            if flags & control::SUPERSEDED == 0 || flags & control::TOMBSTONE != 0 {
+            if flags & control::TOMBSTONE != 0 {
+                tombstones.push((address, F::hash_of(record)));
+                done.records_dropped += 1;
+            } else if flags & control::SUPERSEDED == 0 {
                 copy.clear();
                 let key_len = F::visit(record, |key, value| {
                     copy.extend_from_slice(key);
@@ -138,66 +232,35 @@ impl Core {
                 });
                 drop(pin);
                 let (key, value) = copy.split_at(key_len);
-                self.settle_record::<F>(address, flags, F::key(key)?, value, done)?;
+                self.settle_record::<F>(address, F::key(key)?, value, done)?;
                 let pin = self.log.epochs.pin();
-                if address >= self.log.head() {
-                    let record = self.log.record(&pin, address);
-                    if record.flags() & buried != 0 {
-                        self.garbage.add(-(F::bytes_of(record) as i64));
-                    }
+                if address >= self.log.head()
+                    && self.log.record(&pin, address).flags() & buried != 0
+                {
+                    self.garbage.add(-bytes);
                 }
+                continue;
             } else {
                 done.records_dropped += 1;
-                self.garbage.add(-(F::bytes_of(record) as i64));
+            }
+            if flags & buried != 0 {
+                self.garbage.add(-bytes);
             }
         }
     }
 
-    fn compact_cold<F: InPlace>(
-        &self,
-        page: u64,
-        from: usize,
-        buffer: &mut Option<Blocks>,
-        done: &mut Compacted,
-    ) -> Result<()> {
-        let parts = self.log.parts.as_ref().expect("pages below head are on the disk");
-        let blocks = buffer.get_or_insert_with(|| Blocks::new(self.log.page_bytes));
-        parts.read_page(page, blocks)?;
-        let stored = &blocks.bytes()[..self.log.page_bytes];
-        let _all = for_each_stored::<F, ()>(stored, from, |offset, record| {
-            let address = self.at(page, offset);
-            let (key, value) =
-                F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
-            let flags = word_at(record, 0).expect("a record has a control word");
-            let dead = control::SUPERSEDED | control::LATE;
-            if flags & dead == control::SUPERSEDED && flags & control::TOMBSTONE == 0 {
-                done.records_dropped += 1;
-            } else {
-                self.settle_record::<F>(address, flags, F::key(key)?, value, done)?;
-            }
-            Ok(std::ops::ControlFlow::Continue(()))
-        })?;
-        Ok(())
-    }
-
-    /// Moves a record to the tail if it is the newest of its key; forgets a tombstone.
+    /// Moves a record in memory to the tail if it is the newest of its key.
     fn settle_record<F: InPlace>(
         &self,
         address: Address,
-        flags: u64,
         key: F::Key<'_>,
         value: &[u8],
         done: &mut Compacted,
     ) -> Result<()> {
-        if flags & control::TOMBSTONE != 0 {
-            done.records_dropped += 1;
-            self.forget_tombstone::<F>(address, F::hash(key));
-            return Ok(());
-        }
         let mut fetched = Fetched::default();
         loop {
             match self.was_live::<F>(address, self.log.tail(), key, &fetched) {
-                Ok(true) => break,
+                Ok(true) => return self.move_record::<F>(address, key, value, done),
                 Ok(false) => {
                     done.records_dropped += 1;
                     return Ok(());
@@ -205,6 +268,16 @@ impl Core {
                 Err(wanted) => fetched.push(cold::fetch::<F>(&self.log, wanted)?),
             }
         }
+    }
+
+    /// Appends a record that was live anew, unless somebody has changed the key since.
+    fn move_record<F: InPlace>(
+        &self,
+        address: Address,
+        key: F::Key<'_>,
+        value: &[u8],
+        done: &mut Compacted,
+    ) -> Result<()> {
         let hash = F::hash(key);
         let moved = self.drive::<F, _>(|pin, fetched| {
             let (place, old) = match self.find::<F>(pin, hash, key, fetched)? {
@@ -225,11 +298,14 @@ impl Core {
         })?;
         done.records_kept += u64::from(moved);
         done.records_dropped += u64::from(!moved);
+        if moved {
+            done.bytes_moved += F::bytes(key, value.len()) as u64;
+        }
         Ok(())
     }
 
     /// Empties the slot that names a tombstone: all behind it is given up with it.
-    fn forget_tombstone<F: InPlace>(&self, address: Address, hash: u64) {
+    fn forget_tombstone(&self, address: Address, hash: u64) {
         let _pin = self.log.epochs.pin();
         let probe = self
             .index

@@ -4,7 +4,6 @@
 //! pin goes, the cause is waited for, and the next attempt starts from the top. So no thread waits
 //! for another while it is pinned, and everything that waits for pinned threads comes to an end.
 
-use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use sapwood_mem::boundary::Pin;
@@ -13,10 +12,12 @@ use sapwood_mem::sync::Backoff;
 use crate::address::Address;
 use crate::checkpoint::Checkpoints;
 use crate::cold::{self, ColdRecord, Fetched};
+use crate::compactor::Compactor;
 use crate::counter::Counter;
 use crate::error::{Error, Result};
 use crate::index::{Index, Insert, Place, Probe, Walk};
 use crate::layout::control;
+use crate::life::Life;
 use crate::log::{Directory, Log, no_memory};
 use crate::options::Options;
 use crate::parts::Parts;
@@ -36,7 +37,8 @@ pub(crate) struct Core {
     /// A read found no room at the tail for a copy of what it had read from the disk.
     pub(crate) copy_wants_page: AtomicBool,
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
-    pub(crate) life: RwLock<()>,
+    pub(crate) life: Life,
+    pub(crate) compactor: Compactor,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
 }
@@ -113,6 +115,7 @@ impl Core {
         log: Log,
         checkpoints: Option<Checkpoints>,
     ) -> Core {
+        let compactor = Compactor::new(options.compaction.filter(|_| checkpoints.is_some()));
         Core {
             options,
             index,
@@ -121,7 +124,8 @@ impl Core {
             garbage: Counter::default(),
             cold_reads: Counter::default(),
             copy_wants_page: AtomicBool::new(false),
-            life: RwLock::default(),
+            life: Life::default(),
+            compactor,
             checkpoints,
         }
     }
@@ -194,6 +198,7 @@ impl Core {
         if self.copy_wants_page.load(Ordering::Relaxed) && !self.log.epochs.is_pinned() {
             self.copy_wants_page.store(false, Ordering::Relaxed);
             let _copies_stay_cold = self.log.turn(false, self.bytes_beside());
+            self.nudge();
         }
     }
 
@@ -411,7 +416,7 @@ impl Core {
     /// Bytes of memory beside the log's pages.
     pub(crate) fn bytes_beside(&self) -> u64 {
         let tables = self.log.parts.as_ref().map_or(0, |parts| parts.table_bytes());
-        self.index.bytes() + tables
+        self.index.bytes() + tables + self.compactor.buffer_bytes()
     }
 }
 

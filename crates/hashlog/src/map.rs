@@ -49,7 +49,8 @@ use crate::walk::Moment;
 /// # Ok::<(), sapwood_hashlog::Error>(())
 /// ```
 pub struct HashLog {
-    pub(crate) core: Core,
+    /// Shared with the thread that compacts, where there is one.
+    pub(crate) core: Arc<Core>,
 }
 
 /// What [`HashLog::put_if_absent_or_update`] did.
@@ -84,7 +85,7 @@ impl HashLog {
     /// [`Error::Options`], or [`Error::OutOfMemory`] if not even an empty one fits.
     pub fn in_memory(options: Options) -> Result<HashLog> {
         options.validate()?;
-        Ok(HashLog { core: Core::create(options, None)? })
+        Ok(HashLog::of(Core::create(options, None)?))
     }
 
     /// Opens the log in a directory: as its newest checkpoint left it, or empty if it has none.
@@ -110,7 +111,13 @@ impl HashLog {
             Layout::Fixed8 => Core::open::<Fixed>(disk, options, number),
             Layout::Variable => Core::open::<Variable>(disk, options, number),
         }?;
-        Ok(HashLog { core })
+        Ok(HashLog::of(core))
+    }
+
+    fn of(core: Core) -> HashLog {
+        let core = Arc::new(core);
+        core.compactor.belong_to(&core);
+        HashLog { core }
     }
 
     /// Reads a value where it lies; `None` without the key. A record on the disk is read first.
@@ -400,7 +407,9 @@ impl HashLog {
     }
 
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
-    /// Traffic goes on. Files go once no checkpoint that is kept needs them.
+    /// Traffic goes on; walks and checkpoints wait for a page or 1 MiB of it at most.
+    /// Files go once no checkpoint that is kept needs them. A log does this by itself, too:
+    /// [`Options::compaction`].
     ///
     /// # Errors
     /// [`Error::WouldBlock`] inside a closure; as [`HashLog::put`] and [`HashLog::get_with`]:
@@ -417,6 +426,17 @@ impl HashLog {
     /// As [`HashLog::compact`].
     pub fn compact_to(&self, bytes_max: u64) -> Result<Compacted> {
         self.compact_below(self.core.log.tail().bytes().saturating_sub(bytes_max))
+    }
+
+    /// Estimates how many bytes of the log are superseded, removed or left unused, by a sample of
+    /// the pages: in a directory, up to 64 reads of 64 KiB, and as many of single records as a
+    /// thousand records in doubt need. In memory they are counted.
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] inside a closure; [`Error::Io`] and [`Error::Corrupt`] for what is on
+    /// the disk.
+    pub fn estimate_garbage(&self) -> Result<u64> {
+        by_layout!(self, F => self.core.estimate_garbage::<F>())
     }
 
     fn compact_below(&self, limit: u64) -> Result<Compacted> {
@@ -498,6 +518,12 @@ impl HashLog {
         self.core.drive::<F, _>(|pin, fetched| {
             self.core.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
         })
+    }
+}
+
+impl Drop for HashLog {
+    fn drop(&mut self) {
+        self.core.end_compaction();
     }
 }
 

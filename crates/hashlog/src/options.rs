@@ -27,6 +27,33 @@ pub enum ColdReads {
     CopyToTail,
 }
 
+/// When a log in a directory compacts itself: in steps, by a thread of its own, while traffic goes
+/// on. How much is garbage it estimates by a sample of the pages, each time the log has grown by an
+/// eighth.
+///
+/// Files go once no checkpoint that is kept needs them, so a log is compacted no further while
+/// more of it waits for checkpoints to go than is in use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compaction {
+    /// Share of the log that may be garbage; above 0.0 and below 1.0, default 0.5, with which files
+    /// take about twice what is live. Lower it to save disk space: at 0.25 they take 1.34 times
+    /// that, and up to three bytes are moved for each that is freed instead of one; under random
+    /// overwriting it is less, since the oldest pages have most garbage.
+    pub garbage_share: f64,
+    /// Log of fewer bytes, from its oldest record to its newest, is left alone; default 256 MiB,
+    /// four files. Below that there is little to gain.
+    pub log_bytes_min: u64,
+    /// Log of more bytes is compacted for less, as soon as a tenth of it is garbage; default none.
+    /// A limit to plan a disk with, which live data may still pass.
+    pub log_bytes_max: Option<u64>,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Compaction { garbage_share: 0.5, log_bytes_min: 256 << 20, log_bytes_max: None }
+    }
+}
+
 /// How a log lays out its memory and its files.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -49,6 +76,9 @@ pub struct Options {
     pub cold_reads: ColdReads,
     /// Checkpoints kept, the newest included; at least 1, default 2.
     pub checkpoints_kept: usize,
+    /// When a log in a directory compacts itself; default [`Compaction::default`]. `None`: on
+    /// request alone, and without a thread. A log in memory needs no option, its writers do it.
+    pub compaction: Option<Compaction>,
     /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
     pub pages: Pages,
 }
@@ -63,6 +93,7 @@ impl Default for Options {
             expected_entries: 0,
             cold_reads: ColdReads::default(),
             checkpoints_kept: 2,
+            compaction: Some(Compaction::default()),
             pages: Pages::default(),
         }
     }
@@ -84,6 +115,17 @@ impl Options {
         }
         if self.checkpoints_kept == 0 {
             return refuse("checkpoints_kept must be at least 1");
+        }
+        if let Some(compaction) = &self.compaction {
+            let share = compaction.garbage_share;
+            if !(share > 0.0 && share < 1.0) {
+                return refuse("compaction.garbage_share must be above 0.0 and below 1.0");
+            }
+            if compaction.log_bytes_max.is_some_and(|max| max < compaction.log_bytes_min) {
+                return refuse(
+                    "compaction.log_bytes_max must not be below compaction.log_bytes_min",
+                );
+            }
         }
         Ok(())
     }

@@ -250,12 +250,16 @@ pub(crate) trait Form: 'static {
     fn split(stored: &[u8]) -> Option<(&[u8], &[u8])>;
     /// Bytes of a stored record, from its first [`Form::PREFIX`] bytes; `None` if there is none.
     fn stored_bytes(prefix: &[u8]) -> Option<usize>;
+    /// Bytes of a stored record up to the end of its key, from its first [`Form::PREFIX`] bytes.
+    fn stored_key_end(prefix: &[u8]) -> Option<usize>;
     /// Whether a record can be read without a pin: all is atomic, and loads are Acquire of stores
     /// that are Release, so that who reads from a page that took another one's frame sees it by
     /// `head`. Not where a checker watches what frames hold.
     const READS_UNPINNED: bool;
     /// Bytes that tell how long a stored record is.
     const PREFIX: usize;
+    /// Where its key begins.
+    const KEY: usize;
     /// Bytes at which records begin, or 0 if each begins behind the one before.
     const STRIDE: usize;
     fn key_eq(key: Self::Key<'_>, stored: &[u8]) -> bool;
@@ -269,6 +273,7 @@ impl Form for Fixed {
     type Value = [u8; 8];
     const READS_UNPINNED: bool = !cfg!(any(loom, miri, asan));
     const PREFIX: usize = fixed::BYTES;
+    const KEY: usize = fixed::KEY;
     const STRIDE: usize = fixed::BYTES;
 
     #[inline]
@@ -341,6 +346,10 @@ impl Form for Fixed {
         Some(fixed::BYTES)
     }
 
+    fn stored_key_end(_: &[u8]) -> Option<usize> {
+        Some(fixed::VALUE)
+    }
+
     fn key_eq(key: u64, stored: &[u8]) -> bool {
         stored == key.to_le_bytes()
     }
@@ -369,6 +378,7 @@ impl Form for Variable {
     type Value = Reading;
     const READS_UNPINNED: bool = false;
     const PREFIX: usize = variable::KEY;
+    const KEY: usize = variable::KEY;
     const STRIDE: usize = 0;
 
     #[inline]
@@ -455,6 +465,10 @@ impl Form for Variable {
         let fits = lengths::value_len(lengths) <= lengths::room(lengths);
         let bytes = variable::bytes(lengths::key_len(lengths), lengths::room(lengths));
         (fits && lengths::key_len(lengths) > 0).then_some(bytes)
+    }
+
+    fn stored_key_end(prefix: &[u8]) -> Option<usize> {
+        Some(variable::KEY + lengths::key_len(word_at(prefix, variable::LENGTHS)?))
     }
 
     fn key_eq(key: &[u8], stored: &[u8]) -> bool {

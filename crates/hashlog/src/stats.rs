@@ -1,11 +1,13 @@
 //! What is in the log, and where are its bytes?
 
+use crate::error::Error;
+
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Entries: exact for a log in memory. With a directory a put on a key whose record is on
-    /// the disk does not read it, and is counted as one more until a compaction meets the old one.
+    /// the disk does not read it, and is taken to replace an entry.
     pub entries: u64,
     /// Buckets of the index, without overflow.
     pub buckets: u64,
@@ -29,10 +31,23 @@ pub struct Stats {
     pub read_only: u64,
     /// Where the next record goes.
     pub tail: u64,
-    /// Bytes in memory of records superseded or removed.
+    /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;
+    /// with a directory an estimate, as of the last look at a sample of the pages
+    /// ([`HashLog::estimate_garbage`](crate::HashLog::estimate_garbage)), and 0 before the first.
     pub garbage_bytes: u64,
     /// Bytes of log parts on the disk.
     pub file_bytes: u64,
+    /// Of the log that was given up, bytes whose files are kept for checkpoints.
+    pub held_bytes: u64,
+    /// Compactions since the log was opened: calls, and steps of its own.
+    pub compactions: u64,
+    /// Bytes of the log that they gave up.
+    pub compacted_bytes: u64,
+    /// Live bytes that they moved for that.
+    pub moved_bytes: u64,
+    /// What stopped the log's own compaction last, until it goes on: it tries again after so many
+    /// more pages have been filled, twice as many each time, or after a checkpoint.
+    pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
     /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.

@@ -8,7 +8,7 @@
 //! first record of the key below the boundary it is or is not.
 
 use std::ops::ControlFlow;
-use std::sync::{PoisonError, RwLockReadGuard};
+use std::sync::PoisonError;
 
 use sapwood_disk::Blocks;
 use sapwood_mem::boundary::Pin;
@@ -21,6 +21,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
 use crate::layout::{bucket, control, slot};
+use crate::life::Shared;
 use crate::record::{Form, Record, word_at};
 
 /// A moment that is being looked at.
@@ -29,7 +30,7 @@ pub(crate) struct Moment<'a> {
     /// Records below are as of the moment.
     pub(crate) boundary: Address,
     /// Nothing is compacted meanwhile.
-    _life: RwLockReadGuard<'a, ()>,
+    _life: Shared<'a>,
 }
 
 impl Drop for Moment<'_> {
@@ -51,14 +52,14 @@ struct Doubt {
 const DOUBTS_MAX: usize = 256;
 
 /// What a record's flags say about it.
-enum Verdict {
+pub(crate) enum Verdict {
     Live,
     Dead,
     /// Only its chain knows.
     Ask,
 }
 
-fn verdict(flags: u64, marked: bool) -> Verdict {
+pub(crate) fn verdict(flags: u64, marked: bool) -> Verdict {
     if flags & control::TOMBSTONE != 0 {
         Verdict::Dead
     } else if flags & control::SUPERSEDED == 0 {
@@ -76,7 +77,7 @@ impl Core {
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
-        let life = self.life.read().unwrap_or_else(PoisonError::into_inner);
+        let life = self.life.share();
         let boundary = self.log.pin_below();
         Ok(Moment { core: self, boundary, _life: life })
     }
@@ -205,7 +206,7 @@ impl Core {
         while !doubts.is_empty() {
             self.cold_reads.add(doubts.len() as i64);
             let wanted: Vec<Address> = doubts.iter().map(|doubt| doubt.wanted).collect();
-            let records = cold::fetch_many::<F>(&self.log, wanted.into_iter());
+            let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
             let mut again = Vec::new();
             for (mut doubt, record) in std::mem::take(doubts).into_iter().zip(records) {
                 doubt.fetched.push(record?);
@@ -299,7 +300,7 @@ impl Core {
         (part, parts): (usize, usize),
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let _life = self.life.read().unwrap_or_else(PoisonError::into_inner);
+        let _life = self.life.share();
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
         let count = self.index.count();

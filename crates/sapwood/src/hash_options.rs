@@ -2,7 +2,7 @@
 
 use sapwood_hashlog as engine;
 
-use crate::{ColdReads, Layout};
+use crate::{ColdReads, Compaction, Layout};
 
 /// Choices for one [`HashTable`](crate::HashTable). A table in a directory keeps them; layout and
 /// page size stay for good, the others can be changed when it is opened again
@@ -27,6 +27,7 @@ pub struct HashTableOptions {
     pub(crate) expected_entries: u64,
     pub(crate) cold_reads: ColdReads,
     pub(crate) checkpoints_kept: usize,
+    pub(crate) compaction: Option<Compaction>,
 }
 
 impl Default for HashTableOptions {
@@ -40,6 +41,7 @@ impl Default for HashTableOptions {
             expected_entries: engine.expected_entries,
             cold_reads: engine.cold_reads,
             checkpoints_kept: engine.checkpoints_kept,
+            compaction: engine.compaction,
         }
     }
 }
@@ -120,6 +122,29 @@ impl HashTableOptions {
         self
     }
 
+    /// When a table in a directory gives disk space back by itself: what is still in use moves out
+    /// of the oldest part of the log, by a thread of the table's own, while all others go on.
+    /// `None`: on request alone ([`HashTable::compact`](crate::HashTable::compact)), and without
+    /// a thread.
+    ///
+    /// Default: [`Compaction::default`]: from 256 MiB of log on, once half of it is garbage, so that
+    /// files take up to about twice what is live. Lower the share where disk space is short, for
+    /// more to be moved. Files go once no checkpoint that is kept needs them.
+    ///
+    /// ```
+    /// use sapwood::{Compaction, HashTableOptions};
+    ///
+    /// let tight = Compaction { garbage_share: 0.25, ..Compaction::default() };
+    /// let options = HashTableOptions::default().compaction(tight);
+    /// let on_request = HashTableOptions::default().compaction(None);
+    /// # assert_ne!(options, on_request);
+    /// ```
+    #[must_use]
+    pub fn compaction(mut self, compaction: impl Into<Option<Compaction>>) -> Self {
+        self.compaction = compaction.into();
+        self
+    }
+
     pub(crate) fn engine(&self) -> engine::Options {
         let mut options = engine::Options::default();
         options.layout = self.layout;
@@ -129,6 +154,7 @@ impl HashTableOptions {
         options.expected_entries = self.expected_entries;
         options.cold_reads = self.cold_reads;
         options.checkpoints_kept = self.checkpoints_kept;
+        options.compaction = self.compaction;
         options
     }
 }

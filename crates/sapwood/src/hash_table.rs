@@ -186,7 +186,8 @@ impl HashTable {
     }
 
     /// Moves what is still in use out of the oldest `share` of the log (0.0 to 1.0), and frees it,
-    /// on the disk and in memory. Writers go on meanwhile.
+    /// on the disk and in memory. Writers go on meanwhile. A table does so by itself, too
+    /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -202,9 +203,14 @@ impl HashTable {
         self.named(self.log().compact(share))
     }
 
+    /// Estimates how many bytes of the log are garbage, by a sample of it: superseded, removed or
+    /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
+    pub fn estimate_garbage(&self) -> Result<u64> {
+        self.named(self.log().estimate_garbage())
+    }
+
     /// How many entries, at no cost: exact while nothing changes a table in memory. With a
-    /// directory a put on a key whose record lies on the disk counts it once more, until a
-    /// [`compact`](Self::compact) meets the old one.
+    /// directory a put on a key whose record lies on the disk is taken to replace it.
     pub fn len(&self) -> usize {
         self.log().len()
     }

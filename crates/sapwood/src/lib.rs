@@ -93,7 +93,7 @@ pub use sapwood_chunkmap::{
     VALUE_BYTES_MAX, ValueMut,
 };
 pub use sapwood_hashlog::{
-    CheckpointInfo, ColdReads, Compacted, Cut, Error as HashEngineError, Layout,
+    CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, Layout,
     Stats as HashStats, ValueMut as HashValueMut,
 };
 pub use table::Table;

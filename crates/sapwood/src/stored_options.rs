@@ -4,7 +4,7 @@
 //! The last line is the CRC-32 of all bytes before it.
 //!
 //! ```text
-//! sapwood table 1
+//! sapwood table 2
 //! engine hash
 //! layout fixed8
 //! page_bytes 2097152
@@ -13,8 +13,12 @@
 //! expected_entries 0
 //! cold_reads copy-to-tail
 //! checkpoints_kept 2
-//! checksum d5a15155
+//! compaction 0.5 268435456 none
+//! checksum 984d6527
 //! ```
+//!
+//! Compaction is `off`, or the share of garbage, and the bytes of log from which on, and above which
+//! for less. Version 1 had no such line, and stands for its default.
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
@@ -23,10 +27,12 @@ use std::str::FromStr;
 
 use sapwood_disk::checksum;
 
-use crate::{ColdReads, HashTableOptions, Layout};
+use crate::{ColdReads, Compaction, HashTableOptions, Layout};
 
 /// The first line: what this is, and the version of its format.
-const MAGIC: &str = "sapwood table 1";
+const MAGIC: &str = "sapwood table 2";
+/// As version 1 wrote it.
+const MAGIC_1: &str = "sapwood table 1";
 
 const LAYOUTS: [(Layout, &str); 2] = [(Layout::Variable, "variable"), (Layout::Fixed8, "fixed8")];
 const COLD_READS: [(ColdReads, &str); 2] =
@@ -35,9 +41,11 @@ const COLD_READS: [(ColdReads, &str); 2] =
 /// The text of the file, without the zeros behind it.
 pub(crate) fn encode(options: &HashTableOptions) -> String {
     let budget = options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
+    let compaction = options.compaction.map_or_else(|| "off".to_owned(), compaction_words);
     let mut text = format!(
         "{MAGIC}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
-         mutable_share {}\nexpected_entries {}\ncold_reads {}\ncheckpoints_kept {}\n",
+         mutable_share {}\nexpected_entries {}\ncold_reads {}\ncheckpoints_kept {}\n\
+         compaction {compaction}\n",
         word(&LAYOUTS, options.layout),
         options.page_bytes,
         options.mutable_share,
@@ -65,9 +73,11 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         what: "text is expected".to_owned(),
     })?;
     let mut lines = Lines { text, offset: 0 };
-    if lines.next_line() != MAGIC {
-        return Err(Unreadable { offset: 0, what: format!("`{MAGIC}` is expected") });
-    }
+    let has_compaction = match lines.next_line() {
+        MAGIC => true,
+        MAGIC_1 => false,
+        _ => return Err(Unreadable { offset: 0, what: format!("`{MAGIC}` is expected") }),
+    };
     lines.value("engine", |word| (word == "hash").then_some(()))?;
     let options = HashTableOptions {
         layout: lines.value("layout", |word| named(&LAYOUTS, word))?,
@@ -80,6 +90,10 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         expected_entries: lines.number("expected_entries")?,
         cold_reads: lines.value("cold_reads", |word| named(&COLD_READS, word))?,
         checkpoints_kept: lines.number("checkpoints_kept")?,
+        compaction: match has_compaction {
+            true => lines.value("compaction", compaction_of)?,
+            false => Some(Compaction::default()),
+        },
     };
     let sum = format!("{:08x}", checksum(&text.as_bytes()[..lines.offset]));
     lines.value("checksum", |word| (word == sum).then_some(()))?;
@@ -87,6 +101,28 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         "" => Ok(options),
         _ => Err(lines.unreadable("zeros are expected behind the checksum")),
     }
+}
+
+fn compaction_words(compaction: Compaction) -> String {
+    let Compaction { garbage_share, log_bytes_min, log_bytes_max } = compaction;
+    let max = log_bytes_max.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
+    format!("{garbage_share} {log_bytes_min} {max}")
+}
+
+fn compaction_of(words: &str) -> Option<Option<Compaction>> {
+    if words == "off" {
+        return Some(None);
+    }
+    let mut words = words.split(' ');
+    let compaction = Compaction {
+        garbage_share: words.next()?.parse().ok()?,
+        log_bytes_min: words.next()?.parse().ok()?,
+        log_bytes_max: match words.next()? {
+            "none" => None,
+            bytes => Some(bytes.parse().ok()?),
+        },
+    };
+    words.next().is_none().then_some(Some(compaction))
 }
 
 struct Lines<'a> {
@@ -144,12 +180,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// As a version 1 file lies on a disk; every later version must read it.
-    const GOLDEN: &str = "sapwood table 1\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+    /// As version 1 wrote a file; every later version must read it.
+    const GOLDEN_1: &str = "sapwood table 1\nengine hash\nlayout fixed8\npage_bytes 65536\n\
         memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
         checkpoints_kept 3\nchecksum 7509efe6\n";
+    /// As it lies on a disk now.
+    const GOLDEN: &str = "sapwood table 2\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+        memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
+        checkpoints_kept 3\ncompaction 0.25 1048576 8388608\nchecksum 84fe5bc4\n";
 
-    fn golden() -> HashTableOptions {
+    fn golden_1() -> HashTableOptions {
         HashTableOptions::default()
             .layout(Layout::Fixed8)
             .page_bytes(1 << 16)
@@ -160,12 +200,27 @@ mod tests {
             .checkpoints_kept(3)
     }
 
+    fn golden() -> HashTableOptions {
+        golden_1().compaction(Compaction {
+            garbage_share: 0.25,
+            log_bytes_min: 1 << 20,
+            log_bytes_max: Some(8 << 20),
+        })
+    }
+
     #[test]
-    fn the_first_version_is_read_and_written() {
+    fn the_first_version_is_read() {
+        assert_eq!(decode(&[GOLDEN_1.as_bytes(), &[0; 100]].concat()), Ok(golden_1()));
+        assert_eq!(golden_1().compaction, Some(Compaction::default()));
+    }
+
+    #[test]
+    fn this_version_is_read_and_written() {
         assert_eq!(encode(&golden()), GOLDEN);
         assert_eq!(decode(&[GOLDEN.as_bytes(), &[0; 100]].concat()), Ok(golden()));
-        let plain = HashTableOptions::default();
-        assert_eq!(decode(encode(&plain).as_bytes()), Ok(plain));
+        for plain in [HashTableOptions::default(), HashTableOptions::default().compaction(None)] {
+            assert_eq!(decode(encode(&plain).as_bytes()), Ok(plain));
+        }
     }
 
     /// Found by fuzzing: numbers were read that nobody writes so.
@@ -199,10 +254,10 @@ mod tests {
                 assert!(decode(&good[..at]).is_err(), "cut to {at} bytes");
             }
         }
-        let unreadable = decode(b"sapwood table 2\n").expect_err("another version");
+        let unreadable = decode(b"sapwood table 3\n").expect_err("another version");
         assert_eq!(
             (unreadable.offset, unreadable.what.as_str()),
-            (0, "`sapwood table 1` is expected")
+            (0, "`sapwood table 2` is expected")
         );
         assert!(decode(&[GOLDEN.as_bytes(), b"\0more"].concat()).is_err());
     }

@@ -24,6 +24,11 @@ pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Val
         "tail": stats.tail,
         "garbage_bytes": stats.garbage_bytes,
         "file_bytes": stats.file_bytes,
+        "held_bytes": stats.held_bytes,
+        "compactions": stats.compactions,
+        "compacted_bytes": stats.compacted_bytes,
+        "moved_bytes": stats.moved_bytes,
+        "compaction_error": stats.compaction_error.as_ref().map(ToString::to_string),
         "cold_reads": stats.cold_reads,
         "pages": stats.pages,
     }))
@@ -41,10 +46,11 @@ pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
     for (name, number) in [
         ("index", stats.index_bytes),
         ("log in memory", stats.log_bytes),
-        ("  of it superseded", stats.garbage_bytes),
         ("mapped from the system", stats.reserved_bytes),
         ("log on disk", stats.file_bytes),
+        ("  held for checkpoints", stats.held_bytes),
         ("log in use, begin to tail", stats.tail - stats.begin),
+        ("  garbage", stats.garbage_bytes),
     ] {
         table.add_row([name.to_owned(), count(number), bytes(number), each(number)]);
     }
@@ -58,5 +64,8 @@ pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
         format!("{:.2} slots each", stats.load()),
     ]);
     table.add_row(["pages", "", "", stats.pages]);
+    if let Some(error) = &stats.compaction_error {
+        table.add_row(["compaction stopped".to_owned(), error.to_string()]);
+    }
     table
 }

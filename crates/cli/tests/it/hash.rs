@@ -144,6 +144,11 @@ fn rows_are_kept_from_one_command_to_the_next() {
     let stats: Value =
         serde_json::from_str(&stdout_of(&["stats", &database, "--json"])).expect("JSON");
     assert_eq!((&stats["entries"], &stats["key"]), (&3.into(), &"k:str,n:int".into()));
+    let compaction = ["compactions", "held_bytes", "compaction_error"].map(|name| &stats[name]);
+    assert_eq!(compaction, [&0.into(), &0.into(), &Value::Null]);
+    // The page that the last checkpoint closed is nearly empty.
+    assert!(stats["garbage_bytes"].as_u64() > Some(1 << 20), "{stats}");
+    assert!(stdout_of(&["stats", &database]).contains("held for checkpoints"));
     refused(&["get", &database, "x", "9"], 1, "no row has the key x,9 (k:str,n:int)");
 }
 
@@ -242,4 +247,36 @@ fn flights_larger_than_the_budget_are_all_there() {
     assert!(one.contains("\"tailnum\":\"N14228\""), "{one}");
     let scan = stdout_of(&["scan", &database, "-q"]);
     assert_eq!(scan.lines().count(), 336_776 + 1);
+}
+
+#[test]
+fn a_table_is_told_when_to_compact() {
+    for compact_at in ["off", "30", "75%"] {
+        let files = Files::new();
+        files.load(&["--compact-at", compact_at]);
+        let path = Path::new(&files.database()).join("tables/rows/options");
+        let options = fs::read_to_string(path).expect("text");
+        let line = match compact_at {
+            "off" => "\ncompaction off\n",
+            "30" => "\ncompaction 0.3 268435456 none\n",
+            _ => "\ncompaction 0.75 268435456 none\n",
+        };
+        assert!(options.contains(line), "{options}");
+    }
+    let files = Files::new();
+    let (rows, database) = (files.rows(), files.database());
+    let load = ["load", &rows, "--key", "k", "--engine", "hash", "--dir", &database];
+    for bad in ["0", "100", "-1", "half"] {
+        let at = format!("--compact-at={bad}");
+        refused(
+            &[&load[..], &[&at]].concat(),
+            2,
+            &format!("invalid value '{bad}' for '--compact-at <PERCENT>'"),
+        );
+    }
+    refused(
+        &["load", &rows, "--key", "k", "--engine", "hash", "--compact-at", "30"],
+        2,
+        "the following required arguments were not provided:\n  --dir <DIRECTORY>",
+    );
 }

@@ -2,8 +2,8 @@
 
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{
-    BatchError, ColdReads, Error, HashLog, KEY_BYTES_MAX, Layout, Options, Snapshot, Upsert,
-    ValueMut,
+    BatchError, ColdReads, Compaction, Error, HashLog, KEY_BYTES_MAX, Layout, Options, Snapshot,
+    Upsert, ValueMut,
 };
 use sapwood_testkit::engine::{self, Edit, Edited, Pair, Refusal, Upserted};
 use sapwood_testkit::keyed::stress::ValueSizes;
@@ -21,6 +21,8 @@ pub(crate) struct Configuration {
     pub(crate) memory_budget: Option<u64>,
     pub(crate) cold_reads: ColdReads,
     pub(crate) mutable_share: f64,
+    /// It compacts itself, however short it is, as soon as a tenth is garbage.
+    pub(crate) keeps_short: bool,
 }
 
 /// Memory alone, in pages as small as they come: nearly every record opens a page.
@@ -30,6 +32,7 @@ pub(crate) const NASTIEST: Configuration = Configuration {
     memory_budget: None,
     cold_reads: ColdReads::CopyToTail,
     mutable_share: 0.9,
+    keeps_short: false,
 };
 
 /// A few pages of memory before a directory: nearly every record is cold.
@@ -68,7 +71,15 @@ pub(crate) const ON_DISK: [Configuration; 5] = [
     },
 ];
 
-/// All of them.
+/// On disk, and compacting themselves all the time, the nastiest first.
+pub(crate) const KEPT_SHORT: [Configuration; 4] = [
+    Configuration { keeps_short: true, page_bytes: 64, ..COLDEST },
+    Configuration { keeps_short: true, ..COLDEST },
+    Configuration { keeps_short: true, ..ON_DISK[1] },
+    Configuration { keeps_short: true, ..ON_DISK[4] },
+];
+
+/// Those that do not compact themselves.
 pub(crate) fn configurations() -> impl Iterator<Item = Configuration> {
     IN_MEMORY.into_iter().chain(ON_DISK)
 }
@@ -81,6 +92,11 @@ impl Configuration {
         options.memory_budget = self.memory_budget;
         options.cold_reads = self.cold_reads;
         options.mutable_share = self.mutable_share;
+        if self.keeps_short {
+            let compaction =
+                Compaction { garbage_share: 0.1, log_bytes_min: 0, ..Compaction::default() };
+            options.compaction = Some(compaction);
+        }
         options
     }
 

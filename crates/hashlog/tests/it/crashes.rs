@@ -1,7 +1,7 @@
 //! The power goes at any moment: what is left opens, and is exactly what a checkpoint saw.
 
 use crate::adapter::{
-    COLDEST, Configuration, ON_DISK, contents, key, number_of_environment, value,
+    COLDEST, Configuration, KEPT_SHORT, ON_DISK, contents, key, number_of_environment, value,
 };
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{Cut, Error, HashLog};
@@ -103,8 +103,9 @@ fn is_driven(op: &KeyedOp) -> bool {
 fn any_crash_leaves_a_checkpoint_that_opens() {
     let images = number_of_environment("CRASHES", 4_000);
     let in_progress = std::cell::Cell::new(0);
-    case!().seeds(images.div_ceil(4 * ON_DISK.len() as u64), |seed| {
-        for configuration in ON_DISK {
+    let configurations = || ON_DISK.into_iter().chain(KEPT_SHORT);
+    case!().seeds(images.div_ceil(4 * configurations().count() as u64), |seed| {
+        for configuration in configurations() {
             let spec = KeyedSpec {
                 key_count: 60,
                 values: ValueShape::Small,

@@ -1,7 +1,7 @@
 //! What was checkpointed comes back, all of it and nothing else; what is damaged is named.
 
 use crate::adapter::{
-    Adapter, COLDEST, Configuration, ON_DISK, configurations, contents, key, value,
+    Adapter, COLDEST, Configuration, KEPT_SHORT, ON_DISK, configurations, contents, key, value,
 };
 use sapwood_disk::{Disk as _, SimDisk};
 use sapwood_hashlog::{Cut, Error, HashLog};
@@ -35,7 +35,7 @@ fn a_directory_without_a_checkpoint_is_an_empty_log() {
 
 #[test]
 fn a_chain_of_checkpoints_of_both_kinds_comes_back() {
-    for configuration in ON_DISK {
+    for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
         for first in CUTS {
             let disk = SimDisk::new();
             let mut log = configuration.open(&disk);
@@ -232,7 +232,7 @@ fn a_file_that_is_cut_or_gone_is_named() {
 fn a_checkpoint_among_writers_is_one_moment() {
     const WRITERS: u8 = 3;
     case!().seeds(4, |seed| {
-        for configuration in ON_DISK {
+        for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
             let disk = SimDisk::new();
             let adapter = Adapter { log: configuration.open(&disk), configuration };
             let ledger = Ledger::new(WRITERS, 6, &configuration.lengths());
@@ -326,6 +326,7 @@ fn an_empty_log_comes_back_empty() {
 #[test]
 fn a_directory_changes_no_answer() {
     let held: Vec<Vec<Pair>> = configurations()
+        .chain(KEPT_SHORT)
         .map(|configuration| {
             let log = configuration.log();
             for step in 0..3_000u64 {

@@ -233,3 +233,53 @@ fn writes_that_fail_now_and_then_lose_nothing() {
         }
     }
 }
+
+/// Found by reasoning: a compaction that failed had already taken removed keys out of the index,
+/// which a later incremental checkpoint knew nothing of. Keys that came back were lost in it.
+#[test]
+fn a_compaction_that_fails_among_removals_harms_no_later_checkpoint() {
+    let reads = |from| Faults::new().reads(from.., ReadFault::Error(ErrorKind::Other));
+    let writes = |from| Faults::new().writes(from.., WriteFault::Error(ErrorKind::Other));
+    for configuration in [COLDEST, ON_DISK[1], ON_DISK[3]] {
+        let mut failed = 0;
+        // 0, 1, 3, 7, ...: as many reads or writes as work before the first that fails.
+        for from in (0..20).map(|turn| (1 << turn) - 1) {
+            let faults = [reads(from), writes(from)];
+            let done = faults.map(|faults| fails_among_removals(configuration, faults));
+            failed += done.iter().filter(|done| done.is_err()).count();
+            if done == [Ok(()), Ok(())] {
+                break;
+            }
+        }
+        assert!(failed > 1, "{configuration:?}: {failed} compactions failed");
+    }
+}
+
+fn fails_among_removals(configuration: Configuration, faults: Faults) -> Result<(), Error> {
+    let (disk, log, held) = stored(configuration);
+    let count = held.len() as u64;
+    let removed = || (0..count).step_by(2);
+    for index in removed() {
+        assert_eq!(log.remove(&key(index)), Ok(true));
+    }
+    for index in 0..count {
+        log.put(&key(1_000_000 + index), &value(index)).unwrap();
+    }
+    log.checkpoint(Cut::Full).unwrap();
+    disk.set_faults(faults);
+    let compacted = log.compact(0.9).map(drop);
+    disk.set_faults(Faults::new());
+    for index in removed() {
+        log.put(&key(index), &value(index + 1)).unwrap();
+    }
+    log.checkpoint(Cut::Incremental).unwrap();
+    let now = contents(&log);
+    drop(log);
+    let log = configuration.open(&disk);
+    let what = format!("{configuration:?}: {compacted:?}");
+    log.check().unwrap_or_else(|told| panic!("{what}: {told}"));
+    for (key, value) in &now {
+        assert_eq!(log.get(key).as_ref(), Ok(&Some(value.clone())), "{what}");
+    }
+    compacted
+}

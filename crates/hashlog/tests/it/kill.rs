@@ -2,7 +2,7 @@
 //! checkpoint that it told of, or the one it was taking.
 
 use crate::adapter::{
-    COLDEST, Configuration, ON_DISK, contents, key, number_of_environment, value,
+    COLDEST, Configuration, KEPT_SHORT, ON_DISK, contents, key, number_of_environment, value,
 };
 use rand::RngExt as _;
 use sapwood_disk::FileDisk;
@@ -23,7 +23,7 @@ const CONFIGURATION: &str = "SAPWOOD_KILL_CONFIGURATION";
 /// Comes before the number of each round that is checkpointed.
 const TOLD: &str = "checkpointed round ";
 
-const CONFIGURATIONS: [Configuration; 3] = [COLDEST, ON_DISK[1], ON_DISK[4]];
+const CONFIGURATIONS: [Configuration; 4] = [COLDEST, KEPT_SHORT[2], ON_DISK[4], KEPT_SHORT[1]];
 const KEYS: u64 = 3_000;
 const STEPS: u64 = 400;
 
@@ -158,7 +158,7 @@ fn difference(held: &[Pair], right: &[Pair]) -> String {
 #[test]
 fn a_killed_process_comes_back_to_its_last_checkpoint() {
     const EACH: u64 = 4;
-    let kills = number_of_environment("KILLS", 12);
+    let kills = number_of_environment("KILLS", 16);
     case!().hangs_after(Duration::from_secs(600 + kills)).seeds(kills.div_ceil(EACH), |seed| {
         let configuration = seed as usize % CONFIGURATIONS.len();
         let folder = tempfile::tempdir().expect("a folder");

@@ -360,6 +360,14 @@ fn options_that_cannot_work_are_refused() {
         refused("mutable_share", &|options| options.mutable_share = share);
     }
     refused("checkpoints_kept", &|options| options.checkpoints_kept = 0);
+    for share in [0.0, -0.5, 1.0, 2.0, f64::NAN] {
+        refused("garbage_share", &|options| {
+            options.compaction.as_mut().unwrap().garbage_share = share;
+        });
+    }
+    refused("log_bytes_max", &|options| {
+        options.compaction.as_mut().unwrap().log_bytes_max = Some(1 << 20);
+    });
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Operations on single keys are linearizable, whatever else goes on.
 
 use crate::adapter::{
-    COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, configurations, key, value,
+    COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK, configurations, key, value,
 };
 use sapwood_hashlog::{Cut, HashLog, Layout, ValueMut};
 use sapwood_testkit::case;
@@ -57,7 +57,7 @@ fn eight_threads_on_a_dozen_keys() {
 #[test]
 fn five_threads_in_every_configuration() {
     case!().seeds(6, |seed| {
-        for configuration in configurations() {
+        for configuration in configurations().chain(KEPT_SHORT) {
             check(configuration, &round(configuration, 5, 150, 6), seed);
         }
     });
@@ -101,7 +101,7 @@ fn readers_never_see_a_page_that_went() {
 #[test]
 fn five_threads_while_records_go_to_the_disk_and_come_back() {
     case!().seeds(12, |seed| {
-        for configuration in ON_DISK {
+        for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
             let adapter = configuration.adapter();
             let running = Running::new(1);
             let told = std::thread::scope(|scope| {
@@ -146,7 +146,7 @@ fn keep_house(log: &HashLog, running: &Running, seed: u64) {
 #[test]
 fn five_threads_while_the_log_is_checkpointed_and_compacted() {
     case!().seeds(12, |seed| {
-        for configuration in ON_DISK {
+        for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
             let adapter = configuration.adapter();
             let running = Running::new(1);
             let told = std::thread::scope(|scope| {
@@ -175,7 +175,7 @@ fn concurrent_adds_sum_exactly() {
     const THREADS: u64 = 4;
     const ADDS: u64 = 600;
     case!().seeds(3, |seed| {
-        for configuration in configurations() {
+        for configuration in configurations().chain(KEPT_SHORT) {
             let log = configuration.log();
             let sums = [const { AtomicI64::new(0) }; 5];
             let start = StartLine::new(THREADS as usize);

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod compaction;
 mod crashes;
 mod durable;
 mod faults;

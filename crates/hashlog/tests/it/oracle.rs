@@ -1,7 +1,7 @@
 //! On one thread the log is indistinguishable from a map, in every configuration, whatever is
 //! checkpointed, compacted and reopened in between.
 
-use crate::adapter::{Adapter, COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK};
+use crate::adapter::{Adapter, COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK};
 use rand::RngExt as _;
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{Cut, HashLog};
@@ -48,6 +48,15 @@ fn streams_of_every_shape_in_every_configuration() {
 fn streams_with_nearly_everything_on_the_disk() {
     case!().seeds(30, |seed| {
         for configuration in [COLDEST, ON_DISK[1]] {
+            check(configuration, &random(configuration, seed, 500), seed);
+        }
+    });
+}
+
+#[test]
+fn streams_over_logs_that_compact_themselves() {
+    case!().seeds(12, |seed| {
+        for configuration in KEPT_SHORT {
             check(configuration, &random(configuration, seed, 500), seed);
         }
     });
@@ -188,7 +197,7 @@ fn stored(spec: &KeyedSpec, seed: u64) -> Vec<Stored> {
 #[test]
 fn streams_with_checkpoints_compactions_and_reopenings() {
     case!().seeds(16, |seed| {
-        for configuration in ON_DISK {
+        for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
             let spec = random(configuration, seed, 300);
             let made = check_against_oracle(|| Stage::new(configuration), &stored(&spec, seed));
             if let Err(divergence) = made {

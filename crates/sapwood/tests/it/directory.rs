@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use sapwood::{
-    ColdReads, Cut, Db, Error, HashTable, HashTableOptions, Layout, Options, TableOptions,
+    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, Layout, Options,
+    TableOptions,
 };
 use tempfile::TempDir;
 
@@ -280,6 +281,48 @@ fn compaction_gives_the_disk_back() {
     assert_eq!(table.get(b"old"), Ok(Some(b"kept".to_vec())));
     assert_eq!(table.len_exact(), Ok(11));
     assert_eq!(table.get_with(&9_u32.to_be_bytes(), <[u8]>::len), Ok(Some(1999)));
+}
+
+/// By itself, and as its options say when it is opened again.
+#[test]
+fn a_table_keeps_itself_short_as_it_was_told() {
+    let path = directory();
+    let db = open(&path);
+    let compaction =
+        Compaction { garbage_share: 0.5, log_bytes_min: 1 << 20, ..Compaction::default() };
+    let options = plain().page_bytes(16 << 10).memory_budget(512 << 10).compaction(compaction);
+    drop(db.create_hash_table("t", options.clone()).expect("a free name"));
+    db.close().expect("close");
+
+    let db = open(&path);
+    let table = db.hash_table("t").expect("it is there");
+    for round in 0..20_u64 {
+        for key in 0..5000_u64 {
+            table.put(&key.to_be_bytes(), &[round as u8; 200]).expect("put");
+        }
+    }
+    // Its own thread does it; how soon, nobody promises. It may wait for checkpoints, which keep
+    // the files.
+    let short = |table: &HashTable| table.stats().tail - table.stats().begin < 4 << 20;
+    while !short(&table) {
+        table.checkpoint(Cut::Incremental).expect("checkpoint");
+    }
+    let stats = table.stats();
+    assert!(stats.compactions > 0 && stats.compacted_bytes > 4 << 20, "{stats:?}");
+    assert_eq!(stats.compaction_error, None);
+    assert!(table.estimate_garbage().expect("an estimate") < 4 << 20);
+    assert_eq!(table.get(&7_u64.to_be_bytes()), Ok(Some(vec![19; 200])));
+    assert_eq!(table.len_exact(), Ok(5000));
+    drop(table);
+
+    let table = db.hash_table_with("t", options.compaction(None)).expect("nobody has it");
+    let before = table.stats().begin;
+    for round in 0..20_u64 {
+        for key in 0..5000_u64 {
+            table.put(&key.to_be_bytes(), &[round as u8; 200]).expect("put");
+        }
+    }
+    assert_eq!((table.stats().compactions, table.stats().begin), (0, before));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Two engines in one set of names: a name is one or the other, and errors say which.
 
-use sapwood::{Db, Engine, Error, HashEngineError, HashTableOptions, Options, TableOptions};
+use sapwood::{
+    Compaction, Db, Engine, Error, HashEngineError, HashTableOptions, Options, TableOptions,
+};
 
 #[test]
 fn a_name_has_one_engine() {
@@ -105,6 +107,8 @@ fn bad_options_are_refused_with_the_tables_name() {
         HashTableOptions::default().page_bytes(1000),
         HashTableOptions::default().mutable_share(1.5),
         HashTableOptions::default().checkpoints_kept(0),
+        HashTableOptions::default()
+            .compaction(Compaction { garbage_share: 1.5, ..Compaction::default() }),
     ] {
         let error = db.create_hash_table("t", options).expect_err("options that cannot work");
         assert!(matches!(error.hash_engine(), Some(HashEngineError::Options(_))), "{error}");

@@ -33,6 +33,8 @@ fn open(place: &Place, cold_reads: ColdReads) -> Result<Arc<dyn SpillStore>, Err
     options.memory_budget = Some(place.budget_bytes);
     options.expected_entries = u64::from(place.keys);
     options.cold_reads = cold_reads;
+    // Between workloads instead, so that each is measured alone.
+    options.compaction = None;
     // Small stores have small pages, so that several of them fit into the budget.
     while (options.page_bytes as u64) * 32 > place.budget_bytes {
         options.page_bytes /= 2;
