@@ -217,20 +217,27 @@ fn loom_insert_remove() {
     });
 }
 
+/// Splits the first of two buckets, as if the index had its load.
+fn split(log: &HashLog) {
+    let index = &log.core.index;
+    index.slots.add(12);
+    let _pin = log.core.log.epochs.pin();
+    index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+    index.slots.add(-12);
+}
+
+fn key_that_a_split_moves() -> u64 {
+    (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes")
+}
+
 /// A key is found in its new bucket while the split goes on.
 #[test]
 fn loom_grow_get() {
-    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
+    let moved = key_that_a_split_moves();
     model(move || {
         let log = counters();
         log.put(&word(moved), &word(30)).expect("memory");
-        let other = spawn(&log, |log| {
-            let index = &log.core.index;
-            index.slots.add(12);
-            let _pin = log.core.log.epochs.pin();
-            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
-            index.slots.add(-12);
-        });
+        let other = spawn(&log, split);
         assert_eq!(value_of(&log, moved), Some(30));
         assert!(!log.put_if_absent(&word(moved), &word(40)).expect("memory"), "it is there");
         other.join().expect("no panic");
@@ -242,17 +249,11 @@ fn loom_grow_get() {
 /// A search alone, which nothing behind it would put right, misses no key of a bucket that splits.
 #[test]
 fn loom_grow_remove() {
-    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
+    let moved = key_that_a_split_moves();
     model(move || {
         let log = counters();
         log.put(&word(moved), &word(30)).expect("memory");
-        let other = spawn(&log, |log| {
-            let index = &log.core.index;
-            index.slots.add(12);
-            let _pin = log.core.log.epochs.pin();
-            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
-            index.slots.add(-12);
-        });
+        let other = spawn(&log, split);
         assert!(log.remove(&word(moved)).expect("memory"), "it was there all the time");
         other.join().expect("no panic");
         assert_eq!(value_of(&log, moved), None);
@@ -263,16 +264,10 @@ fn loom_grow_remove() {
 /// A key that is inserted while its bucket splits is in the bucket that it is looked for in.
 #[test]
 fn loom_grow_insert() {
-    let moved = (2..).find(|key| hash::of_word(*key) & 3 == 2).expect("four classes");
+    let moved = key_that_a_split_moves();
     model(move || {
         let log = counters();
-        let other = spawn(&log, |log| {
-            let index = &log.core.index;
-            index.slots.add(12);
-            let _pin = log.core.log.epochs.pin();
-            index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
-            index.slots.add(-12);
-        });
+        let other = spawn(&log, split);
         assert!(log.put_if_absent(&word(moved), &word(30)).expect("memory"), "nobody else does");
         assert_eq!(value_of(&log, moved), Some(30));
         other.join().expect("no panic");

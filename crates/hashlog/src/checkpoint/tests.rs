@@ -9,10 +9,12 @@ const PAGE_BYTES: u64 = 4096;
 const MEMORY: u64 = 1 << 20;
 
 fn open(disk: &SimDisk) -> Result<HashLog> {
-    let mut options = Options::default();
-    options.layout = Layout::Fixed8;
-    options.page_bytes = PAGE_BYTES as usize;
-    options.memory_budget = Some(MEMORY);
+    let options = Options {
+        layout: Layout::Fixed8,
+        page_bytes: PAGE_BYTES as usize,
+        memory_budget: Some(MEMORY),
+        ..Options::default()
+    };
     HashLog::open(Arc::new(disk.clone()), options)
 }
 
