@@ -27,6 +27,8 @@ const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
 
 /// Seconds after which an input of a fuzzer counts as a hang. Most take a thousandth of one.
 const FUZZ_HANGS_AFTER: u32 = 20;
+/// Bytes of an input at most: several blocks of files, which targets take in short.
+const FUZZ_BYTES_MAX: u32 = 1024;
 
 /// The steps of a chore, or why it cannot start and what to do about it.
 type Steps = Result<Vec<Step>, String>;
@@ -107,7 +109,10 @@ pub(crate) fn fuzz(root: &Path, seconds: u32) -> Steps {
         std::fs::create_dir_all(root.join(&corpus))
             .map_err(|e| format!("cannot make {corpus}: {e}"))?;
         let run = format!("{fuzz} run --fuzz-dir fuzz {target} {corpus} {seeds}");
-        let limits = format!("-- -max_total_time={seconds} -timeout={FUZZ_HANGS_AFTER}");
+        // Short enough to be of any length from the start.
+        let limits = format!(
+            "-- -max_total_time={seconds} -timeout={FUZZ_HANGS_AFTER} -len_control=0 -max_len={FUZZ_BYTES_MAX}"
+        );
         steps.push(Step::new(format!("fuzz {target}"), &format!("{run} {limits}")));
     }
     Ok(steps)
