@@ -25,7 +25,9 @@ pub enum Error {
         first: Box<Example>,
     },
     /// A figure leaves the range of its type.
-    #[error("{column} is {what}, beyond the range of its type: select fewer objects, or group them")]
+    #[error(
+        "{column} is {what}, beyond the range of its type: select fewer objects, or group them"
+    )]
     Overflow {
         /// The column of the answer, or the counter.
         column: String,
@@ -41,7 +43,9 @@ pub enum Error {
         max: usize,
     },
     /// A figure was asked for that nothing was selected for.
-    #[error("there is no {column}: no object of the group has a value for it; loosen the selection")]
+    #[error(
+        "there is no {column}: no object of the group has a value for it; loosen the selection"
+    )]
     Nothing {
         /// The column of the answer.
         column: String,
@@ -113,21 +117,39 @@ impl fmt::Display for Example {
 /// Why a field of an object has no value. Cheap to make: objects are skipped by the million.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Why {
-    TooShort { needed: usize, len: usize },
-    NoPart { index: usize, count: usize },
-    BadCell { index: usize },
-    BadComponent { index: usize },
+    TooShort {
+        needed: usize,
+        len: usize,
+    },
+    NoPart {
+        index: usize,
+        count: usize,
+    },
+    BadCell {
+        index: usize,
+    },
+    BadComponent {
+        index: usize,
+    },
     NotUtf8,
     NotDecimal,
     NotFinite,
     Nan,
     Wide,
-    BadJson { line: usize, column: usize },
-    BadMessagePack { offset: usize },
+    BadJson {
+        line: usize,
+        column: usize,
+    },
+    BadMessagePack {
+        offset: usize,
+    },
     Compound,
     Missing,
     /// The value is there, and of a kind that the query cannot use.
-    Kind { found: crate::Kind, wanted: crate::Kind },
+    Kind {
+        found: crate::Kind,
+        wanted: crate::Kind,
+    },
 }
 
 impl fmt::Display for Why {

@@ -378,7 +378,11 @@ mod tests {
             ("a:split(\"/\",2).text", b"a/b", Why::NoPart { index: 2, count: 2 }),
             ("a:cell(1).text", b"\x02UA", Why::BadCell { index: 1 }),
             ("a:cell(0).text", b"\x03UA", Why::BadCell { index: 0 }),
-            ("a:cell(0).text", b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF", Why::BadCell { index: 0 }),
+            (
+                "a:cell(0).text",
+                b"\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF",
+                Why::BadCell { index: 0 },
+            ),
             ("a:split(\"/\",1).u16le", b"a/b", Why::TooShort { needed: 2, len: 1 }),
         ] {
             assert_eq!(read(field, b"", value), Err(expected), "{field}");

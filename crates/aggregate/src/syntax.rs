@@ -173,7 +173,12 @@ pub(crate) fn expect_name(input: &mut Input<'_>, of: &str) -> Parsed<String> {
         Some(name) => Ok(name),
         None => {
             let found = found(input);
-            fail(input, format!("the name of {of} is expected, and {found}; write names that are not plain words in backquotes"))
+            fail(
+                input,
+                format!(
+                    "the name of {of} is expected, and {found}; write names that are not plain words in backquotes"
+                ),
+            )
         }
     }
 }
@@ -217,7 +222,9 @@ pub(crate) fn number(input: &mut Input<'_>) -> Parsed<Option<Value<'static>>> {
 /// Takes a text in single or double quotes, or bytes as `x"00ff"`, if one comes next.
 pub(crate) fn text(input: &mut Input<'_>) -> Parsed<Option<Vec<u8>>> {
     let begin = offset(input);
-    if let Some(quote) = opt(("x", one_of(['"', '\''])).map(|(_, quote)| quote)).parse_next(input)? {
+    if let Some(quote) =
+        opt(("x", one_of(['"', '\''])).map(|(_, quote)| quote)).parse_next(input)?
+    {
         let digits: &str = take_while(0.., |c: char| c.is_ascii_hexdigit()).parse_next(input)?;
         let closed = opt(one_of(quote)).parse_next(input)?.is_some();
         blanks(input)?;
@@ -236,7 +243,10 @@ pub(crate) fn text(input: &mut Input<'_>) -> Parsed<Option<Vec<u8>>> {
     let parts: Vec<String> = repeat(0.., alt((plain, escape))).parse_next(input)?;
     if opt(one_of(quote)).parse_next(input)?.is_none() {
         return match (&**input).starts_with('\\') {
-            true => fail(input, "after a backslash, \\, \" or ' is expected; write other bytes as x\"00ff\""),
+            true => fail(
+                input,
+                "after a backslash, \\, \" or ' is expected; write other bytes as x\"00ff\"",
+            ),
             false => fail_at(begin, format!("this text does not end: close it with {quote}")),
         };
     }

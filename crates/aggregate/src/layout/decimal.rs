@@ -85,8 +85,8 @@ mod tests {
     #[test]
     fn everything_else_is_refused() {
         for text in [
-            "", " 1", "1 ", "+", "-", ".", "e5", ".e5", "1e", "1e+", "--1", "1.2.3", "0x10",
-            "inf", "nan", "NA", "1_000", "1,5", "\u{661}",
+            "", " 1", "1 ", "+", "-", ".", "e5", ".e5", "1e", "1e+", "--1", "1.2.3", "0x10", "inf",
+            "nan", "NA", "1_000", "1,5", "\u{661}",
         ] {
             assert_eq!(read(text.as_bytes()), Err(Why::NotDecimal), "{text}");
         }

@@ -8,7 +8,9 @@ use std::fmt;
 
 use rmp::Marker;
 use rmp::decode::{RmpRead, read_marker};
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::value::RawValue;
 
 use super::decimal;
@@ -58,7 +60,8 @@ pub(super) fn json<'a>(bytes: &'a [u8], path: &Path) -> Result<Option<Value<'a>>
     let mut document = serde_json::Deserializer::from_slice(bytes);
     let found = Walk { path: &path.0 }.deserialize(&mut document);
     let found = found.and_then(|found| document.end().map(|()| found));
-    let found = found.map_err(|error| Why::BadJson { line: error.line(), column: error.column() })?;
+    let found =
+        found.map_err(|error| Why::BadJson { line: error.line(), column: error.column() })?;
     found.map_or(Ok(None), |raw| leaf(raw.get()))
 }
 
