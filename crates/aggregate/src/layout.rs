@@ -14,6 +14,8 @@ mod decimal;
 mod document;
 mod number;
 mod text;
+
+pub(crate) use text::body;
 mod tuple;
 
 pub use document::{Path, Step};

@@ -9,6 +9,8 @@
 
 mod text;
 
+pub(crate) use text::column;
+
 use crate::error::{Error, Mismatch, Result, Why};
 use crate::syntax::DEPTH_MAX;
 use crate::value::{Kind, Value};
@@ -119,6 +121,10 @@ pub(crate) trait Names {
 /// What numbers are worth, while a test is asked.
 pub(crate) trait Values {
     fn get(&self, number: usize) -> std::result::Result<Option<Value<'_>>, Why>;
+    /// What a comparison with something missing is.
+    fn unknown(&self) -> std::result::Result<Option<bool>, Why> {
+        Ok(None)
+    }
 }
 
 /// A predicate whose names are numbers.
@@ -230,10 +236,12 @@ impl Test {
     ///
     /// What comes first is asked first: `a is missing or a > 1` never compares what is missing.
     pub(crate) fn ask(&self, values: &impl Values) -> std::result::Result<Option<bool>, Mismatch> {
-        let get = |number: usize| values.get(number).map_err(|why| Mismatch { field: number, why });
+        let at = |field: usize| move |why| Mismatch { field, why };
+        let get = |number: usize| values.get(number).map_err(at(number));
+        let unknown = |number: usize| values.unknown().map_err(at(number));
         match self {
             Test::Constant(number, comparison, constant) => match get(*number)? {
-                None => Ok(None),
+                None => unknown(*number),
                 Some(value) => {
                     comparable(&value, constant.kind(), *number)?;
                     Ok(Some(comparison.holds(value.cmp(constant))))
@@ -244,10 +252,11 @@ impl Test {
                     comparable(&left, right.kind(), *first)?;
                     Ok(Some(comparison.holds(left.cmp(&right))))
                 }
-                _ => Ok(None),
+                (None, _) => unknown(*first),
+                (_, None) => unknown(*second),
             },
             Test::In(number, constants) => match (get(*number)?, constants.first()) {
-                (None, _) => Ok(None),
+                (None, _) => unknown(*number),
                 (Some(_), None) => Ok(Some(false)),
                 (Some(value), Some(first)) => {
                     comparable(&value, first.kind(), *number)?;
@@ -256,11 +265,11 @@ impl Test {
                 }
             },
             Test::Begins(number, prefix) => match get(*number)? {
-                None => Ok(None),
+                None => unknown(*number),
                 Some(Value::Bytes(bytes)) => Ok(Some(bytes.starts_with(prefix))),
                 Some(other) => {
-                    comparable(&other, Kind::Bytes, *number)?;
-                    Ok(None)
+                    let (found, wanted) = (other.kind(), Kind::Bytes);
+                    Err(Mismatch { field: *number, why: Why::Kind { found, wanted } })
                 }
             },
             Test::Missing(number) => Ok(Some(get(*number)?.is_none())),

@@ -141,7 +141,7 @@ pub(crate) const RESERVED: [&str; 16] = [
 
 /// Takes a name if one comes next: an identifier, or anything in backquotes.
 pub(crate) fn name(input: &mut Input<'_>) -> Parsed<Option<String>> {
-    if (&**input).starts_with('`') {
+    if input.starts_with('`') {
         let begin = offset(input);
         let quoted = ('`', take_while(1.., |c| c != '`'), '`');
         let Some((_, name, _)) = opt(quoted).parse_next(input)? else {
@@ -242,7 +242,7 @@ pub(crate) fn text(input: &mut Input<'_>) -> Parsed<Option<Vec<u8>>> {
     let escape = ('\\', one_of(['\\', '"', '\''])).map(|(_, c): (_, char)| c.to_string());
     let parts: Vec<String> = repeat(0.., alt((plain, escape))).parse_next(input)?;
     if opt(one_of(quote)).parse_next(input)?.is_none() {
-        return match (&**input).starts_with('\\') {
+        return match input.starts_with('\\') {
             true => fail(
                 input,
                 "after a backslash, \\, \" or ' is expected; write other bytes as x\"00ff\"",

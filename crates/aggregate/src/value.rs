@@ -106,7 +106,7 @@ impl Value<'_> {
     }
 
     /// A canonical number in the form that a field of floats reads.
-    pub(crate) fn as_float(self) -> Self {
+    pub(crate) fn into_float(self) -> Self {
         match self {
             Value::Int(value) => Value::Float(Float(value as f64)),
             other => other,

@@ -9,6 +9,7 @@ use crate::syntax::{
     self, DEPTH_MAX, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
 };
 use crate::value::literal;
+use crate::{aggregate, group};
 
 impl FromStr for Predicate {
     type Err = SyntaxError;
@@ -154,35 +155,15 @@ fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
     Ok(Operand::Name(name))
 }
 
-/// A name, or the name of a column that is computed: `sum(delay)`, `quantile(delay, 0.9)`.
+/// A name, or the name of a column as it is computed: `sum(delay)`, `bucket(time, 3600)`.
 pub(crate) fn column(input: &mut Input<'_>) -> Parsed<Option<String>> {
-    let Some(mut name) = syntax::name(input)? else {
-        return Ok(None);
-    };
-    if symbol(input, "(")? {
-        let parts = syntax::list(input, |input| {
-            if keyword(input, "key")? {
-                return Ok("key".to_owned());
-            }
-            if let Some(value) = syntax::value(input)? {
-                return Ok(literal(&value));
-            }
-            let part = syntax::expect_name(input, "a field")?;
-            match keyword(input, "by")? {
-                true if keyword(input, "key")? => {
-                    Ok(format!("{} by key", syntax::quoted_name(&part)))
-                }
-                true => {
-                    let by = syntax::expect_name(input, "a field")?;
-                    Ok(format!("{} by {}", syntax::quoted_name(&part), syntax::quoted_name(&by)))
-                }
-                false => Ok(syntax::quoted_name(&part).into_owned()),
-            }
-        })?;
-        expect(input, ")")?;
-        name = format!("{name}({})", parts.join(", "));
+    if let Some(function) = aggregate::text::call(input)? {
+        return Ok(Some(function.to_string()));
     }
-    Ok(Some(name))
+    if let Some(by) = group::text::call(input)? {
+        return Ok(Some(by.to_string()));
+    }
+    syntax::name(input)
 }
 
 impl fmt::Display for Comparison {
@@ -262,7 +243,8 @@ mod tests {
             ("`a b` begins with 'x'", "`a b` begins with \"x\""),
             ("key >= x\"ff\"", "key >= x\"ff\""),
             ("sum( delay )>100", "sum(delay) > 100"),
-            ("quantile(delay,0.5) > last(a by t)", "quantile(delay, 0.5) > last(a by t)"),
+            ("quantile(delay,1) > last(a by t)", "quantile(delay, 1.0) > last(a by t)"),
+            ("bucket( t,60 ) = 0", "bucket(t, 60) = 0"),
             ("distinct(key) = 1.0", "distinct(key) = 1.0"),
         ] {
             let predicate: Predicate = text.parse().unwrap_or_else(|error| panic!("{error}"));

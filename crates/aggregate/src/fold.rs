@@ -1,0 +1,158 @@
+//! How are objects folded into a partial state?
+
+use smallvec::SmallVec;
+
+use crate::block::Block;
+use crate::columns::Scratch;
+use crate::compiled::{Compiled, Object};
+use crate::error::{Mismatch, Result, Why};
+use crate::partial::Partial;
+use crate::state::Given;
+use crate::stored;
+use crate::value::Value;
+
+/// A partial state that grows, object by object or block by block; see
+/// [`Query`](crate::Query) for an example.
+///
+/// Each thread of an execution has its own; their partial states merge.
+#[derive(Debug)]
+pub struct Fold<'q> {
+    query: &'q Compiled,
+    partial: Partial,
+    /// The stored form of an object's group.
+    group: Vec<u8>,
+    scratch: Option<Scratch>,
+}
+
+/// What is read of an object.
+type Reads<'a> = SmallVec<[Option<Value<'a>>; 6]>;
+
+impl<'q> Fold<'q> {
+    pub(crate) fn new(query: &'q Compiled) -> Fold<'q> {
+        Fold { query, partial: Partial::new(query), group: Vec::new(), scratch: None }
+    }
+
+    /// Adds an object, unless it is not selected.
+    ///
+    /// # Errors
+    /// [`Error::TooManyGroups`](crate::Error::TooManyGroups). An object that does not have what the
+    /// query reads is counted, and is an error when the query is finished, if at all.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.query.selection.contains(key) { self.push_selected(key, value) } else { Ok(()) }
+    }
+
+    /// Adds an object that is known to be selected, because it was looked up or lies in the range.
+    ///
+    /// # Errors
+    /// As [`Fold::push`].
+    pub fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.partial.tally_mut().selected += 1;
+        let object = Object { query: self.query, key, value };
+        match self.read(&object) {
+            Ok(Some(reads)) => self.add(key, &reads),
+            Ok(None) => Ok(()),
+            Err(mismatch) => {
+                self.partial.tally_mut().add_mismatch(self.query, key, mismatch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the live objects of a block that are selected: the same as pushing one after the other,
+    /// and much faster where the query counts, sums or finds the least and greatest of whole numbers
+    /// of fixed width, without groups.
+    ///
+    /// # Errors
+    /// As [`Fold::push`].
+    pub fn push_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let query = self.query;
+        if let Some(columns) = query.columns.as_ref().filter(|columns| columns.fit(block)) {
+            let scratch = self.scratch.get_or_insert_default();
+            let (tally, states) = self.partial.one_group();
+            columns.push(block, scratch, tally, states, &query.states);
+            return Ok(());
+        }
+        for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
+            self.push(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Counts selected keys that have no object.
+    pub fn add_absent(&mut self, count: u64) {
+        self.partial.tally_mut().absent += count;
+    }
+
+    /// What the objects so far add up to.
+    pub fn partial(&self) -> &Partial {
+        &self.partial
+    }
+
+    /// What all objects added up to.
+    pub fn into_partial(self) -> Partial {
+        self.partial
+    }
+
+    /// Reads all that the query needs of an object before anything is changed, so that an object
+    /// is in all figures or in none. `None` if the filter is not true. The group is left in
+    /// `self.group`.
+    fn read<'a>(&mut self, object: &Object<'a>) -> std::result::Result<Option<Reads<'a>>, Mismatch>
+    where
+        'q: 'a,
+    {
+        let query = self.query;
+        if let Some(test) = &query.test
+            && test.ask(object)? != Some(true)
+        {
+            return Ok(None);
+        }
+        let mut reads = Reads::new();
+        for &field in &query.reads {
+            match query.read(field, object.key, object.value) {
+                Ok(None) if query.refuses_missing() => {
+                    return Err(Mismatch { field, why: Why::Missing });
+                }
+                Ok(value) => reads.push(value),
+                Err(why) => return Err(Mismatch { field, why }),
+            }
+        }
+        for state in &query.states {
+            if let Some(at) = state.value
+                && let Some(value) = &reads[at]
+            {
+                let mismatch = |why| Mismatch { field: query.reads[at], why };
+                state.spec.accepts(value).map_err(mismatch)?;
+            }
+        }
+        self.group.clear();
+        for group in &query.groups {
+            let mismatch = |why| Mismatch { field: query.reads[group.read], why };
+            let value = reads[group.read].clone();
+            let value = value.map(|value| group.shape.of(value)).transpose().map_err(mismatch)?;
+            stored::value(value.as_ref(), &mut self.group);
+        }
+        Ok(Some(reads))
+    }
+
+    fn add(&mut self, key: &[u8], reads: &Reads<'_>) -> Result<()> {
+        let query = self.query;
+        let states = self.partial.states(query, &self.group)?;
+        let mut is_missing = false;
+        for (state, plan) in states.iter_mut().zip(&query.states) {
+            let get = |at: Option<usize>| at.map(|at| reads[at].as_ref());
+            // Flattened, none would be "objects are counted" and "the value is missing".
+            match (get(plan.value), get(plan.by)) {
+                (Some(None), _) | (_, Some(None)) => is_missing = true,
+                (value, by) => {
+                    let given = Given { key, value: value.flatten(), by: by.flatten() };
+                    state.push(plan.spec, given);
+                }
+            }
+        }
+        let tally = self.partial.tally_mut();
+        tally.matched += 1;
+        tally.missing += u64::from(is_missing);
+        Ok(())
+    }
+}
