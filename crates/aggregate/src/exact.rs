@@ -173,7 +173,7 @@ impl Exact {
         let number = BigInt::from_signed_bytes_le(bytes);
         let is_odd = number.trailing_zeros() == Some(0);
         let bits = i32::try_from(number.bits()).expect("at most 64 KiB");
-        let in_range = exponent >= EXPONENT_MIN && exponent + bits <= EXPONENT_MAX;
+        let in_range = exponent >= EXPONENT_MIN && exponent.saturating_add(bits) <= EXPONENT_MAX;
         let is_canonical = if is_odd { in_range } else { number == BigInt::ZERO && exponent == 0 };
         if !is_canonical || number.to_signed_bytes_le() != bytes {
             return Err(reader.corrupt("a sum is not in its one form"));
@@ -362,6 +362,15 @@ mod tests {
         let (number, exponent) = sum(&[least]).scaled();
         assert_eq!(quotient(&number, exponent, &BigUint::from(2_u8)), Some(0.0), "half: to even");
         assert_eq!(quotient(&(number * 3), exponent, &BigUint::from(4_u8)), Some(least));
+    }
+
+    /// Found by random bytes: the check of the range overflowed.
+    #[test]
+    fn exponents_beyond_the_range_are_refused() {
+        for exponent in [i32::MIN, EXPONENT_MIN - 1, EXPONENT_MAX, i32::MAX] {
+            let bytes = [&exponent.to_le_bytes()[..], &[1, 0, 3]].concat();
+            assert!(Exact::decode(&mut Reader::new(&bytes)).is_err(), "{exponent}");
+        }
     }
 
     #[test]
