@@ -2,8 +2,10 @@
 //!
 //! Counts, sums and extremes of whole numbers of fixed width, without groups, under a filter that
 //! compares such numbers with constants: of runs of objects, each field becomes a column of lanes,
-//! the filter a mask over them, and each figure one loop. Everything else goes object by object, to
-//! the same figures.
+//! the filter a mask over them, and each figure one loop. Objects that come one by one are gathered
+//! into a run first. Everything else goes object by object, to the same figures.
+
+use fearless_simd::Level;
 
 use crate::block::{Block, Live, Strided};
 use crate::compiled::{GroupPlan, StatePlan};
@@ -11,7 +13,6 @@ use crate::kernels::{self, Lanes, RUN};
 use crate::layout::{Field, Form, Number, Part, Place, Read};
 use crate::partial::{States, Tally};
 use crate::predicate::{Comparison, Test};
-use crate::selection::Selection;
 use crate::state::{Side, Spec};
 use crate::value::Value;
 
@@ -25,6 +26,9 @@ pub(crate) struct Columns {
     /// Of each state the column that it is of; none: objects are counted.
     states: Vec<Option<usize>>,
     filter: Option<Filter>,
+    /// Bytes that keys and values must have.
+    key_end: usize,
+    value_end: usize,
 }
 
 /// A whole number of at most 64 bits at an offset.
@@ -68,16 +72,21 @@ impl Columns {
     /// `None` if the query must go object by object.
     pub(crate) fn new(
         fields: &[Field],
-        selection: &Selection,
         test: Option<&Test>,
         groups: &[GroupPlan],
         states: &[StatePlan],
         reads: &[usize],
     ) -> Option<Columns> {
-        if !selection.is_everything() || !groups.is_empty() {
+        if !groups.is_empty() {
             return None;
         }
-        let mut columns = Columns { ints: Vec::new(), states: Vec::new(), filter: None };
+        let mut columns = Columns {
+            ints: Vec::new(),
+            states: Vec::new(),
+            filter: None,
+            key_end: 0,
+            value_end: 0,
+        };
         for state in states {
             let column = match (state.spec, state.value) {
                 (Spec::Count, None) => None,
@@ -97,10 +106,16 @@ impl Columns {
     fn column(&mut self, fields: &[Field], number: usize) -> Option<usize> {
         let int = Int::of(fields.get(number)?)?;
         let known = self.ints.iter().position(|known| *known == int);
-        Some(known.unwrap_or_else(|| {
-            self.ints.push(int);
-            self.ints.len() - 1
-        }))
+        if known.is_some() {
+            return known;
+        }
+        let end = match int.place {
+            Place::Key => &mut self.key_end,
+            Place::Value => &mut self.value_end,
+        };
+        *end = int.offset.checked_add(int.number.bytes())?.max(*end);
+        self.ints.push(int);
+        Some(self.ints.len() - 1)
     }
 
     fn filter(&mut self, fields: &[Field], test: &Test, depth: usize) -> Option<Filter> {
@@ -125,50 +140,68 @@ impl Columns {
         }
     }
 
-    /// Whether all fields lie in objects that are so wide: then none is a mismatch.
-    pub(crate) fn fit(&self, block: &Block<'_>) -> bool {
-        self.ints.iter().all(|int| {
-            let end = int.offset.checked_add(int.number.bytes());
-            end.is_some_and(|end| end <= int.side(block).width())
-        })
+    /// Whether all fields lie in objects with keys and values so long: then none is a mismatch.
+    #[inline]
+    pub(crate) fn fit(&self, key_len: usize, value_len: usize) -> bool {
+        self.key_end <= key_len && self.value_end <= value_len
     }
 
-    /// Folds a block that they fit.
-    pub(crate) fn push(
-        &self,
-        block: &Block<'_>,
-        scratch: &mut Scratch,
-        tally: &mut Tally,
-        states: &mut States,
-        plans: &[StatePlan],
-    ) {
-        scratch.columns.resize_with(self.ints.len(), || Box::new([0; RUN]));
+    /// Takes an object that they fit. True if the run is full.
+    #[inline]
+    pub(crate) fn push(&self, key: &[u8], value: &[u8], scratch: &mut Scratch) -> bool {
+        for (int, lanes) in self.ints.iter().zip(&mut scratch.columns) {
+            let bytes = match int.place {
+                Place::Key => key,
+                Place::Value => value,
+            };
+            lanes[scratch.len] = kernels::lane(int.number, &bytes[int.offset..]);
+        }
+        scratch.len += 1;
+        scratch.len == RUN
+    }
+
+    /// Folds the objects that were taken one by one.
+    pub(crate) fn flush(&self, scratch: &mut Scratch, into: Into<'_>) {
+        let len = std::mem::take(&mut scratch.len);
+        self.run(len, false, scratch, into);
+    }
+
+    /// Folds the live objects of a block that they fit.
+    pub(crate) fn push_block(&self, block: &Block<'_>, scratch: &mut Scratch, mut into: Into<'_>) {
+        debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
+        let level = scratch.level;
         for begin in (0..block.count()).step_by(RUN) {
             let len = RUN.min(block.count() - begin);
             for (int, lanes) in self.ints.iter().zip(&mut scratch.columns) {
                 let side = int.side(block);
                 let bytes = side.from(begin, int.offset);
-                kernels::gather(int.number, bytes, side.stride(), &mut lanes[..len]);
+                kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
             }
-            let mask = &mut scratch.mask[..len];
-            let is_masked = live(block, begin, mask);
-            tally.selected += if is_masked { kernels::count(mask) } else { len as u64 };
-            let is_filtered = self.filter.as_ref().map(|filter| {
-                let mut passes = [0; RUN];
-                filter.ask(&scratch.columns, &mut passes[..len]);
-                match is_masked {
-                    true => kernels::and(mask, &passes[..len]),
-                    false => mask.copy_from_slice(&passes[..len]),
-                }
-            });
-            let mask = (is_masked || is_filtered.is_some()).then_some(&*mask);
-            let count = mask.map_or(len as u64, kernels::count);
-            tally.matched += count;
-            for ((state, plan), column) in states.iter_mut().zip(plans).zip(&self.states) {
-                let column =
-                    column.map(|column| (&scratch.columns[column][..len], self.bias(column)));
-                state.push_ints(plan.spec, &Figures { count, column, mask });
+            let is_masked = live(level, block, begin, &mut scratch.mask[..len]);
+            self.run(len, is_masked, scratch, into.again());
+        }
+    }
+
+    /// Folds the columns' first lanes, under the mask or all.
+    fn run(&self, len: usize, is_masked: bool, scratch: &mut Scratch, into: Into<'_>) {
+        let level = scratch.level;
+        let mask = &mut scratch.mask[..len];
+        let selected = if is_masked { kernels::count(level, mask) } else { len as u64 };
+        let mut count = selected;
+        if let Some(filter) = &self.filter {
+            let passes = &mut scratch.passes[..len];
+            filter.ask(level, &scratch.columns, if is_masked { &mut *passes } else { &mut *mask });
+            if is_masked {
+                kernels::and(level, mask, passes);
             }
+            count = kernels::count(level, mask);
+        }
+        into.tally.selected += selected;
+        into.tally.matched += count;
+        let mask = (is_masked || self.filter.is_some()).then_some(&*mask);
+        for ((state, plan), column) in into.states.iter_mut().zip(into.plans).zip(&self.states) {
+            let column = column.map(|column| (&scratch.columns[column][..len], self.bias(column)));
+            state.push_ints(plan.spec, &Figures { level, count, column, mask });
         }
     }
 
@@ -178,15 +211,13 @@ impl Columns {
 }
 
 /// Sets the mask of the live objects from `begin` on; false if all are.
-fn live(block: &Block<'_>, begin: usize, mask: &mut [u64]) -> bool {
+fn live(level: Level, block: &Block<'_>, begin: usize, mask: &mut [u64]) -> bool {
     match block.live() {
         Live::All => return false,
-        Live::Bits(bits) => kernels::spread(bits, begin, mask),
+        Live::Bits(bits) => kernels::spread(level, bits, begin, mask),
         Live::Word { words, mask: bits, equals } => {
-            let mut lanes: Lanes = [0; RUN];
-            let lanes = &mut lanes[..mask.len()];
-            kernels::gather(WORD, words.from(begin, 0), words.stride(), lanes);
-            kernels::agree(lanes, bits, equals, mask);
+            kernels::gather(level, WORD, words.from(begin, 0), words.stride(), mask);
+            kernels::agree(level, mask, bits, equals);
         }
     }
     true
@@ -198,57 +229,83 @@ const WORD: Number =
 
 impl Filter {
     /// Sets the mask of the objects for which it is true.
-    fn ask(&self, columns: &[Box<Lanes>], mask: &mut [u64]) {
+    fn ask(&self, level: Level, columns: &[Box<Lanes>], mask: &mut [u64]) {
+        let join = |parts: &[Filter], mask: &mut [u64], join: fn(Level, &mut [u64], &[u64])| {
+            let mut of_part: Lanes = [0; RUN];
+            let of_part = &mut of_part[..mask.len()];
+            for part in parts {
+                part.ask(level, columns, of_part);
+                join(level, mask, of_part);
+            }
+        };
         match self {
             Filter::Compare(column, comparison, constant) => {
-                kernels::compare(&columns[*column][..mask.len()], *comparison, *constant, mask);
+                let lanes = &columns[*column][..mask.len()];
+                kernels::compare(level, lanes, *comparison, *constant, mask);
             }
             Filter::Not(part) => {
-                part.ask(columns, mask);
-                kernels::not(mask);
+                part.ask(level, columns, mask);
+                kernels::not(level, mask);
             }
             Filter::And(parts) => {
                 mask.fill(u64::MAX);
-                Filter::join(parts, columns, mask, kernels::and);
+                join(parts, mask, kernels::and);
             }
             Filter::Or(parts) => {
                 mask.fill(0);
-                Filter::join(parts, columns, mask, kernels::or);
+                join(parts, mask, kernels::or);
             }
         }
     }
+}
 
-    fn join(
-        parts: &[Filter],
-        columns: &[Box<Lanes>],
-        mask: &mut [u64],
-        join: impl Fn(&mut [u64], &[u64]),
-    ) {
-        let mut of_part: Lanes = [0; RUN];
-        let of_part = &mut of_part[..mask.len()];
-        for part in parts {
-            part.ask(columns, of_part);
-            join(mask, of_part);
+/// Columns and masks of a run.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    level: Level,
+    columns: Vec<Box<Lanes>>,
+    /// Which objects of the run count.
+    mask: Box<Lanes>,
+    /// For which the filter is true.
+    passes: Box<Lanes>,
+    /// Objects that were taken one by one and are not folded yet.
+    len: usize,
+}
+
+impl Scratch {
+    pub(crate) fn new(columns: &Columns) -> Scratch {
+        let lanes = || Box::new([0; RUN]);
+        Scratch {
+            level: Level::new(),
+            columns: columns.ints.iter().map(|_| lanes()).collect(),
+            mask: lanes(),
+            passes: lanes(),
+            len: 0,
         }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 }
 
-/// Columns and a mask, kept from block to block.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    columns: Vec<Box<Lanes>>,
-    mask: Box<Lanes>,
+/// Where a run goes.
+pub(crate) struct Into<'a> {
+    pub(crate) tally: &'a mut Tally,
+    pub(crate) states: &'a mut States,
+    pub(crate) plans: &'a [StatePlan],
 }
 
-impl Default for Scratch {
-    fn default() -> Scratch {
-        Scratch { columns: Vec::new(), mask: Box::new([0; RUN]) }
+impl Into<'_> {
+    fn again(&mut self) -> Into<'_> {
+        Into { tally: self.tally, states: self.states, plans: self.plans }
     }
 }
 
 /// What a run gives to a state.
 #[derive(Debug)]
 pub(crate) struct Figures<'a> {
+    level: Level,
     /// How many objects.
     pub(crate) count: u64,
     /// Lanes of the state's field, and what they are more than its numbers.
@@ -260,8 +317,8 @@ impl Figures<'_> {
     pub(crate) fn sum(&self) -> i128 {
         let Some((lanes, bias)) = self.column else { return 0 };
         let sum = match self.mask {
-            None => kernels::sum(lanes),
-            Some(mask) => kernels::sum_masked(lanes, mask),
+            None => kernels::sum(self.level, lanes),
+            Some(mask) => kernels::sum_masked(self.level, lanes, mask),
         };
         sum.cast_signed() - bias * i128::from(self.count)
     }
@@ -270,10 +327,10 @@ impl Figures<'_> {
     pub(crate) fn extreme(&self, side: Side) -> Option<i128> {
         let (lanes, bias) = self.column.filter(|_| self.count > 0)?;
         let lane = match (side, self.mask) {
-            (Side::Least, None) => kernels::least(lanes),
-            (Side::Least, Some(mask)) => kernels::least_masked(lanes, mask),
-            (Side::Greatest, None) => kernels::greatest(lanes),
-            (Side::Greatest, Some(mask)) => kernels::greatest_masked(lanes, mask),
+            (Side::Least, None) => kernels::least(self.level, lanes),
+            (Side::Least, Some(mask)) => kernels::least_masked(self.level, lanes, mask),
+            (Side::Greatest, None) => kernels::greatest(self.level, lanes),
+            (Side::Greatest, Some(mask)) => kernels::greatest_masked(self.level, lanes, mask),
         };
         Some(i128::from(lane) - bias)
     }

@@ -115,8 +115,7 @@ impl Compiled {
         }
         answer.arrange(query)?;
 
-        let columns =
-            Columns::new(&fields, &query.selection, test.as_ref(), &groups, &states, &reads);
+        let columns = Columns::new(&fields, test.as_ref(), &groups, &states, &reads);
         let fingerprint = fingerprint(query, &fields, &states, &reads);
         Ok(Compiled {
             fields,

@@ -21,6 +21,7 @@ pub struct Fold<'q> {
     partial: Partial,
     /// The stored form of an object's group.
     group: Vec<u8>,
+    /// A run of objects, where the query goes by column.
     scratch: Option<Scratch>,
 }
 
@@ -29,7 +30,8 @@ type Reads<'a> = SmallVec<[Option<Value<'a>>; 6]>;
 
 impl<'q> Fold<'q> {
     pub(crate) fn new(query: &'q Compiled) -> Fold<'q> {
-        Fold { query, partial: Partial::new(query), group: Vec::new(), scratch: None }
+        let scratch = query.columns.as_ref().map(Scratch::new);
+        Fold { query, partial: Partial::new(query), group: Vec::new(), scratch }
     }
 
     /// Adds an object, unless it is not selected.
@@ -46,7 +48,20 @@ impl<'q> Fold<'q> {
     ///
     /// # Errors
     /// As [`Fold::push`].
+    #[inline]
     pub fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
+            && columns.fit(key.len(), value.len())
+        {
+            if columns.push(key, value, scratch) {
+                self.flush();
+            }
+            return Ok(());
+        }
+        self.push_object(key, value)
+    }
+
+    fn push_object(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.partial.tally_mut().selected += 1;
         let object = Object { query: self.query, key, value };
         match self.read(&object) {
@@ -67,10 +82,14 @@ impl<'q> Fold<'q> {
     /// As [`Fold::push`].
     pub fn push_block(&mut self, block: &Block<'_>) -> Result<()> {
         let query = self.query;
-        if let Some(columns) = query.columns.as_ref().filter(|columns| columns.fit(block)) {
-            let scratch = self.scratch.get_or_insert_default();
-            let (tally, states) = self.partial.one_group();
-            columns.push(block, scratch, tally, states, &query.states);
+        let (keys, values) = (block.keys().width(), block.values().width());
+        if let Some(columns) = &query.columns
+            && query.selection.is_everything()
+            && columns.fit(keys, values)
+        {
+            self.flush();
+            let scratch = self.scratch.as_mut().expect("made with the columns");
+            columns.push_block(block, scratch, self.partial.one_group(&query.states));
             return Ok(());
         }
         for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
@@ -79,18 +98,29 @@ impl<'q> Fold<'q> {
         Ok(())
     }
 
+    /// Folds the run that was gathered object by object.
+    fn flush(&mut self) {
+        if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
+            && !scratch.is_empty()
+        {
+            columns.flush(scratch, self.partial.one_group(&self.query.states));
+        }
+    }
+
     /// Counts selected keys that have no object.
     pub fn add_absent(&mut self, count: u64) {
         self.partial.tally_mut().absent += count;
     }
 
     /// What the objects so far add up to.
-    pub fn partial(&self) -> &Partial {
+    pub fn partial(&mut self) -> &Partial {
+        self.flush();
         &self.partial
     }
 
     /// What all objects added up to.
-    pub fn into_partial(self) -> Partial {
+    pub fn into_partial(mut self) -> Partial {
+        self.flush();
         self.partial
     }
 

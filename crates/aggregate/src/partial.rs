@@ -9,7 +9,8 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
-use crate::compiled::Compiled;
+use crate::columns::Into;
+use crate::compiled::{Compiled, StatePlan};
 use crate::error::{Error, Example, Mismatch, Result};
 use crate::state::{State, add_counts};
 use crate::stored::{self, Corrupt, Reader};
@@ -171,10 +172,10 @@ impl Partial {
         &mut self.tally
     }
 
-    /// The tally, and the states of a query that does not group.
-    pub(crate) fn one_group(&mut self) -> (&mut Tally, &mut States) {
+    /// Where runs go, of a query that does not group.
+    pub(crate) fn one_group<'a>(&'a mut self, plans: &'a [StatePlan]) -> Into<'a> {
         match &mut self.groups {
-            Groups::One(states) => (&mut self.tally, states),
+            Groups::One(states) => Into { tally: &mut self.tally, states, plans },
             Groups::Many(_) => unreachable!("`Columns::new` takes no query that groups"),
         }
     }
