@@ -115,7 +115,11 @@ impl Group {
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Plain,
-    Bucket { width: i128, origin: i128 },
+    Bucket {
+        width: i128,
+        /// Where a step begins, from 0 and below the width.
+        begin: i128,
+    },
     Classes(Vec<Value<'static>>),
 }
 
@@ -125,7 +129,7 @@ impl Shape {
             let why = format!("a bucket is {width} wide: give it a width above zero");
             return Err(Error::Query(why));
         }
-        Ok(Shape::Bucket { width, origin })
+        Ok(Shape::Bucket { width, begin: origin.rem_euclid(width) })
     }
 
     pub(crate) fn classes(bounds: &[Value<'static>]) -> Result<Shape> {
@@ -147,7 +151,7 @@ impl Shape {
     pub(crate) fn of<'a>(&self, value: Value<'a>) -> std::result::Result<Value<'a>, Why> {
         match self {
             Shape::Plain => Ok(value),
-            Shape::Bucket { width, origin } => {
+            Shape::Bucket { width, begin } => {
                 let whole = match value {
                     Value::Int(value) => Ok(value),
                     // Steps begin at whole numbers, so what is behind the point does not matter.
@@ -155,8 +159,8 @@ impl Shape {
                     other => Err(not_a_number(&other)),
                 }?;
                 // In steps that do not leave 128 bits unless the answer does.
-                let offset =
-                    (whole.rem_euclid(*width) - origin.rem_euclid(*width)).rem_euclid(*width);
+                let beyond = remainder(whole, *width) - begin;
+                let offset = if beyond < 0 { beyond + width } else { beyond };
                 whole.checked_sub(offset).map(Value::Int).ok_or(Why::Wide)
             }
             Shape::Classes(bounds) => {
@@ -171,6 +175,15 @@ impl Shape {
                 })
             }
         }
+    }
+}
+
+/// The least number from 0 that is a whole number of widths away. Divisions of 128 bits take several
+/// times as long as those of 64.
+fn remainder(value: i128, width: i128) -> i128 {
+    match (i64::try_from(value), i64::try_from(width)) {
+        (Ok(value), Ok(width)) => value.rem_euclid(width).into(),
+        _ => value.rem_euclid(width),
     }
 }
 

@@ -8,9 +8,12 @@ mod flight;
 mod oracle;
 mod refusals;
 
-/// Cases of a randomised test: `SEEDS` where it is set, for long runs.
-pub(crate) fn cases(default: u32) -> proptest::prelude::ProptestConfig {
+use proptest::prelude::ProptestConfig;
+
+/// Cases of a randomised test: `SEEDS` where it is set, for long runs. A failure prints what fails;
+/// it becomes a test with a name, not a file of seeds.
+pub(crate) fn cases(default: u32) -> ProptestConfig {
     let set = std::env::var("SEEDS").ok();
     let cases = set.map_or(default, |seeds| seeds.parse().expect("SEEDS is a number"));
-    proptest::prelude::ProptestConfig::with_cases(cases)
+    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
