@@ -134,6 +134,7 @@ pub(crate) enum Why {
     NotUtf8,
     NotDecimal,
     NotFinite,
+    BeyondFloats,
     Nan,
     Wide,
     BadJson {
@@ -164,6 +165,7 @@ impl fmt::Display for Why {
             Why::NotUtf8 => f.write_str("is not UTF-8"),
             Why::NotDecimal => f.write_str("is not a decimal number"),
             Why::NotFinite => f.write_str("is infinite, and cannot be added up"),
+            Why::BeyondFloats => f.write_str("is beyond the range of 64-bit floats"),
             Why::Nan => f.write_str("is NaN"),
             Why::Wide => f.write_str("is a whole number of more than 128 bits"),
             Why::BadJson { line, column } => {

@@ -12,7 +12,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value<'static>, Why> {
         Form::Fraction => {
             let value: f64 = text.parse().map_err(|_| Why::NotDecimal)?;
             let finite = Float::new(value).filter(|_| value.is_finite());
-            finite.map(Value::Float).ok_or(Why::NotFinite)
+            finite.map(Value::Float).ok_or(Why::BeyondFloats)
         }
     }
 }
@@ -92,6 +92,6 @@ mod tests {
         }
         assert_eq!(read(b"\xFF"), Err(Why::NotDecimal));
         assert_eq!(read(b"170141183460469231731687303715884105728"), Err(Why::Wide));
-        assert_eq!(read(b"1e400"), Err(Why::NotFinite));
+        assert_eq!(read(b"1e400"), Err(Why::BeyondFloats));
     }
 }

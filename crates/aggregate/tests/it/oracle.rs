@@ -535,3 +535,25 @@ fn nothing_selected_has_no_figures_but_counts() {
     let grouped = Question { groups: vec![0], ..question }.compile();
     assert!(grouped.finish(grouped.empty()).expect("an answer").rows.is_empty());
 }
+
+#[test]
+fn threads_share_a_query() {
+    let query = Query::new("n:u32le".parse().expect("a layout"))
+        .aggregates(Aggregate::list("count, sum(n)").expect("figures"))
+        .compile()
+        .expect("a query");
+    let part = |from: u32| {
+        let mut fold = query.fold();
+        for n in (from..30_000).step_by(3) {
+            fold.push(&n.to_be_bytes(), &n.to_le_bytes()).expect("no groups");
+        }
+        fold.into_partial()
+    };
+    let parts: Vec<Partial> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..3).map(|from| scope.spawn(move || part(from))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    let merge = |left, right| query.merge(left, right).expect("one query");
+    let answer = query.finish(parts.into_iter().fold(query.empty(), merge)).expect("an answer");
+    assert_eq!(answer.value(0, "sum(n)"), Ok(&(30_000 * 29_999 / 2).into()));
+}
