@@ -161,13 +161,13 @@ impl Columns {
     }
 
     /// Folds the objects that were taken one by one.
-    pub(crate) fn flush(&self, scratch: &mut Scratch, into: Into<'_>) {
+    pub(crate) fn flush(&self, scratch: &mut Scratch, into: Sink<'_>) {
         let len = std::mem::take(&mut scratch.len);
         self.run(len, false, scratch, into);
     }
 
     /// Folds the live objects of a block that they fit.
-    pub(crate) fn push_block(&self, block: &Block<'_>, scratch: &mut Scratch, mut into: Into<'_>) {
+    pub(crate) fn push_block(&self, block: &Block<'_>, scratch: &mut Scratch, mut into: Sink<'_>) {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
         let level = scratch.level;
         for begin in (0..block.count()).step_by(RUN) {
@@ -183,7 +183,7 @@ impl Columns {
     }
 
     /// Folds the columns' first lanes, under the mask or all.
-    fn run(&self, len: usize, is_masked: bool, scratch: &mut Scratch, into: Into<'_>) {
+    fn run(&self, len: usize, is_masked: bool, scratch: &mut Scratch, into: Sink<'_>) {
         let level = scratch.level;
         let mask = &mut scratch.mask[..len];
         let selected = if is_masked { kernels::count(level, mask) } else { len as u64 };
@@ -290,15 +290,15 @@ impl Scratch {
 }
 
 /// Where a run goes.
-pub(crate) struct Into<'a> {
+pub(crate) struct Sink<'a> {
     pub(crate) tally: &'a mut Tally,
     pub(crate) states: &'a mut States,
     pub(crate) plans: &'a [StatePlan],
 }
 
-impl Into<'_> {
-    fn again(&mut self) -> Into<'_> {
-        Into { tally: self.tally, states: self.states, plans: self.plans }
+impl Sink<'_> {
+    fn again(&mut self) -> Sink<'_> {
+        Sink { tally: self.tally, states: self.states, plans: self.plans }
     }
 }
 

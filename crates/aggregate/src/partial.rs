@@ -9,7 +9,7 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
-use crate::columns::Into;
+use crate::columns::Sink;
 use crate::compiled::{Compiled, StatePlan};
 use crate::error::{Error, Example, Mismatch, Result};
 use crate::state::{State, add_counts};
@@ -173,9 +173,9 @@ impl Partial {
     }
 
     /// Where runs go, of a query that does not group.
-    pub(crate) fn one_group<'a>(&'a mut self, plans: &'a [StatePlan]) -> Into<'a> {
+    pub(crate) fn one_group<'a>(&'a mut self, plans: &'a [StatePlan]) -> Sink<'a> {
         match &mut self.groups {
-            Groups::One(states) => Into { tally: &mut self.tally, states, plans },
+            Groups::One(states) => Sink { tally: &mut self.tally, states, plans },
             Groups::Many(_) => unreachable!("`Columns::new` takes no query that groups"),
         }
     }
