@@ -1,0 +1,335 @@
+//! How is a query answered?
+//!
+//! [`Compiled`] is a query whose names are numbers. Any number of threads fold objects into
+//! [`Partial`] states ([`Fold`](crate::Fold)), which merge, travel as bytes, and become an answer.
+//!
+//! Fields are numbered: those of the layout, then those that groups declare on the spot, then the
+//! key.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::answer::{self, Answer, Column};
+use crate::columns::Columns;
+use crate::error::{Error, Result, Why};
+use crate::fold::Fold;
+use crate::group::{GroupBy, Input, Shape};
+use crate::layout::{Field, Layout};
+use crate::partial::Partial;
+use crate::predicate::{Names, Test, Values};
+use crate::query::{Direction, Mismatches, Missing, Query};
+use crate::selection::Selection;
+use crate::state::Spec;
+use crate::value::{Kind, Value};
+
+/// A query that is ready to be answered; see [`Query`] for an example.
+///
+/// # Consistency
+/// It holds no objects and changes nothing: it may be shared by threads.
+#[derive(Debug, Clone)]
+pub struct Compiled {
+    fields: Vec<Field>,
+    pub(crate) selection: Selection,
+    pub(crate) test: Option<Test>,
+    /// Numbers of the fields that groups and states read, each once.
+    pub(crate) reads: Vec<usize>,
+    pub(crate) groups: Vec<GroupPlan>,
+    pub(crate) states: Vec<StatePlan>,
+    /// How blocks of fixed-width objects are read by column, where the query allows it.
+    pub(crate) columns: Option<Columns>,
+    pub(crate) answer: answer::Plan,
+    mismatches: Mismatches,
+    missing: Missing,
+    pub(crate) groups_max: usize,
+    fingerprint: u64,
+}
+
+/// One of the values of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct GroupPlan {
+    /// Which of the reads.
+    pub(crate) read: usize,
+    pub(crate) shape: Shape,
+}
+
+/// One state of a group.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct StatePlan {
+    pub(crate) spec: Spec,
+    /// Which of the reads is added; none: the object is counted.
+    pub(crate) value: Option<usize>,
+    /// By which of the reads first and last are found.
+    pub(crate) by: Option<usize>,
+}
+
+impl Compiled {
+    pub(crate) fn new(query: &Query) -> Result<Compiled> {
+        let mut fields = query.layout.fields().to_vec();
+        for group in &query.groups {
+            if let GroupBy::Field(field) = &group.by {
+                Layout::new(vec![Field::clone(field)])?;
+                fields.push(Field::clone(field));
+            }
+        }
+        let scope = Scope { layout: &query.layout, fields: &fields };
+        let test = query.filter.as_ref().map(|filter| filter.resolve(&scope)).transpose()?;
+        let mut reads = Vec::new();
+        let mut answer = answer::Plan::default();
+
+        let mut groups = Vec::new();
+        let mut inline = query.layout.fields().len()..;
+        for group in &query.groups {
+            let (number, shape) = match &group.by {
+                GroupBy::Input(input) => (scope.input(input)?, Shape::Plain),
+                GroupBy::Field(_) => (inline.next().expect("numbers do not end"), Shape::Plain),
+                GroupBy::Bucket { input, width, origin } => {
+                    (scope.input(input)?, Shape::bucket(*width, *origin)?)
+                }
+                GroupBy::Classes { input, bounds } => {
+                    (scope.input(input)?, Shape::classes(bounds)?)
+                }
+            };
+            if shape.needs_numbers() {
+                scope.needs_number(number, &group.name)?;
+            }
+            let is_plain = matches!(shape, Shape::Plain);
+            let kind = if is_plain { scope.kind(number) } else { Some(Kind::Number) };
+            answer.add_group(&group.name, kind, is_plain && scope.is_float(number))?;
+            groups.push(GroupPlan { read: place(&mut reads, number), shape });
+        }
+
+        let mut states = Vec::new();
+        for aggregate in &query.aggregates {
+            let spec = aggregate.function.spec()?;
+            let (value, by) = aggregate.function.inputs();
+            let number = |input: Option<&Input>| input.map(|input| scope.input(input)).transpose();
+            let (value, by) = (number(value)?, number(by)?);
+            if let Some(number) = value.filter(|_| spec.needs_numbers()) {
+                scope.needs_number(number, &aggregate.name)?;
+            }
+            let kind = value.and_then(|number| scope.kind(number));
+            let is_float = value.is_some_and(|number| scope.is_float(number));
+            let mut read = |number: Option<usize>| number.map(|number| place(&mut reads, number));
+            let state = StatePlan { spec, value: read(value), by: read(by) };
+            let state = place(&mut states, state);
+            answer.add_figure(aggregate, state, kind, is_float)?;
+        }
+        answer.arrange(query)?;
+
+        let columns = Columns::new(&fields, test.as_ref(), &groups, &states, &reads);
+        let fingerprint = fingerprint(query, &fields, &states, &reads);
+        Ok(Compiled {
+            fields,
+            selection: query.selection.clone(),
+            test,
+            reads,
+            groups,
+            states,
+            columns,
+            answer,
+            mismatches: query.mismatches,
+            missing: query.missing,
+            groups_max: query.groups_max,
+            fingerprint,
+        })
+    }
+
+    /// Which objects are selected by key. Whoever executes the query may reach just these.
+    pub fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// The columns that an answer has.
+    pub fn columns(&self) -> &[Column] {
+        &self.answer.columns
+    }
+
+    /// Begins to fold objects into a partial state.
+    pub fn fold(&self) -> Fold<'_> {
+        Fold::new(self)
+    }
+
+    /// The state of no objects at all.
+    pub fn empty(&self) -> Partial {
+        Partial::new(self)
+    }
+
+    /// The state of the objects of both. Merging is associative and commutative: any tree over the
+    /// same parts gives the same state, but for `top` with more values than it counts, whose bounds
+    /// hold in any order.
+    ///
+    /// # Errors
+    /// [`Error::Foreign`] if one is of another query, [`Error::TooManyGroups`],
+    /// [`Error::Overflow`] of a counter, which no honest state can have.
+    pub fn merge(&self, left: Partial, right: Partial) -> Result<Partial> {
+        left.merge(self, right)
+    }
+
+    /// Reads the bytes of a partial state of this query, [`Partial::encode`].
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for anything that `encode` did not write, [`Error::Foreign`] for the state
+    /// of another query.
+    pub fn decode(&self, bytes: &[u8]) -> Result<Partial> {
+        Partial::decode(self, bytes)
+    }
+
+    /// The rows of the answer.
+    ///
+    /// # Errors
+    /// [`Error::Mismatched`] if objects did not have what the query reads and it does not skip them,
+    /// [`Error::Overflow`] if a figure leaves the range of its type, [`Error::Foreign`].
+    pub fn finish(&self, partial: Partial) -> Result<Answer> {
+        self.check_own(&partial)?;
+        let tally = partial.tally();
+        if let (Mismatches::Refuse, Some(first)) = (self.mismatches, &tally.first_mismatch) {
+            return Err(Error::Mismatched {
+                count: tally.mismatched,
+                selected: tally.selected,
+                first: Box::new(first.clone()),
+            });
+        }
+        answer::finish(self, partial)
+    }
+
+    pub(crate) fn check_own(&self, partial: &Partial) -> Result<()> {
+        if partial.fingerprint() == self.fingerprint { Ok(()) } else { Err(Error::Foreign) }
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    pub(crate) fn refuses_missing(&self) -> bool {
+        self.missing == Missing::Refuse
+    }
+
+    /// What a field is called, for messages.
+    pub(crate) fn field_name(&self, number: usize) -> String {
+        match self.fields.get(number) {
+            Some(field) => format!("field `{}`", field.name),
+            None => "the key".to_owned(),
+        }
+    }
+
+    /// Reads a field of an object.
+    #[inline]
+    pub(crate) fn read<'a>(
+        &self,
+        number: usize,
+        key: &'a [u8],
+        value: &'a [u8],
+    ) -> std::result::Result<Option<Value<'a>>, Why> {
+        match self.fields.get(number) {
+            Some(field) => field.read(key, value),
+            None => Ok(Some(key.into())),
+        }
+    }
+}
+
+/// The place of `item` in `items`, which gets it if it is not there.
+fn place<T: PartialEq>(items: &mut Vec<T>, item: T) -> usize {
+    items.iter().position(|known| *known == item).unwrap_or_else(|| {
+        items.push(item);
+        items.len() - 1
+    })
+}
+
+/// Everything that a partial state depends on but the objects, so that states of other queries are
+/// told apart. The selection is not part of it: states of disjoint selections may be merged. Stored.
+fn fingerprint(query: &Query, fields: &[Field], states: &[StatePlan], reads: &[usize]) -> u64 {
+    let missing = match query.missing {
+        Missing::PassOver => "passed over",
+        Missing::Refuse => "refused",
+    };
+    let mut text = format!("missing: {missing}\n");
+    let mut line = |line: String| {
+        text.push_str(&line);
+        text.push('\n');
+    };
+    fields.iter().for_each(|field| line(field.to_string()));
+    if let Some(filter) = &query.filter {
+        line(format!("where {filter}"));
+    }
+    query.groups.iter().for_each(|group| line(format!("by {}", group.by)));
+    for state in states {
+        let field = |read: Option<usize>| read.map_or(-1, |read| reads[read] as i64);
+        line(format!("{} of {} by {}", state.spec.text(), field(state.value), field(state.by)));
+    }
+    xxh3_64(text.as_bytes())
+}
+
+/// What names mean in a filter.
+struct Scope<'a> {
+    layout: &'a Layout,
+    /// Those of the layout first.
+    fields: &'a [Field],
+}
+
+impl Scope<'_> {
+    fn input(&self, input: &Input) -> Result<usize> {
+        match input {
+            Input::Key => self.key(),
+            Input::Field(name) => self.number(name),
+        }
+    }
+
+    fn is_float(&self, number: usize) -> bool {
+        self.fields.get(number).is_some_and(Field::is_float)
+    }
+
+    fn needs_number(&self, number: usize, what: &str) -> Result<()> {
+        match self.kind(number) {
+            Some(kind) if kind != Kind::Number => {
+                let field = self.fields.get(number).map_or("key", |field| &field.name);
+                Err(Error::Query(format!("`{what}` needs a number, and `{field}` is {kind}")))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Names for Scope<'_> {
+    fn number(&self, name: &str) -> Result<usize> {
+        self.layout.find(name).ok_or_else(|| {
+            let known = self.layout.fields().iter().map(|field| field.name.as_str());
+            let known: Vec<_> = known.chain(["key"]).collect();
+            let known = known.join(", ");
+            Error::Query(format!("there is no field `{name}`; the layout has {known}"))
+        })
+    }
+
+    fn kind(&self, number: usize) -> Option<Kind> {
+        self.fields.get(number).map_or(Some(Kind::Bytes), Field::kind)
+    }
+
+    fn key(&self) -> Result<usize> {
+        Ok(self.fields.len())
+    }
+}
+
+/// An object that a filter is asked about.
+pub(crate) struct Object<'a> {
+    pub(crate) query: &'a Compiled,
+    pub(crate) key: &'a [u8],
+    pub(crate) value: &'a [u8],
+}
+
+impl Values for Object<'_> {
+    #[inline]
+    fn get(&self, number: usize) -> std::result::Result<Option<Value<'_>>, Why> {
+        self.query.read(number, self.key, self.value)
+    }
+
+    fn unknown(&self) -> std::result::Result<Option<bool>, Why> {
+        if self.query.refuses_missing() { Err(Why::Missing) } else { Ok(None) }
+    }
+}
+
+impl Direction {
+    pub(crate) fn apply(self, order: std::cmp::Ordering) -> std::cmp::Ordering {
+        match self {
+            Direction::Ascending => order,
+            Direction::Descending => order.reverse(),
+        }
+    }
+}

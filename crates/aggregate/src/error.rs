@@ -1,0 +1,187 @@
+//! What can be refused, and what to do next.
+
+use std::fmt;
+
+/// Why a query, a merge or an answer was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text form cannot be read.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// The parts of a query do not fit together, or a number in it is out of range.
+    #[error("{0}")]
+    Query(String),
+    /// Objects did not have what the query reads, and the query does not skip such objects.
+    #[error(
+        "{count} of {selected} selected objects do not have what the query reads; the first by key: {first}. Correct the layout or the objects, or skip and count such objects"
+    )]
+    Mismatched {
+        /// How many objects.
+        count: u64,
+        /// Out of how many that were selected.
+        selected: u64,
+        /// The one with the least key.
+        first: Box<Example>,
+    },
+    /// A figure leaves the range of its type.
+    #[error(
+        "{column} is {what}, beyond the range of its type: select fewer objects, or group them"
+    )]
+    Overflow {
+        /// The column of the answer, or the counter.
+        column: String,
+        /// What it would be.
+        what: String,
+    },
+    /// There are more groups than the query allows.
+    #[error(
+        "the objects fall into more than {max} groups: group by something coarser, or raise the query's groups_max"
+    )]
+    TooManyGroups {
+        /// The most that the query allows.
+        max: usize,
+    },
+    /// A figure was asked for that nothing was selected for.
+    #[error(
+        "there is no {column}: no object of the group has a value for it; loosen the selection"
+    )]
+    Nothing {
+        /// The column of the answer.
+        column: String,
+    },
+    /// A partial state is of another query.
+    #[error(
+        "the partial state is of another query: it must have the same layout, predicate, groups and aggregates as the one that it is merged into"
+    )]
+    Foreign,
+    /// Bytes are not a partial state.
+    #[error("the partial state is corrupt at offset {offset}: {what}")]
+    Corrupt {
+        /// At which byte.
+        offset: usize,
+        /// What is wrong there.
+        what: String,
+    },
+}
+
+/// The result of building, merging or answering a query.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A text form that cannot be read: where, and what would be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub struct SyntaxError {
+    /// Which form, for people: "layout", "predicate".
+    pub form: &'static str,
+    /// The text that was given.
+    pub text: String,
+    /// At which byte of it.
+    pub offset: usize,
+    /// What is wrong there, and what to write.
+    pub what: String,
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let before = self.text.get(..self.offset).unwrap_or(&self.text);
+        let column = before.chars().count();
+        write!(f, "this {} cannot be read at character {}: {}", self.form, column + 1, self.what)?;
+        if !self.text.contains(char::is_control) {
+            write!(f, "\n  {}\n  {:column$}^", self.text, "")?;
+        }
+        Ok(())
+    }
+}
+
+/// An object that does not have what a query reads.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Example {
+    /// The first 64 bytes of its key.
+    pub key: Vec<u8>,
+    /// What it does not have.
+    pub what: String,
+}
+
+impl Example {
+    /// Bytes of the key that are kept.
+    pub const KEY_BYTES_MAX: usize = 64;
+}
+
+impl fmt::Display for Example {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = crate::Value::from(&self.key[..]);
+        write!(f, "key {key}: {}", self.what)
+    }
+}
+
+/// Why a field of an object has no value. Cheap to make: objects are skipped by the million.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Why {
+    TooShort {
+        needed: usize,
+        len: usize,
+    },
+    NoPart {
+        index: usize,
+        count: usize,
+    },
+    BadCell {
+        index: usize,
+    },
+    BadComponent {
+        index: usize,
+    },
+    NotUtf8,
+    NotDecimal,
+    NotFinite,
+    BeyondFloats,
+    Nan,
+    Wide,
+    BadJson {
+        line: usize,
+        column: usize,
+    },
+    BadMessagePack {
+        offset: usize,
+    },
+    Compound,
+    Missing,
+    /// The value is there, and of a kind that the query cannot use.
+    Kind {
+        found: crate::Kind,
+        wanted: crate::Kind,
+    },
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Why::TooShort { needed, len } => write!(f, "needs {needed} bytes, there are {len}"),
+            Why::NoPart { index, count } => write!(f, "is part {index}, and there are {count}"),
+            Why::BadCell { index } => write!(f, "is cell {index}, and the row ends before"),
+            Why::BadComponent { index } => {
+                write!(f, "component {index} of the tuple is not of its type")
+            }
+            Why::NotUtf8 => f.write_str("is not UTF-8"),
+            Why::NotDecimal => f.write_str("is not a decimal number"),
+            Why::NotFinite => f.write_str("is infinite, and cannot be added up"),
+            Why::BeyondFloats => f.write_str("is beyond the range of 64-bit floats"),
+            Why::Nan => f.write_str("is NaN"),
+            Why::Wide => f.write_str("is a whole number of more than 128 bits"),
+            Why::BadJson { line, column } => {
+                write!(f, "is not JSON at line {line}, column {column}")
+            }
+            Why::BadMessagePack { offset } => write!(f, "is not MessagePack at byte {offset}"),
+            Why::Compound => f.write_str("is an array or a map"),
+            Why::Missing => f.write_str("is missing"),
+            Why::Kind { found, wanted } => write!(f, "is {found}, and {wanted} is needed"),
+        }
+    }
+}
+
+/// A mismatch of one field: its number in the query, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    pub(crate) field: usize,
+    pub(crate) why: Why,
+}

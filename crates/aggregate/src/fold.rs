@@ -1,0 +1,188 @@
+//! How are objects folded into a partial state?
+
+use smallvec::SmallVec;
+
+use crate::block::Block;
+use crate::columns::Scratch;
+use crate::compiled::{Compiled, Object};
+use crate::error::{Mismatch, Result, Why};
+use crate::partial::Partial;
+use crate::state::Given;
+use crate::stored;
+use crate::value::Value;
+
+/// A partial state that grows, object by object or block by block; see
+/// [`Query`](crate::Query) for an example.
+///
+/// Each thread of an execution has its own; their partial states merge.
+#[derive(Debug)]
+pub struct Fold<'q> {
+    query: &'q Compiled,
+    partial: Partial,
+    /// The stored form of an object's group.
+    group: Vec<u8>,
+    /// A run of objects, where the query goes by column.
+    scratch: Option<Scratch>,
+}
+
+/// What is read of an object.
+type Reads<'a> = SmallVec<[Option<Value<'a>>; 6]>;
+
+impl<'q> Fold<'q> {
+    pub(crate) fn new(query: &'q Compiled) -> Fold<'q> {
+        let scratch = query.columns.as_ref().map(Scratch::new);
+        Fold { query, partial: Partial::new(query), group: Vec::new(), scratch }
+    }
+
+    /// Adds an object, unless it is not selected.
+    ///
+    /// # Errors
+    /// [`Error::TooManyGroups`](crate::Error::TooManyGroups). An object that does not have what the
+    /// query reads is counted, and is an error when the query is finished, if at all.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.query.selection.contains(key) { self.push_selected(key, value) } else { Ok(()) }
+    }
+
+    /// Adds an object that is known to be selected, because it was looked up or lies in the range.
+    ///
+    /// # Errors
+    /// As [`Fold::push`].
+    #[inline]
+    pub fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
+            && columns.fit(key.len(), value.len())
+        {
+            if columns.push(key, value, scratch) {
+                self.flush();
+            }
+            return Ok(());
+        }
+        self.push_object(key, value)
+    }
+
+    fn push_object(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.partial.tally_mut().selected += 1;
+        let object = Object { query: self.query, key, value };
+        match self.read(&object) {
+            Ok(Some(reads)) => self.add(key, &reads),
+            Ok(None) => Ok(()),
+            Err(mismatch) => {
+                self.partial.tally_mut().add_mismatch(self.query, key, mismatch);
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds the live objects of a block that are selected: the same as pushing one after the other,
+    /// and much faster where the query counts, sums or finds the least and greatest of whole numbers
+    /// of fixed width, without groups.
+    ///
+    /// # Errors
+    /// As [`Fold::push`].
+    pub fn push_block(&mut self, block: &Block<'_>) -> Result<()> {
+        let query = self.query;
+        let (keys, values) = (block.keys().width(), block.values().width());
+        if let Some(columns) = &query.columns
+            && query.selection.is_everything()
+            && columns.fit(keys, values)
+        {
+            self.flush();
+            let scratch = self.scratch.as_mut().expect("made with the columns");
+            columns.push_block(block, scratch, self.partial.one_group(&query.states));
+            return Ok(());
+        }
+        for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
+            self.push(key, value)?;
+        }
+        Ok(())
+    }
+
+    /// Folds the run that was gathered object by object.
+    fn flush(&mut self) {
+        if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
+            && !scratch.is_empty()
+        {
+            columns.flush(scratch, self.partial.one_group(&self.query.states));
+        }
+    }
+
+    /// Counts selected keys that have no object.
+    pub fn add_absent(&mut self, count: u64) {
+        self.partial.tally_mut().absent += count;
+    }
+
+    /// What the objects so far add up to.
+    pub fn partial(&mut self) -> &Partial {
+        self.flush();
+        &self.partial
+    }
+
+    /// What all objects added up to.
+    pub fn into_partial(mut self) -> Partial {
+        self.flush();
+        self.partial
+    }
+
+    /// Reads all that the query needs of an object before anything is changed, so that an object
+    /// is in all figures or in none. `None` if the filter is not true. The group is left in
+    /// `self.group`.
+    fn read<'a>(&mut self, object: &Object<'a>) -> std::result::Result<Option<Reads<'a>>, Mismatch>
+    where
+        'q: 'a,
+    {
+        let query = self.query;
+        if let Some(test) = &query.test
+            && test.ask(object)? != Some(true)
+        {
+            return Ok(None);
+        }
+        let mut reads = Reads::new();
+        for &field in &query.reads {
+            match query.read(field, object.key, object.value) {
+                Ok(None) if query.refuses_missing() => {
+                    return Err(Mismatch { field, why: Why::Missing });
+                }
+                Ok(value) => reads.push(value),
+                Err(why) => return Err(Mismatch { field, why }),
+            }
+        }
+        for state in &query.states {
+            if let Some(at) = state.value
+                && let Some(value) = &reads[at]
+            {
+                let mismatch = |why| Mismatch { field: query.reads[at], why };
+                state.spec.accepts(value).map_err(mismatch)?;
+            }
+        }
+        self.group.clear();
+        for group in &query.groups {
+            let mismatch = |why| Mismatch { field: query.reads[group.read], why };
+            let value = reads[group.read].clone();
+            let value = value.map(|value| group.shape.of(value)).transpose().map_err(mismatch)?;
+            stored::value(value.as_ref(), &mut self.group);
+        }
+        Ok(Some(reads))
+    }
+
+    fn add(&mut self, key: &[u8], reads: &Reads<'_>) -> Result<()> {
+        let query = self.query;
+        let states = self.partial.states(query, &self.group)?;
+        let mut is_missing = false;
+        for (state, plan) in states.iter_mut().zip(&query.states) {
+            let get = |at: Option<usize>| at.map(|at| reads[at].as_ref());
+            // Flattened, none would be "objects are counted" and "the value is missing".
+            match (get(plan.value), get(plan.by)) {
+                (Some(None), _) | (_, Some(None)) => is_missing = true,
+                (value, by) => {
+                    let given = Given { key, value: value.flatten(), by: by.flatten() };
+                    state.push(plan.spec, given);
+                }
+            }
+        }
+        let tally = self.partial.tally_mut();
+        tally.matched += 1;
+        tally.missing += u64::from(is_missing);
+        Ok(())
+    }
+}

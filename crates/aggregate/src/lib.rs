@@ -1,0 +1,89 @@
+//! Aggregation over keyed bytes: figures instead of a million objects.
+//!
+//! This re-imagines the core of RAMCloud's data operations for every engine. A [`Query`] says how
+//! objects look ([`Layout`]), which of them count ([`Selection`], [`Predicate`]), into which groups
+//! they fall ([`Group`]) and what is to be known of each group ([`Aggregate`]). Compiled, it folds
+//! objects, one by one or in blocks of fixed width, into a [`Partial`] state. Partial states of
+//! threads, tables and machines merge in any order, travel as bytes, and become an [`Answer`].
+//! `docs/design/aggregate.md` describes the design, the bytes, and what it costs.
+//!
+//! *Useful for* sums, extremes, spreads, ranks, frequent and different values of objects wherever
+//! they lie: this crate knows no engine, and whoever executes a query hands it keys and values.
+//! *Not useful for* joins, nor for changing objects.
+//!
+//! ```
+//! use sapwood_aggregate::{Aggregate, Group, Query};
+//!
+//! let query = Query::new("hour:u8, delay:i16le@1?-32768".parse()?)
+//!     .filter("hour >= 6".parse()?)
+//!     .group_by(Group::list("bucket(hour, 6)")?)
+//!     .aggregates(Aggregate::list("count, mean(delay), median(delay)")?)
+//!     .compile()?;
+//!
+//! // Two threads, each with its own fold. The last flight was cancelled: it has no delay.
+//! let flights = [(7, 5), (8, -3), (13, 60), (17, i16::MIN)];
+//! let value = |(hour, delay): (u8, i16)| [&[hour][..], &delay.to_le_bytes()].concat();
+//! let mut partial = query.empty();
+//! for part in flights.chunks(2) {
+//!     let mut fold = query.fold();
+//!     for &flight in part {
+//!         fold.push(b"key", &value(flight))?;
+//!     }
+//!     partial = query.merge(partial, fold.into_partial())?;
+//! }
+//!
+//! let answer = query.finish(partial)?;
+//! assert_eq!(answer.value(0, "mean(delay)")?.to_string(), "1");
+//! assert_eq!(answer.value(1, "count")?, &2.into());
+//! assert_eq!(answer.value(1, "mean(delay)")?.to_string(), "60");
+//! assert_eq!(answer.tally.missing, 1);
+//! # Ok::<(), sapwood_aggregate::Error>(())
+//! ```
+//!
+//! # Figures are right, or there is none
+//!
+//! - Sums, means and variances are exact until one rounding at the end, whatever the order. A figure
+//!   that its type cannot hold is [`Error::Overflow`].
+//! - What has not the form that the layout says is counted and shown, and the query refuses to
+//!   answer or leaves such objects out, as it was told ([`Mismatches`]). An object is in all figures
+//!   or in none.
+//! - Figures that are approximate say how far they may be off ([`Accuracy`]).
+//! - Figures of nothing are [`Cell::Nothing`], never zero or NaN.
+#![forbid(unsafe_code)]
+
+mod aggregate;
+mod answer;
+mod block;
+mod columns;
+mod compiled;
+mod error;
+mod exact;
+mod fold;
+mod group;
+mod kernels;
+mod layout;
+mod partial;
+mod predicate;
+mod query;
+mod selection;
+mod state;
+mod stored;
+mod syntax;
+mod value;
+
+pub use aggregate::{Aggregate, Function, Spread};
+pub use answer::{Accuracy, Answer, Cell, Column};
+pub use block::{Block, Live, Strided};
+pub use compiled::Compiled;
+pub use error::{Error, Example, Result, SyntaxError};
+pub use fold::Fold;
+pub use group::{Group, GroupBy, Input};
+pub use layout::{
+    Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
+};
+pub use partial::{Partial, Tally};
+pub use predicate::{Comparison, Operand, Predicate};
+pub use query::{Direction, Mismatches, Missing, OrderBy, Query};
+pub use selection::Selection;
+pub use state::TopEntry;
+pub use value::{Float, Kind, Value};

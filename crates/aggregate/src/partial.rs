@@ -1,0 +1,323 @@
+//! What is known after some of the objects?
+//!
+//! A [`Partial`] holds a tally and, for each group, its states. It merges with others of the same
+//! query, and has one form as bytes, see `docs/design/aggregate.md`:
+//!
+//! - I-ONE-FORM: equal partial states have equal bytes, and decoding refuses all other bytes.
+//!   Groups are stored ascending by the bytes of their values.
+
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+
+use crate::columns::Sink;
+use crate::compiled::{Compiled, StatePlan};
+use crate::error::{Error, Example, Mismatch, Result};
+use crate::state::{State, add_counts};
+use crate::stored::{self, Corrupt, Reader};
+
+/// The states of a group.
+pub(crate) type States = Box<[State]>;
+
+/// A partial state of a query: what some of the objects add up to.
+///
+/// ```
+/// use sapwood_aggregate::{Aggregate, Query};
+///
+/// let query = Query::new("n:u32le".parse()?)
+///     .aggregates(Aggregate::list("sum(n)")?)
+///     .compile()?;
+/// let part = |numbers: std::ops::Range<u32>| {
+///     let mut fold = query.fold();
+///     numbers.for_each(|n| fold.push(&n.to_be_bytes(), &n.to_le_bytes()).expect("no groups"));
+///     fold.into_partial()
+/// };
+/// // A part from elsewhere arrives as bytes.
+/// let bytes = part(0..50).encode();
+/// let whole = query.merge(part(50..100), query.decode(&bytes)?)?;
+/// assert_eq!(whole.encode(), part(0..100).encode());
+/// assert_eq!(query.finish(whole)?.value(0, "sum(n)")?, &4950.into());
+/// # Ok::<(), sapwood_aggregate::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Partial {
+    fingerprint: u64,
+    tally: Tally,
+    groups: Groups,
+}
+
+/// States by the stored form of the group's values.
+#[derive(Debug, Clone)]
+enum Groups {
+    /// The query does not group.
+    One(States),
+    Many(HashMap<Box<[u8]>, States>),
+}
+
+/// How many objects went which way.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Objects that were selected by their keys.
+    pub selected: u64,
+    /// Of these, objects for which the filter is true: those that the figures are of.
+    pub matched: u64,
+    /// Of the selected, objects that do not have what the query reads. They are in no figure.
+    pub mismatched: u64,
+    /// Of the matched, objects of which some figure passed over a missing value.
+    pub missing: u64,
+    /// Selected keys without an object.
+    pub absent: u64,
+    /// Of the mismatched objects the one with the least key.
+    pub first_mismatch: Option<Example>,
+}
+
+impl Tally {
+    fn merge(&mut self, other: Tally) -> Result<()> {
+        let both = [
+            (&mut self.selected, other.selected),
+            (&mut self.matched, other.matched),
+            (&mut self.mismatched, other.mismatched),
+            (&mut self.missing, other.missing),
+            (&mut self.absent, other.absent),
+        ];
+        for (left, right) in both {
+            add_counts(left, right).map_err(|_| count_overflow())?;
+        }
+        let examples = [self.first_mismatch.take(), other.first_mismatch];
+        self.first_mismatch = examples.into_iter().flatten().min();
+        Ok(())
+    }
+
+    #[cold]
+    pub(crate) fn add_mismatch(&mut self, query: &Compiled, key: &[u8], mismatch: Mismatch) {
+        self.mismatched += 1;
+        let key = &key[..key.len().min(Example::KEY_BYTES_MAX)];
+        // The text is made for the least key alone: objects may be skipped by the million.
+        if self.first_mismatch.as_ref().is_none_or(|first| key <= &first.key[..]) {
+            let what = format!("{} {}", query.field_name(mismatch.field), mismatch.why);
+            let example = Example { key: key.to_vec(), what };
+            if self.first_mismatch.as_ref().is_none_or(|first| example < *first) {
+                self.first_mismatch = Some(example);
+            }
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        for count in [self.selected, self.matched, self.mismatched, self.missing, self.absent] {
+            out.extend(count.to_le_bytes());
+        }
+        if let Some(example) = &self.first_mismatch {
+            stored::sized(&example.key, out);
+            stored::sized(example.what.as_bytes(), out);
+        }
+    }
+
+    fn decode(reader: &mut Reader<'_>) -> std::result::Result<Tally, Corrupt> {
+        let mut count = || reader.u64("a count");
+        let mut tally = Tally {
+            selected: count()?,
+            matched: count()?,
+            mismatched: count()?,
+            missing: count()?,
+            absent: count()?,
+            first_mismatch: None,
+        };
+        let used = tally.matched.checked_add(tally.mismatched);
+        if used.is_none_or(|used| used > tally.selected) || tally.missing > tally.matched {
+            return Err(reader.corrupt("the counts of objects contradict each other"));
+        }
+        if tally.mismatched > 0 {
+            let key = reader.sized("a key")?.to_vec();
+            let what = str::from_utf8(reader.sized("a message")?);
+            let Ok(what) = what else { return Err(reader.corrupt("a message is not UTF-8")) };
+            if key.len() > Example::KEY_BYTES_MAX {
+                return Err(reader.corrupt("the key of a mismatch is too long"));
+            }
+            tally.first_mismatch = Some(Example { key, what: what.to_owned() });
+        }
+        Ok(tally)
+    }
+}
+
+fn count_overflow() -> Error {
+    Error::Overflow { column: "a counter".into(), what: "above 2^64".into() }
+}
+
+impl Partial {
+    pub(crate) fn new(query: &Compiled) -> Partial {
+        let groups = match query.groups.is_empty() {
+            true => Groups::One(new_states(query)),
+            false => Groups::Many(HashMap::new()),
+        };
+        Partial { fingerprint: query.fingerprint(), tally: Tally::default(), groups }
+    }
+
+    /// How many objects went which way so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// How many groups there are so far; 1 if the query does not group.
+    pub fn groups(&self) -> usize {
+        match &self.groups {
+            Groups::One(_) => 1,
+            Groups::Many(groups) => groups.len(),
+        }
+    }
+
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.fingerprint
+    }
+
+    pub(crate) fn tally_mut(&mut self) -> &mut Tally {
+        &mut self.tally
+    }
+
+    /// Where runs go, of a query that does not group.
+    pub(crate) fn one_group<'a>(&'a mut self, plans: &'a [StatePlan]) -> Sink<'a> {
+        match &mut self.groups {
+            Groups::One(states) => Sink { tally: &mut self.tally, states, plans },
+            Groups::Many(_) => unreachable!("`Columns::new` takes no query that groups"),
+        }
+    }
+
+    /// The states of a group, which is made if it is new.
+    #[inline]
+    pub(crate) fn states(&mut self, query: &Compiled, group: &[u8]) -> Result<&mut States> {
+        match &mut self.groups {
+            Groups::One(states) => Ok(states),
+            Groups::Many(groups) => {
+                let count = groups.len();
+                match groups.entry_ref(group) {
+                    EntryRef::Occupied(entry) => Ok(entry.into_mut()),
+                    EntryRef::Vacant(_) if count >= query.groups_max => {
+                        Err(Error::TooManyGroups { max: query.groups_max })
+                    }
+                    EntryRef::Vacant(entry) => {
+                        Ok(entry.insert_with_key(group.into(), new_states(query)))
+                    }
+                }
+            }
+        }
+    }
+
+    /// The stored forms of all groups, and their states.
+    pub(crate) fn into_groups(self) -> Vec<(Box<[u8]>, States)> {
+        match self.groups {
+            Groups::One(states) => vec![(Box::default(), states)],
+            Groups::Many(groups) => groups.into_iter().collect(),
+        }
+    }
+
+    pub(crate) fn merge(self, query: &Compiled, other: Partial) -> Result<Partial> {
+        query.check_own(&self)?;
+        query.check_own(&other)?;
+        let (mut into, from) =
+            if self.groups() >= other.groups() { (self, other) } else { (other, self) };
+        into.tally.merge(from.tally.clone())?;
+        for (group, states) in from.into_groups() {
+            let kept = into.states(query, &group)?;
+            for ((kept, plan), state) in kept.iter_mut().zip(&query.states).zip(states) {
+                kept.merge(plan.spec, state).map_err(|_| count_overflow())?;
+            }
+        }
+        Ok(into)
+    }
+
+    /// The state as bytes, to be read by [`Compiled::decode`].
+    pub fn encode(&self) -> Vec<u8> {
+        let mut out = vec![0; ENVELOPE_BYTES];
+        out.extend(self.fingerprint.to_le_bytes());
+        self.tally.encode(&mut out);
+        match &self.groups {
+            Groups::One(states) => states.iter().for_each(|state| state.encode(&mut out)),
+            Groups::Many(groups) => {
+                out.extend(stored::len(groups.len()).to_le_bytes());
+                let mut groups: Vec<_> = groups.iter().collect();
+                groups.sort_unstable_by_key(|(group, _)| &group[..]);
+                for (group, states) in groups {
+                    stored::sized(group, &mut out);
+                    states.iter().for_each(|state| state.encode(&mut out));
+                }
+            }
+        }
+        seal(&mut out);
+        out
+    }
+
+    pub(crate) fn decode(query: &Compiled, bytes: &[u8]) -> Result<Partial> {
+        let mut reader = open(bytes)?;
+        let fingerprint = reader.u64("the fingerprint of the query")?;
+        if fingerprint != query.fingerprint() {
+            return Err(Error::Foreign);
+        }
+        let mut partial = Partial::new(query);
+        partial.tally = Tally::decode(&mut reader)?;
+        match &mut partial.groups {
+            Groups::One(states) => *states = decode_states(query, &mut reader)?,
+            Groups::Many(groups) => {
+                let count = reader.count(4, "groups")?;
+                if count > query.groups_max {
+                    return Err(Error::TooManyGroups { max: query.groups_max });
+                }
+                let mut last: Option<&[u8]> = None;
+                for _ in 0..count {
+                    let at = reader.offset();
+                    let group = reader.sized("a group")?;
+                    let wrong = || Corrupt { offset: at, what: "groups do not ascend".into() };
+                    if last.is_some_and(|last| last >= group) {
+                        return Err(wrong().into());
+                    }
+                    stored::values(group, query.groups.len())
+                        .map_err(|inner| Corrupt { offset: at + 4 + inner.offset, ..inner })?;
+                    groups.insert(group.into(), decode_states(query, &mut reader)?);
+                    last = Some(group);
+                }
+            }
+        }
+        match reader.is_empty() {
+            true => Ok(partial),
+            false => Err(reader.corrupt("nothing more is expected").into()),
+        }
+    }
+}
+
+fn new_states(query: &Compiled) -> States {
+    query.states.iter().map(|plan| plan.spec.new_state()).collect()
+}
+
+fn decode_states(
+    query: &Compiled,
+    reader: &mut Reader<'_>,
+) -> std::result::Result<States, Corrupt> {
+    query.states.iter().map(|plan| plan.spec.decode(reader)).collect()
+}
+
+/// What every partial state begins with: magic, version, checksum of all that follows.
+const MAGIC: [u8; 8] = *b"SWagPart";
+const VERSION: u32 = 1;
+const ENVELOPE_BYTES: usize = 16;
+
+fn seal(out: &mut [u8]) {
+    let checksum = crc32fast::hash(&out[ENVELOPE_BYTES..]);
+    out[..8].copy_from_slice(&MAGIC);
+    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    out[12..ENVELOPE_BYTES].copy_from_slice(&checksum.to_le_bytes());
+}
+
+/// Checks what `seal` wrote; the reader stands behind it.
+fn open(bytes: &[u8]) -> std::result::Result<Reader<'_>, Corrupt> {
+    let mut reader = Reader::new(bytes);
+    if reader.bytes(8, "the magic")? != MAGIC {
+        return Err(Corrupt { offset: 0, what: "this is no partial state".into() });
+    }
+    let version = reader.u32("the version")?;
+    if version != VERSION {
+        let what = format!("the format has version {version}, this program reads {VERSION}");
+        return Err(Corrupt { offset: 8, what });
+    }
+    let checksum = reader.u32("the checksum")?;
+    if checksum != crc32fast::hash(&bytes[ENVELOPE_BYTES..]) {
+        return Err(Corrupt { offset: 12, what: "the checksum does not match the bytes".into() });
+    }
+    Ok(reader)
+}

@@ -1,0 +1,125 @@
+//! A block is its live objects, one after the other.
+
+use proptest::prelude::*;
+use sapwood_aggregate::{Aggregate, Block, Compiled, Group, Live, Mismatches, Query, Strided};
+
+/// Queries that go by column, and queries that do not: with groups, floats, fields that are too far.
+const QUERIES: [(&str, &str, &str, &str); 9] = [
+    ("n:i64le", "", "count, sum(n), min(n), max(n)", ""),
+    ("n:u64be", "n > 9223372036854775808", "count(n), sum(n), min(n), max(n)", ""),
+    (
+        "n:i16ord@3, k:key.u32le@1",
+        "n >= -3 and not (k = 7 or n < 100)",
+        "count, sum(n), max(k)",
+        "",
+    ),
+    ("n:u8@7, k:key.i8", "k < n or n > 200", "count, sum(n)", ""),
+    ("n:i32be@4", "n < 99999999999 and n != -1", "count, mean(n), min(n)", ""),
+    ("n:i64le", "", "sum(n)", "n"),
+    ("n:f64le", "n > 0", "count, sum(n)", ""),
+    ("n:i64le@1", "", "count, sum(n)", ""),
+    ("n:i64le, m:u16le@2?0", "m > 5", "sum(n), variance(m), distinct(n)", ""),
+];
+
+/// Whether the query may go by column: a value that stands for missing keeps it from doing so, though
+/// no object of the test has it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Way {
+    Any,
+    ByObject,
+}
+
+fn compile(at: usize, way: Way) -> Compiled {
+    let (layout, filter, figures, groups) = QUERIES[at];
+    let layout = match way {
+        Way::Any => layout.to_owned(),
+        Way::ByObject => {
+            let fields = layout.split(", ").map(|field| match field.contains('?') {
+                true => field.to_owned(),
+                false => format!("{field}?'none'"),
+            });
+            fields.collect::<Vec<_>>().join(", ")
+        }
+    };
+    let mut query = Query::new(layout.parse().expect("a layout"))
+        .aggregates(Aggregate::list(figures).expect("figures"))
+        .mismatches(Mismatches::Skip);
+    if !filter.is_empty() {
+        query = query.filter(filter.parse().unwrap_or_else(|error| panic!("{error}")));
+    }
+    if !groups.is_empty() {
+        query = query.group_by(Group::list(groups).expect("groups"));
+    }
+    query.compile().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A word, a key of 8 bytes, a value of 8 bytes, and some room.
+const WORD: usize = 0;
+const KEY: usize = 8;
+const VALUE: usize = 16;
+
+fn number() -> impl Strategy<Value = u64> {
+    let edge = prop::sample::select(vec![0, 1, u64::MAX, 1 << 63, (1 << 63) - 1, 1 << 32]);
+    prop_oneof![any::<u64>(), edge, 0..300_u64]
+}
+
+proptest! {
+    #![proptest_config(crate::cases(120))]
+
+    #[test]
+    fn a_block_is_its_objects(
+        at in 0..QUERIES.len(),
+        numbers in prop::collection::vec((number(), number(), 0..4_u64), 0..40),
+        repeats in prop_oneof![Just(1_usize), 1..80_usize],
+        room in prop_oneof![Just(0_usize), 0..20_usize],
+        how in 0..3,
+        cuts_the_end in any::<bool>(),
+    ) {
+        let query = compile(at, Way::Any);
+        let by_object_alone = compile(at, Way::ByObject);
+        let stride = 24 + room;
+        let count = numbers.len() * repeats;
+        let mut bytes = vec![0xA5; count * stride];
+        let mut bits = vec![0_u64; count.div_ceil(64)];
+        let all = numbers.iter().cycle().take(count).enumerate();
+        for (record, (at, &(key, value, word))) in bytes.chunks_mut(stride).zip(all) {
+            // Runs differ, though numbers repeat.
+            let key = key.wrapping_add(at as u64 / 7);
+            record[WORD..KEY].copy_from_slice(&word.to_le_bytes());
+            record[KEY..VALUE].copy_from_slice(&key.to_le_bytes());
+            record[VALUE..24].copy_from_slice(&value.to_le_bytes());
+            bits[at / 64] |= u64::from(word == 2) << (at % 64);
+        }
+        if cuts_the_end {
+            // The last record may end with its value.
+            bytes.truncate(bytes.len().saturating_sub(room));
+        }
+        let column = |offset: usize| Strided::new(&bytes, offset.min(bytes.len()), stride, 8).expect("inside");
+        let live = match how {
+            0 => Live::All,
+            1 => Live::Bits(&bits),
+            _ => Live::Word { words: column(WORD), mask: !1, equals: 2 },
+        };
+        let block = Block::new(count, column(KEY), column(VALUE), live).expect("inside");
+
+        let mut by_block = query.fold();
+        // A run that has begun object by object does not mix with the block.
+        by_block.push(&7_u64.to_le_bytes(), &9_u64.to_le_bytes()).expect("few groups");
+        by_block.push_block(&block).expect("few groups");
+        let mut folds = [query.fold(), by_object_alone.fold()];
+        for fold in &mut folds {
+            fold.push(&7_u64.to_le_bytes(), &9_u64.to_le_bytes()).expect("few groups");
+            for record in bytes.chunks(stride).take(count) {
+                let word = record[WORD];
+                if how == 0 || how == 1 && word == 2 || how == 2 && word >= 2 {
+                    fold.push(&record[KEY..VALUE], &record[VALUE..24]).expect("few groups");
+                }
+            }
+        }
+        let [gathered, alone] = folds.map(|fold| fold.into_partial());
+        let block = by_block.into_partial();
+        prop_assert_eq!(block.encode(), gathered.encode());
+        // Sums of floats from any bits may overflow, either way.
+        prop_assert_eq!(query.finish(block), by_object_alone.finish(alone));
+    }
+}
