@@ -3,17 +3,16 @@
 //! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
 //! the buckets and ask for the records' lines; then do each operation, which now finds in the cache
 //! what it needs. Sixteen in flight keep the memory of one core busy; more are no faster. Where
-//! records lie on the disk, those that a run of operations will need are read together before it,
-//! all in flight at once. Operations take effect in the order given.
+//! records lie on the disk, reads run ahead of the operations that will need them, so that the
+//! disk has always enough to do. Operations take effect in the order given.
 
 use std::cell::{Cell, RefCell};
-use std::ops::Range;
 
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
 
 use crate::address::Address;
-use crate::cold::{self, ColdRecord, Fetched};
+use crate::cold::{self, ColdRecord, Coming, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
@@ -22,9 +21,6 @@ use crate::point::{InPlace, Rmw, Write};
 use crate::value::ValueMut;
 
 const GROUP: usize = 16;
-/// Operations for which records are read together, each into a buffer of a block or two.
-const RUN: usize = 256;
-
 /// In place of an address: only a search can tell. No log begins that low.
 const SOMEWHERE: Address = Address::from_units(1);
 
@@ -56,6 +52,37 @@ impl Named {
     }
 }
 
+/// Reads that have begun for operations to come.
+struct Ahead {
+    /// Operations that are looked at, from the next one on.
+    most: usize,
+    /// Operations below were looked at.
+    asked: usize,
+    /// By operation.
+    coming: Coming<usize>,
+}
+
+impl Ahead {
+    fn new(budget: Option<u64>) -> Ahead {
+        Ahead { most: cold::in_flight_max(budget), asked: 0, coming: Coming::default() }
+    }
+
+    /// Whether it is time to look at more operations.
+    #[inline]
+    fn is_short(&self, done: usize, len: usize) -> bool {
+        self.asked < len && self.asked <= done + self.most / 2
+    }
+
+    /// What was read for an operation, of which those before are done.
+    fn take<F: InPlace>(&mut self, log: &Log, operation: usize) -> Option<Result<ColdRecord>> {
+        while self.coming.first().is_some_and(|earlier| *earlier < operation) {
+            self.coming.skip();
+        }
+        let is_next = self.coming.first().is_some_and(|next| *next == operation);
+        if is_next { self.coming.receive::<F>(log).map(|(_, read)| read) } else { None }
+    }
+}
+
 type Batch<T> = std::result::Result<T, BatchError>;
 type Attempt<T> = std::result::Result<T, Stop>;
 
@@ -75,60 +102,57 @@ impl Core {
         mut attempt: impl FnMut(&Pin<'_>, &Fetched, u64, usize, F::Key<'k>) -> Attempt<()>,
     ) -> Batch<()> {
         let mut done = 0;
+        let mut ahead = Ahead::new(self.options.memory_budget);
         while done < len {
-            let run = done..(done + RUN).min(len);
-            let mut fetched = match reads && self.log.begin() < self.log.head() {
-                true => self.fetch_run::<F>(run.clone(), &key_at),
-                false => Vec::new(),
-            };
-            while done < run.end {
-                let group = (run.end - done).min(GROUP);
-                let mut hashes = [0; GROUP];
-                for (at, hash) in hashes[..group].iter_mut().enumerate() {
-                    // A key of a wrong length ends the batch when its turn comes.
-                    if let Ok(key) = F::key(key_at(done + at)) {
-                        *hash = F::hash(key);
-                        self.index.prefetch(*hash);
-                    }
-                }
-                let mut pin = self.log.epochs.pin();
-                let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
-                let mut from = region(&self.log);
-                let mut looked = self.look_at_group(&pin, &hashes[..group]);
-                let mut repinned = false;
-                for at in 0..group {
-                    let index = done + at;
-                    let failed = |error| BatchError { done: index, error };
-                    let key = F::key(key_at(index)).map_err(failed)?;
-                    if repinned {
-                        from = region(&self.log);
-                        let again = match self.index.look(hashes[at]) {
-                            Look::Behind(next) => self.index.look_behind(hashes[at], next),
-                            look => look,
-                        };
-                        looked[at] = address_of(again);
-                    }
-                    let named = match looked[at] {
-                        Address::NONE => Named::Nothing,
-                        below if below < from => Named::Elsewhere,
-                        here => Named::Here(here),
-                    };
-                    if first(&pin, named, hashes[at], index, key) {
-                        continue;
-                    }
-                    drop(pin);
-                    let read = fetched.get_mut(index - run.start).and_then(Option::take);
-                    self.one_of_batch::<F>(read, &mut |pin, fetched| {
-                        attempt(pin, fetched, hashes[at], index, key)
-                    })
-                    .map_err(failed)?;
-                    pin = self.log.epochs.pin();
-                    repinned = true;
-                }
-                done += group;
-                drop(pin);
-                self.let_index_catch_up::<F>();
+            if reads && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
+                self.read_ahead::<F>(&mut ahead, done, len, &key_at);
             }
+            let group = (len - done).min(GROUP);
+            let mut hashes = [0; GROUP];
+            for (at, hash) in hashes[..group].iter_mut().enumerate() {
+                // A key of a wrong length ends the batch when its turn comes.
+                if let Ok(key) = F::key(key_at(done + at)) {
+                    *hash = F::hash(key);
+                    self.index.prefetch(*hash);
+                }
+            }
+            let mut pin = self.log.epochs.pin();
+            let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
+            let mut from = region(&self.log);
+            let mut looked = self.look_at_group(&pin, &hashes[..group]);
+            let mut repinned = false;
+            for at in 0..group {
+                let index = done + at;
+                let failed = |error| BatchError { done: index, error };
+                let key = F::key(key_at(index)).map_err(failed)?;
+                if repinned {
+                    from = region(&self.log);
+                    let again = match self.index.look(hashes[at]) {
+                        Look::Behind(next) => self.index.look_behind(hashes[at], next),
+                        look => look,
+                    };
+                    looked[at] = address_of(again);
+                }
+                let named = match looked[at] {
+                    Address::NONE => Named::Nothing,
+                    below if below < from => Named::Elsewhere,
+                    here => Named::Here(here),
+                };
+                if first(&pin, named, hashes[at], index, key) {
+                    continue;
+                }
+                drop(pin);
+                let read = ahead.take::<F>(&self.log, index);
+                self.one_of_batch::<F>(read, &mut |pin, fetched| {
+                    attempt(pin, fetched, hashes[at], index, key)
+                })
+                .map_err(failed)?;
+                pin = self.log.epochs.pin();
+                repinned = true;
+            }
+            done += group;
+            drop(pin);
+            self.let_index_catch_up::<F>();
         }
         Ok(())
     }
@@ -159,33 +183,33 @@ impl Core {
         looked
     }
 
-    /// Reads from the disk what the operations of a run will need, as far as the index can tell.
+    /// Begins to read from the disk what the operations to come will need, as far as the index can
+    /// tell.
     #[inline(never)]
-    fn fetch_run<'k, F: InPlace>(
+    fn read_ahead<'k, F: InPlace>(
         &self,
-        run: Range<usize>,
+        ahead: &mut Ahead,
+        done: usize,
+        len: usize,
         key_at: &dyn Fn(usize) -> &'k [u8],
-    ) -> Vec<Option<Result<ColdRecord>>> {
-        let mut records: Vec<_> = run.clone().map(|_| None).collect();
+    ) {
         let mut wanted = Vec::new();
+        let limit = len.min(done + ahead.most);
         {
             let pin = self.log.epochs.pin();
-            for (at, index) in run.enumerate() {
+            for index in ahead.asked.max(done)..limit {
                 let Ok(key) = F::key(key_at(index)) else { continue };
                 let none = Fetched::default();
                 if let Err(Stop::Cold(address)) =
                     self.find_known::<F>(&pin, F::hash(key), key, &none)
                 {
-                    wanted.push((at, address));
+                    wanted.push((index, address));
                 }
             }
         }
         self.cold_reads.add(wanted.len() as i64);
-        let reads = cold::fetch_many::<F>(&self.log, wanted.iter().map(|(_, address)| *address));
-        for ((at, _), record) in wanted.iter().zip(reads) {
-            records[*at] = Some(record);
-        }
-        records
+        ahead.coming.send(&self.log, wanted);
+        ahead.asked = limit;
     }
 
     /// One operation of a batch that is not done at first sight.
@@ -196,8 +220,8 @@ impl Core {
         attempt: &mut dyn FnMut(&Pin<'_>, &Fetched) -> Attempt<()>,
     ) -> Result<()> {
         let mut fetched = Fetched::default();
-        if let Some(record) = read {
-            fetched.push(record?);
+        if let Some(read) = read {
+            fetched.push(read?);
         }
         let backoff = Backoff::new();
         loop {

@@ -418,7 +418,7 @@ impl Core {
     /// Bytes of memory beside the log's pages.
     pub(crate) fn bytes_beside(&self) -> u64 {
         let tables = self.log.parts.as_ref().map_or(0, |parts| parts.table_bytes());
-        self.index.bytes() + tables
+        self.index.bytes() + tables + self.log.flight_bytes.load(Ordering::Relaxed)
     }
 }
 

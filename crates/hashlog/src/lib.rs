@@ -19,6 +19,7 @@ mod compact;
 mod core;
 mod counter;
 mod error;
+mod flush;
 mod frames;
 mod grow;
 mod hash;
