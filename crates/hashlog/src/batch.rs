@@ -283,7 +283,11 @@ impl Core {
                 }
                 match named {
                     Named::Here(first) => self.put_first::<F>(pin, first, key, value),
-                    Named::Elsewhere => false,
+                    // A new record goes to the tail, whatever the old one is.
+                    Named::Elsewhere => {
+                        let none = Fetched::default();
+                        self.put_attempt::<F>(pin, &none, hash, key, value).is_ok()
+                    }
                     Named::Nothing => self.put_new::<F>(pin, hash, key, value),
                 }
             },
