@@ -136,9 +136,9 @@ pub(crate) struct Coming<T> {
     there: usize,
 }
 
-/// Reads that are waited for together, by the last of them: who waits for each is put to sleep and
-/// woken for each. Few enough that the disk has others to do meanwhile.
-const WAITED: usize = IN_FLIGHT_MIN / 2;
+/// Half of the reads in flight are waited for together, by the last of them, and so many at least:
+/// who waits for each is put to sleep and woken for each, and may wait for a processor each time.
+const WAITED_MIN: usize = IN_FLIGHT_MIN / 2;
 /// Reads in flight at least, and at most ...
 const IN_FLIGHT_MIN: usize = 64;
 /// ... many more than a disk does at once, so that it has enough to do while the thread that asks
@@ -185,7 +185,7 @@ impl<T> Coming<T> {
     /// Waits for the oldest.
     pub(crate) fn receive<F: Form>(&mut self, log: &Log) -> Option<(T, Result<ColdRecord>)> {
         if self.there == 0 {
-            self.there = self.all.len().min(WAITED);
+            self.there = (self.all.len() / 2).max(WAITED_MIN).min(self.all.len());
             self.all.get(self.there.checked_sub(1)?)?.1.read.wait_until_done();
         }
         self.there -= 1;
