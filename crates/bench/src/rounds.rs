@@ -28,6 +28,8 @@ pub(crate) trait Run {
 pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) tally: Tally,
+    /// What was done, where it was not all that the run planned.
+    pub(crate) operations: Option<usize>,
 }
 
 /// One participant. Calls are coarse: a whole run each.
@@ -109,7 +111,8 @@ pub(crate) fn rounds<R: Run, C: Contender<R>>(
             progress.set_message(format!("{}: {} on {threads}", contender.name(), workload.name()));
             match contender.run(&run) {
                 Ok(outcome) if expected.is_none_or(|expected| outcome.tally == expected) => {
-                    measured[place].push(run.operations() as f64 / outcome.elapsed.as_secs_f64());
+                    let operations = outcome.operations.unwrap_or_else(|| run.operations());
+                    measured[place].push(operations as f64 / outcome.elapsed.as_secs_f64());
                 }
                 Ok(outcome) => {
                     let what =

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::OFlags;
 
 use crate::pool::{Job, Pool};
-use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, name};
+use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, Work, name};
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
@@ -202,6 +202,10 @@ impl Disk for FileDisk {
             *read.into = into;
             read.result = result;
         }
+    }
+
+    fn spawn(&self, works: Vec<Work>) {
+        self.pool.spawn(works);
     }
 
     fn place(&self) -> String {

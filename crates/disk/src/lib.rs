@@ -15,12 +15,14 @@ mod blocks;
 mod checksum;
 mod file;
 mod name;
+mod pending;
 mod pool;
 mod sim;
 
 pub use blocks::{BLOCK_BYTES, Blocks};
 pub use checksum::checksum;
 pub use file::FileDisk;
+pub use pending::{Pending, Work};
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
 
 /// One read of a batch.
@@ -52,6 +54,13 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn sync(&self) -> io::Result<()>;
     /// Does all reads, many at a time, and answers when the last is done.
     fn read_many(&self, reads: &mut [Read<'_>]);
+    /// Does works that wait for this disk: many at a time, in any order, in the background, or all
+    /// before it returns. A work must not hold the last reference to the disk.
+    fn spawn(&self, works: Vec<Work>) {
+        for work in works {
+            work();
+        }
+    }
     /// Where this is, for messages.
     fn place(&self) -> String;
 }

@@ -1,12 +1,13 @@
 //! How do many reads overlap, with nothing but `pread`?
 //!
-//! A [`Pool`] keeps threads that read. They start when a batch first needs them, as many as it
-//! has reads up to [`THREADS_MAX`]; they wait without using the processor between batches and end
-//! when the pool is dropped. Whoever asks reads too, so that a batch ends even where no thread can
-//! be had. Buffers travel to the threads and back: nothing is borrowed across threads.
+//! A [`Pool`] keeps threads that do what waits for the disk. They start when work first needs them,
+//! [`THREADS_MAX`] at most; they wait without using the processor between works and end
+//! when the pool is dropped, once all is done that was begun. Where no thread can be had, who asks
+//! does the work. Buffers travel to the threads and back: nothing is borrowed across threads.
 //!
-//! *Thread safety*: any number of threads may call [`Pool::read`] at once; their reads share the
-//! threads, first come, first served. Lock order: queue, then batch.
+//! *Thread safety*: any number of threads may call the pool at once; their works share the
+//! threads, first come, first served. Works take turns in any order and may wait for each other's
+//! locks, but not for each other's answers.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -15,12 +16,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
-use crate::Blocks;
+use crate::{Blocks, Pending, Work};
 
-/// Reads in flight at most: each keeps a thread waiting. `docs/design/disk.md` has the rates.
+/// Works in flight at most: each keeps a thread waiting. `docs/design/disk.md` has the rates.
 const THREADS_MAX: usize = 64;
-/// A thread of the pool calls `pread` and little else.
-const STACK_BYTES: usize = 64 << 10;
+/// A thread of the pool reads or writes, and checks what it read; no frame of that is large.
+const STACK_BYTES: usize = 128 << 10;
 
 /// A read that owns what it needs.
 #[derive(Debug)]
@@ -40,7 +41,7 @@ impl Job {
     }
 }
 
-/// Threads that read.
+/// Threads that wait for the disk.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
@@ -50,106 +51,83 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Signalled for each task while a thread waits, and to all at the end.
+    /// Signalled for each work while a thread waits, and to all at the end.
     more: Condvar,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Queue {
-    tasks: VecDeque<Task>,
+    works: VecDeque<Work>,
     waiting: usize,
     ended: bool,
 }
 
-#[derive(Debug)]
-struct Task {
-    job: Job,
-    index: usize,
-    batch: Arc<Batch>,
-}
-
-#[derive(Debug)]
-struct Batch {
-    progress: Mutex<Progress>,
-    /// Signalled when the last task of the batch is done.
-    finished: Condvar,
-}
-
-#[derive(Debug)]
-struct Progress {
-    done: Vec<Option<Done>>,
-    left: usize,
-}
-
-impl Task {
-    fn run(self) {
-        let done = self.job.read();
-        let mut progress = locked(&self.batch.progress);
-        progress.done[self.index] = Some(done);
-        progress.left -= 1;
-        if progress.left == 0 {
-            self.batch.finished.notify_all();
-        }
+impl std::fmt::Debug for Queue {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Queue").field("works", &self.works.len()).finish_non_exhaustive()
     }
 }
 
 impl Pool {
     /// Does all jobs and answers in their order.
     pub(crate) fn read(&self, jobs: Vec<Job>) -> Vec<Done> {
-        let count = jobs.len();
-        if count <= 1 {
+        if jobs.len() <= 1 {
             return jobs.into_iter().map(Job::read).collect();
         }
-        let progress = Progress { done: (0..count).map(|_| None).collect(), left: count };
-        let batch = Arc::new(Batch { progress: Mutex::new(progress), finished: Condvar::new() });
-        let mut queue = locked(&self.shared.queue);
-        for (index, job) in jobs.into_iter().enumerate() {
-            queue.tasks.push_back(Task { job, index, batch: Arc::clone(&batch) });
+        let halves = jobs.into_iter().map(|job| Pending::new(move || job.read()));
+        let (done, works): (Vec<_>, Vec<_>) = halves.unzip();
+        self.spawn(works);
+        // Rather than wait, read too.
+        while let Some(work) = self.shared.try_take() {
+            work();
         }
-        let wanted = queue.tasks.len();
-        let waiting = queue.waiting;
-        drop(queue);
-        for _ in 0..wanted.min(waiting) {
-            self.shared.more.notify_one();
-        }
-        self.start_threads(wanted);
-        while let Some(task) = self.shared.try_take() {
-            task.run();
-        }
-        let mut progress = locked(&batch.progress);
-        while progress.left > 0 {
-            progress = batch.finished.wait(progress).unwrap_or_else(PoisonError::into_inner);
-        }
-        let done = std::mem::take(&mut progress.done);
-        done.into_iter().map(|done| done.expect("nothing of the batch is left")).collect()
+        done.into_iter().map(Pending::wait).collect()
     }
 
-    /// Starts threads until there are `wanted` or [`THREADS_MAX`]. Fewer are slower, no less
-    /// right, so a refusal of the system is not passed on.
-    fn start_threads(&self, wanted: usize) {
-        let mut running = locked(&self.running);
-        while running.len() < wanted.min(THREADS_MAX) {
-            let shared = Arc::clone(&self.shared);
-            let builder = std::thread::Builder::new().name("sapwood-read".to_owned());
-            match builder.stack_size(STACK_BYTES).spawn(move || shared.serve()) {
-                Ok(handle) => running.push(handle),
-                Err(_) => return,
+    /// Does all works some time.
+    pub(crate) fn spawn(&self, works: Vec<Work>) {
+        let mut queue = locked(&self.shared.queue);
+        queue.works.extend(works);
+        let woken = queue.works.len().min(queue.waiting);
+        let missing = queue.works.len() - woken;
+        drop(queue);
+        for _ in 0..woken {
+            self.shared.more.notify_one();
+        }
+        if !self.start_threads(missing) {
+            while let Some(work) = self.shared.try_take() {
+                work();
             }
         }
+    }
+
+    /// Starts so many more threads, or as many as there may be; false if there is none at all.
+    /// Fewer are slower, no less right, so a refusal of the system is not passed on.
+    fn start_threads(&self, more: usize) -> bool {
+        let mut running = locked(&self.running);
+        for _ in 0..more.min(THREADS_MAX - running.len()) {
+            let shared = Arc::clone(&self.shared);
+            let builder = std::thread::Builder::new().name("sapwood-disk".to_owned());
+            match builder.stack_size(STACK_BYTES).spawn(move || shared.serve()) {
+                Ok(handle) => running.push(handle),
+                Err(_) => break,
+            }
+        }
+        !running.is_empty()
     }
 }
 
 impl Shared {
-    fn try_take(&self) -> Option<Task> {
-        locked(&self.queue).tasks.pop_front()
+    fn try_take(&self) -> Option<Work> {
+        locked(&self.queue).works.pop_front()
     }
 
     fn serve(&self) {
         let mut queue = locked(&self.queue);
         loop {
-            if let Some(task) = queue.tasks.pop_front() {
+            if let Some(work) = queue.works.pop_front() {
                 drop(queue);
-                task.run();
+                work();
                 queue = locked(&self.queue);
             } else if queue.ended {
                 return;
@@ -203,7 +181,10 @@ mod tests {
             }
             assert!((1..=most).contains(&locked(&pool.running).len()));
         }
+        let (done, works): (Vec<_>, Vec<_>) = (0..300).map(|at| Pending::new(move || at)).unzip();
+        pool.spawn(works);
         drop(pool);
+        assert!(done.iter().all(Pending::is_done), "what was begun is done before the pool ends");
         assert_eq!(Arc::strong_count(&shared), 1, "no thread holds it any more");
     }
 }

@@ -3,16 +3,14 @@
 //! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
 //! the buckets and ask for the records' lines; then do each operation, which now finds in the cache
 //! what it needs. Sixteen in flight keep the memory of one core busy; more are no faster. Where
-//! records lie on the disk, those that a run of operations will need are read together before it,
-//! all in flight at once. Operations take effect in the order given.
-
-use std::ops::Range;
+//! records lie on the disk, reads run ahead of the operations that will need them, so that the
+//! disk has always enough to do. Operations take effect in the order given.
 
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
 
 use crate::address::Address;
-use crate::cold::{self, ColdRecord, Fetched};
+use crate::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
@@ -22,8 +20,6 @@ use crate::record::Form;
 use crate::value::ValueMut;
 
 const GROUP: usize = 16;
-/// Operations for which records are read together, each into a buffer of a block or two.
-const RUN: usize = 256;
 
 /// In place of an address: only a search can tell. No log begins that low.
 const SOMEWHERE: Address = Address::from_units(1);
@@ -53,6 +49,41 @@ struct Op<'k, F: Form> {
     hash: u64,
 }
 
+/// Reads that have begun for operations to come.
+struct Ahead {
+    /// Operations that are looked at, from the next one on.
+    most: usize,
+    /// Operations below were looked at.
+    asked: usize,
+    /// By operation.
+    coming: Coming<usize>,
+}
+
+impl Ahead {
+    fn new(budget: Option<u64>) -> Ahead {
+        Ahead { most: cold::in_flight_max(budget), asked: 0, coming: Coming::default() }
+    }
+
+    /// Whether it is time to look at more operations.
+    #[inline]
+    fn is_short(&self, done: usize, len: usize) -> bool {
+        self.asked < len && self.asked <= done + self.most / 2
+    }
+
+    /// What was read for an operation, of which those before are done.
+    fn take<F: InPlace>(&mut self, log: &Log, operation: usize) -> Option<Result<ColdRecord>> {
+        while self.coming.first().is_some_and(|earlier| *earlier < operation) {
+            self.coming.skip();
+        }
+        let is_next = self.coming.first().is_some_and(|next| *next == operation);
+        if is_next {
+            self.coming.receive::<F>(log, Extent::Whole).map(|(_, read)| read)
+        } else {
+            None
+        }
+    }
+}
+
 type Batch<T> = std::result::Result<T, BatchError>;
 type Attempt<T> = std::result::Result<T, Stop>;
 
@@ -74,64 +105,59 @@ impl Core {
         mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
     ) -> Batch<()> {
         let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
+        let mut ahead = Ahead::new(self.options.memory_budget);
         let mut done = 0;
         while done < len {
-            let run = done..(done + RUN).min(len);
-            let mut fetched = match reads && self.log.begin() < self.log.head() {
-                true => self.fetch_run::<F>(run.clone(), &key_at),
-                false => Vec::new(),
-            };
-            while done < run.end {
-                let mut group = (run.end - done).min(GROUP);
-                let ended = |error| BatchError { done, error };
-                let mut keys = [F::key(key_at(done)).map_err(ended)?; GROUP];
-                let mut hashes = [0; GROUP];
-                let mut refused = None;
-                for at in 0..(run.end - done).min(GROUP) {
-                    match F::key(key_at(done + at)) {
-                        Ok(key) => {
-                            (keys[at], hashes[at]) = (key, F::hash(key));
-                            self.index.prefetch(hashes[at]);
-                        }
-                        // It ends the batch when its turn comes.
-                        Err(error) => {
-                            (refused, group) = (Some(error), at);
-                            break;
-                        }
+            if reads && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
+                self.begin_reads::<F>(&mut ahead, done, len, &key_at);
+            }
+            let mut group = (len - done).min(GROUP);
+            let ended = |error| BatchError { done, error };
+            let mut keys = [F::key(key_at(done)).map_err(ended)?; GROUP];
+            let mut hashes = [0; GROUP];
+            let mut refused = None;
+            for at in 0..(len - done).min(GROUP) {
+                match F::key(key_at(done + at)) {
+                    Ok(key) => {
+                        (keys[at], hashes[at]) = (key, F::hash(key));
+                        self.index.prefetch(hashes[at]);
+                    }
+                    // It ends the batch when its turn comes.
+                    Err(error) => {
+                        (refused, group) = (Some(error), at);
+                        break;
                     }
                 }
-                let mut pin = self.log.epochs.pin();
-                let mut from = region(&self.log);
-                let mut looked = self.look_at_group(&pin, &hashes[..group]);
-                for at in 0..group {
-                    let op = Op { index: done + at, key: keys[at], hash: hashes[at] };
-                    let named = match looked[at] {
-                        here if here >= from => Named::Here(here),
-                        Address::NONE => Named::Nothing,
-                        _ => Named::Elsewhere,
-                    };
-                    if first(state, &pin, named, &op) {
-                        continue;
-                    }
-                    drop(pin);
-                    let read = fetched.get_mut(op.index - run.start).and_then(Option::take);
-                    self.one_of_batch::<F>(read, &mut |pin, fetched| {
-                        attempt(state, pin, fetched, &op)
-                    })
-                    .map_err(|error| BatchError { done: op.index, error })?;
-                    // What was seen under another pin does not count.
-                    pin = self.log.epochs.pin();
-                    from = region(&self.log);
-                    let rest = self.look_at_group(&pin, &hashes[at + 1..group]);
-                    looked[at + 1..group].copy_from_slice(&rest[..group - at - 1]);
+            }
+            let mut pin = self.log.epochs.pin();
+            let mut from = region(&self.log);
+            let mut looked = self.look_at_group(&pin, &hashes[..group]);
+            for at in 0..group {
+                let op = Op { index: done + at, key: keys[at], hash: hashes[at] };
+                let named = match looked[at] {
+                    here if here >= from => Named::Here(here),
+                    Address::NONE => Named::Nothing,
+                    _ => Named::Elsewhere,
+                };
+                if first(state, &pin, named, &op) {
+                    continue;
                 }
                 drop(pin);
-                done += group;
-                if let Some(error) = refused {
-                    return Err(BatchError { done, error });
-                }
-                self.let_index_catch_up::<F>();
+                let read = ahead.take::<F>(&self.log, op.index);
+                self.one_of_batch::<F>(read, &mut |pin, fetched| attempt(state, pin, fetched, &op))
+                    .map_err(|error| BatchError { done: op.index, error })?;
+                // What was seen under another pin does not count.
+                pin = self.log.epochs.pin();
+                from = region(&self.log);
+                let rest = self.look_at_group(&pin, &hashes[at + 1..group]);
+                looked[at + 1..group].copy_from_slice(&rest[..group - at - 1]);
             }
+            drop(pin);
+            done += group;
+            if let Some(error) = refused {
+                return Err(BatchError { done, error });
+            }
+            self.let_index_catch_up::<F>();
         }
         Ok(())
     }
@@ -181,33 +207,33 @@ impl Core {
         }
     }
 
-    /// Reads from the disk what the operations of a run will need, as far as the index can tell.
+    /// Begins to read from the disk what the operations to come will need, as far as the index can
+    /// tell.
     #[inline(never)]
-    fn fetch_run<'k, F: InPlace>(
+    fn begin_reads<'k, F: InPlace>(
         &self,
-        run: Range<usize>,
+        ahead: &mut Ahead,
+        done: usize,
+        len: usize,
         key_at: &dyn Fn(usize) -> &'k [u8],
-    ) -> Vec<Option<Result<ColdRecord>>> {
-        let mut records: Vec<_> = run.clone().map(|_| None).collect();
+    ) {
         let mut wanted = Vec::new();
+        let limit = len.min(done + ahead.most);
         {
             let pin = self.log.epochs.pin();
-            for (at, index) in run.enumerate() {
+            for index in ahead.asked.max(done)..limit {
                 let Ok(key) = F::key(key_at(index)) else { continue };
                 let none = Fetched::default();
                 if let Err(Stop::Cold(address)) =
                     self.find_known::<F>(&pin, F::hash(key), key, &none)
                 {
-                    wanted.push((at, address));
+                    wanted.push((index, address));
                 }
             }
         }
         self.cold_reads.add(wanted.len() as i64);
-        let reads = cold::fetch_many::<F>(&self.log, wanted.iter().map(|(_, address)| *address));
-        for ((at, _), record) in wanted.iter().zip(reads) {
-            records[*at] = Some(record);
-        }
-        records
+        ahead.coming.send(&self.log, wanted);
+        ahead.asked = limit;
     }
 
     /// One operation of a batch that is not done at first sight.
@@ -284,7 +310,11 @@ impl Core {
                 }
                 match named {
                     Named::Here(first) => self.put_first::<F>(pin, first, op.key, value),
-                    Named::Elsewhere => false,
+                    // A new record goes to the tail, whatever the old one is.
+                    Named::Elsewhere => {
+                        let none = Fetched::default();
+                        self.put_attempt::<F>(pin, &none, op.hash, op.key, value).is_ok()
+                    }
                     Named::Nothing => self.put_new::<F>(pin, op.hash, op.key, value),
                 }
             },

@@ -44,6 +44,11 @@ impl Core {
         if !bounds.is_sorted() {
             return Err(format!("boundaries are out of order: {bounds:?}"));
         }
+        // I-FLUSHED.
+        let (head, flushed) = (self.log.head(), self.log.flushed());
+        if self.log.parts.is_some() && head > flushed {
+            return Err(format!("head {head:?} lies above {flushed:?}, what is on the disk"));
+        }
         let count = self.index.count();
         let mut slots = 0;
         let mut overflow = HashSet::new();

@@ -1,5 +1,7 @@
 //! What did the disk say about a record?
 
+use std::collections::VecDeque;
+
 use sapwood_disk::BLOCK_BYTES;
 
 use crate::address::{Address, UNIT_BYTES};
@@ -19,7 +21,7 @@ pub(crate) struct ColdRecord {
 
 /// How much of a record is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Extent {
+pub(crate) enum Extent {
     Whole,
     /// Who only follows a chain needs no values, which may be long.
     Key,
@@ -131,41 +133,102 @@ pub(crate) fn fetch<F: Form>(log: &Log, address: Address) -> Result<ColdRecord> 
     complete::<F>(log, parts, address, bytes, Extent::Whole)
 }
 
-/// Reads many records, all in flight at once.
-pub(crate) fn fetch_many<F: Form>(
-    log: &Log,
-    addresses: impl Iterator<Item = Address>,
-) -> impl Iterator<Item = Result<ColdRecord>> {
-    fetch_all::<F>(log, addresses, Extent::Whole)
-}
-
-/// As [`fetch_many`], without values.
+/// Reads many records without their values, all in flight at once.
 pub(crate) fn fetch_keys<F: Form>(
     log: &Log,
-    addresses: impl Iterator<Item = Address>,
+    addresses: &[Address],
 ) -> impl Iterator<Item = Result<ColdRecord>> {
-    fetch_all::<F>(log, addresses, Extent::Key)
+    begin(log, addresses).into_iter().map(move |fetch| fetch.wait::<F>(log, Extent::Key))
 }
 
-fn fetch_all<F: Form>(
-    log: &Log,
-    addresses: impl Iterator<Item = Address>,
-    extent: Extent,
-) -> impl Iterator<Item = Result<ColdRecord>> {
+/// A record that is on its way.
+struct Fetch {
+    address: Address,
+    read: PartRead,
+}
+
+impl Fetch {
+    /// Waits for it.
+    fn wait<F: Form>(self, log: &Log, extent: Extent) -> Result<ColdRecord> {
+        let parts = log.parts.as_ref().expect("only a log with parts has cold records");
+        complete::<F>(log, parts, self.address, self.read.wait()?, extent)
+    }
+}
+
+/// Records on their way, and for each what it is wanted for; oldest first.
+pub(crate) struct Coming<T> {
+    all: VecDeque<(T, Fetch)>,
+    /// So many of them are there, or nearly all.
+    there: usize,
+}
+
+/// Half of the reads in flight are waited for together, by the last of them, and so many at least:
+/// who waits for each is put to sleep and woken for each, and may wait for a processor each time.
+const WAITED_MIN: usize = IN_FLIGHT_MIN / 2;
+/// Reads in flight at least, and at most ...
+const IN_FLIGHT_MIN: usize = 64;
+/// ... many more than a disk does at once, so that it has enough to do while the thread that asks
+/// has to wait for a processor ...
+const IN_FLIGHT_MAX: usize = 1024;
+/// ... and with buffers of a block each that take this share of the memory budget.
+const IN_FLIGHT_SHARE: u64 = 64;
+
+/// How many reads a log of this budget has in flight for one call.
+pub(crate) fn in_flight_max(budget: Option<u64>) -> usize {
+    let buffers = budget.map_or(u64::MAX, |bytes| bytes / IN_FLIGHT_SHARE / BLOCK_BYTES as u64);
+    buffers.clamp(IN_FLIGHT_MIN as u64, IN_FLIGHT_MAX as u64) as usize
+}
+
+impl<T> Default for Coming<T> {
+    fn default() -> Self {
+        Coming { all: VecDeque::new(), there: 0 }
+    }
+}
+
+impl<T> Coming<T> {
+    /// Begins to read one for each of these.
+    pub(crate) fn send(&mut self, log: &Log, wanted: Vec<(T, Address)>) {
+        let addresses: Vec<Address> = wanted.iter().map(|(_, address)| *address).collect();
+        let reasons = wanted.into_iter().map(|(reason, _)| reason);
+        self.all.extend(reasons.zip(begin(log, &addresses)));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// What the oldest is wanted for.
+    pub(crate) fn first(&self) -> Option<&T> {
+        self.all.front().map(|(reason, _)| reason)
+    }
+
+    /// Forgets the oldest.
+    pub(crate) fn skip(&mut self) {
+        self.all.pop_front();
+        self.there = self.there.saturating_sub(1);
+    }
+
+    /// Waits for the oldest.
+    pub(crate) fn receive<F: Form>(
+        &mut self,
+        log: &Log,
+        extent: Extent,
+    ) -> Option<(T, Result<ColdRecord>)> {
+        if self.there == 0 {
+            self.there = (self.all.len() / 2).max(WAITED_MIN).min(self.all.len());
+            self.all.get(self.there.checked_sub(1)?)?.1.read.wait_until_done();
+        }
+        self.there -= 1;
+        let (reason, fetch) = self.all.pop_front()?;
+        Some((reason, fetch.wait::<F>(log, extent)))
+    }
+}
+
+/// Begins to read many records, all in flight at once.
+fn begin(log: &Log, addresses: &[Address]) -> Vec<Fetch> {
     let parts = log.parts.as_ref().expect("only a log with parts has cold records");
-    let mut reads: Vec<PartRead> = addresses
-        .map(|address| {
-            let (len, result) = match wanted(log, parts, address) {
-                Ok(len) => (len, Ok(())),
-                // The read itself says what is wrong.
-                Err(error) => (F::PREFIX, Err(error)),
-            };
-            PartRead { address: address.bytes(), len, bytes: Vec::new(), result }
-        })
-        .collect();
-    parts.read_many(&mut reads);
-    reads.into_iter().map(move |read| {
-        read.result?;
-        complete::<F>(log, parts, Address::from_bytes(read.address), read.bytes, extent)
-    })
+    let wanted =
+        addresses.iter().map(|address| Ok((address.bytes(), wanted(log, parts, *address)?)));
+    let reads = parts.begin_reads(wanted);
+    addresses.iter().zip(reads).map(|(address, read)| Fetch { address: *address, read }).collect()
 }

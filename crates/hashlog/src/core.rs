@@ -348,7 +348,7 @@ impl Core {
         let published = match place {
             // Addresses of a key only grow, so that a cut of the log is a cut of its history.
             Some(place) => place.address() < address && place.publish(address),
-            None => match self.index.insert(hash, address, &self.log.epochs, self.may_grow()) {
+            None => match self.index.insert(hash, address, &self.log.epochs, self.may_extend()) {
                 Ok(Insert::Done) => true,
                 Ok(Insert::Full) => {
                     self.grow::<F>(pin);
@@ -368,7 +368,7 @@ impl Core {
         if !published {
             self.abandon::<F>(record);
             // A walk of this thread's own may be what is in the way.
-            let own = place.is_none() && !pin.is_outermost() && !self.may_grow();
+            let own = place.is_none() && !pin.is_outermost() && !self.may_extend();
             return Err(if own { Error::WouldBlock.into() } else { Stop::Raced });
         }
         if let Some((old, _)) = old {
@@ -413,10 +413,18 @@ impl Core {
         self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 2)
     }
 
+    /// Whether a full bucket may get another behind it: for a quarter more than the index may grow
+    /// to. At the load that it grows at, every fourth bucket has one, and keys that share slots
+    /// cost reads.
+    fn may_extend(&self) -> bool {
+        self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 8 * 5)
+    }
+
     /// Bytes of memory beside the log's pages.
     pub(crate) fn bytes_beside(&self) -> u64 {
         let tables = self.log.parts.as_ref().map_or(0, |parts| parts.table_bytes());
-        self.index.bytes() + tables + self.compactor.buffer_bytes()
+        let buffers = self.compactor.buffer_bytes() + self.log.flight_bytes.load(Ordering::Relaxed);
+        self.index.bytes() + tables + buffers
     }
 }
 

@@ -139,7 +139,7 @@ pub(crate) enum Insert {
     Full,
     /// Another insert was first: look again.
     Raced,
-    /// The bucket is full, and the index may not grow.
+    /// The bucket is full, and may not have another behind it.
     Crowded,
 }
 
@@ -398,14 +398,14 @@ impl Index {
         hash: u64,
         address: Address,
         epochs: &Epochs,
-        may_grow: bool,
+        may_extend: bool,
     ) -> std::io::Result<Insert> {
         if Bucket::SCANS_IN_ORDER
             && let Some(done) = self.insert_quick(hash, address)
         {
             return Ok(done);
         }
-        self.insert_slow(hash, address, epochs, may_grow)
+        self.insert_slow(hash, address, epochs, may_extend)
     }
 
     /// Makes a slot in a bucket that has room, nothing behind, and no slot that looks like the new
@@ -438,7 +438,7 @@ impl Index {
         hash: u64,
         address: Address,
         epochs: &Epochs,
-        may_grow: bool,
+        may_extend: bool,
     ) -> std::io::Result<Insert> {
         let backoff = Backoff::new();
         let mut grew = false;
@@ -454,7 +454,7 @@ impl Index {
                     backoff.wait();
                     continue;
                 }
-                Free::None(_) if !may_grow => return Ok(Insert::Crowded),
+                Free::None(_) if !may_extend => return Ok(Insert::Crowded),
                 Free::None(last) => {
                     self.extend(last, epochs)?;
                     grew = true;

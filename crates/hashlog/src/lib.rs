@@ -20,6 +20,7 @@ mod compactor;
 mod core;
 mod counter;
 mod error;
+mod flush;
 mod frames;
 #[cfg(fuzzing)]
 pub mod fuzzing;

@@ -26,14 +26,15 @@
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use sapwood_disk::{Blocks, Disk};
+use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::{Epochs, Pin};
 use sapwood_mem::sync::held::Mutex;
-use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
+use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
 use crate::address::{Address, UNIT_BYTES};
 use crate::error::{Error, Result};
+use crate::flush::{self, Flights};
 use crate::frames::Frames;
 use crate::index::lock;
 use crate::options::Options;
@@ -74,6 +75,11 @@ pub(crate) struct Log {
     snapshots: AtomicU64,
     wasted: std::sync::atomic::AtomicU64,
     pub(crate) parts: Option<Parts>,
+    /// Pages on their way there.
+    pub(crate) flights: Mutex<Flights>,
+    /// Bytes of their buffers.
+    pub(crate) flight_bytes: std::sync::atomic::AtomicU64,
+    pub(crate) in_the_air_max: usize,
     budget: Option<u64>,
     mutable_share: f64,
 }
@@ -113,6 +119,9 @@ impl Log {
             snapshots: AtomicU64::new(0),
             wasted: std::sync::atomic::AtomicU64::new(0),
             parts,
+            flights: Mutex::default(),
+            flight_bytes: std::sync::atomic::AtomicU64::new(0),
+            in_the_air_max: flush::in_the_air_max(options),
             budget: options.memory_budget,
             mutable_share: options.mutable_share,
         })
@@ -237,13 +246,13 @@ impl Log {
         self.frames.install(page).map_err(no_memory)?;
         self.tail.store(page << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
-        // is on the disk by then. A write that fails here is tried again when the room is needed.
+        // is on the disk by then.
         if let Some(frames) = self.frames_max(beside).filter(|_| self.parts.is_some() && !nested) {
             let in_place = ((frames as f64 * self.mutable_share) as u64).max(1);
             let limit = self.page_start((page + 1).saturating_sub(in_place));
             if limit > self.flushed() && frames < u64::MAX {
                 self.raise_moving(limit);
-                let _retried = self.flush(limit);
+                self.begin_flush(limit);
             }
         }
         Ok(())
@@ -282,6 +291,15 @@ impl Log {
 
     pub(crate) fn flushed(&self) -> Address {
         Address::from_units(self.bounds.flushed.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_flushed(&self, limit: Address) {
+        self.bounds.flushed.store(limit.units(), Ordering::Release);
+    }
+
+    /// First byte of a page that is in memory.
+    pub(crate) fn page_base(&self, page: u64) -> *mut u8 {
+        self.frames.base(page)
     }
 
     /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
@@ -412,39 +430,6 @@ impl Log {
         left
     }
 
-    /// Writes the pages up to `limit`, which lies at or below `read_only`. Not synced.
-    pub(crate) fn flush(&self, limit: Address) -> Result<()> {
-        let Some(parts) = &self.parts else { return Ok(()) };
-        debug_assert!(limit <= self.read_only());
-        let mut buffer = None;
-        while self.flushed() < limit {
-            let page = self.page_of(self.flushed());
-            let buffer = buffer.get_or_insert_with(|| Blocks::new(self.page_bytes));
-            let used = self.copy_page(page, buffer);
-            parts.write_page(page, used, buffer)?;
-            self.bounds.flushed.store(self.page_start(page + 1).units(), Ordering::Release);
-        }
-        Ok(())
-    }
-
-    /// Copies a still page, whose flags alone may change meanwhile; answers the bytes up to its
-    /// last word that is not zero.
-    fn copy_page(&self, page: u64, into: &mut Blocks) -> usize {
-        let base = self.frames.base(page).cast::<RawAtomicU64>();
-        let mut used = 0;
-        let words = into.bytes_mut()[..self.page_bytes].chunks_exact_mut(UNIT_BYTES);
-        for (at, bytes) in words.enumerate() {
-            // SAFETY: the page is in memory: it is evicted after it was flushed, by the same
-            // thread or one that waits for `turning`. Words are valid as atomics for any bits.
-            let word = unsafe { &*base.add(at) }.load(Ordering::Relaxed);
-            bytes.copy_from_slice(&word.to_le_bytes());
-            if word != 0 {
-                used = (at + 1) * UNIT_BYTES;
-            }
-        }
-        used
-    }
-
     /// Puts a page that was read from the disk back into memory, below the tail, with some bits
     /// of the control words at some offsets cleared. Nobody else uses the log yet.
     pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
@@ -484,9 +469,7 @@ impl Log {
         debug_assert!(limit <= self.read_only());
         let _moving = lock(&self.moving);
         self.bounds.begin.store(limit.units(), Ordering::Release);
-        if self.flushed() < limit {
-            self.bounds.flushed.store(limit.units(), Ordering::Release);
-        }
+        self.give_up_below(limit);
         if self.head() < limit {
             self.evict_to(limit);
         }

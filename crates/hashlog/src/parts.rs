@@ -35,11 +35,11 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, Read};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, Pending, Work};
 
 use crate::error::{Error, Result};
 use crate::stored::{self, FileKind, PageTrailer};
-use part::{Part, Piece, Scratch};
+use part::{Part, Scratch};
 
 /// Bytes of page areas in a part. Stored in the header as a number of pages: a part with another
 /// number is refused, so keep it.
@@ -89,18 +89,10 @@ impl Shape {
     }
 }
 
-/// One read of [`Parts::read_many`].
-#[derive(Debug)]
-pub(crate) struct PartRead {
-    /// Log address of the first byte.
-    pub(crate) address: u64,
-    /// Bytes to read, all in one page.
-    pub(crate) len: usize,
-    /// They go here, in place of what was here.
-    pub(crate) bytes: Vec<u8>,
-    /// What became of it.
-    pub(crate) result: Result<()>,
-}
+/// Bytes of a page that are on their way.
+pub(crate) type PartRead = Pending<Result<Vec<u8>>>;
+/// A page that is on its way to the disk, and its buffer back.
+pub(crate) type PageWrite = Pending<(Result<()>, Blocks)>;
 
 /// The files of a log.
 pub(crate) struct Parts {
@@ -111,8 +103,12 @@ pub(crate) struct Parts {
     /// Held while a part is made, so that it is made once.
     making: Mutex<()>,
     names: Mutex<Names>,
-    spares: Mutex<Vec<Scratch>>,
+    spares: Arc<Spares>,
 }
+
+/// Buffers for reads to come.
+#[derive(Default)]
+struct Spares(Mutex<Vec<Scratch>>);
 
 /// Whether the names of all parts last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -177,23 +173,38 @@ impl Parts {
             parts: RwLock::default(),
             making: Mutex::default(),
             names: Mutex::new(Names::Lasting),
-            spares: Mutex::default(),
+            spares: Arc::default(),
         }
     }
 
-    /// Writes the first `used` bytes of a page, and its trailer. Lasting after [`Parts::sync`].
+    /// Begins to write the first bytes of a page, and its trailer. `fill` puts them into a buffer
+    /// and answers how many there are. Lasting after a [`Parts::sync`] that comes after the answer;
+    /// nothing else of the page may be written before.
     ///
-    /// # Errors
-    /// `Io` when the disk fails; the page reads as before, and [`Parts::sync`] fails until it is
-    /// written. `Corrupt` when the page was written before and these bytes break I-PREFIX: nothing
-    /// is written then.
-    pub(crate) fn write_page(&self, page: u64, used: usize, bytes: &Blocks) -> Result<()> {
-        assert!(used as u64 <= self.shape.page_bytes && used <= bytes.bytes().len());
-        let part = self.part_or_new(page)?;
-        let mut scratch = self.scratch();
-        let result = part.write_page(page, used, bytes, &mut scratch);
-        self.give_back(scratch);
-        result
+    /// The answer is `Io` when the disk fails: the page reads as before, and [`Parts::sync`] fails
+    /// until it is written. It is `Corrupt` when the page was written before and these bytes break
+    /// I-PREFIX: nothing is written then.
+    pub(crate) fn begin_write_page(
+        &self,
+        page: u64,
+        mut buffer: Blocks,
+        fill: impl FnOnce(&mut Blocks) -> usize + Send + 'static,
+    ) -> PageWrite {
+        let part = match self.part_or_new(page) {
+            Ok(part) => part,
+            Err(error) => return Pending::ready((Err(error), buffer)),
+        };
+        let (spares, page_bytes) = (Arc::clone(&self.spares), self.shape.page_bytes);
+        let (write, work) = Pending::new(move || {
+            let used = fill(&mut buffer);
+            assert!(used as u64 <= page_bytes && used <= buffer.bytes().len());
+            let mut scratch = spares.take();
+            let result = part.write_page(page, used, &buffer, &mut scratch);
+            spares.give_back(scratch);
+            (result, buffer)
+        });
+        self.disk.spawn(vec![work]);
+        write
     }
 
     /// Makes everything last that was written before the call.
@@ -235,13 +246,13 @@ impl Parts {
     /// `Corrupt` when they were never written or are damaged, `Io` when the disk fails.
     pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
         let part = self.part(address / self.shape.page_bytes)?;
-        let mut scratch = self.scratch();
+        let mut scratch = self.spares.take();
         let result = part.plan(address, bytes.len(), &mut scratch).and_then(|piece| {
             part.read(&piece, &mut scratch)?;
             bytes.copy_from_slice(part.check(&piece, &scratch)?);
             Ok(())
         });
-        self.give_back(scratch);
+        self.spares.give_back(scratch);
         result
     }
 
@@ -253,46 +264,33 @@ impl Parts {
         self.part(page)?.used(page)
     }
 
-    /// Does many reads, overlapped. Each answers for itself.
-    pub(crate) fn read_many(&self, requests: &mut [PartRead]) {
-        struct Planned<'a> {
-            request: &'a mut PartRead,
-            part: Arc<Part>,
-            piece: Piece,
-            scratch: Scratch,
-        }
-        let mut planned = Vec::with_capacity(requests.len());
-        for request in requests {
-            let mut scratch = self.scratch();
-            let plan = self.part(request.address / self.shape.page_bytes).and_then(|part| {
-                let piece = part.plan(request.address, request.len, &mut scratch)?;
-                Ok((part, piece))
+    /// Begins many reads, of so many bytes from a log address each, all in one page. Each answers
+    /// for itself, as [`Parts::read`] does.
+    pub(crate) fn begin_reads(
+        &self,
+        wanted: impl Iterator<Item = Result<(u64, usize)>>,
+    ) -> Vec<PartRead> {
+        let mut works: Vec<Work> = Vec::new();
+        let mut begin = |wanted: Result<(u64, usize)>| {
+            let (address, len) = wanted?;
+            let part = self.part(address / self.shape.page_bytes)?;
+            let spares = Arc::clone(&self.spares);
+            let mut scratch = spares.take();
+            let piece = part.plan(address, len, &mut scratch)?;
+            let (read, work) = Pending::new(move || {
+                let read = part.read(&piece, &mut scratch);
+                let bytes = read.and_then(|()| Ok(part.check(&piece, &scratch)?.to_vec()));
+                spares.give_back(scratch);
+                bytes
             });
-            match plan {
-                Ok((part, piece)) => planned.push(Planned { request, part, piece, scratch }),
-                Err(cause) => {
-                    request.result = Err(cause);
-                    self.give_back(scratch);
-                }
-            }
-        }
-        let mut reads: Vec<Read<'_>> = planned
-            .iter_mut()
-            .map(|one| one.part.disk_read(&one.piece, &mut one.scratch))
+            works.push(work);
+            Ok(read)
+        };
+        let reads = wanted
+            .map(|wanted| begin(wanted).unwrap_or_else(|error| Pending::ready(Err(error))))
             .collect();
-        self.disk.read_many(&mut reads);
-        let results: Vec<_> = reads.into_iter().map(|read| read.result).collect();
-        for (one, result) in planned.into_iter().zip(results) {
-            let Planned { request, part, piece, scratch } = one;
-            let read = result.map_err(|cause| part.read_error(&piece, &scratch, &cause));
-            request.result = read.and_then(|()| {
-                let bytes = part.check(&piece, &scratch)?;
-                request.bytes.clear();
-                request.bytes.extend_from_slice(bytes);
-                Ok(())
-            });
-            self.give_back(scratch);
-        }
+        self.disk.spawn(works);
+        reads
     }
 
     /// Reads a page, verified: the bytes that are used, and zeros behind them. Answers how many are
@@ -354,8 +352,7 @@ impl Parts {
     /// Bytes of memory for checksums, states of pages and spare buffers.
     pub(crate) fn table_bytes(&self) -> u64 {
         let tables: u64 = self.parts().values().map(|part| part.table_bytes()).sum();
-        let spares: usize = lock(&self.spares).iter().map(|spare| spare.blocks.bytes().len()).sum();
-        tables + spares as u64
+        tables + self.spares.bytes()
     }
 
     /// Where the files are, for messages.
@@ -395,23 +392,29 @@ impl Parts {
         Ok(part)
     }
 
-    fn scratch(&self) -> Scratch {
-        lock(&self.spares).pop().unwrap_or_default()
-    }
-
-    fn give_back(&self, scratch: Scratch) {
-        let mut spares = lock(&self.spares);
-        if spares.len() < SPARES_MAX && scratch.blocks.bytes().len() <= SPARE_BYTES_MAX {
-            spares.push(scratch);
-        }
-    }
-
     fn parts(&self) -> RwLockReadGuard<'_, BTreeMap<u64, Arc<Part>>> {
         self.parts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn parts_mut(&self) -> RwLockWriteGuard<'_, BTreeMap<u64, Arc<Part>>> {
         self.parts.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spares {
+    fn take(&self) -> Scratch {
+        lock(&self.0).pop().unwrap_or_default()
+    }
+
+    fn give_back(&self, scratch: Scratch) {
+        let mut spares = lock(&self.0);
+        if spares.len() < SPARES_MAX && scratch.blocks.bytes().len() <= SPARE_BYTES_MAX {
+            spares.push(scratch);
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        lock(&self.0).iter().map(|spare| spare.blocks.bytes().len() as u64).sum()
     }
 }
 

@@ -188,7 +188,7 @@ impl Core {
             let rest = sample.doubts.split_off(sample.doubts.len().min(DOUBTS_MAX));
             let together = std::mem::replace(&mut sample.doubts, rest);
             let wanted: Vec<Address> = together.iter().map(|doubt| doubt.wanted).collect();
-            let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
+            let records = cold::fetch_keys::<F>(&self.log, &wanted);
             for (mut doubt, record) in together.into_iter().zip(records) {
                 doubt.fetched.push(record?);
                 let key = F::key(&doubt.key)?;

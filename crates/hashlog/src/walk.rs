@@ -16,7 +16,7 @@ use sapwood_mem::sync::Ordering;
 
 use crate::address::{Address, UNIT_BYTES};
 use crate::bucket::Bucket;
-use crate::cold::{self, Fetched};
+use crate::cold::{self, Coming, Extent, Fetched};
 use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
@@ -48,8 +48,8 @@ struct Doubt {
     wanted: Address,
 }
 
-/// As many are resolved together.
-const DOUBTS_MAX: usize = 256;
+/// Records are asked for together.
+const SENT: usize = 64;
 
 /// What a record's flags say about it.
 pub(crate) enum Verdict {
@@ -92,19 +92,20 @@ impl Core {
         let first = self.log.page_of(self.log.begin());
         let pages = self.log.page_of(boundary) - first;
         let (from, to) = share(pages, part, parts);
-        let mut doubts = Vec::new();
+        let (mut doubts, mut coming) = (Vec::new(), Coming::default());
+        let most = cold::in_flight_max(self.options.memory_budget);
         let mut buffer = None;
         for page in first + from..first + to {
             let mut flow =
                 self.scan_page::<F, B>(page, boundary, &mut buffer, &mut doubts, visit)?;
-            if flow.is_continue() && (doubts.len() >= DOUBTS_MAX || page + 1 == first + to) {
-                flow = self.resolve::<F, B>(boundary, &mut doubts, visit)?;
+            if flow.is_continue() && doubts.len() >= SENT {
+                flow = self.resolve::<F, B>(boundary, &mut doubts, &mut coming, most, visit)?;
             }
             if flow.is_break() {
                 return Ok(flow);
             }
         }
-        Ok(ControlFlow::Continue(()))
+        self.resolve::<F, B>(boundary, &mut doubts, &mut coming, 0, visit)
     }
 
     fn scan_page<F: Form, B>(
@@ -196,24 +197,25 @@ impl Core {
         }
     }
 
-    /// Reads what doubts wait for until none is left.
+    /// Reads what doubts wait for, until no more than `most` are left.
     fn resolve<F: Form, B>(
         &self,
         boundary: Address,
         doubts: &mut Vec<Doubt>,
+        coming: &mut Coming<Doubt>,
+        most: usize,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        while !doubts.is_empty() {
-            self.cold_reads.add(doubts.len() as i64);
-            let wanted: Vec<Address> = doubts.iter().map(|doubt| doubt.wanted).collect();
-            let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
-            let mut again = Vec::new();
-            for (mut doubt, record) in std::mem::take(doubts).into_iter().zip(records) {
+        loop {
+            while coming.len() > most {
+                let Some((mut doubt, record)) = coming.receive::<F>(&self.log, Extent::Key) else {
+                    break;
+                };
                 doubt.fetched.push(record?);
                 let key = F::key(&doubt.key)?;
                 match self.was_live::<F>(doubt.address, boundary, key, &doubt.fetched) {
                     Ok(false) => {}
-                    Err(wanted) => again.push(Doubt { wanted, ..doubt }),
+                    Err(wanted) => doubts.push(Doubt { wanted, ..doubt }),
                     Ok(true) => {
                         if let flow @ ControlFlow::Break(_) = visit(&doubt.key, &doubt.value) {
                             return Ok(flow);
@@ -221,9 +223,16 @@ impl Core {
                     }
                 }
             }
-            *doubts = again;
+            if doubts.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.cold_reads.add(doubts.len() as i64);
+            let wanted = doubts.drain(..).map(|doubt| {
+                let wanted = doubt.wanted;
+                (doubt, wanted)
+            });
+            coming.send(&self.log, wanted.collect());
         }
-        Ok(ControlFlow::Continue(()))
     }
 
     /// Whether the record at `target` was the newest of its key below `boundary`, or which record
@@ -305,6 +314,8 @@ impl Core {
         let share = Share { part, parts };
         let count = self.index.count();
         let (mut chains, mut words) = (Vec::new(), Vec::new());
+        let mut coming = Coming::default();
+        let most = cold::in_flight_max(self.options.memory_budget);
         let mut group = 0;
         while group < count {
             let limit = (group + GROUP).min(count);
@@ -337,14 +348,14 @@ impl Core {
             }
             drop(pin);
             group = limit;
-            if chains.len() >= DOUBTS_MAX || group >= count {
-                let flow = self.finish_chains::<F, B>(&mut chains, visit)?;
+            if chains.len() >= SENT {
+                let flow = self.follow_chains::<F, B>(&mut chains, &mut coming, most, visit)?;
                 if flow.is_break() {
                     return Ok(flow);
                 }
             }
         }
-        Ok(ControlFlow::Continue(()))
+        self.follow_chains::<F, B>(&mut chains, &mut coming, 0, visit)
     }
 
     /// The words of a bucket's slots as they were at one moment, so that a key that leaves one slot
@@ -377,26 +388,40 @@ impl Core {
         }
     }
 
-    fn finish_chains<F: Form, B>(
+    /// Follows chains whose next record must be read, until no more than `most` are left.
+    fn follow_chains<F: Form, B>(
         &self,
         chains: &mut Vec<Chain>,
+        coming: &mut Coming<Chain>,
+        most: usize,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        while !chains.is_empty() {
-            self.cold_reads.add(chains.len() as i64);
-            let wanted: Vec<Address> = chains.iter().filter_map(|chain| chain.wanted).collect();
-            let records = cold::fetch_many::<F>(&self.log, wanted.into_iter());
-            for (chain, record) in chains.iter_mut().zip(records) {
+        loop {
+            while coming.len() > most {
+                let Some((mut chain, record)) = coming.receive::<F>(&self.log, Extent::Whole)
+                else {
+                    break;
+                };
                 chain.fetched.push(record?);
                 let pin = self.log.epochs.pin();
                 let flow = chain.visit::<F, B>(self, &pin, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
+                if chain.wanted.is_some() {
+                    chains.push(chain);
+                }
             }
-            chains.retain(|chain| chain.wanted.is_some());
+            if chains.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.cold_reads.add(chains.len() as i64);
+            let wanted = chains.drain(..).filter_map(|chain| {
+                let wanted = chain.wanted?;
+                Some((chain, wanted))
+            });
+            coming.send(&self.log, wanted.collect());
         }
-        Ok(ControlFlow::Continue(()))
     }
 }
 

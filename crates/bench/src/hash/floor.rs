@@ -87,7 +87,8 @@ impl Contender<Job> for Floor {
             Mix::Reads(0) => store(self.shape, buckets, records, plan),
             _ => load(self.shape, buckets, records, plan),
         });
-        Ok(Outcome { elapsed, tally: tallies.into_iter().fold(Tally::default(), Tally::merge) })
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        Ok(Outcome { elapsed, tally, operations: None })
     }
 
     fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {

@@ -109,7 +109,8 @@ impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
         let (elapsed, tallies) =
             run_threads(job.clock, &job.plans, |plan| F::work(store, job.mix, low, plan));
         shared.check_after(job, low, &before)?;
-        Ok(Outcome { elapsed, tally: tallies.into_iter().fold(Tally::default(), Tally::merge) })
+        let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
+        Ok(Outcome { elapsed, tally, operations: None })
     }
 
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {

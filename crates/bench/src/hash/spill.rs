@@ -3,8 +3,9 @@
 //! FASTER's workloads on keys of 8 bytes and values of 100, of which a quarter fits into the
 //! memory budget: reads, blind updates, both, and read-modify-writes, one key a call and in
 //! batches. Nothing is synced while a run is timed. Every byte that is read is compared, written
-//! values are looked at after each run. The disk's own random reads are measured in the same
-//! folder, and each rate is set against what they allow at the miss rate that was seen.
+//! values are looked at after each run. The disk's own random reads take their turns in the same
+//! rounds, and each rate is set against what they allow at the miss rate that was seen. A run does
+//! as many operations as fit into a second, so that a slow disk does not keep anybody waiting.
 //!
 //! Engines outside this workspace run the same workloads through [`SpillStore`] and [`run_to`].
 //!
@@ -26,6 +27,7 @@ mod store;
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 pub use ours::engines as our_engines;
 pub use store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
@@ -56,6 +58,10 @@ pub struct SpillFlags {
     /// system's temporary folder]
     #[arg(long)]
     dir: Option<PathBuf>,
+
+    /// Seconds that a run takes, as many operations as fit; --ops fixes the operations instead
+    #[arg(long, value_name = "SECONDS", default_value_t = 1.0)]
+    run_time: f64,
 }
 
 /// What is measured, with every default filled in.
@@ -65,8 +71,12 @@ struct Plan {
     dir: PathBuf,
     engines: Vec<String>,
     rounds: Rounds,
-    /// Operations of each thread: where each may read the disk, and where none does.
+    /// Operations of each thread that are planned: where each may read the disk, and where none
+    /// does.
     ops: [usize; 2],
+    /// Whether each store does only as many of them as take about `run_time`.
+    paced: bool,
+    run_time: Duration,
 }
 
 /// Mixes of a full run, in the order of a run; what adds comes last.
@@ -92,8 +102,12 @@ pub fn run_to(
     let ops = match (rounds.ops, rounds.smoke) {
         (Some(ops), _) => [ops; 2],
         (None, true) => [200, 1_000],
-        (None, false) => [100_000, 2_000_000],
+        (None, false) => [500_000, 2_000_000],
     };
+    if !(0.001..=3600.0).contains(&spill.run_time) {
+        return Err("--run-time is 0.001 to 3600 seconds".into());
+    }
+    let run_time = if rounds.smoke { 0.02 } else { spill.run_time };
     let plan = Plan {
         keys,
         budget_bytes: spill.budget.unwrap_or(if keys == BAR_KEYS { BAR_BUDGET } else { quarter }),
@@ -101,6 +115,8 @@ pub fn run_to(
         engines: wanted.to_vec(),
         rounds: rounds.rounds(&MIXES)?,
         ops,
+        paced: rounds.ops.is_none() && !rounds.smoke,
+        run_time: Duration::from_secs_f64(run_time),
     };
     let figures = measure::measure(&plan, engines)?;
     if rounds.json {

@@ -135,8 +135,6 @@ pub(crate) enum Workload {
     Load,
     /// Operations on loaded keys.
     Mixed(Mix, Draw),
-    /// Random reads of 4 KiB from the disk itself; threads are reads in flight.
-    DiskReads,
 }
 
 impl Timed for Workload {
@@ -144,7 +142,6 @@ impl Timed for Workload {
         match self {
             Workload::Load => "load".to_owned(),
             Workload::Mixed(mix, draw) => format!("{} {}", mix.name(), draw.name()),
-            Workload::DiskReads => "disk-read".to_owned(),
         }
     }
 
@@ -212,6 +209,15 @@ impl Job {
             })
             .collect();
         let probes = probes(&plans);
+        Job { mix, draw, clock, tag, plans, probes }
+    }
+
+    /// The first so many operations of each thread.
+    pub(crate) fn first(&self, ops: usize) -> Job {
+        let first = |plan: &Vec<Op>| plan[..plan.len().min(ops)].to_vec();
+        let plans: Vec<Vec<Op>> = self.plans.iter().map(first).collect();
+        let probes = probes(&plans);
+        let Job { mix, draw, clock, tag, .. } = *self;
         Job { mix, draw, clock, tag, plans, probes }
     }
 
@@ -283,6 +289,17 @@ mod tests {
             assert_eq!(job.expected().entries as usize, 40_000 - writes);
             assert_eq!(job.probes.is_empty(), wanted == 0);
         }
+    }
+
+    #[test]
+    fn the_first_of_a_job_is_a_job() {
+        let job = Job::plan(Mix::Reads(50), Draw::Uniform, 1000, 2, 500, 3, Clock::Wall);
+        let first = job.first(100);
+        assert_eq!(first.operations(), 200);
+        assert!(first.plans.iter().zip(&job.plans).all(|(first, all)| all.starts_with(first)));
+        let written: u32 = first.probes.iter().map(|(_, writes)| writes).sum();
+        assert_eq!(first.expected().entries + u64::from(written), 200);
+        assert_eq!(job.first(9_999).expected(), job.expected());
     }
 
     #[test]

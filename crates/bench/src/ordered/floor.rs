@@ -64,7 +64,7 @@ impl Contender<Job> for Floor {
         let (elapsed, tallies) =
             run_threads(job.clock, &plans, |plan| flat.read(job.workload, plan));
         let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
-        Ok(Outcome { elapsed, tally })
+        Ok(Outcome { elapsed, tally, operations: None })
     }
 
     fn is_timed_singly(&self) -> bool {

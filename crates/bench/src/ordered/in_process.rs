@@ -86,7 +86,7 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
         });
         let tally = tallies.into_iter().fold(Tally::default(), Tally::merge);
         restore(&self.engine, self.space(), job.workload, &plans)?;
-        Ok(Outcome { elapsed, tally })
+        Ok(Outcome { elapsed, tally, operations: None })
     }
 
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {

@@ -174,6 +174,7 @@ impl Contender<Job> for Jvm {
         Ok(Outcome {
             elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
             tally: tally(&answer)?,
+            operations: None,
         })
     }
 

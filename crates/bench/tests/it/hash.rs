@@ -74,7 +74,7 @@ fn a_smoke_run_beyond_memory_reads_the_disk() {
     let flags = ["--smoke", "--json", "--part", "spill", "--threads", "1,2", "--dir", path];
     let lines = lines(&hash(&flags).expect("it runs"));
     lines.iter().for_each(check_line);
-    for engine in ["sapwood", "sapwood-batch-64", "sapwood-batch-256", "sapwood-stay"] {
+    for engine in ["sapwood", "sapwood-batch-64", "sapwood-batch-1024", "sapwood-stay"] {
         let misses = lines.iter().find(|line| {
             line["engine"] == engine
                 && line["workload"] == "read uniform"
@@ -83,8 +83,17 @@ fn a_smoke_run_beyond_memory_reads_the_disk() {
         let misses = misses.expect("reads are counted")["median"].as_f64().expect("a number");
         assert!((0.3..=1.0).contains(&misses), "{engine} missed {misses}");
     }
-    let disk = |line: &&serde_json::Value| line["engine"] == "floor-disk";
-    assert_eq!(lines.iter().filter(disk).count(), 4);
+    // Three workloads that read, two draws, two thread counts.
+    for depth in ["floor-disk-1", "floor-disk-2", "floor-disk-64", "floor-disk-128"] {
+        assert_eq!(lines.iter().filter(|line| line["engine"] == depth).count(), 12, "{depth}");
+    }
+    let share = |line: &&serde_json::Value| {
+        line["unit"] == "share of disk"
+            && line["engine"] == "sapwood-batch-1024"
+            && line["workload"] == "read-modify-write uniform"
+    };
+    let shares: Vec<_> = lines.iter().filter(share).map(|line| &line["reads_in_flight"]).collect();
+    assert_eq!(shares, [128, 128]);
     let left = std::fs::read_dir(dir.path()).expect("the folder is still there").count();
     assert_eq!(left, 0, "files were left behind");
 }
@@ -116,6 +125,7 @@ fn what_cannot_run_is_explained() {
         (&["--keys", "200000000"], "choose fewer with --engines, or fewer --keys"),
         (&["--threads", "0"], "at least 1"),
         (&["--runs", "0"], "at least 1"),
+        (&["--part", "spill", "--run-time", "0"], "--run-time is 0.001 to 3600"),
         (&["--part", "spill", "--smoke", "--dir", "/proc/nowhere"], "choose a folder with --dir"),
     ] {
         let error = hash(flags).expect_err("it cannot run").to_string();

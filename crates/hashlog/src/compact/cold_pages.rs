@@ -121,7 +121,7 @@ impl Core {
         }
         self.cold_reads.add(doubts.len() as i64);
         let wanted: Vec<Address> = doubts.iter().map(|doubt| doubt.wanted).collect();
-        let records = cold::fetch_keys::<F>(&self.log, wanted.into_iter());
+        let records = cold::fetch_keys::<F>(&self.log, &wanted);
         for (mut doubt, record) in std::mem::take(doubts).into_iter().zip(records) {
             doubt.fetched.push(record?);
             let Rest { offset, is } = &mut rest[doubt.at];

@@ -463,16 +463,8 @@ impl Part {
         })
     }
 
-    pub(super) fn disk_read<'a>(&'a self, piece: &Piece, scratch: &'a mut Scratch) -> Read<'a> {
-        Read { file: &*self.file, offset: piece.offset, into: &mut scratch.blocks, result: Ok(()) }
-    }
-
     pub(super) fn read(&self, piece: &Piece, scratch: &mut Scratch) -> Result<()> {
         stored::read(&*self.file, &self.name, piece.offset, &mut scratch.blocks)
-    }
-
-    pub(super) fn read_error(&self, piece: &Piece, scratch: &Scratch, cause: &io::Error) -> Error {
-        stored::read_error(&self.name, piece.offset, scratch.blocks.bytes().len(), cause)
     }
 
     /// The wanted bytes, once their blocks have been compared with their checksums.

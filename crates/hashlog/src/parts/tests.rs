@@ -29,6 +29,13 @@ fn shapes() -> [Shape; 3] {
     [shape(64, 3), shape(4096, 2), shape(16 << 10, 2)]
 }
 
+impl Parts {
+    /// Writes a page and waits for it.
+    fn write_page(&self, page: u64, used: usize, bytes: &Blocks) -> Result<()> {
+        self.begin_write_page(page, bytes.clone(), move |_| used).wait().0
+    }
+}
+
 fn write(parts: &Parts, page: u64, used: usize) -> Result<()> {
     parts.write_page(page, used, &page_of(parts.shape, page))
 }
@@ -183,27 +190,23 @@ fn many_reads_answer_each_for_itself() {
         for page in 0..5 {
             write(&parts, page, full - 3).expect("written");
         }
-        let request = |page: u64, begin: usize, len: usize| PartRead {
-            address: page * shape.page_bytes + begin as u64,
-            len,
-            bytes: vec![9; 3],
-            result: Ok(()),
-        };
         let wanted = [(4, 0, 64.min(full - 3)), (0, 10, 20), (7, 0, 1), (2, full - 4, 1)];
         let wanted = [&wanted[..], &[(2, full - 4, 2), (1, 0, full - 3), (3, 5, 0)]].concat();
-        let mut requests: Vec<_> =
-            wanted.iter().map(|(page, begin, len)| request(*page, *begin, *len)).collect();
-        parts.read_many(&mut requests);
-        for (number, ((page, begin, len), done)) in wanted.iter().zip(&requests).enumerate() {
+        let address = |page: u64, begin: usize| page * shape.page_bytes + begin as u64;
+        let requests = wanted.iter().map(|(page, begin, len)| Ok((address(*page, *begin), *len)));
+        let unknown = Error::NoDirectory;
+        let reads = parts.begin_reads(requests.chain([Err(unknown.clone())]));
+        let mut answers: Vec<_> = reads.into_iter().map(Pending::wait).collect();
+        assert_eq!(answers.pop(), Some(Err(unknown)), "what is wrong before it is read");
+        for (number, ((page, begin, len), answer)) in wanted.iter().zip(answers).enumerate() {
             if [2, 4].contains(&number) {
-                assert!(matches!(done.result, Err(Error::Corrupt { .. })));
+                assert!(matches!(answer, Err(Error::Corrupt { .. })));
             } else {
-                assert_eq!(done.result, Ok(()));
                 let expected = (*begin..begin + len).map(|at| byte(*page, at));
-                assert!(done.bytes.iter().copied().eq(expected));
+                assert_eq!(answer, Ok(expected.collect()));
             }
         }
-        parts.read_many(&mut []);
+        assert!(parts.begin_reads(std::iter::empty()).is_empty());
     });
 }
 
@@ -223,10 +226,9 @@ fn reads_that_fail_say_so_and_later_ones_do_not() {
     let failed = parts.read(0, &mut bytes).expect_err("a block is verified whole");
     assert!(matches!(failed, Error::Corrupt { offset: 4096, .. }), "{failed}");
     fault(ReadFault::Flip(4000));
-    let request = PartRead { address: 0, len: 8, bytes: Vec::new(), result: Ok(()) };
-    let mut requests = [request];
-    parts.read_many(&mut requests);
-    assert!(matches!(requests[0].result, Err(Error::Corrupt { .. })));
+    let begun = parts.begin_reads([Ok((0, 8))].into_iter());
+    let failed: Vec<_> = begun.into_iter().map(Pending::wait).collect();
+    assert!(matches!(failed[..], [Err(Error::Corrupt { .. })]), "{failed:?}");
     parts.read(0, &mut bytes).expect("no fault left");
 }
 
@@ -486,12 +488,11 @@ fn readers_go_on_while_pages_are_written_again_and_parts_removed() {
                         assert!((20..70).map(|at| byte(8, at)).eq(bytes));
                         // The page that goes: whole or gone.
                         let address = 4096 * thread;
-                        let mut requests =
-                            [PartRead { address, len: 99, bytes: Vec::new(), result: Ok(()) }];
-                        parts.read_many(&mut requests);
-                        if requests[0].result.is_ok() {
-                            let expected = (address as usize..).map(|at| byte(0, at)).take(99);
-                            assert!(expected.eq(requests[0].bytes.iter().copied()));
+                        for read in parts.begin_reads([Ok((address, 99))].into_iter()) {
+                            if let Ok(bytes) = read.wait() {
+                                let expected = (address as usize..).map(|at| byte(0, at)).take(99);
+                                assert!(expected.eq(bytes));
+                            }
                         }
                     }
                 });

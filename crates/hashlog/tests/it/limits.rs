@@ -302,6 +302,33 @@ fn a_budget_with_a_directory_spills() {
     }
 }
 
+/// Slots run out in single buckets long before the index is full. A blind put whose key had to
+/// share one would have to read the disk, to know which of several chains the key is in.
+#[test]
+fn an_index_at_half_of_its_budget_keeps_blind_puts_blind() {
+    let mut options = Options::default();
+    options.layout = Layout::Fixed8;
+    options.page_bytes = 4 << 10;
+    options.memory_budget = Some(512 << 10);
+    // 4,096 buckets of 64 bytes: no more may come.
+    options.expected_entries = 6 * 4_096;
+    let log = HashLog::open(Arc::new(SimDisk::new()), options).unwrap();
+    // Four slots a bucket of seven; of 4,096 buckets some 200 need more.
+    let count = 4 * 4_096;
+    for round in 0..3 {
+        for index in 0..count {
+            log.put(&key(index), &value(index + round)).unwrap();
+        }
+    }
+    let stats = log.stats();
+    assert_eq!(stats.cold_reads, 0, "{stats:?}");
+    assert!(stats.file_bytes > 512 << 10 && stats.reserved_bytes <= 576 << 10, "{stats:?}");
+    for index in (0..count).step_by(37) {
+        assert_eq!(log.get(&key(index)), Ok(Some(value(index + 2).to_vec())));
+    }
+    log.check().unwrap();
+}
+
 #[test]
 fn without_a_directory_there_are_no_checkpoints() {
     for configuration in IN_MEMORY {

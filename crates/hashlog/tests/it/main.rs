@@ -9,6 +9,7 @@ mod durable;
 mod faults;
 mod growth;
 mod kill;
+mod late;
 mod limits;
 mod linearizable;
 mod oracle;

@@ -1,20 +1,37 @@
 //! How many random reads of 4 KiB does the disk give, past the page cache, with so many in flight?
+//!
+//! A disk that others use too gives more at one time than at another. So its own reads take their
+//! turn in every round, and rates are set against those of the same round.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
 use rustix::fs::OFlags;
 
 use crate::Error;
+use crate::figures::Percentiles;
+use crate::hash::workload::{Job, Mix, Workload};
 use crate::random::Random;
+use crate::rounds::{Contender, Outcome};
+use crate::tally::Tally;
 
-pub(crate) const NAME: &str = "floor-disk";
-/// Reads in flight that are measured.
-pub(crate) const DEPTHS: [usize; 4] = [1, 2, 32, 128];
+/// Most reads in flight that are measured: the disks that this was written on gave no more with more.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// Reads that calls of so many keys can have in flight on so many threads, as far as it is measured.
+pub(crate) fn depth_of(call: usize, threads: usize) -> usize {
+    (call * threads).min(DEPTH_MAX)
+}
+
+/// The contender that reads with so many in flight.
+pub(crate) fn name_of(depth: usize) -> String {
+    format!("floor-disk-{depth}")
+}
 
 const BLOCK_BYTES: usize = 4096;
 const WRITTEN_TOGETHER: usize = 1 << 20;
@@ -52,8 +69,8 @@ impl DiskFloor {
         Ok(DiskFloor { file, blocks, direct })
     }
 
-    /// Reads a second, with `depth` threads reading for `time`.
-    pub(crate) fn measure(&self, depth: usize, time: Duration, seed: u64) -> Result<f64, Error> {
+    /// How many reads `depth` threads did in about `time`, and in what exactly.
+    fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration), Error> {
         let begin = Instant::now();
         let counts: Vec<Result<u64, std::io::Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..depth)
@@ -66,7 +83,7 @@ impl DiskFloor {
         });
         let elapsed = begin.elapsed();
         let reads: u64 = counts.into_iter().sum::<Result<u64, std::io::Error>>()?;
-        Ok(reads as f64 / elapsed.as_secs_f64())
+        Ok((reads as usize, elapsed))
     }
 
     fn read_until(&self, end: Instant, seed: u64) -> Result<u64, std::io::Error> {
@@ -80,5 +97,43 @@ impl DiskFloor {
             reads += 1;
         }
         Ok(reads)
+    }
+}
+
+/// The disk as a contender: so many reads in flight.
+pub(crate) struct DiskReads {
+    name: String,
+    floor: Arc<DiskFloor>,
+    depth: usize,
+    time: Duration,
+}
+
+impl DiskReads {
+    pub(crate) fn new(floor: &Arc<DiskFloor>, depth: usize, time: Duration) -> DiskReads {
+        DiskReads { name: name_of(depth), floor: Arc::clone(floor), depth, time }
+    }
+}
+
+impl Contender<Job> for DiskReads {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn runs(&self, workload: Workload) -> bool {
+        // Blind updates do not read.
+        matches!(workload, Workload::Mixed(mix, _) if mix != Mix::Reads(0))
+    }
+
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        let (reads, elapsed) = self.floor.read(self.depth, self.time, u64::from(job.tag))?;
+        Ok(Outcome { elapsed, tally: Tally::default(), operations: Some(reads) })
+    }
+
+    fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
+        Err("the disk has no operations to time".into())
+    }
+
+    fn is_timed_singly(&self) -> bool {
+        false
     }
 }

@@ -1,13 +1,13 @@
 //! How does a job run on a store, one key at a time or many?
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::store::{Key, SpillStore, checked, key, value};
+use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, checked, key, value};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
 use crate::hash::workload::{self, Job, Mix, Op, Workload, number_of};
-use crate::rounds::{Contender, Outcome, run_threads};
+use crate::rounds::{Contender, Outcome, Run, run_threads};
 use crate::tally::Tally;
 
 /// Of this many operations one call is timed, where calls are timed singly.
@@ -16,24 +16,110 @@ const SAMPLED: usize = 16;
 /// Written entries that are looked at before and after each run: few, as each may be on the disk.
 const PROBES: usize = 32;
 
+/// Operations between two looks at the clock, where a store is brought to what it holds in the long
+/// run, and how many a call.
+const WARMED_TOGETHER: usize = 4096;
+const WARM_CALL: usize = 256;
+
+/// Entries of a call while loading.
+const LOADED_TOGETHER: u32 = 256;
+
 /// One way of calling a store of its own, so that none finds in memory what another has read.
 pub(crate) struct Form {
     name: String,
-    store: Arc<dyn SpillStore>,
+    engine: Engine,
+    place: Place,
+    /// Some but while it is being replaced.
+    store: Option<Arc<dyn SpillStore>>,
     /// Operations of a call.
     call: usize,
+    /// Operations of each thread in a run.
+    pace: usize,
     /// Entries read from the disk per operation, of each run since they were asked for.
     misses: Vec<f64>,
 }
 
 impl Form {
-    pub(crate) fn new(engine: &str, store: Arc<dyn SpillStore>, call: usize) -> Form {
-        let name = if call == 1 { engine.to_owned() } else { format!("{engine}-batch-{call}") };
-        Form { name, store, call, misses: Vec::new() }
+    /// Opens an empty store.
+    pub(crate) fn open(engine: &Engine, place: Place, call: usize) -> Result<Form, Error> {
+        let name = match call {
+            1 => engine.name.to_owned(),
+            _ => format!("{}-batch-{call}", engine.name),
+        };
+        std::fs::create_dir_all(&place.dir)?;
+        let store = Some((engine.open)(&place)?);
+        Ok(Form { name, engine: *engine, place, store, call, pace: usize::MAX, misses: Vec::new() })
     }
 
     pub(crate) fn store(&self) -> &dyn SpillStore {
-        &*self.store
+        &**self.store.as_ref().expect("it is not being replaced")
+    }
+
+    /// Operations of a call.
+    pub(crate) fn call(&self) -> usize {
+        self.call
+    }
+
+    /// Loads all keys on one thread; entries a second.
+    pub(crate) fn load(&self) -> Result<f64, Error> {
+        let keys = self.place.keys;
+        let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
+        let begin = Instant::now();
+        for first in (0..keys).step_by(LOADED_TOGETHER as usize) {
+            let limit = keys.min(first.saturating_add(LOADED_TOGETHER));
+            let entries = &mut entries[..(limit - first) as usize];
+            for (entry, number) in entries.iter_mut().zip(first..) {
+                *entry = (key(number), value(number, 0));
+            }
+            self.store().put_many(entries)?;
+        }
+        Ok(f64::from(keys) / begin.elapsed().as_secs_f64())
+    }
+
+    /// Lets the store do what it puts off, or begins it anew if it has grown too long.
+    pub(crate) fn settle(&mut self) -> Result<(), Error> {
+        if self.store().is_long() {
+            self.store = None;
+            std::fs::remove_dir_all(&self.place.dir)?;
+            std::fs::create_dir_all(&self.place.dir)?;
+            self.store = Some((self.engine.open)(&self.place)?);
+            self.load()?;
+        }
+        self.store().settle()
+    }
+
+    /// Does operations of a job for about `time`, in batches, so that memory holds what it would
+    /// hold after a while.
+    pub(crate) fn warm(&self, job: &Job, time: Duration) -> Result<(), Error> {
+        let begin = Instant::now();
+        let (_, results) = run_threads(job.clock, &job.plans, |plan| {
+            for part in plan.chunks(WARMED_TOGETHER) {
+                if begin.elapsed() >= time {
+                    break;
+                }
+                self.batched(WARM_CALL, job.mix, job.tag, part)?;
+            }
+            Ok(())
+        });
+        results.into_iter().collect()
+    }
+
+    /// Finds out how many operations of such a job take about `time`.
+    pub(crate) fn find_pace(&mut self, job: &Job, time: Duration) -> Result<(), Error> {
+        let planned = job.plans.iter().map(Vec::len).max().unwrap_or(0);
+        self.pace = (4 * self.call).max(256);
+        loop {
+            let elapsed = self.run(job)?.elapsed;
+            if self.pace >= planned {
+                return Ok(());
+            }
+            if elapsed >= time / 8 {
+                let pace = self.pace as f64 * time.as_secs_f64() / elapsed.as_secs_f64();
+                self.pace = (pace as usize).max(1).next_multiple_of(self.call);
+                return Ok(());
+            }
+            self.pace *= 4;
+        }
     }
 
     pub(crate) fn take_misses(&mut self) -> Vec<f64> {
@@ -41,7 +127,10 @@ impl Form {
     }
 
     fn work(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
-        if self.call == 1 { self.singly(mix, low, plan) } else { self.batched(mix, low, plan) }
+        match self.call {
+            1 => self.singly(mix, low, plan),
+            call => self.batched(call, mix, low, plan),
+        }
     }
 
     fn singly(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
@@ -49,32 +138,32 @@ impl Form {
         for op in plan {
             let number = op.number();
             if mix == Mix::ReadModifyWrite {
-                self.store.increment(&key(number))?;
+                self.store().increment(&key(number))?;
             } else if op.writes() {
-                self.store.put(&key(number), &value(number, low))?;
+                self.store().put(&key(number), &value(number, low))?;
             } else {
-                self.store.get(&key(number), &mut |value| note(&mut tally, number, value))?;
+                self.store().get(&key(number), &mut |value| note(&mut tally, number, value))?;
             }
         }
         Ok(tally)
     }
 
     /// Reads are gathered in one batch and updates in another.
-    fn batched(&self, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
+    fn batched(&self, call: usize, mix: Mix, low: u32, plan: &[Op]) -> Result<Tally, Error> {
         let mut tally = Tally::default();
-        let mut keys: Vec<Key> = Vec::with_capacity(self.call);
+        let mut keys: Vec<Key> = Vec::with_capacity(call);
         if mix == Mix::ReadModifyWrite {
-            for part in plan.chunks(self.call) {
+            for part in plan.chunks(call) {
                 keys.clear();
                 keys.extend(part.iter().map(|op| key(op.number())));
-                self.store.increment_many(&keys)?;
+                self.store().increment_many(&keys)?;
             }
             return Ok(tally);
         }
-        let mut numbers: Vec<u32> = Vec::with_capacity(self.call);
-        let mut updates = Vec::with_capacity(self.call);
+        let mut numbers: Vec<u32> = Vec::with_capacity(call);
+        let mut updates = Vec::with_capacity(call);
         let mut read = |keys: &mut Vec<Key>, numbers: &mut Vec<u32>| -> Result<(), Error> {
-            self.store.get_many(keys, &mut |i, value| note(&mut tally, numbers[i], value))?;
+            self.store().get_many(keys, &mut |i, value| note(&mut tally, numbers[i], value))?;
             keys.clear();
             numbers.clear();
             Ok(())
@@ -83,26 +172,26 @@ impl Form {
             let number = op.number();
             if op.writes() {
                 updates.push((key(number), value(number, low)));
-                if updates.len() == self.call {
-                    self.store.put_many(&updates)?;
+                if updates.len() == call {
+                    self.store().put_many(&updates)?;
                     updates.clear();
                 }
             } else {
                 keys.push(key(number));
                 numbers.push(number);
-                if keys.len() == self.call {
+                if keys.len() == call {
                     read(&mut keys, &mut numbers)?;
                 }
             }
         }
         read(&mut keys, &mut numbers)?;
-        self.store.put_many(&updates)?;
+        self.store().put_many(&updates)?;
         Ok(tally)
     }
 
     fn first_word(&self, number: u32) -> Result<Option<u64>, Error> {
         let mut found = None;
-        self.store.get(&key(number), &mut |value| found = checked(number, value))?;
+        self.store().get(&key(number), &mut |value| found = checked(number, value))?;
         Ok(found)
     }
 
@@ -147,23 +236,28 @@ impl Contender<Job> for Form {
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        let before = self.probed(job)?;
-        let fetched = self.store.fetched();
+        let job = job.first(self.pace);
+        let before = self.probed(&job)?;
+        let fetched = self.store().fetched();
         let (elapsed, tallies) =
             run_threads(job.clock, &job.plans, |plan| self.work(job.mix, job.tag, plan));
-        let operations: usize = job.plans.iter().map(Vec::len).sum();
-        if let Some((before, now)) = fetched.zip(self.store.fetched()) {
+        let operations = job.operations();
+        if let Some((before, now)) = fetched.zip(self.store().fetched()) {
             self.misses.push((now - before) as f64 / operations as f64);
         }
-        let mut sum = Tally::default();
-        for tally in tallies {
-            sum = sum.merge(tally?);
+        let mut tally = Tally::default();
+        for part in tallies {
+            tally = tally.merge(part?);
         }
-        self.check_after(job, &before)?;
-        Ok(Outcome { elapsed, tally: sum })
+        if tally != job.expected() {
+            return Err(format!("read {tally}, not {}", job.expected()).into());
+        }
+        self.check_after(&job, &before)?;
+        Ok(Outcome { elapsed, tally, operations: Some(operations) })
     }
 
     fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+        let job = job.first(self.pace);
         let (_, histograms) = run_threads(job.clock, &job.plans, |plan| {
             let mut histogram = new_histogram();
             for part in plan.chunks(SAMPLED.max(self.call)) {

@@ -1,21 +1,24 @@
-//! In which order does everything run? The disk alone; then all stores are loaded one after the
-//! other, one for each form of each engine; then for each workload every form of every store runs once untimed, so that memory holds
-//! what it would hold after a while, and then in rounds.
+//! In which order does everything run? All stores are loaded one after the other, one for each form
+//! of each engine. Then, for each workload, every store works untimed, until memory holds what it
+//! would hold after a while, and finds out how many operations a run takes; then stores and the disk
+//! itself run in rounds.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
-use super::disk_floor::{self, DiskFloor};
+use super::disk_floor::{self, DiskFloor, DiskReads};
 use super::form::Form;
-use super::store::{Engine, Place, SpillStore, VALUE_BYTES, key, value};
+use super::store::{Engine, Place};
 use super::{ENTRY_BYTES, Plan};
 use crate::Error;
-use crate::figures::{Rate, Rates};
+use crate::figures::{Percentiles, Rate, Rates, Timed};
 use crate::hash::workload::{Draw, Job, Mix, Workload};
-use crate::rounds::{Contender, latencies, progress, rounds};
+use crate::rounds::{Contender, Outcome, latencies, progress, rounds};
 
-/// Entries of a call while loading.
-const LOADED_TOGETHER: u32 = 256;
+/// How many times as long as a run stores work untimed before it: popular keys must have come.
+const WARM_RUNS: [(Draw, u32); 2] = [(Draw::Uniform, 1), (Draw::Zipf, 4)];
 
 /// All figures of data larger than memory.
 pub(crate) struct Figures {
@@ -39,9 +42,14 @@ pub(crate) struct Misses {
 }
 
 impl Figures {
-    /// The disk's own random reads, with so many in flight.
-    pub(crate) fn disk(&self, depth: usize) -> Option<&Rate<Workload>> {
-        self.rates.rate(disk_floor::NAME, Workload::DiskReads, depth)
+    /// The disk's own random reads in the rounds of a workload, with so many in flight.
+    pub(crate) fn disk(
+        &self,
+        depth: usize,
+        workload: Workload,
+        threads: usize,
+    ) -> Option<&Rate<Workload>> {
+        self.rates.rate(&disk_floor::name_of(depth), workload, threads)
     }
 
     pub(crate) fn misses(&self, of: &Rate<Workload>) -> Option<&Misses> {
@@ -72,106 +80,168 @@ impl Drop for Folder {
     }
 }
 
+/// Who takes part in a round.
+enum Entrant {
+    Store(Box<Form>),
+    Disk(DiskReads),
+}
+
+impl Entrant {
+    fn form(&self) -> Option<&Form> {
+        match self {
+            Entrant::Store(form) => Some(form),
+            Entrant::Disk(_) => None,
+        }
+    }
+
+    fn form_mut(&mut self) -> Option<&mut Form> {
+        match self {
+            Entrant::Store(form) => Some(form),
+            Entrant::Disk(_) => None,
+        }
+    }
+
+    fn contender(&mut self) -> &mut dyn Contender<Job> {
+        match self {
+            Entrant::Store(form) => &mut **form,
+            Entrant::Disk(disk) => disk,
+        }
+    }
+}
+
+impl Contender<Job> for Entrant {
+    fn name(&self) -> &str {
+        match self {
+            Entrant::Store(form) => form.name(),
+            Entrant::Disk(disk) => disk.name(),
+        }
+    }
+
+    fn runs(&self, workload: Workload) -> bool {
+        match self {
+            Entrant::Store(form) => form.runs(workload),
+            Entrant::Disk(disk) => disk.runs(workload),
+        }
+    }
+
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        self.contender().run(job)
+    }
+
+    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
+        self.contender().latencies(job)
+    }
+
+    fn is_timed_singly(&self) -> bool {
+        matches!(self, Entrant::Store(_))
+    }
+}
+
+/// Tells how far it is: by a bar on a terminal, else by a line for each workload.
+struct Told {
+    begin: Instant,
+    done: usize,
+    groups: usize,
+}
+
+impl Told {
+    fn line(&self, what: &str) {
+        if !std::io::stderr().is_terminal() {
+            let seconds = self.begin.elapsed().as_secs();
+            eprintln!("{seconds:5} s, {} of {} workloads done: {what}", self.done, self.groups);
+        }
+    }
+}
+
 pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error> {
     let folder = Folder::new(&plan.dir)?;
-    let wanted: Vec<&Engine> = engines
-        .iter()
-        .filter(|engine| {
-            plan.engines.is_empty() || plan.engines.iter().any(|name| name == engine.name)
-        })
-        .collect();
+    let rounds = &plan.rounds;
+    let groups = rounds.mixes.len() * rounds.draws.len() * rounds.threads.len();
+    let mut told = Told { begin: Instant::now(), done: 0, groups };
+    let floor = Arc::new(DiskFloor::new(&folder.0, u64::from(plan.keys) * ENTRY_BYTES)?);
     let mut figures = Figures {
         keys: plan.keys,
         budget_bytes: plan.budget_bytes,
         place: plan.dir.clone(),
-        direct: false,
+        direct: floor.direct,
         rates: Rates::default(),
         memory: Vec::new(),
         misses: Vec::new(),
     };
-    disk(plan, &folder.0, &mut figures)?;
-    let mut forms: Vec<Form> = Vec::new();
-    let calls = |engine: &Engine| std::iter::once(1).chain(engine.batches.iter().copied());
-    let progress_of_loads = progress(wanted.iter().flat_map(|engine| calls(engine)).count());
-    for engine in wanted {
-        progress_of_loads.set_message(format!("{}: loading", engine.name));
-        let mut rounds = Vec::new();
-        for call in calls(engine) {
-            let dir = folder.0.join(format!("{}-{call}", engine.name));
-            std::fs::create_dir_all(&dir)?;
-            let place = Place { dir, budget_bytes: plan.budget_bytes, keys: plan.keys };
-            let form = Form::new(engine.name, (engine.open)(&place)?, call);
-            rounds.push(load(form.store(), plan.keys)?);
-            forms.push(form);
-            progress_of_loads.inc(1);
-        }
-        let engine = engine.name.to_owned();
-        figures.rates.rates.push(Rate { workload: Workload::Load, threads: 1, engine, rounds });
+    let mut entrants = load(plan, engines, &folder.0, &mut figures, &told)?;
+    for depth in depths(&entrants, &rounds.threads) {
+        entrants.push(Entrant::Disk(DiskReads::new(&floor, depth, plan.run_time / 2)));
     }
-    progress_of_loads.finish_and_clear();
-    let groups = plan.rounds.mixes.len() * plan.rounds.draws.len() * plan.rounds.threads.len();
-    let timed = plan.rounds.runs + usize::from(plan.rounds.latencies);
-    let progress = progress(groups * timed * forms.len());
-    for &mix in &plan.rounds.mixes {
-        for &draw in &plan.rounds.draws {
-            for &threads in &plan.rounds.threads {
-                for form in &forms {
-                    form.store().settle()?;
-                }
-                workload(plan, &mut forms, &mut figures, &progress, mix, draw, threads)?;
+    let timed = rounds.runs + usize::from(rounds.latencies);
+    let progress = progress(groups * timed * entrants.len());
+    for &mix in &rounds.mixes {
+        for &draw in &rounds.draws {
+            for &threads in &rounds.threads {
+                let name = Workload::Mixed(mix, draw).name();
+                told.line(&format!("{name} on {threads}"));
+                workload(plan, &mut entrants, &mut figures, &progress, mix, draw, threads)?;
+                told.done += 1;
             }
         }
     }
+    told.line("the end");
     progress.finish_and_clear();
-    for form in &forms {
+    for form in entrants.iter().filter_map(Entrant::form) {
         let bytes = form.store().accounted_bytes();
         figures.memory.extend(bytes.map(|bytes| (form.name().to_owned(), bytes)));
     }
     // Files are closed before their folder goes.
-    drop(forms);
+    drop(entrants);
     Ok(figures)
 }
 
-/// The disk's own random reads, over as many bytes as the entries have.
-fn disk(plan: &Plan, folder: &Path, figures: &mut Figures) -> Result<(), Error> {
-    let time = Duration::from_millis(if plan.ops[0] < 10_000 { 50 } else { 1_000 });
-    let floor = DiskFloor::new(folder, u64::from(plan.keys) * ENTRY_BYTES)?;
-    figures.direct = floor.direct;
-    let mut rounds = vec![Vec::new(); disk_floor::DEPTHS.len()];
-    for round in 0..plan.rounds.runs {
-        for (depth, rates) in disk_floor::DEPTHS.into_iter().zip(&mut rounds) {
-            rates.push(floor.measure(depth, time, round as u64)?);
+/// Loads a store for each form of each wanted engine.
+fn load(
+    plan: &Plan,
+    engines: &[Engine],
+    folder: &Path,
+    figures: &mut Figures,
+    told: &Told,
+) -> Result<Vec<Entrant>, Error> {
+    let wanted =
+        |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|wanted| wanted == name);
+    let wanted: Vec<&Engine> = engines.iter().filter(|engine| wanted(engine.name)).collect();
+    let calls = |engine: &Engine| std::iter::once(1).chain(engine.batches.iter().copied());
+    let progress = progress(wanted.iter().flat_map(|engine| calls(engine)).count());
+    let mut entrants = Vec::new();
+    for engine in wanted {
+        progress.set_message(format!("{}: loading", engine.name));
+        told.line(&format!("{}: loading", engine.name));
+        let mut rounds = Vec::new();
+        for call in calls(engine) {
+            let dir = folder.join(format!("{}-{call}", engine.name));
+            let place = Place { dir, budget_bytes: plan.budget_bytes, keys: plan.keys };
+            let form = Form::open(engine, place, call)?;
+            rounds.push(form.load()?);
+            entrants.push(Entrant::Store(Box::new(form)));
+            progress.inc(1);
         }
+        let engine = engine.name.to_owned();
+        figures.rates.rates.push(Rate { workload: Workload::Load, threads: 1, engine, rounds });
     }
-    for (depth, rounds) in disk_floor::DEPTHS.into_iter().zip(rounds) {
-        figures.rates.rates.push(Rate {
-            workload: Workload::DiskReads,
-            threads: depth,
-            engine: disk_floor::NAME.to_owned(),
-            rounds,
-        });
-    }
-    Ok(())
+    progress.finish_and_clear();
+    Ok(entrants)
 }
 
-/// Loads all keys on one thread; entries a second.
-fn load(store: &dyn SpillStore, keys: u32) -> Result<f64, Error> {
-    let mut entries = vec![([0; 8], [0; VALUE_BYTES]); LOADED_TOGETHER as usize];
-    let begin = Instant::now();
-    for first in (0..keys).step_by(LOADED_TOGETHER as usize) {
-        let limit = keys.min(first.saturating_add(LOADED_TOGETHER));
-        let entries = &mut entries[..(limit - first) as usize];
-        for (entry, number) in entries.iter_mut().zip(first..) {
-            *entry = (key(number), value(number, 0));
-        }
-        store.put_many(entries)?;
-    }
-    Ok(f64::from(keys) / begin.elapsed().as_secs_f64())
+/// Reads in flight that calls of these stores come to.
+fn depths(entrants: &[Entrant], threads: &[usize]) -> Vec<usize> {
+    let calls = entrants.iter().filter_map(Entrant::form).map(Form::call);
+    let mut depths: Vec<usize> = calls
+        .flat_map(|call| threads.iter().map(move |threads| disk_floor::depth_of(call, *threads)))
+        .collect();
+    depths.sort_unstable();
+    depths.dedup();
+    depths
 }
 
 fn workload(
     plan: &Plan,
-    forms: &mut Vec<Form>,
+    entrants: &mut Vec<Entrant>,
     figures: &mut Figures,
     progress: &indicatif::ProgressBar,
     mix: Mix,
@@ -181,25 +251,23 @@ fn workload(
     let ops = plan.ops[usize::from(mix == Mix::Reads(0))];
     // Tags differ from run to run, so that a lost update shows.
     let first = figures.rates.rates.len() as u32 + 1;
-    let job = |round: usize, ops: usize| {
+    let job = |round: usize| {
         let tag = first * 64 + round as u32;
         Job::plan(mix, draw, plan.keys, threads, ops, tag, plan.rounds.clock)
     };
-    let warm = job(63, ops);
-    for form in forms.iter_mut() {
+    let (warm, paced) = (job(63), job(62));
+    let warm_runs = WARM_RUNS.iter().find(|(of, _)| *of == draw).map_or(1, |(_, runs)| *runs);
+    for form in entrants.iter_mut().filter_map(Entrant::form_mut) {
         progress.set_message(format!("{}: untimed", form.name()));
-        form.run(&warm).map_err(|error| format!("{}: {error}", form.name()))?;
+        let prepared = form
+            .settle()
+            .and_then(|()| form.warm(&warm, plan.run_time * warm_runs))
+            .and_then(|()| if plan.paced { form.find_pace(&paced, plan.run_time) } else { Ok(()) });
+        prepared.map_err(|error| format!("{}: {error}", form.name()))?;
         form.take_misses();
     }
-    rounds(
-        forms,
-        &mut figures.rates,
-        progress,
-        plan.rounds.runs,
-        |round| job(round, ops),
-        |job| Some(job.expected()),
-    )?;
-    for form in forms.iter_mut() {
+    rounds(entrants, &mut figures.rates, progress, plan.rounds.runs, job, |_| None)?;
+    for form in entrants.iter_mut().filter_map(Entrant::form_mut) {
         let rounds = form.take_misses();
         if !rounds.is_empty() {
             let engine = form.name().to_owned();
@@ -208,7 +276,8 @@ fn workload(
         }
     }
     if plan.rounds.latencies {
-        latencies(forms, &mut figures.rates, progress, &job(62, ops / 8 + 1))?;
+        let job = job(61).first(ops / 4 + 1);
+        latencies(entrants, &mut figures.rates, progress, &job)?;
     }
     Ok(())
 }

@@ -8,15 +8,14 @@ use sapwood_hashlog::{ColdReads, HashLog, Options};
 use super::store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
 use crate::Error;
 
-/// Share of the log that is compacted at once, when it has grown too long.
-const COMPACTED_SHARE: f64 = 0.5;
-/// The log is compacted between workloads once its files are so many times what the entries take.
-const LONG: u64 = 6;
+/// The log is long once its files are so many times what the entries take. Compacting it would do
+/// as well and take longer than the load.
+const LONG: u64 = 4;
 
 /// Ours: what is read from the disk comes back into memory, or stays where it is.
 #[must_use]
 pub fn engines() -> [Engine; 2] {
-    let batches = &[64, 256];
+    let batches = &[64, 1024];
     [
         Engine { name: "sapwood", batches, open: |place| open(place, ColdReads::CopyToTail) },
         Engine { name: "sapwood-stay", batches, open: |place| open(place, ColdReads::Stay) },
@@ -92,10 +91,7 @@ impl SpillStore for Sapwood {
         Some(self.log.stats().reserved_bytes)
     }
 
-    fn settle(&self) -> Result<(), Error> {
-        if self.log.stats().file_bytes > self.entries_bytes * LONG {
-            self.log.compact(COMPACTED_SHARE)?;
-        }
-        Ok(())
+    fn is_long(&self) -> bool {
+        self.log.stats().file_bytes > self.entries_bytes * LONG
     }
 }

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::disk_floor::DEPTHS;
+use super::disk_floor::depth_of;
 use super::measure::Figures;
 use super::{BAR_KEYS, ENTRY_BYTES};
 use crate::figures::{Rate, Ratio, Timed, least, median, most};
@@ -65,25 +65,23 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
     report::print_json(out, &figures.rates, &labels, &[SAPWOOD])
 }
 
-/// A rate as a share of what the disk's random reads allow at its miss rate, and with how many of
-/// them in flight: as many as threads where a call asks for one key, else the most.
+/// A rate as a share of what the disk's random reads in the same rounds allow at its miss rate, and
+/// with how many of them in flight: as many as the calls of all threads ask for.
 fn share_of_disk(figures: &Figures, rate: &Rate<Workload>) -> Option<(Ratio, usize)> {
-    let misses = median(&figures.misses(rate)?.rounds);
-    if misses < 0.01 {
+    let misses = &figures.misses(rate)?.rounds;
+    if median(misses) < 0.01 {
         // Hardly anything was read: the disk sets no limit.
         return None;
     }
-    let depth = if rate.engine.contains("batch") {
-        let by_rate = |left: &usize, right: &usize| {
-            let of = |depth: &usize| figures.disk(*depth).map_or(0.0, Rate::median);
-            of(left).total_cmp(&of(right))
-        };
-        DEPTHS.into_iter().max_by(by_rate)?
-    } else {
-        DEPTHS.into_iter().rfind(|&depth| depth <= rate.threads)?
-    };
-    let allowed = figures.disk(depth)?.median() / misses;
-    Some((Ratio::to(&rate.rounds, allowed), depth))
+    let depth = depth_of(call_of(&rate.engine), rate.threads);
+    let disk = figures.disk(depth, rate.workload, rate.threads)?;
+    let reads: Vec<f64> = rate.rounds.iter().zip(misses).map(|(rate, miss)| rate * miss).collect();
+    Some((Ratio::of(&reads, &disk.rounds), depth))
+}
+
+/// Operations of a call, as the name of a form says.
+fn call_of(engine: &str) -> usize {
+    engine.rsplit_once("-batch-").and_then(|(_, call)| call.parse().ok()).unwrap_or(1)
 }
 
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
@@ -108,7 +106,7 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
         writeln!(out, "{name} uses {:.1} MB of memory by its stats", mb(*bytes))?;
     }
     if !figures.rates.latencies.is_empty() {
-        writeln!(out, "\nOf a call: of 64 or 256 operations where they are batches")?;
+        writeln!(out, "\nOf a call: of many operations where they are batches")?;
         writeln!(out, "{}", latencies_table(&figures.rates))?;
     }
     bars(out, figures)
@@ -149,7 +147,7 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         }
         for mix in [Mix::Reads(100), Mix::ReadModifyWrite] {
             let workload = Workload::Mixed(mix, Draw::Uniform);
-            for ours in [SAPWOOD, "sapwood-batch-64", "sapwood-batch-256"] {
+            for ours in [SAPWOOD, "sapwood-batch-64", "sapwood-batch-1024"] {
                 let rate = figures.rates.rate(ours, workload, threads);
                 if let Some((share, depth)) = rate.and_then(|rate| share_of_disk(figures, rate)) {
                     let title =

@@ -97,6 +97,12 @@ pub trait SpillStore: Send + Sync {
         None
     }
 
+    /// Whether it has grown so much longer than its entries that it should be loaded anew before
+    /// the next workload.
+    fn is_long(&self) -> bool {
+        false
+    }
+
     /// Does, between workloads and untimed, what it would otherwise put off for long.
     ///
     /// # Errors
