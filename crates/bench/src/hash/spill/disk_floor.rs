@@ -7,7 +7,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
@@ -71,33 +71,49 @@ impl DiskFloor {
 
     /// How many reads `depth` threads did in about `time`, and in what exactly.
     fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration), Error> {
-        let begin = Instant::now();
-        let counts: Vec<Result<u64, std::io::Error>> = std::thread::scope(|scope| {
+        let barrier = Barrier::new(depth);
+        let ends: Vec<Result<End, std::io::Error>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..depth)
                 .map(|thread| {
-                    let seed = seed << 16 | thread as u64;
-                    scope.spawn(move || self.read_until(begin + time, seed))
+                    let (seed, barrier) = (seed << 16 | thread as u64, &barrier);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        self.read_for(time, seed)
+                    })
                 })
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("reads do not panic")).collect()
         });
-        let elapsed = begin.elapsed();
-        let reads: u64 = counts.into_iter().sum::<Result<u64, std::io::Error>>()?;
-        Ok((reads as usize, elapsed))
+        let ends = ends.into_iter().collect::<Result<Vec<End>, std::io::Error>>()?;
+        let begin = ends.iter().map(|end| end.begin).min().ok_or("no reads in flight")?;
+        let end = ends.iter().map(|end| end.end).max().ok_or("no reads in flight")?;
+        Ok((ends.iter().map(|end| end.reads).sum(), end - begin))
     }
 
-    fn read_until(&self, end: Instant, seed: u64) -> Result<u64, std::io::Error> {
+    /// Reads for `time`, once at least.
+    fn read_for(&self, time: Duration, seed: u64) -> Result<End, std::io::Error> {
         let mut random = Random::new(seed);
         // A map is aligned as direct reads want it.
         let mut block = MmapMut::map_anon(BLOCK_BYTES)?;
+        let begin = Instant::now();
         let mut reads = 0;
-        while Instant::now() < end {
+        loop {
             let offset = u64::from(random.below(self.blocks)) * BLOCK_BYTES as u64;
             self.file.read_exact_at(&mut block, offset)?;
             reads += 1;
+            let end = Instant::now();
+            if end >= begin + time {
+                return Ok(End { reads, begin, end });
+            }
         }
-        Ok(reads)
     }
+}
+
+/// What one thread read, and when.
+struct End {
+    reads: usize,
+    begin: Instant,
+    end: Instant,
 }
 
 /// The disk as a contender: so many reads in flight.

@@ -75,8 +75,9 @@ fn share_of_disk(figures: &Figures, rate: &Rate<Workload>) -> Option<(Ratio, usi
     }
     let depth = depth_of(call_of(&rate.engine), rate.threads);
     let disk = figures.disk(depth, rate.workload, rate.threads)?;
-    let reads: Vec<f64> = rate.rounds.iter().zip(misses).map(|(rate, miss)| rate * miss).collect();
-    Some((Ratio::of(&reads, &disk.rounds), depth))
+    let reads = rate.rounds.iter().zip(misses).map(|(rate, miss)| rate * miss);
+    let shares: Vec<f64> = reads.zip(&disk.rounds).map(|(reads, disk)| reads / disk).collect();
+    Some((Ratio::to(&shares, 1.0), depth))
 }
 
 /// Operations of a call, as the name of a form says.
