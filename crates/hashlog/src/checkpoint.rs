@@ -269,7 +269,7 @@ impl Core {
             let (stored, given) = (newest.page_bytes.to_string(), options.page_bytes.to_string());
             return Err(mismatch("page_bytes", stored, given));
         }
-        check_addresses(&newest)?;
+        check_numbers(&newest)?;
         let (begin, end) = (Address::from_bytes(newest.begin), Address::from_bytes(newest.end));
         let page = |address: Address| address.bytes() / newest.page_bytes;
         let parts = Parts::open(disk.clone(), options.page_bytes, page(begin), page(end))?;
@@ -345,9 +345,17 @@ impl Core {
     }
 }
 
-/// Whether the log can lie where a manifest says: a checkpoint ends at a page border, and so does
-/// what a compaction gives up.
-fn check_addresses(manifest: &Manifest) -> Result<()> {
+/// Whether the log can lie where a manifest says, and hold as much: a checkpoint ends at a page
+/// border, and so does what a compaction gives up; an entry has an address of its own.
+fn check_numbers(manifest: &Manifest) -> Result<()> {
+    let corrupt = |offset: usize, what: String| {
+        let file = FileKind::Manifest.file_name(manifest.number);
+        Err(Damage::new(offset, what).in_file(&file, 0))
+    };
+    if manifest.entries > slot::ADDRESS_MASK {
+        let what = format!("{} entries, and no log has room for them", manifest.entries);
+        return corrupt(offset_of!(ManifestBytes, entries), what);
+    }
     let limit = (slot::ADDRESS_MASK + 1) * UNIT_BYTES as u64 - manifest.page_bytes;
     for (address, offset) in [
         (manifest.begin, offset_of!(ManifestBytes, begin)),
@@ -356,9 +364,7 @@ fn check_addresses(manifest: &Manifest) -> Result<()> {
     ] {
         let borders = manifest.page_bytes..limit;
         if !borders.contains(&address) || address % manifest.page_bytes != 0 {
-            let file = FileKind::Manifest.file_name(manifest.number);
-            let what = format!("no page of a log begins at {address}");
-            return Err(Damage::new(offset, what).in_file(&file, 0));
+            return corrupt(offset, format!("no page of a log begins at {address}"));
         }
     }
     Ok(())

@@ -30,7 +30,7 @@ fn table() -> SimDisk {
 }
 
 #[test]
-fn manifests_with_impossible_addresses_are_refused() {
+fn manifests_with_impossible_numbers_are_refused() {
     let disk = table();
     let good = manifest::read(&disk, 1).expect("it was written");
     assert!(open(&disk).is_ok());
@@ -44,9 +44,12 @@ fn manifests_with_impossible_addresses_are_refused() {
         Manifest { image_end: good.image_end - 8, ..good.clone() },
         Manifest { begin: beyond, ..end(beyond) },
         Manifest { begin: u64::MAX - 4095, ..end(u64::MAX - 4095) },
+        // Found by fuzzing: the counter ran over.
+        Manifest { entries: u64::MAX, ..good.clone() },
+        Manifest { entries: slot::ADDRESS_MASK + 1, ..good.clone() },
     ] {
         manifest::write(&disk, &lie).expect("a disk without faults");
-        let refused = open(&disk).map(drop).expect_err("an address that cannot be");
+        let refused = open(&disk).map(drop).expect_err("a number that cannot be");
         let file = "checkpoint-0000000000000001.manifest";
         assert!(
             matches!(&refused, Error::Corrupt { file: named, .. } if named == file),
