@@ -167,32 +167,15 @@ impl Core {
     #[inline(always)]
     fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Address; GROUP] {
         let mut looked = [Address::NONE; GROUP];
-        let mut unnamed = 0_u32;
-        // Without a branch that depends on a line: a wrong guess would let the others wait.
-        for (at, (hash, looked)) in hashes.iter().zip(&mut looked).enumerate() {
-            *looked = self.index.look(*hash);
-            self.log.prefetch(pin, *looked);
-            unnamed |= u32::from(*looked == Address::NONE) << at;
-        }
-        if unnamed != 0 {
-            self.look_behind_group(pin, hashes, unnamed, &mut looked);
-        }
-        looked
-    }
-
-    /// Goes on with those of a group that no first bucket named.
-    fn look_behind_group(
-        &self,
-        pin: &Pin<'_>,
-        hashes: &[u64],
-        mut unnamed: u32,
-        looked: &mut [Address; GROUP],
-    ) {
         let (mut behind, mut waiting) = ([(0, 0); GROUP], 0);
-        while unnamed != 0 {
-            let at = unnamed.trailing_zeros() as usize;
-            unnamed &= unnamed - 1;
-            match self.index.look_on(hashes[at]) {
+        for (at, hash) in hashes.iter().enumerate() {
+            looked[at] = self.index.look(*hash);
+            if looked[at] != Address::NONE {
+                self.log.prefetch(pin, looked[at]);
+                continue;
+            }
+            match self.index.look_on(*hash) {
+                // At once: these have one more line to wait for than the others.
                 Look::Behind(next) => {
                     self.index.prefetch_overflow(next);
                     behind[waiting] = (at, next);
@@ -205,6 +188,7 @@ impl Core {
             looked[*at] = address_of(self.index.look_behind(hashes[*at], *next));
             self.log.prefetch(pin, looked[*at]);
         }
+        looked
     }
 
     /// Begins to read from the disk what the operations to come will need, as far as the index can
