@@ -39,6 +39,8 @@ impl Core {
     }
 
     pub(crate) fn check<F: Form>(&self) -> Result<(), String> {
+        // The log's own compaction would change the index between its buckets and their count.
+        let _life = self.life.share();
         let pin = self.log.epochs.pin();
         let bounds = [self.log.begin(), self.log.head(), self.log.read_only(), self.log.mutable()];
         if !bounds.is_sorted() {
