@@ -131,10 +131,13 @@ impl Core {
             }
             let mut pin = self.log.epochs.pin();
             let mut from = region(&self.log);
-            let mut looked = self.look_at_group(&pin, &hashes[..group]);
+            let looked = self.look_at_group(&pin, &hashes[..group]);
+            let mut repinned = false;
             for at in 0..group {
                 let op = Op { index: done + at, key: keys[at], hash: hashes[at] };
-                let named = match looked[at] {
+                // What was seen under another pin does not count.
+                let first_named = if repinned { self.look_again(op.hash) } else { looked[at] };
+                let named = match first_named {
                     here if here >= from => Named::Here(here),
                     Address::NONE => Named::Nothing,
                     _ => Named::Elsewhere,
@@ -146,11 +149,9 @@ impl Core {
                 let read = ahead.take::<F>(&self.log, op.index);
                 self.one_of_batch::<F>(read, &mut |pin, fetched| attempt(state, pin, fetched, &op))
                     .map_err(|error| BatchError { done: op.index, error })?;
-                // What was seen under another pin does not count.
                 pin = self.log.epochs.pin();
                 from = region(&self.log);
-                let rest = self.look_at_group(&pin, &hashes[at + 1..group]);
-                looked[at + 1..group].copy_from_slice(&rest[..group - at - 1]);
+                repinned = true;
             }
             drop(pin);
             done += group;
@@ -160,6 +161,18 @@ impl Core {
             self.let_index_catch_up::<F>();
         }
         Ok(())
+    }
+
+    /// As `look_at_group`, for one key.
+    #[inline(never)]
+    fn look_again(&self, hash: u64) -> Address {
+        match self.index.look(hash) {
+            Address::NONE => address_of(match self.index.look_on(hash) {
+                Look::Behind(next) => self.index.look_behind(hash, next),
+                look => look,
+            }),
+            named => named,
+        }
     }
 
     /// Looks a group of keys up, whose buckets are on their way, and asks for the records that are

@@ -15,7 +15,7 @@
 //! | word | written | read |
 //! |---|---|---|
 //! | `tail` | everybody: fetch_add AcqRel; who turns a page: store Release | everybody: Acquire |
-//! | boundaries | under `moving`: Release, then an epoch | pinned threads: Acquire |
+//! | boundaries | under `moving`: Release, then an epoch | pinned threads: Acquire; `head` by gets without a pin, before and after |
 //!
 //! # Invariants
 //!

@@ -36,22 +36,11 @@ const SLOT_BYTES: usize = size_of::<CachePadded<AtomicU64>>();
 
 /// Epochs of one table.
 pub struct Epochs {
-    current: CachePadded<Current>,
+    current: CachePadded<AtomicU64>,
     /// Slots of the first threads, and one that is never quiet ...
     first: [CachePadded<AtomicU64>; FIRST_SEGMENT + 1],
     /// ... and of later ones, in segments that never move.
     segments: [OnceLock<Box<[CachePadded<AtomicU64>]>>; SEGMENTS],
-}
-
-/// The newest epoch.
-///
-/// Slots begin at multiples of 128 bytes, over a whole 4 KiB: a load 4 KiB behind a store is taken
-/// for one of the same bytes by x86-64 processors, and waits for everything before that store. So
-/// this word begins where no slot does.
-#[repr(C)]
-struct Current {
-    apart: u64,
-    epoch: AtomicU64,
 }
 
 /// Proof that this thread is pinned: what it can reach stays.
@@ -93,7 +82,7 @@ impl Epochs {
     pub fn new() -> Epochs {
         barrier::prepare();
         Epochs {
-            current: CachePadded::new(Current { apart: 0, epoch: AtomicU64::new(1) }),
+            current: CachePadded::new(AtomicU64::new(1)),
             first: std::array::from_fn(|at| {
                 let nobody = if at == NO_THREAD { u64::MAX } else { QUIET };
                 CachePadded::new(AtomicU64::new(nobody))
@@ -111,7 +100,7 @@ impl Epochs {
         // never quiet; without a check, which would be in the way of every operation.
         let mut slot: &AtomicU64 = unsafe { &*self.first.as_ptr().byte_add(at) };
         if slot.load(Ordering::Relaxed) == QUIET {
-            slot.store(self.current.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+            slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
             barrier::light_asymmetric();
         } else {
             slot = self.pin_slow()?;
@@ -128,7 +117,7 @@ impl Epochs {
         if slot.load(Ordering::Relaxed) != QUIET {
             return None;
         }
-        slot.store(self.current.epoch.load(Ordering::Acquire), Ordering::Relaxed);
+        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
         barrier::light();
         Some(slot)
     }
@@ -151,7 +140,7 @@ impl Epochs {
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
     /// wrote before.
     pub fn bump(&self) -> u64 {
-        let epoch = self.current.epoch.fetch_add(1, Ordering::AcqRel) + 1;
+        let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
         barrier::heavy();
         epoch
     }

@@ -167,11 +167,16 @@ pub(crate) fn value(count: u64) -> [u8; 8] {
 
 /// What a log holds, by a walk, in the order of the keys.
 pub(crate) fn contents(log: &HashLog) -> Vec<Pair> {
+    try_contents(log).unwrap()
+}
+
+/// As [`contents`], where the disk may fail.
+pub(crate) fn try_contents(log: &HashLog) -> sapwood_hashlog::Result<Vec<Pair>> {
     let mut pairs = Vec::new();
-    let walk = log.for_each(|key, value| see(&mut pairs, key, value));
-    assert_eq!(walk, Ok(ControlFlow::Continue(())));
+    let walk = log.for_each(|key, value| see(&mut pairs, key, value))?;
+    assert_eq!(walk, ControlFlow::Continue(()));
     pairs.sort_unstable();
-    pairs
+    Ok(pairs)
 }
 
 pub(crate) fn see(pairs: &mut Vec<Pair>, key: &[u8], value: &[u8]) -> ControlFlow<()> {

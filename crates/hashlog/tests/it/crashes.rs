@@ -1,7 +1,8 @@
 //! The power goes at any moment: what is left opens, and is exactly what a checkpoint saw.
 
 use crate::adapter::{
-    COLDEST, Configuration, KEPT_SHORT, ON_DISK, contents, key, number_of_environment, value,
+    COLDEST, Configuration, KEPT_SHORT, ON_DISK, contents, key, number_of_environment,
+    try_contents, value,
 };
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{Cut, Error, HashLog};
@@ -53,7 +54,8 @@ fn drive(
             log.compact([0.3, 1.0][(step % 2) as usize])?;
         }
     }
-    assert_eq!(contents(&log), pairs(&oracle), "{configuration:?}, seed {seed}");
+    // With the log's own threads at work, the power may go as late as here.
+    assert_eq!(try_contents(&log)?, pairs(&oracle), "{configuration:?}, seed {seed}");
     Ok(())
 }
 
