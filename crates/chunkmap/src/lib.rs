@@ -11,6 +11,7 @@
 
 mod abbreviation;
 mod batch;
+mod borders;
 mod build;
 mod check;
 mod chunk;
@@ -34,6 +35,7 @@ mod stats;
 mod tree;
 mod value;
 
+pub use borders::Borders;
 pub use check::Corruption;
 pub use cursor::Direction;
 pub use error::{BatchError, Error, Result};

@@ -1,0 +1,180 @@
+//! Where can a range be cut into parts of about equal size, and how much lies in it?
+//!
+//! The tree knows without visiting entries: its nodes have about as many below them as their
+//! neighbours have. *Useful for* threads that share a scan, and for choosing between ways to read.
+//! *Not useful for* counting.
+
+use std::ops::RangeBounds;
+
+use crate::cursor::KeyBounds;
+use crate::map::ChunkMap;
+use crate::scan::key_bounds;
+use crate::tree::Node;
+
+/// What [`ChunkMap::borders`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Borders {
+    /// Keys strictly within the range, ascending: each begins another part.
+    pub keys: Vec<Vec<u8>>,
+    /// About how many entries lie in the range.
+    pub entries: u64,
+}
+
+/// For each part so many nodes are looked for, so that parts differ by few per cent.
+const NODES_A_PART: usize = 32;
+
+/// A node of the level that is looked at, of which some keys lie in the range.
+struct Covering<'g> {
+    node: Node<'g>,
+    low: Option<&'g [u8]>,
+    high: Option<&'g [u8]>,
+    /// Which share of all entries is taken to lie below it.
+    share: f64,
+}
+
+impl ChunkMap {
+    /// Cuts the range into at most `parts` parts, without visiting entries; fewer where there are
+    /// not so many chunks.
+    ///
+    /// # Consistency
+    /// As the tree is at some moment of the call. Parts are ranges of keys, and so stay disjoint
+    /// and whole whatever is written.
+    ///
+    /// ```
+    /// use sapwood_chunkmap::ChunkMap;
+    ///
+    /// let map = ChunkMap::new();
+    /// for number in 0..10_000_u32 {
+    ///     map.put(&number.to_be_bytes(), b"")?;
+    /// }
+    /// let half = 5_000_u32.to_be_bytes();
+    /// let borders = map.borders(..&half[..], 4);
+    /// assert!(borders.keys.len() <= 3 && borders.keys.iter().all(|key| key[..] < half[..]));
+    /// assert!((2_500..7_500).contains(&borders.entries));
+    /// # Ok::<(), sapwood_chunkmap::Error>(())
+    /// ```
+    pub fn borders<'k>(&self, bounds: impl RangeBounds<&'k [u8]>, parts: usize) -> Borders {
+        let bounds = key_bounds(&bounds);
+        let entries = self.len() as u64;
+        if bounds.is_empty() {
+            return Borders { keys: Vec::new(), entries: 0 };
+        }
+        let guard = self.tree.reclaimer.pin();
+        let root = self.tree.root_node(&guard);
+        let mut level = vec![Covering { node: root, low: None, high: None, share: 1.0 }];
+        while level.len() < parts.max(1).saturating_mul(NODES_A_PART) {
+            let mut below = Vec::new();
+            for covering in &level {
+                let Node::Inner(inner) = covering.node else { continue };
+                let share = covering.share / inner.len() as f64;
+                for at in 0..inner.len() {
+                    let low = if at == 0 { covering.low } else { Some(inner.separator(at - 1)) };
+                    let is_last = at + 1 == inner.len();
+                    let high = if is_last { covering.high } else { Some(inner.separator(at)) };
+                    let outside = low.is_some_and(|low| bounds.ends_before(low))
+                        || high.is_some_and(|high| bounds.begins_at(high));
+                    if !outside {
+                        let node = self.tree.node(&guard, inner.child(at));
+                        below.push(Covering { node, low, high, share });
+                    }
+                }
+            }
+            if below.is_empty() {
+                break;
+            }
+            level = below;
+        }
+        // At either end a node may lie in the range in part.
+        let cut = |covering: &Covering<'_>| share_within(bounds, covering) * covering.share;
+        let share: f64 = level.iter().map(cut).sum();
+        let borders = level.iter().filter_map(|covering| covering.low);
+        let keys: Vec<&[u8]> = borders.filter(|key| !bounds.begins_at(key)).collect();
+        let count = parts.max(1).min(keys.len() + 1);
+        let keys = (1..count).map(|part| keys[part * (keys.len() + 1) / count - 1].to_vec());
+        Borders { keys: keys.collect(), entries: (share * entries as f64).round() as u64 }
+    }
+}
+
+/// How much of a node lies in the range, as a guess: all, half or a quarter.
+fn share_within(bounds: KeyBounds<'_>, covering: &Covering<'_>) -> f64 {
+    let whole = |is_whole: bool| if is_whole { 1.0 } else { 0.5 };
+    let from = match covering.low {
+        Some(low) => bounds.above_low(low),
+        None => bounds.low == std::ops::Bound::Unbounded,
+    };
+    let to = match covering.high {
+        Some(high) => !bounds.ends_before(high),
+        None => bounds.high == std::ops::Bound::Unbounded,
+    };
+    whole(from) * whole(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Bound;
+
+    use super::*;
+    use crate::Options;
+
+    fn key(number: u32) -> [u8; 4] {
+        number.to_be_bytes()
+    }
+
+    fn map_of(count: u32) -> ChunkMap {
+        let mut options = Options::default();
+        options.chunk_entries = 4;
+        let map = ChunkMap::with_options(options).expect("options that work");
+        (0..count).for_each(|number| {
+            map.put(&key(number * 2), b"").expect("room");
+        });
+        map
+    }
+
+    #[test]
+    fn borders_lie_strictly_inside_and_ascend() {
+        let map = map_of(3_000);
+        let (low, high) = (key(1_000), key(5_001));
+        for parts in 1..40 {
+            let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
+            let borders = map.borders(range, parts);
+            assert!(borders.keys.len() < parts, "{parts}: {}", borders.keys.len());
+            assert!(borders.keys.is_sorted_by(|a, b| a < b), "{parts}");
+            assert!(borders.keys.iter().all(|key| key[..] > low[..] && key[..] < high[..]));
+            assert!((1_400..2_600).contains(&borders.entries), "{parts}: {}", borders.entries);
+        }
+    }
+
+    #[test]
+    fn parts_are_of_about_one_size() {
+        let map = map_of(20_000);
+        let borders = map.borders(.., 8);
+        assert_eq!(borders.keys.len(), 7);
+        let mut limits: Vec<u32> = borders
+            .keys
+            .iter()
+            .map(|border| {
+                let mut bytes = [0; 4];
+                bytes[..border.len()].copy_from_slice(border);
+                u32::from_be_bytes(bytes)
+            })
+            .collect();
+        limits.push(40_000);
+        let mut from = 0;
+        for limit in limits {
+            assert!((2_500..10_000).contains(&(limit - from)), "{from} to {limit}");
+            from = limit;
+        }
+        assert_eq!(borders.entries, 20_000);
+    }
+
+    #[test]
+    fn small_and_empty_ranges_have_no_borders() {
+        let map = map_of(3_000);
+        let nothing = map.borders((Bound::Included(&key(9)[..]), Bound::Excluded(&key(9)[..])), 4);
+        assert_eq!(nothing, Borders { keys: vec![], entries: 0 });
+        let one = map.borders((Bound::Included(&key(8)[..]), Bound::Included(&key(8)[..])), 4);
+        assert!(one.entries <= 8 && one.keys.len() <= 1, "{one:?}");
+        assert_eq!(map_of(0).borders(.., 4), Borders { keys: vec![], entries: 0 });
+        assert_eq!(map_of(3).borders(.., 4), Borders { keys: vec![], entries: 3 });
+    }
+}
