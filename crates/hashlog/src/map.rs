@@ -483,6 +483,11 @@ impl HashLog {
         keys.iter().try_for_each(|key| self.remove(key).map(drop))
     }
 
+    /// How long its keys and values are.
+    pub fn layout(&self) -> Layout {
+        self.core.options.layout
+    }
+
     /// What the log holds and costs.
     pub fn stats(&self) -> Stats {
         self.core.stats()

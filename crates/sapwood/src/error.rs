@@ -110,6 +110,31 @@ pub enum Error {
         /// What the engine said to the next one.
         cause: HashEngineError,
     },
+    /// A query does not fit together, objects do not have what it reads, or a figure leaves its
+    /// range.
+    #[error(transparent)]
+    Query(#[from] crate::aggregate::Error),
+    /// A text form of a query cannot be read.
+    #[error(transparent)]
+    Syntax(#[from] crate::aggregate::SyntaxError),
+    /// The way to reach the objects that was asked for is none here.
+    #[error("table `{table}`: {}{why}", executor.map_or(String::new(), |executor| format!("the executor `{executor}` ")))]
+    Executor {
+        /// The name of the table.
+        table: Arc<str>,
+        /// The executor, if one was asked for.
+        executor: Option<crate::aggregate::Executor>,
+        /// Why not, and what to do.
+        why: String,
+    },
+    /// A run was cancelled. It changed nothing.
+    #[error("table `{table}`: cancelled after {visited} visits; nothing was changed")]
+    Cancelled {
+        /// The name of the table.
+        table: Arc<str>,
+        /// Objects, keys or records that were visited by then.
+        visited: u64,
+    },
     /// [`Table::check`](crate::Table::check) found a broken invariant: a bug of the engine.
     #[error(
         "table `{table}` is corrupt: {what}; stop using it, and report this with `Table::dump`"

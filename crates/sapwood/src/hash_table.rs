@@ -10,7 +10,7 @@ use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
 use crate::mutation::Store;
-use crate::{CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Result};
+use crate::{CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Layout, Result};
 
 pub use snapshot::HashSnapshot;
 
@@ -223,6 +223,11 @@ impl HashTable {
     /// Whether there is no entry.
     pub fn is_empty(&self) -> bool {
         self.log().is_empty()
+    }
+
+    /// How long its keys and values are.
+    pub fn layout(&self) -> Layout {
+        self.log().layout()
     }
 
     /// What the table holds and costs, in memory and on the disk.

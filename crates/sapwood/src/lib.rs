@@ -66,6 +66,7 @@
 //! directory was given.
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 mod db;
 mod directory;
 mod engine;

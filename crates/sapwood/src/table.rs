@@ -201,7 +201,7 @@ impl Table {
         self.map().dump(out)
     }
 
-    fn map(&self) -> &ChunkMap {
+    pub(crate) fn map(&self) -> &ChunkMap {
         self.shared.store.read()
     }
 

@@ -12,7 +12,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-chunkmap", &["sapwood-mem"]),
     ("sapwood-disk", &[]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-mem"]),
-    ("sapwood", &["sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog"]),
+    ("sapwood", &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog"]),
     (
         "sapwood-bench",
         &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],

@@ -126,7 +126,7 @@ proptest! {
     #[test]
     fn a_prefix_range_holds_what_begins_with_the_prefix(prefix in nasty_bytes(), key in nasty_bytes()) {
         let range = key::prefix_range(&prefix);
-        let inside = std::ops::RangeBounds::contains(&range.bounds(), &key.as_slice());
+        let inside = std::ops::RangeBounds::<&[u8]>::contains(&range.bounds(), &key.as_slice());
         prop_assert_eq!(inside, key.starts_with(&prefix));
     }
 

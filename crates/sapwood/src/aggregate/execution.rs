@@ -1,0 +1,138 @@
+//! How is a query to be run?
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Executor;
+
+/// How a query is run: by how many threads, by which executor, and who is told.
+///
+/// ```
+/// use sapwood::aggregate::{Aggregate, Execution, Executor, Query};
+/// use sapwood::{Db, HashTableOptions};
+///
+/// let db = Db::in_memory();
+/// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+/// hits.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+/// let query = Query::new("hits:i64le".parse()?)
+///     .aggregates(Aggregate::list("sum(hits)")?)
+///     .compile()?;
+///
+/// let execution = Execution::new().threads(2).executor(Executor::Log);
+/// let run = hits.aggregate_with(&query, &execution)?;
+/// assert_eq!(run.plan.executor, Executor::Log);
+/// assert_eq!(run.answer()?.value(0, "sum(hits)")?, &7.into());
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Execution<'a> {
+    pub(super) threads: usize,
+    pub(super) executor: Option<Executor>,
+    pub(super) at_one_moment: bool,
+    pub(super) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub(super) cancel: Option<&'a Cancel>,
+}
+
+impl<'a> Execution<'a> {
+    /// One thread, the caller's; the executor that the planner chooses.
+    pub fn new() -> Execution<'a> {
+        Execution { threads: 1, executor: None, at_one_moment: false, progress: None, cancel: None }
+    }
+
+    /// By so many threads, the caller's among them; the others end with the call.
+    ///
+    /// Default: 1. More help where objects are many: each has its own part of the table.
+    #[must_use]
+    pub fn threads(self, threads: usize) -> Self {
+        Execution { threads: threads.max(1), ..self }
+    }
+
+    /// By this executor, whatever the planner would choose.
+    #[must_use]
+    pub fn executor(self, executor: Executor) -> Self {
+        Execution { executor: Some(executor), ..self }
+    }
+
+    /// All objects as they were at one moment of the call, while writers go on. Hash tables can, by
+    /// [`Executor::Log`]; an ordered table refuses.
+    #[must_use]
+    pub fn at_one_moment(self) -> Self {
+        Execution { at_one_moment: true, ..self }
+    }
+
+    /// Tells how far it is, some hundred times; any of the threads may call.
+    #[must_use]
+    pub fn progress(self, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        Execution { progress: Some(tell), ..self }
+    }
+
+    /// Stops when told so, with [`Error::Cancelled`](crate::Error::Cancelled).
+    #[must_use]
+    pub fn cancel(self, cancel: &'a Cancel) -> Self {
+        Execution { cancel: Some(cancel), ..self }
+    }
+}
+
+impl Default for Execution<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Execution<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Execution")
+            .field("threads", &self.threads)
+            .field("executor", &self.executor)
+            .field("at_one_moment", &self.at_one_moment)
+            .field("progress", &self.progress.is_some())
+            .field("cancel", &self.cancel)
+            .finish()
+    }
+}
+
+/// How far a run is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Objects, keys or records visited so far.
+    pub done: u64,
+    /// About how many there are to visit.
+    pub total: u64,
+}
+
+/// Stops runs that were given it. Clones are the same.
+///
+/// ```
+/// use sapwood::aggregate::{Aggregate, Cancel, Execution, Query};
+/// use sapwood::{Db, Error, TableOptions};
+///
+/// let table = Db::in_memory().create_table("t", TableOptions::default())?;
+/// table.put(b"k", b"v")?;
+/// let cancel = Cancel::new();
+/// cancel.cancel(); // from anywhere: another thread, a handler of Ctrl-C
+/// let count = vec![Aggregate::count()];
+/// let query = Query::new("n:u8".parse()?).aggregates(count).compile()?;
+/// let stopped = table.aggregate_with(&query, &Execution::new().cancel(&cancel));
+/// assert!(matches!(stopped, Err(Error::Cancelled { .. })));
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Stops nothing yet.
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Stops every run that was given it, now or later.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was told to stop.
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}

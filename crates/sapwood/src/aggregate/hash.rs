@@ -1,0 +1,220 @@
+//! How are the objects of a hash table reached?
+
+use std::ops::{Bound, ControlFlow, Range};
+use std::time::Duration;
+
+use sapwood_aggregate::Selection;
+
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
+use super::{Candidate, Executor};
+use crate::{HashTable, Layout};
+
+/// Keys that are looked up together.
+const BATCH: usize = 1_024;
+
+/// Bytes of a record of 8-byte keys and values.
+const FIXED_RECORD_BYTES: u64 = 24;
+
+impl Objects for HashTable {
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
+        let selection = asked.selection;
+        let stats = self.stats();
+        let keys = Keys::of(selection, self.layout());
+        let reached = match &keys {
+            Some(keys) => stats.entries.min(keys.len()),
+            None => stats.entries,
+        };
+        let costs = Costs::of(self);
+        let log_bytes = stats.tail.saturating_sub(stats.begin);
+        let mean_bytes = match self.layout() {
+            Layout::Fixed8 => FIXED_RECORD_BYTES,
+            Layout::Variable => {
+                (log_bytes.saturating_sub(stats.garbage_bytes) / stats.entries.max(1)).max(24)
+            }
+        };
+        let records = log_bytes / mean_bytes;
+        let check = check_ns(selection);
+        let candidate = |executor, visits: u64, ns: f64| {
+            let ns = ns + reached as f64 * asked.object_ns;
+            let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
+            Candidate { executor, visits, estimate }
+        };
+        let log_ns = records as f64 * costs.record_ns + stats.entries as f64 * check;
+        let walk_ns = stats.entries as f64 * (costs.entry_ns + check);
+        let mut candidates = vec![
+            candidate(Executor::Log, records, log_ns),
+            candidate(Executor::Walk, stats.entries, walk_ns),
+        ];
+        if let Some(keys) = keys {
+            let ns = keys.len() as f64 * costs.look_up_ns;
+            candidates.push(candidate(Executor::LookUp, keys.len(), ns));
+        }
+        candidates
+    }
+
+    fn reach<G: Gather>(
+        &self,
+        executor: Executor,
+        selection: &Selection,
+        crew: &Crew<'_>,
+        make: &(impl Fn() -> G + Sync),
+    ) -> Result<Gathered<G>, Ended> {
+        match (executor, Keys::of(selection, self.layout())) {
+            (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
+            (Executor::Log, _) => scan_log(self, crew, make),
+            _ => crew.in_parts(crew.threads(), make, |part, work| {
+                self.for_each_part(part, crew.threads(), |key, value| work.push(key, value))
+            }),
+        }
+    }
+}
+
+fn scan_log<G: Gather>(
+    table: &HashTable,
+    crew: &Crew<'_>,
+    make: &(impl Fn() -> G + Sync),
+) -> Result<Gathered<G>, Ended> {
+    let snapshot = table.snapshot().map_err(Ended::Engine)?;
+    // More parts than threads, so that nobody waits long for the last.
+    let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
+    crew.in_parts(parts, make, |part, work| {
+        snapshot.scan_part(part, parts, |key, value| work.push(key, value))
+    })
+}
+
+fn look_up<G: Gather>(
+    table: &HashTable,
+    keys: &Keys<'_>,
+    crew: &Crew<'_>,
+    make: &(impl Fn() -> G + Sync),
+) -> Result<Gathered<G>, Ended> {
+    let parts = keys.len().div_ceil(BATCH as u64) as usize;
+    crew.in_parts(parts, make, |part, work| {
+        let from = part as u64 * BATCH as u64;
+        let to = (from + BATCH as u64).min(keys.len());
+        match keys {
+            Keys::Listed(keys) => get_all(table, &keys[from as usize..to as usize], work),
+            Keys::Numbered(numbers) => {
+                let keys: Vec<[u8; 8]> =
+                    (from..to).map(|at| (numbers.start + at).to_be_bytes()).collect();
+                get_all(table, &keys, work)
+            }
+        }
+    })
+}
+
+fn get_all<K: AsRef<[u8]>, G: Gather>(
+    table: &HashTable,
+    keys: &[K],
+    work: &mut Work<'_, G>,
+) -> crate::Result<ControlFlow<Stop>> {
+    let mut flow = ControlFlow::Continue(());
+    table.get_many(keys, |at, value| {
+        if flow.is_continue() {
+            flow = work.push_found(keys[at].as_ref(), value);
+        }
+    })?;
+    Ok(flow)
+}
+
+/// Keys that can be looked up.
+enum Keys<'a> {
+    Listed(&'a [Vec<u8>]),
+    /// Every key of 8 bytes of a range, as big-endian numbers.
+    Numbered(Range<u64>),
+}
+
+impl Keys<'_> {
+    fn of(selection: &Selection, layout: Layout) -> Option<Keys<'_>> {
+        match selection.as_keys() {
+            Some(keys) => Some(Keys::Listed(keys)),
+            None if layout == Layout::Fixed8 => {
+                numbers_between(selection.bounds()).map(Keys::Numbered)
+            }
+            None => None,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Keys::Listed(keys) => keys.len() as u64,
+            Keys::Numbered(numbers) => numbers.end - numbers.start,
+        }
+    }
+}
+
+/// The keys of 8 bytes between two bounds, as big-endian numbers; `None` if that is every one.
+fn numbers_between((begin, limit): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<Range<u64>> {
+    // The least key of 8 bytes that is not below these bytes, or is above them.
+    let ceiling = |bytes: &[u8], above: bool| {
+        let mut first = [0; 8];
+        let len = bytes.len().min(8);
+        first[..len].copy_from_slice(&bytes[..len]);
+        let is_below = bytes.len() > 8 || above && bytes.len() == 8;
+        u128::from(u64::from_be_bytes(first)) + u128::from(is_below)
+    };
+    let from = match begin {
+        Bound::Included(begin) => ceiling(begin, false),
+        Bound::Excluded(begin) => ceiling(begin, true),
+        Bound::Unbounded => 0,
+    };
+    let to = match limit {
+        Bound::Excluded(limit) => ceiling(limit, false),
+        Bound::Included(limit) => ceiling(limit, true),
+        Bound::Unbounded => 1 << 64,
+    };
+    let to = to.max(from);
+    Some(u64::try_from(from).ok()?..u64::try_from(to).ok()?)
+}
+
+/// What reaching objects costs here, in ns each.
+struct Costs {
+    look_up_ns: f64,
+    entry_ns: f64,
+    record_ns: f64,
+}
+
+impl Costs {
+    fn of(table: &HashTable) -> Costs {
+        match table.layout() {
+            Layout::Fixed8 => Costs { look_up_ns: 40.0, entry_ns: 12.0, record_ns: 1.6 },
+            Layout::Variable => Costs { look_up_ns: 60.0, entry_ns: 15.0, record_ns: 6.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every bound of up to 10 bytes of a small alphabet against the order of bytes.
+    #[test]
+    fn numbers_between_bounds_are_the_keys_between_them() {
+        let base = u64::from_be_bytes(*b"abcdefg\0");
+        let texts: [&[u8]; 9] = [
+            b"",
+            b"abcdefg",
+            b"abcdefg\0",
+            b"abcdefg\0\0",
+            b"abcdefg\x05",
+            b"abcdefg\x05\x01",
+            b"abcdefg\x09",
+            b"abcdefh",
+            b"b",
+        ];
+        let bounds = |text| [Bound::Included(text), Bound::Excluded(text), Bound::Unbounded];
+        for begin in texts.into_iter().flat_map(bounds) {
+            for limit in texts.into_iter().flat_map(bounds) {
+                let Some(numbers) = numbers_between((begin, limit)) else {
+                    assert_eq!(limit, Bound::Unbounded);
+                    continue;
+                };
+                for number in base..base + 12 {
+                    let key = number.to_be_bytes();
+                    let within = std::ops::RangeBounds::<[u8]>::contains(&(begin, limit), &key[..]);
+                    assert_eq!(numbers.contains(&number), within, "{number:x} {begin:?} {limit:?}");
+                }
+            }
+        }
+    }
+}

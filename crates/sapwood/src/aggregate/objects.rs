@@ -1,0 +1,281 @@
+//! How does an engine hand its objects over?
+//!
+//! An engine says which executors can reach what a selection selects ([`Objects::candidates`]), and
+//! runs one of them, in parts: each thread has a [`Work`] that takes objects in, counts what is
+//! visited, tells progress and notices that it is to stop.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::thread;
+
+use sapwood_aggregate::{Compiled, Error as QueryError, Fold, Selection};
+
+use super::{Cancel, Candidate, Execution, Executor, Progress};
+use crate::Error;
+
+/// Takes objects in.
+pub(super) trait Gather: Send {
+    /// An object that may be selected.
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
+    /// An object that is.
+    fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
+}
+
+impl Gather for Fold<'_> {
+    #[inline]
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
+        Fold::push(self, key, value)
+    }
+
+    #[inline]
+    fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
+        Fold::push_selected(self, key, value)
+    }
+}
+
+/// What is asked of an engine.
+pub(super) struct Asked<'a> {
+    pub(super) selection: &'a Selection,
+    /// What a selected object costs beside being reached, in ns.
+    pub(super) object_ns: f64,
+    pub(super) threads: usize,
+}
+
+impl<'a> Asked<'a> {
+    pub(super) fn of(query: &'a Compiled, threads: usize) -> Asked<'a> {
+        Asked { selection: query.selection(), object_ns: OBJECT_NS, threads }
+    }
+}
+
+/// An object that is read field by field.
+const OBJECT_NS: f64 = 10.0;
+
+/// Checking whether a visited object is selected, in ns.
+pub(super) fn check_ns(selection: &Selection) -> f64 {
+    match selection.as_keys() {
+        Some(_) => 20.0,
+        None if selection.is_everything() => 0.0,
+        None => 2.0,
+    }
+}
+
+/// What an engine can do for queries.
+pub(super) trait Objects: Sync {
+    /// The executors that can reach what is selected, and what they are expected to cost.
+    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate>;
+
+    /// Hands over what is selected, by one of them.
+    fn reach<G: Gather>(
+        &self,
+        executor: Executor,
+        selection: &Selection,
+        crew: &Crew<'_>,
+        make: &(impl Fn() -> G + Sync),
+    ) -> Result<Gathered<G>, Ended>;
+}
+
+/// What the threads of a run gathered.
+pub(super) struct Gathered<G> {
+    /// Of each thread.
+    pub(super) parts: Vec<G>,
+    pub(super) visited: u64,
+}
+
+/// Why a run came to no end.
+pub(super) enum Ended {
+    Cancelled,
+    Query(QueryError),
+    Engine(Error),
+}
+
+/// Why a thread leaves a walk.
+pub(super) enum Stop {
+    Cancelled,
+    /// Another thread has ended the run.
+    Over,
+    Query(QueryError),
+}
+
+/// The threads of a run, and what they share.
+pub(super) struct Crew<'a> {
+    threads: usize,
+    watch: Watch<'a>,
+}
+
+/// What all threads of a run look at.
+struct Watch<'a> {
+    cancel: Option<&'a Cancel>,
+    progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    total: u64,
+    done: AtomicU64,
+    is_over: AtomicBool,
+}
+
+/// What a thread does.
+pub(super) struct Work<'a, G> {
+    gather: G,
+    /// Visits that the watch knows of.
+    told: u64,
+    visited: u64,
+    watch: &'a Watch<'a>,
+}
+
+/// Visits between two looks at the watch: some ten microseconds.
+const LOOK_EVERY: u64 = 4_096;
+
+impl<'a> Crew<'a> {
+    /// `total`: how many visits are expected.
+    pub(super) fn new(execution: &Execution<'a>, total: u64) -> Crew<'a> {
+        let watch = Watch {
+            cancel: execution.cancel,
+            progress: execution.progress,
+            total,
+            done: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+        };
+        Crew { threads: execution.threads, watch }
+    }
+
+    pub(super) fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Visits that the threads have told of.
+    pub(super) fn done(&self) -> u64 {
+        self.watch.done.load(Ordering::Relaxed)
+    }
+
+    /// Runs `each` for every one of `parts` parts; a thread that is done with one takes the next.
+    pub(super) fn in_parts<G: Gather>(
+        &self,
+        parts: usize,
+        make: &(impl Fn() -> G + Sync),
+        each: impl Fn(usize, &mut Work<'_, G>) -> crate::Result<ControlFlow<Stop>> + Sync,
+    ) -> Result<Gathered<G>, Ended> {
+        let next = AtomicUsize::new(0);
+        let labour = || {
+            let mut work = Work { gather: make(), told: 0, visited: 0, watch: &self.watch };
+            let end = work.take_parts(&next, parts, &each);
+            if end.is_err() {
+                self.watch.is_over.store(true, Ordering::Relaxed);
+            }
+            (work.gather, work.visited, end)
+        };
+        let ends = thread::scope(|scope| {
+            let others = self.threads.min(parts).saturating_sub(1);
+            // Where the system has no more threads, fewer do the work.
+            let spawn = |_| thread::Builder::new().spawn_scoped(scope, labour).ok();
+            let others: Vec<_> = (0..others).filter_map(spawn).collect();
+            let own = labour();
+            let join = |other: thread::ScopedJoinHandle<'_, _>| {
+                other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            };
+            std::iter::once(own).chain(others.into_iter().map(join)).collect::<Vec<_>>()
+        });
+        let mut gathered = Gathered { parts: Vec::with_capacity(ends.len()), visited: 0 };
+        let mut ended = None;
+        for (gather, visited, end) in ends {
+            gathered.parts.push(gather);
+            gathered.visited += visited;
+            // An error is worth more than that somebody stopped.
+            match (end, &ended) {
+                (Ok(()) | Err(None), _) => {}
+                (Err(Some(why)), None | Some(Ended::Cancelled)) => ended = Some(why),
+                (Err(Some(_)), Some(_)) => {}
+            }
+        }
+        match ended {
+            None => Ok(gathered),
+            Some(why) => Err(why),
+        }
+    }
+}
+
+impl<G: Gather> Work<'_, G> {
+    /// `Err(None)`: another thread has ended the run.
+    fn take_parts(
+        &mut self,
+        next: &AtomicUsize,
+        parts: usize,
+        each: &(impl Fn(usize, &mut Self) -> crate::Result<ControlFlow<Stop>> + Sync),
+    ) -> Result<(), Option<Ended>> {
+        loop {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= parts {
+                let _only_told = self.look_around();
+                return Ok(());
+            }
+            let flow = match self.look_around() {
+                ControlFlow::Continue(()) => each(part, self),
+                stop => Ok(stop),
+            };
+            match flow {
+                Ok(ControlFlow::Continue(())) => {}
+                Ok(ControlFlow::Break(Stop::Over)) => return Err(None),
+                Ok(ControlFlow::Break(Stop::Cancelled)) => return Err(Some(Ended::Cancelled)),
+                Ok(ControlFlow::Break(Stop::Query(error))) => {
+                    return Err(Some(Ended::Query(error)));
+                }
+                Err(error) => return Err(Some(Ended::Engine(error))),
+            }
+        }
+    }
+
+    /// Takes an object that may be selected.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
+        match self.gather.push(key, value) {
+            Ok(()) => self.count(1),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes an object that is selected.
+    #[inline]
+    pub(super) fn push_selected(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
+        match self.gather.push_selected(key, value) {
+            Ok(()) => self.count(1),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes what was found of a key: an object, or none.
+    #[inline]
+    pub(super) fn push_found(&mut self, key: &[u8], value: Option<&[u8]>) -> ControlFlow<Stop> {
+        match value {
+            Some(value) => self.push_selected(key, value),
+            None => self.count(1),
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, visits: u64) -> ControlFlow<Stop> {
+        self.visited += visits;
+        if self.visited - self.told < LOOK_EVERY {
+            return ControlFlow::Continue(());
+        }
+        self.look_around()
+    }
+
+    /// Tells what was visited; breaks if the run is to end.
+    fn look_around(&mut self) -> ControlFlow<Stop> {
+        let watch = self.watch;
+        let visits = self.visited - self.told;
+        self.told = self.visited;
+        let before = watch.done.fetch_add(visits, Ordering::Relaxed);
+        let done = before + visits;
+        let step = (watch.total / 256).max(1);
+        if let Some(tell) = watch.progress
+            && (before / step < done / step || before == 0)
+        {
+            tell(Progress { done, total: watch.total.max(done) });
+        }
+        if watch.cancel.is_some_and(Cancel::is_cancelled) {
+            return ControlFlow::Break(Stop::Cancelled);
+        }
+        if watch.is_over.load(Ordering::Relaxed) {
+            return ControlFlow::Break(Stop::Over);
+        }
+        ControlFlow::Continue(())
+    }
+}

@@ -1,0 +1,174 @@
+//! A query, from plan to answer.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use sapwood_aggregate::{Answer, Compiled, Partial, Query};
+
+use super::objects::{Asked, Crew, Ended, Objects};
+use super::{Execution, Measured, Plan};
+use crate::{Error, HashTable, Result, Table};
+
+/// What a run came to.
+#[derive(Debug, Clone)]
+pub struct Aggregated<'q> {
+    /// What the objects add up to: it merges with that of other tables and machines.
+    pub partial: Partial,
+    /// How they were reached, and what was measured.
+    pub plan: Plan,
+    query: &'q Compiled,
+}
+
+impl Aggregated<'_> {
+    /// The rows of the answer.
+    ///
+    /// # Errors
+    /// [`Error::Query`]: objects do not have what the query reads, or a figure leaves its range.
+    pub fn answer(self) -> Result<Answer> {
+        Ok(self.query.finish(self.partial)?)
+    }
+}
+
+impl Table {
+    /// Answers a query over the table's objects, without fetching them.
+    ///
+    /// What it sees of changes is said at [`aggregate`](crate::aggregate). Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Query`]: the query does not fit together, objects do not have what it reads, or a
+    /// figure leaves its range. [`Error::Engine`]: an object could not be read.
+    ///
+    /// ```
+    /// use sapwood::aggregate::{Aggregate, Query, Selection};
+    /// use sapwood::{Db, TableOptions};
+    ///
+    /// let table = Db::in_memory().create_table("stock", TableOptions::default())?;
+    /// for (item, pieces) in [("acorn", 90_u32), ("leaf", 7), ("twig", 12)] {
+    ///     table.put(item.as_bytes(), &pieces.to_le_bytes())?;
+    /// }
+    /// let query = Query::new("pieces:u32le".parse()?)
+    ///     .select(Selection::keys(["acorn", "twig", "root"]))
+    ///     .aggregates(Aggregate::list("sum(pieces), max(pieces)")?);
+    /// let answer = table.aggregate(&query)?;
+    /// assert_eq!(answer.value(0, "sum(pieces)")?, &102.into());
+    /// assert_eq!(answer.tally.absent, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn aggregate(&self, query: &Query) -> Result<Answer> {
+        self.aggregate_with(&query.compile()?, &Execution::new())?.answer()
+    }
+
+    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
+    /// with those of other tables, and the plan with what was measured.
+    ///
+    /// # Errors
+    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
+    /// was asked for cannot answer the query.
+    pub fn aggregate_with<'q>(
+        &self,
+        query: &'q Compiled,
+        execution: &Execution<'_>,
+    ) -> Result<Aggregated<'q>> {
+        aggregate(self, &self.shared.name, query, execution)
+    }
+
+    /// How a query would be answered, without answering it.
+    ///
+    /// # Errors
+    /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
+    pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
+        explain(self, &self.shared.name, query, execution)
+    }
+}
+
+impl HashTable {
+    /// Answers a query over the table's objects, without fetching them.
+    ///
+    /// What it sees of changes is said at [`aggregate`](crate::aggregate). Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Query`]: the query does not fit together, objects do not have what it reads, or a
+    /// figure leaves its range. [`Error::HashEngine`]: an object could not be read.
+    ///
+    /// ```
+    /// use sapwood::aggregate::{Aggregate, Query};
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add_many(&[("/oaks", 3), ("/elms", 4), ("/oaks", 10)])?;
+    /// let query = Query::new("hits:i64le".parse()?)
+    ///     .filter("hits > 3".parse()?)
+    ///     .aggregates(Aggregate::list("count, sum(hits)")?);
+    /// let answer = hits.aggregate(&query)?;
+    /// assert_eq!(answer.value(0, "count")?, &2.into());
+    /// assert_eq!(answer.value(0, "sum(hits)")?, &17.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn aggregate(&self, query: &Query) -> Result<Answer> {
+        self.aggregate_with(&query.compile()?, &Execution::new())?.answer()
+    }
+
+    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
+    /// with those of other tables, and the plan with what was measured.
+    ///
+    /// # Errors
+    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
+    /// was asked for cannot answer the query.
+    pub fn aggregate_with<'q>(
+        &self,
+        query: &'q Compiled,
+        execution: &Execution<'_>,
+    ) -> Result<Aggregated<'q>> {
+        aggregate(self, &self.shared.name, query, execution)
+    }
+
+    /// How a query would be answered, without answering it.
+    ///
+    /// # Errors
+    /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
+    pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
+        explain(self, &self.shared.name, query, execution)
+    }
+}
+
+fn explain(
+    objects: &impl Objects,
+    table: &Arc<str>,
+    query: &Compiled,
+    execution: &Execution<'_>,
+) -> Result<Plan> {
+    Plan::choose(table, objects.candidates(&Asked::of(query, execution.threads)), execution)
+}
+
+fn aggregate<'q>(
+    objects: &impl Objects,
+    table: &Arc<str>,
+    query: &'q Compiled,
+    execution: &Execution<'_>,
+) -> Result<Aggregated<'q>> {
+    let mut plan = explain(objects, table, query, execution)?;
+    let begin = Instant::now();
+    let crew = Crew::new(execution, plan.expected().visits);
+    let gathered = objects
+        .reach(plan.executor, query.selection(), &crew, &|| query.fold())
+        .map_err(|ended| match ended {
+            Ended::Cancelled => Error::Cancelled { table: Arc::clone(table), visited: crew.done() },
+            Ended::Query(cause) => Error::Query(cause),
+            Ended::Engine(error) => error,
+        })?;
+    let mut partial = query.empty();
+    for fold in gathered.parts {
+        partial = query.merge(partial, fold.into_partial())?;
+    }
+    if let Some(keys) = query.selection().as_keys() {
+        let mut fold = query.fold();
+        fold.add_absent((keys.len() as u64).saturating_sub(partial.tally().selected));
+        partial = query.merge(partial, fold.into_partial())?;
+    }
+    plan.measured = Some(Measured {
+        elapsed: begin.elapsed(),
+        visited: gathered.visited,
+        selected: partial.tally().selected,
+    });
+    Ok(Aggregated { partial, plan, query })
+}
