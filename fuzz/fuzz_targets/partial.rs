@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use sapwood_aggregate::{Aggregate, Compiled, Error, Group, Query};
+use sapwood_aggregate::{Aggregate, Compiled, Error, Group, Mismatches, Query};
 
 static QUERIES: LazyLock<[Compiled; 2]> = LazyLock::new(|| {
     let figures = "count, sum(n), sum(x), min(t), max(x), variance(x), first(t by n), last(n), \
@@ -14,6 +14,7 @@ static QUERIES: LazyLock<[Compiled; 2]> = LazyLock::new(|| {
         Query::new("n:i64le, x:f64le@8, t:text4@16".parse().expect("a layout"))
             .group_by(groups.expect("groups"))
             .aggregates(Aggregate::list(figures).expect("figures"))
+            .mismatches(Mismatches::Skip)
             .compile()
             .expect("a query")
     })
