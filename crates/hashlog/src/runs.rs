@@ -35,6 +35,11 @@ pub enum Columns {
 pub struct Place(Address);
 
 impl Place {
+    #[cfg(all(loom, test))]
+    pub(crate) fn at(address: Address) -> Place {
+        Place(address)
+    }
+
     #[inline(always)]
     pub(crate) fn address(self) -> Address {
         self.0
