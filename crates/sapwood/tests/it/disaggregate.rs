@@ -9,7 +9,7 @@ use std::thread;
 use rand::RngExt;
 use sapwood::aggregate::{
     Aggregate, Cancel, Disaggregated, Disaggregation, Disaggregator, Error as QueryError,
-    Execution, Plan, Progress, Query, Selection, Settlement,
+    Execution, Plan, Progress, Query, Selection, Settlement, Value,
 };
 use sapwood::{Error, Result};
 use sapwood_testkit::{case, rng};
@@ -48,6 +48,19 @@ impl Any {
     fn number(&self, number: u64) -> i64 {
         let value = self.get(&key_of(number)).expect("it is there");
         i64::from_le_bytes(value.try_into().expect("8 bytes"))
+    }
+
+    fn sum(&self) -> i64 {
+        let query = Query::new("n:i64le".parse().expect("a layout"))
+            .aggregates(vec![Aggregate::sum("n")])
+            .compile()
+            .expect("a query");
+        let (partial, _) = self.run(&query, &Execution::new()).expect("no error");
+        let answer = query.finish(partial).expect("it fits");
+        match answer.value(0, "sum(n)") {
+            Ok(Value::Int(sum)) => *sum as i64,
+            other => panic!("{other:?}"),
+        }
     }
 
     /// What the planner knows of a selection.
@@ -174,61 +187,68 @@ fn parts_in_proportion_and_by_weight_add_up() {
     }
 }
 
-/// Cancelled at any moment, it has changed nothing, or says what is left; gone on with, perhaps as
-/// bytes, perhaps cancelled again, every object has its part exactly once.
+/// Cancelled while objects are collected, it has changed nothing; later, it says what is left. That
+/// can be kept as bytes, and gone on with, and every object has its part exactly once.
 #[test]
 fn what_is_cancelled_can_be_gone_on_with() {
     for kind in KINDS {
-        let mut met_both = [false; 2];
-        for after_calls in 1..12 {
-            let count = 12_000;
-            let kept = filled(kind, count);
-            let by = compiled(over_n(123_456).adding());
-            let (cancel, calls) = (Cancel::new(), AtomicU64::new(0));
-            let tell = |_: Progress| {
-                if calls.fetch_add(1, Ordering::Relaxed) == after_calls * 3 {
+        // More than are changed in one turn.
+        let count = match kind {
+            Kind::Fixed | Kind::FixedSmallPages | Kind::Variable => 70_000,
+            _ => 12_000,
+        };
+        let kept = filled(kind, count);
+        let total = 123_456;
+        let by = compiled(over_n(total).adding());
+        let before = kept.table.sum();
+
+        // At the first and the second call of the second phase; at the first of all.
+        for (phase, call, threads) in [(1, 0, 1), (2, 0, 1), (2, 1, 1), (2, 1, 3), (1, 0, 2)] {
+            let what = format!("{kind:?}: call {call} of phase {phase}, {threads} threads");
+            let before = kept.table.sum();
+            let cancel = Cancel::new();
+            let (phases, calls, last) = (AtomicU64::new(1), AtomicU64::new(0), AtomicU64::new(0));
+            let tell = |progress: Progress| {
+                if progress.done < last.swap(progress.done, Ordering::Relaxed) {
+                    phases.fetch_max(2, Ordering::Relaxed);
+                }
+                if phases.load(Ordering::Relaxed) == phase
+                    && calls.fetch_add(1, Ordering::Relaxed) == call
+                {
                     cancel.cancel();
                 }
             };
-            let execution = Execution::new().threads(2).progress(&tell).cancel(&cancel);
-            let what = format!("{kind:?} after {after_calls}");
-            let sum = || (0..count).map(|number| kept.table.number(number)).sum::<i64>();
-            let before = sum();
-            match kept.table.spread(&by, &execution) {
-                Err(Error::Cancelled { .. }) => {
-                    met_both[0] = true;
-                    assert_eq!(sum(), before, "{what}");
-                }
-                Err(other) => panic!("{what}: {other}"),
-                Ok(settled) => {
-                    let Some(pending) = settled.pending else {
-                        check_whole(&settled, count, 123_456, &what);
-                        continue;
-                    };
-                    met_both[1] = true;
-                    assert!(matches!(settled.stopped, Some(Error::Cancelled { .. })), "{what}");
-                    let report = settled.report;
-                    assert_eq!(report.pending, pending.count(), "{what}");
-                    assert_eq!(i128::from(sum() - before), report.given, "{what}");
-                    let pending = by.decode(&pending.encode()).expect("its own bytes");
-                    let settled = kept.table.go_on(&by, pending, &Execution::new());
-                    check_whole(&settled, count, 123_456, &what);
-                }
+            let execution = Execution::new().threads(threads).progress(&tell).cancel(&cancel);
+            let settled = kept.table.spread(&by, &execution);
+            if phase == 1 {
+                assert!(matches!(settled, Err(Error::Cancelled { .. })), "{what}: {settled:?}");
+                assert_eq!(kept.table.sum(), before, "{what}");
+                continue;
             }
-            assert_eq!(
-                sum(),
-                before + if met_both[1] || !cancel.is_cancelled() { 123_456 } else { 0 },
-                "{what}"
-            );
-            if met_both[1] {
-                for number in 0..count {
-                    let part = equal_part(123_456, count, number);
-                    assert_eq!(kept.table.number(number), number as i64 % 90 + part, "{what}");
-                }
-                break;
+            let settled = settled.expect("what is left is an answer");
+            let report = settled.report;
+            assert_eq!(i128::from(kept.table.sum() - before), report.given, "{what}");
+            assert_eq!(report.given + report.pending_sum, total, "{what}");
+            let Some(pending) = settled.pending else {
+                // Others may have been so far already.
+                assert!(threads > 1, "{what}");
+                continue;
+            };
+            assert_eq!(report.pending, pending.count(), "{what}");
+            assert!(matches!(settled.stopped, Some(Error::Cancelled { .. })), "{what}");
+            if threads == 1 {
+                assert_eq!((report.changed == 0, report.pending > 0), (call == 0, true), "{what}");
             }
+            let pending = by.decode(&pending.encode()).expect("its own bytes");
+            let settled = kept.table.go_on(&by, pending, &Execution::new().threads(threads));
+            check_whole(&settled, count, total, &what);
+            assert_eq!(i128::from(kept.table.sum() - before), total, "{what}");
         }
-        assert!(met_both[1], "{kind:?}: no change was cancelled");
+        assert_eq!(i128::from(kept.table.sum() - before), 3 * total, "{kind:?}");
+        for number in (0..count).step_by(97) {
+            let part = 3 * equal_part(total, count, number);
+            assert_eq!(kept.table.number(number), number as i64 % 90 + part, "{kind:?} {number}");
+        }
     }
 }
 
