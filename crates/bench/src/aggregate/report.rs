@@ -10,7 +10,7 @@ use super::anchors::{RAMCLOUD_CLIENT, ramcloud};
 use super::floor::{LOOK_UPS, RECORDS};
 use super::measure::Figures;
 use super::tables::{Kind, Way};
-use super::workload::{Beside, Pick, Workload};
+use super::workload::{Beside, Pick, Share, Workload};
 use super::writers::{SUMMED, writer_of};
 use crate::figures::{Rate, Ratio, Timed};
 use crate::report::{Labels, table};
@@ -36,10 +36,13 @@ impl Figures {
         let named = Way::named(&rate.engine).and_then(|way| way.executor);
         let executor = named.or(chosen.map(|chosen| chosen.executor));
         let floor = match (executor, pick) {
-            (None, _) => None,
             (Some(Executor::LookUp), _) => Some(LOOK_UPS),
-            (Some(_), Pick::List(_)) => None,
-            (Some(_), _) => Some(RECORDS),
+            (Some(Executor::Walk | Executor::Log), Pick::Everything | Pick::Range(_)) => {
+                Some(RECORDS)
+            }
+            // It visits what is selected alone, where the loop visits everything.
+            (Some(Executor::Range), _) if pick.share() == Share::All => Some(RECORDS),
+            _ => None,
         };
         let floor = floor.and_then(|floor| self.rates.rate(floor, rate.workload, rate.threads));
         Context {
