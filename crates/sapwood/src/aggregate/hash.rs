@@ -12,6 +12,9 @@ use crate::{HashTable, Layout};
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
 
+/// Where a range has more keys than this for each entry, nobody means them to be looked up.
+const KEYS_AN_ENTRY_MAX: u64 = 16;
+
 /// Bytes of a record of 8-byte keys and values.
 const FIXED_RECORD_BYTES: u64 = 24;
 
@@ -45,7 +48,10 @@ impl Objects for HashTable {
             candidate(Executor::Log, records, log_ns),
             candidate(Executor::Walk, stats.entries, walk_ns),
         ];
-        if let Some(keys) = keys {
+        let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
+        if let Some(keys) = keys
+            && (selection.as_keys().is_some() || keys.len() <= keys_max)
+        {
             let ns = keys.len() as f64 * costs.look_up_ns;
             candidates.push(candidate(Executor::LookUp, keys.len(), ns));
         }
