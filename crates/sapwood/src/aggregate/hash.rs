@@ -4,6 +4,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::Selection;
+use sapwood_hashlog::Columns;
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
 use super::{Candidate, Executor};
@@ -83,8 +84,9 @@ fn scan_log<G: Gather>(
     let snapshot = table.snapshot().map_err(Ended::Engine)?;
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    crew.in_parts(parts, make, |part, work| {
-        snapshot.scan_part(part, parts, |key, value| work.push(key, value))
+    crew.in_parts(parts, make, |part, work| match snapshot.runs(Columns::Entries) {
+        Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
+        None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
     })
 }
 

@@ -369,3 +369,37 @@ fn what_cannot_be_answered_is_an_error_that_says_why() {
         panic!("it does not fit")
     };
 }
+
+#[test]
+fn declared_fields_are_there_when_the_table_is_opened_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = Db::open(folder.path()).expect("an empty folder");
+    let options = HashTableOptions::default().fields("n:i64le".parse().expect("a layout"));
+    let table = db.create_hash_table("t", options.clone()).expect("free");
+    table.add(b"k", 7).expect("room");
+    drop(table);
+    db.close().expect("a checkpoint");
+
+    let db = Db::open(folder.path()).expect("closed");
+    let sum = |table: &HashTable| {
+        let query = table.query().expect("fields").aggregates(vec![Aggregate::sum("n")]);
+        table.aggregate(&query).expect("a sum").value(0, "sum(n)").cloned()
+    };
+    assert_eq!(sum(&db.hash_table("t").expect("stored")), Ok(7.into()));
+    let renamed = options.fields("m:i64le, n:u8".parse().expect("a layout"));
+    let table = db.hash_table_with("t", renamed).expect("no handles");
+    assert_eq!(
+        (sum(&table), table.fields().map(|fields| fields.fields().len())),
+        (Ok(7.into()), Some(2))
+    );
+
+    let plain = db.create_table("plain", TableOptions::default()).expect("free");
+    let error = plain.query().expect_err("none declared");
+    assert!(error.to_string().contains("`TableOptions::fields`"), "{error}");
+    let long = (0..400).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");
+    let long = HashTableOptions::default().fields(long.parse().expect("a layout"));
+    let refused = db.create_hash_table("long", long.clone()).expect_err("no room for them");
+    assert!(refused.to_string().contains("its fields cannot be kept"), "{refused}");
+    assert_eq!(db.engine("long"), None);
+    Db::in_memory().create_hash_table("long", long).expect("nothing is kept");
+}
