@@ -1,4 +1,4 @@
-//! How fast are figures of many objects, by each executor and as the planner chooses?
+//! How fast are figures of many objects, and totals spread back over them, by each executor?
 //!
 //! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth or
 //! a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order. Every
@@ -13,6 +13,7 @@
 //! | `workload` | what is asked, of which objects? |
 //! | `tables` | how do tables answer, by which executor? |
 //! | `floor` | what would it cost without a table? |
+//! | `spread` | how fast is a total spread back over the objects? |
 //! | `writers` | what does it cost to be exact while somebody writes? |
 //! | `measure` | in which order does everything run? |
 //! | `report` | how are figures printed? |
@@ -25,6 +26,7 @@ mod floor;
 mod measure;
 mod objects;
 mod report;
+mod spread;
 mod tables;
 mod workload;
 mod writers;
@@ -86,12 +88,14 @@ pub struct Args {
 enum Part {
     /// Sums of all, of ranges and of lists of keys, by each executor
     Sums,
-    /// The same beside a writer
+    /// Totals that are spread back over the objects
+    Spread,
+    /// Sums beside a writer
     Writers,
 }
 
 impl Part {
-    const ALL: [Part; 2] = [Part::Sums, Part::Writers];
+    const ALL: [Part; 3] = [Part::Sums, Part::Spread, Part::Writers];
 }
 
 /// What is measured, with every default filled in.

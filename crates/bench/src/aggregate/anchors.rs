@@ -21,6 +21,11 @@ pub(crate) fn ramcloud(executor: Executor, share: Share) -> Option<f64> {
     }
 }
 
+/// As [`ramcloud`], for a total that is spread back over all objects.
+pub(crate) fn ramcloud_spread(executor: Executor) -> Option<f64> {
+    (executor == Executor::LookUp).then_some(2_000.0)
+}
+
 /// The most objects a ms that it reached by reading them one at a time from a client.
 pub(crate) const RAMCLOUD_CLIENT: f64 = 206.0;
 

@@ -10,16 +10,27 @@ use super::tables::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK, Way,
 };
 use super::workload::{Pick, Share, Workload};
-use crate::figures::{Rate, Ratio};
+use crate::figures::{Rate, Ratio, Timed};
 use crate::report::Bars;
 
 /// The log, all objects, of the plain loop over the same bytes.
 const LOG_OF_FLOOR: f64 = 0.6;
-/// Objects a ms on one thread: all by log and by walk, random keys by look-up.
-const LEAST: [(Way, Pick, f64); 3] = [
-    (LOG, Pick::Everything, 400_000.0),
-    (WALK, Pick::Everything, 80_000.0),
-    (LOOK_UP, Pick::List(Share::Tenth), 25_000.0),
+/// Objects a ms on one thread, all of them or random keys.
+const LEAST: [(Way, Workload, f64); 5] = [
+    (LOG, Workload::Sum(Pick::Everything), 400_000.0),
+    (WALK, Workload::Sum(Pick::Everything), 80_000.0),
+    (LOOK_UP, Workload::Sum(Pick::List(Share::Tenth)), 25_000.0),
+    (WALK, Workload::Spread(Pick::Everything), 200_000.0),
+    (LOOK_UP, Workload::Spread(Pick::List(Share::Tenth)), 20_000.0),
+];
+/// What two threads are to be faster at than one.
+const ON_TWO_THREADS: [(Way, Workload); 6] = [
+    (LOG, Workload::Sum(Pick::Everything)),
+    (WALK, Workload::Sum(Pick::Everything)),
+    (LOOK_UP, Workload::Sum(Pick::List(Share::Tenth))),
+    (ORDERED_RANGE, Workload::Sum(Pick::Everything)),
+    (WALK, Workload::Spread(Pick::Everything)),
+    (LOOK_UP, Workload::Spread(Pick::List(Share::Tenth))),
 ];
 /// Two threads against one.
 const TWO_THREADS: f64 = 1.7;
@@ -39,20 +50,16 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         let ratio = Ratio::of(&log.rounds, &floor.rounds);
         bars.at_least("log, everything, of a plain loop", 1, LOG_OF_FLOOR, ratio);
     }
-    for (way, pick, least) in LEAST {
-        if let Some(rate) = rate(way, pick, 1) {
-            let title = format!("{}, {}, of {least} objects/ms", way.name, pick.name());
+    for (way, workload, least) in LEAST {
+        if let Some(rate) = figures.rates.rate(way.name, workload, 1) {
+            let title = format!("{}, {}, of {least} objects/ms", way.name, workload.name());
             bars.at_least(&title, 1, 1.0, Ratio::to(&rate.rounds, least * 1e3));
         }
     }
-    for (way, pick) in [
-        (LOG, Pick::Everything),
-        (WALK, Pick::Everything),
-        (LOOK_UP, Pick::List(Share::Tenth)),
-        (ORDERED_RANGE, Pick::Everything),
-    ] {
-        if let Some((one, two)) = rate(way, pick, 1).zip(rate(way, pick, 2)) {
-            let title = format!("{}, {}, against one thread", way.name, pick.name());
+    for (way, workload) in ON_TWO_THREADS {
+        let on = |threads| figures.rates.rate(way.name, workload, threads);
+        if let Some((one, two)) = on(1).zip(on(2)) {
+            let title = format!("{}, {}, against one thread", way.name, workload.name());
             bars.at_least(&title, 2, TWO_THREADS, Ratio::of(&two.rounds, &one.rounds));
         }
     }

@@ -8,6 +8,7 @@
 use std::hint::black_box;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use memmap2::MmapMut;
 use zerocopy::FromBytes;
@@ -24,7 +25,7 @@ use crate::tally::Tally;
 
 /// A control word, a key, an integer.
 type Record = [u64; 3];
-const LIVE: u64 = 1;
+pub(super) const LIVE: u64 = 1;
 const BUCKET_WORDS: usize = 8;
 /// Records of a bucket, before rounding the buckets up to a power of two.
 const BUCKET_RECORDS: usize = 6;
@@ -47,14 +48,14 @@ pub(crate) struct Floor {
     memory: Arc<Memory>,
 }
 
-struct Memory {
+pub(super) struct Memory {
     records: MmapMut,
     column: MmapMut,
     buckets: MmapMut,
 }
 
 impl Memory {
-    fn load(objects: &Objects) -> Memory {
+    pub(super) fn load(objects: &Objects) -> Memory {
         let count = objects.count() as usize;
         let mut memory = Memory {
             records: map_huge(count * size_of::<Record>()),
@@ -83,6 +84,17 @@ impl Memory {
 
     fn buckets(&self) -> &[u64] {
         <[u64]>::ref_from_bytes(&self.buckets).expect(ALIGNED)
+    }
+}
+
+/// Words that threads may share, and buckets.
+type Shared<'a> = (&'a mut [[AtomicU64; 3]], &'a [u64]);
+
+impl Memory {
+    /// To be changed in place.
+    pub(super) fn records_and_buckets(&mut self) -> Shared<'_> {
+        let records = <[[AtomicU64; 3]]>::mut_from_bytes(&mut self.records).expect(ALIGNED);
+        (records, <[u64]>::ref_from_bytes(&self.buckets).expect(ALIGNED))
     }
 }
 
@@ -174,11 +186,27 @@ fn those(records: &[Record], is_selected: impl Fn(u64) -> bool) -> Tally {
 }
 
 fn look_up(buckets: &[u64], records: &[Record], wanted: &[Placed]) -> Tally {
+    let mut tally = Tally::default();
+    in_batches(buckets, wanted, |place, object| {
+        let [control, found, word] = records[place];
+        if control & LIVE != 0 && found == object.key_word() {
+            tally.add(word);
+        }
+    });
+    tally
+}
+
+/// Calls `visit` with each object and the place of its record, by way of the bucket of its key.
+#[inline]
+pub(super) fn in_batches(
+    buckets: &[u64],
+    wanted: &[Placed],
+    mut visit: impl FnMut(usize, &Placed),
+) {
     // As many buckets as a power of two says.
     let mask = (buckets.len() / BUCKET_WORDS - 1) as u64;
     let bucket =
         |number: u32| (Random::new(u64::from(number)).next() & mask) as usize * BUCKET_WORDS;
-    let mut tally = Tally::default();
     let mut places = [0; BATCH];
     for batch in wanted.chunks(BATCH) {
         for (place, object) in places.iter_mut().zip(batch) {
@@ -186,13 +214,9 @@ fn look_up(buckets: &[u64], records: &[Record], wanted: &[Placed]) -> Tally {
             *place = object.place as usize + buckets[bucket(object.number)] as usize;
         }
         for (place, object) in places.iter().zip(batch) {
-            let [control, found, word] = records[*place];
-            if control & LIVE != 0 && found == u64::from_ne_bytes(key(object.number)) {
-                tally.add(word);
-            }
+            visit(*place, object);
         }
     }
-    tally
 }
 
 #[cfg(test)]

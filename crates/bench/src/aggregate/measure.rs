@@ -1,5 +1,6 @@
 //! In which order does everything run? Tables are loaded; then, for each number of threads and each
-//! selection, all ways to answer and the floor run in rounds; then sums run beside a writer.
+//! selection, all ways to answer and the floor run in rounds; then all ways to spread a total do; then
+//! sums run beside a writer.
 
 use std::sync::Arc;
 
@@ -7,13 +8,14 @@ use indicatif::ProgressBar;
 
 use super::floor::Floor;
 use super::objects::Objects;
+use super::spread::{self, SpreadFloor, SpreadJob, Spreads, Total};
 use super::tables::{Answers, Chosen, Kind, Store, WAYS};
 use super::workload::{Job, Pick, Picked, Workload};
 use super::writers::{SUMMED, Written};
 use super::{Part, Plan};
 use crate::Error;
 use crate::figures::{Percentiles, Rates};
-use crate::rounds::{Contender, Outcome, progress, rounds};
+use crate::rounds::{Contender, Outcome, Run, progress, rounds};
 
 /// All figures of tables of one size.
 pub(crate) struct Figures {
@@ -43,50 +45,51 @@ impl Figures {
     }
 }
 
-/// Who takes part in a round.
-enum Entrant {
-    Answers(Answers),
-    Floor(Floor),
+/// Who takes part in rounds: a way of a table, or the floor.
+enum Entrant<T, F> {
+    Table(T),
+    Floor(F),
 }
 
-impl Entrant {
-    fn answers_mut(&mut self) -> Option<&mut Answers> {
+impl<T, F> Entrant<T, F> {
+    fn table_mut(&mut self) -> Option<&mut T> {
         match self {
-            Entrant::Answers(answers) => Some(answers),
+            Entrant::Table(table) => Some(table),
             Entrant::Floor(_) => None,
         }
     }
-
-    fn contender(&self) -> &dyn Contender<Job> {
-        match self {
-            Entrant::Answers(answers) => answers,
-            Entrant::Floor(floor) => floor,
-        }
-    }
-
-    fn contender_mut(&mut self) -> &mut dyn Contender<Job> {
-        match self {
-            Entrant::Answers(answers) => answers,
-            Entrant::Floor(floor) => floor,
-        }
-    }
 }
 
-impl Contender<Job> for Entrant {
+impl<R: Run, T: Contender<R>, F: Contender<R>> Contender<R> for Entrant<T, F> {
     fn name(&self) -> &str {
-        self.contender().name()
+        match self {
+            Entrant::Table(table) => table.name(),
+            Entrant::Floor(floor) => floor.name(),
+        }
     }
-    fn runs(&self, workload: Workload) -> bool {
-        self.contender().runs(workload)
+    fn runs(&self, workload: R::Workload) -> bool {
+        match self {
+            Entrant::Table(table) => table.runs(workload),
+            Entrant::Floor(floor) => floor.runs(workload),
+        }
     }
-    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        self.contender_mut().run(job)
+    fn run(&mut self, run: &R) -> Result<Outcome, Error> {
+        match self {
+            Entrant::Table(table) => table.run(run),
+            Entrant::Floor(floor) => floor.run(run),
+        }
     }
-    fn latencies(&mut self, job: &Job) -> Result<Percentiles, Error> {
-        self.contender_mut().latencies(job)
+    fn latencies(&mut self, run: &R) -> Result<Percentiles, Error> {
+        match self {
+            Entrant::Table(table) => table.latencies(run),
+            Entrant::Floor(floor) => floor.latencies(run),
+        }
     }
     fn is_timed_singly(&self) -> bool {
-        self.contender().is_timed_singly()
+        match self {
+            Entrant::Table(table) => table.is_timed_singly(),
+            Entrant::Floor(floor) => floor.is_timed_singly(),
+        }
     }
 }
 
@@ -121,33 +124,37 @@ impl Course<'_> {
         if self.plan.parts.contains(&Part::Sums) {
             self.sums()?;
         }
+        // Writers move amounts between objects, so that they come last.
+        if self.plan.parts.contains(&Part::Spread) {
+            self.stores.iter().try_for_each(Store::tidy)?;
+            self.spreads()?;
+        }
         if self.plan.parts.contains(&Part::Writers) {
+            self.stores.iter().try_for_each(Store::tidy)?;
             self.writers()?;
         }
         Ok(self.figures)
     }
 
-    fn entrants(&self) -> Vec<Entrant> {
-        let wanted = |name: &str| self.plan.wants(name);
-        let ways = self.stores.iter().flat_map(|store| {
-            let of_kind = WAYS.iter().filter(|way| way.kind == store.kind() && wanted(way.name));
-            of_kind.map(|way| Entrant::Answers(Answers::new(*way, store.clone())))
-        });
-        let floors = Floor::forms(&self.objects, &wanted).into_iter().map(Entrant::Floor);
-        ways.chain(floors).collect()
+    /// How often a run asks the same.
+    fn times(&self) -> usize {
+        self.plan.looked_at.div_ceil(self.objects.count()) as usize
     }
 
     fn sums(&mut self) -> Result<(), Error> {
-        let mut entrants = self.entrants();
-        let progress = self.progress(&entrants);
+        let wanted = |name: &str| self.plan.wants(name);
+        let ways = self.stores.iter().flat_map(|store| {
+            let of_kind = WAYS.iter().filter(|way| way.kind == store.kind() && wanted(way.name));
+            of_kind.map(|way| Entrant::Table(Answers::new(*way, store.clone())))
+        });
+        let floors = Floor::forms(&self.objects, &wanted).into_iter().map(Entrant::Floor);
+        let mut entrants: Vec<_> = ways.chain(floors).collect();
+        let workloads = self.picks.iter().map(|picked| Workload::Sum(picked.pick));
+        let progress = self.progress(&entrants, workloads);
         for &threads in &self.plan.threads {
             for picked in &self.picks {
-                let job = Job {
-                    picked: Arc::clone(picked),
-                    threads,
-                    times: self.plan.looked_at.div_ceil(self.objects.count()) as usize,
-                };
-                entrants.iter_mut().filter_map(Entrant::answers_mut).for_each(Answers::begin);
+                let job = Job { picked: Arc::clone(picked), threads, times: self.times() };
+                entrants.iter_mut().filter_map(Entrant::table_mut).for_each(Answers::begin);
                 rounds(
                     &mut entrants,
                     &mut self.figures.rates,
@@ -158,34 +165,56 @@ impl Course<'_> {
                 )?;
             }
         }
-        for answers in entrants.iter_mut().filter_map(Entrant::answers_mut) {
+        for answers in entrants.iter_mut().filter_map(Entrant::table_mut) {
             self.figures.chosen.extend(answers.chosen());
         }
         progress.finish_and_clear();
         Ok(())
     }
 
+    fn spreads(&mut self) -> Result<(), Error> {
+        let wanted = |name: &str| self.plan.wants(name);
+        let ways = self.stores.iter().flat_map(|store| Spreads::ways(store, &wanted));
+        let floors = SpreadFloor::forms(&self.objects, &wanted).into_iter().map(Entrant::Floor);
+        let mut entrants: Vec<_> = ways.map(Entrant::Table).chain(floors).collect();
+        let progress = self.progress(&entrants, spread::PICKS.into_iter().map(Workload::Spread));
+        for &threads in &self.plan.threads {
+            for pick in spread::PICKS {
+                let total = Arc::new(Total::new(picked(&self.picks, pick))?);
+                let job = SpreadJob { total, threads, times: self.times() };
+                entrants.iter_mut().filter_map(Entrant::table_mut).for_each(Spreads::begin);
+                rounds(
+                    &mut entrants,
+                    &mut self.figures.rates,
+                    &progress,
+                    self.plan.runs,
+                    |_| job.clone(),
+                    |job| Some(job.expected()),
+                )?;
+            }
+        }
+        progress.finish_and_clear();
+        Ok(())
+    }
+
     /// Counts what there is to do.
-    fn progress(&self, entrants: &[Entrant]) -> ProgressBar {
-        let runs = |picked: &Arc<Picked>| {
-            let workload = Workload::Sum(picked.pick);
-            entrants.iter().filter(|entrant| entrant.runs(workload)).count()
-        };
-        let each: usize = self.picks.iter().map(runs).sum();
+    fn progress<R: Run<Workload = Workload>>(
+        &self,
+        entrants: &[impl Contender<R>],
+        workloads: impl Iterator<Item = Workload>,
+    ) -> ProgressBar {
+        let runs = |workload| entrants.iter().filter(|entrant| entrant.runs(workload)).count();
+        let each: usize = workloads.map(runs).sum();
         progress(each * self.plan.threads.len() * self.plan.runs)
     }
 
     fn writers(&mut self) -> Result<(), Error> {
         let progress = progress(self.stores.len() * self.plan.runs);
         for store in &self.stores {
-            let picked = |pick| {
-                let picked = self.picks.iter().find(|picked| picked.pick == pick);
-                &**picked.expect("all picks are there")
-            };
             let summed: Vec<_> = SUMMED
                 .into_iter()
                 .filter(|(way, _)| way.kind == store.kind() && self.plan.wants(way.name))
-                .map(|(way, pick)| (way, picked(pick)))
+                .map(|(way, pick)| (way, &**picked(&self.picks, pick)))
                 .collect();
             if summed.is_empty() {
                 continue;
@@ -198,4 +227,8 @@ impl Course<'_> {
         progress.finish_and_clear();
         Ok(())
     }
+}
+
+fn picked(picks: &[Arc<Picked>], pick: Pick) -> &Arc<Picked> {
+    picks.iter().find(|picked| picked.pick == pick).expect("all picks are there")
 }

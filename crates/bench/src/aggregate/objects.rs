@@ -28,6 +28,14 @@ pub(crate) struct Placed {
     pub(crate) place: u32,
 }
 
+impl Placed {
+    /// Its key, as a word of memory.
+    #[inline]
+    pub(crate) fn key_word(&self) -> u64 {
+        u64::from_ne_bytes(key(self.number))
+    }
+}
+
 /// All objects of a table.
 #[derive(Debug)]
 pub(crate) struct Objects {

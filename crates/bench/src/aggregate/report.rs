@@ -6,7 +6,7 @@ use comfy_table::Table;
 use sapwood::aggregate::Executor;
 use serde_json::json;
 
-use super::anchors::{RAMCLOUD_CLIENT, ramcloud};
+use super::anchors::{RAMCLOUD_CLIENT, ramcloud, ramcloud_spread};
 use super::floor::{LOOK_UPS, RECORDS};
 use super::measure::Figures;
 use super::tables::{Kind, Way};
@@ -29,7 +29,7 @@ struct Context {
 
 impl Figures {
     fn context(&self, rate: &Rate<Workload>) -> Context {
-        let Workload::Sum(pick) = rate.workload else {
+        let (Workload::Sum(pick) | Workload::Spread(pick)) = rate.workload else {
             return Context { executor: None, of_floor: None, ramcloud: None };
         };
         let chosen = self.chosen(&rate.engine, rate.workload, rate.threads);
@@ -48,7 +48,10 @@ impl Figures {
         Context {
             executor,
             of_floor: floor.map(|floor| Ratio::of(&rate.rounds, &floor.rounds)),
-            ramcloud: executor.and_then(|executor| ramcloud(executor, pick.share())),
+            ramcloud: executor.and_then(|executor| match rate.workload {
+                Workload::Spread(_) => ramcloud_spread(executor),
+                _ => ramcloud(executor, pick.share()),
+            }),
         }
     }
 }
@@ -85,13 +88,23 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
             writeln!(out, "  {title} table: {bytes:.1} B an object")?;
         }
     }
-    let sums = sums(figures);
+    let sums = in_rounds(figures, |workload| match workload {
+        Workload::Sum(pick) => Some(pick),
+        _ => None,
+    });
     if !sums.is_empty() {
         writeln!(
             out,
             "\nSums. A rate counts the objects that are selected; RAMCloud's, on its machine, are \
              {RAMCLOUD_CLIENT} objects/ms when a client reads them one by one\n{sums}"
         )?;
+    }
+    let spreads = in_rounds(figures, |workload| match workload {
+        Workload::Spread(pick) => Some(pick),
+        _ => None,
+    });
+    if !spreads.is_empty() {
+        writeln!(out, "\nTotals spread back over the selected objects\n{spreads}")?;
     }
     let beside = beside_a_writer(figures);
     if !beside.is_empty() {
@@ -108,7 +121,8 @@ fn amount(rate: f64, workload: Workload) -> String {
     format!("{:.0}", rate / workload.unit().table_scale())
 }
 
-fn sums(figures: &Figures) -> Table {
+/// Figures of rounds, of those workloads that have a pick here.
+fn in_rounds(figures: &Figures, pick_of: impl Fn(Workload) -> Option<Pick>) -> Table {
     let header = [
         "selected",
         "threads",
@@ -125,7 +139,7 @@ fn sums(figures: &Figures) -> Table {
     let mut table = table(&header, 3);
     let mut last = None;
     for rate in &figures.rates.rates {
-        let Workload::Sum(pick) = rate.workload else { continue };
+        let Some(pick) = pick_of(rate.workload) else { continue };
         let group = (pick, rate.threads);
         let (selected, threads) = if last == Some(group) {
             (String::new(), String::new())

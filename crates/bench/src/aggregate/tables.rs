@@ -14,9 +14,6 @@ use crate::tally::Tally;
 
 /// Objects that are put together while loading.
 const LOADED_TOGETHER: usize = 256;
-/// A run that takes longer is not repeated on the same threads.
-const PATIENCE: Duration = Duration::from_secs(1);
-
 /// A table with its objects in it. Clones are the same table.
 #[derive(Clone)]
 pub(crate) enum Store {
@@ -117,7 +114,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives up what changes left behind in a log.
+    /// Makes a log anew. What was seen as of one moment is not changed in place later but copied,
+    /// so that a log grows: whoever comes after somebody who walked it would be slower for that.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
         if let Store::Hash(table) = self {
             table.compact(1.0)?;
@@ -176,6 +174,33 @@ impl Way {
     }
 }
 
+/// Nobody waits often for what takes long.
+#[derive(Default)]
+pub(crate) struct Patience {
+    is_over: bool,
+}
+
+impl Patience {
+    /// A run that takes longer is not repeated on the same threads.
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    pub(crate) fn note(&mut self, elapsed: Duration) {
+        self.is_over = elapsed > Self::LONGEST;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
+    let execution = Execution::new().threads(threads);
+    match way.executor {
+        Some(executor) => execution.executor(executor),
+        None => execution,
+    }
+}
+
 /// Who reached the objects of a run for the planner.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chosen {
@@ -190,18 +215,17 @@ pub(crate) struct Answers {
     way: Way,
     store: Store,
     chosen: Vec<Chosen>,
-    /// It took longer than anybody should wait often.
-    is_slow: bool,
+    patience: Patience,
 }
 
 impl Answers {
     pub(crate) fn new(way: Way, store: Store) -> Answers {
-        Answers { way, store, chosen: Vec::new(), is_slow: false }
+        Answers { way, store, chosen: Vec::new(), patience: Patience::default() }
     }
 
     /// Rounds of another workload, or on other threads, begin.
     pub(crate) fn begin(&mut self) {
-        self.is_slow = false;
+        self.patience = Patience::default();
     }
 
     pub(crate) fn chosen(&self) -> &[Chosen] {
@@ -228,14 +252,11 @@ impl Contender<Job> for Answers {
 
     fn runs(&self, workload: Workload) -> bool {
         let Workload::Sum(pick) = workload else { return false };
-        self.way.answers(pick) && !self.is_slow
+        self.way.answers(pick) && !self.patience.is_over()
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        let mut execution = Execution::new().threads(job.threads);
-        if let Some(executor) = self.way.executor {
-            execution = execution.executor(executor);
-        }
+        let execution = execution_by(self.way, job.threads);
         let mut tally = Tally::default();
         let mut reached_by = None;
         let begin = Instant::now();
@@ -245,7 +266,7 @@ impl Contender<Job> for Answers {
             reached_by = Some(executor);
         }
         let elapsed = begin.elapsed();
-        self.is_slow = elapsed > PATIENCE;
+        self.patience.note(elapsed);
         if let (None, Some(executor)) = (self.way.executor, reached_by) {
             self.choose(job, executor);
         }

@@ -11,6 +11,8 @@ use crate::figures::{Timed, Unit};
 use crate::rounds::Run;
 use crate::tally::Tally;
 
+/// The field that is summed.
+pub(crate) const FIELD: &str = "amount";
 /// The figure that is asked for.
 pub(crate) const SUM: &str = "sum(amount)";
 /// How an object's value reads.
@@ -93,6 +95,8 @@ impl Pick {
 pub(crate) enum Workload {
     /// Sums, in rounds with everybody else's.
     Sum(Pick),
+    /// A total is spread, in rounds with everybody else's.
+    Spread(Pick),
     /// Sums over and over for a while, alone or beside a writer.
     SumsBeside(Pick, Beside),
     /// What that writer changes meanwhile, beside sums by an executor or alone.
@@ -110,6 +114,7 @@ impl Timed for Workload {
     fn name(self) -> String {
         match self {
             Workload::Sum(pick) => pick.name(),
+            Workload::Spread(pick) => format!("spread over {}", pick.name()),
             Workload::SumsBeside(pick, Beside::Nobody) => format!("{}, no writer", pick.name()),
             Workload::SumsBeside(pick, Beside::Writer) => format!("{}, a writer", pick.name()),
             Workload::Writes(None) => "writes".to_owned(),
@@ -119,7 +124,7 @@ impl Timed for Workload {
 
     fn unit(self) -> Unit {
         match self {
-            Workload::Sum(_) | Workload::SumsBeside(..) => Unit::Objects,
+            Workload::Sum(_) | Workload::Spread(_) | Workload::SumsBeside(..) => Unit::Objects,
             Workload::Writes(_) => Unit::Operations,
         }
     }

@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use sapwood::aggregate::{Execution, Executor};
 
 use super::objects::key;
-use super::tables::{Kind, LOG, LOOK_UP, ORDERED_RANGE, Store, WALK, Way};
+use super::tables::{Kind, LOG, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by};
 use super::workload::{Beside, Pick, Picked, Share, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates};
@@ -73,19 +73,17 @@ impl Written<'_> {
             for turn in 0..self.summed.len() {
                 let (way, picked) = self.summed[(round + turn) % self.summed.len()];
                 let executor = way.executor.expect("who sums beside a writer is named");
-                let mut sums = self.sums(executor, picked, &AtomicU64::new(0))?;
+                let mut sums = self.sums(executor, picked, None)?;
                 note(Workload::SumsBeside(picked.pick, Beside::Nobody), way.name, sums);
                 let writes = self.beside_writer(round * 64 + turn, |changes| {
-                    sums = self.sums(executor, picked, changes)?;
+                    sums = self.sums(executor, picked, Some(changes))?;
                     Ok(())
                 })?;
                 note(Workload::SumsBeside(picked.pick, Beside::Writer), way.name, sums);
                 note(Workload::Writes(Some(executor)), writer_of(self.store.kind()), writes);
-                let (found, sum, executor) = self.store.sum(&picked.query, &Execution::new())?;
+                let (found, sum, _) = self.store.sum(&picked.query, &execution_by(way, 1))?;
                 check(executor, picked, found, sum, 0)?;
-                // What is seen as of one moment is not changed in place meanwhile: the log grows,
-                // and others would be slower for it.
-                if way.executor == Some(Executor::Log) {
+                if executor == Executor::Log {
                     self.store.tidy()?;
                 }
             }
@@ -139,18 +137,26 @@ impl Written<'_> {
         Ok(())
     }
 
-    /// Sums for as long as the window, and checks each; answers the rate in objects.
-    fn sums(&self, executor: Executor, picked: &Picked, changes: &AtomicU64) -> Result<f64, Error> {
+    /// Sums for as long as the window, and checks each against what a writer changes meanwhile,
+    /// if there is one; answers the rate in objects.
+    fn sums(
+        &self,
+        executor: Executor,
+        picked: &Picked,
+        changes: Option<&AtomicU64>,
+    ) -> Result<f64, Error> {
+        let changed = || changes.map_or(0, |changes| changes.load(Acquire));
         let execution = Execution::new().executor(executor);
         let begin = Instant::now();
         let mut objects = 0;
         while begin.elapsed() < self.window || objects == 0 {
-            let before = changes.load(Acquire);
+            let before = changed();
             let (found, sum, _) = self.store.sum(&picked.query, &execution)?;
-            let meanwhile = changes.load(Acquire) - before;
-            let most = match executor {
-                Executor::Log => TOGETHER as u64,
-                _ => TOGETHER as u64 + meanwhile,
+            let meanwhile = changed() - before;
+            let most = match (changes, executor) {
+                (None, _) => 0,
+                (Some(_), Executor::Log) => TOGETHER as u64,
+                (Some(_), _) => TOGETHER as u64 + meanwhile,
             };
             check(executor, picked, found, sum, most)?;
             objects += found;

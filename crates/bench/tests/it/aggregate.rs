@@ -48,6 +48,17 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
             assert_eq!(of(engine, workload).len(), 4, "{engine}, {workload}");
         }
     }
+    for (engine, pick) in [
+        ("sapwood-walk", "everything"),
+        ("sapwood-log", "everything"),
+        ("floor-records", "everything"),
+        ("sapwood-look-up", "range of 10 %"),
+        ("sapwood-ordered-range", "range of 10 %"),
+        ("sapwood-ordered-look-up", "list of 10 %"),
+        ("floor-look-up", "list of 10 %"),
+    ] {
+        assert_eq!(of(engine, &format!("spread over {pick}")).len(), 4, "{engine}, {pick}");
+    }
     let log = &of("sapwood-log", "everything")[0];
     assert!(log["share_of_floor"]["median"].as_f64() > Some(0.0), "{log}");
     assert!(log["times_ramcloud"].as_f64() > Some(0.0), "{log}");
@@ -82,6 +93,8 @@ fn tables_name_ways_bars_and_the_command() {
         "sapwood-look-up, list of 10 %, of 25000 objects/ms",
         "sapwood-planner, list of 10 %, of the best: sapwood-",
         "planner, everything, against Tarantool's SQL sum",
+        "Totals spread back over the selected objects",
+        "sapwood-look-up, spread over list of 10 %, of 20000 objects/ms",
         "a writer beside",
         "pass --objects 10000000 to judge them",
         "Repeat with: ",
