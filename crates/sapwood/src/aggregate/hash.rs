@@ -1,12 +1,12 @@
 //! How are the objects of a hash table reached?
 
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, Range};
 use std::time::Duration;
 
-use sapwood_aggregate::Selection;
+use sapwood_aggregate::{KeyList, Selection};
 use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
 use super::{Candidate, Executor};
 use crate::{HashTable, Layout};
 
@@ -37,24 +37,27 @@ impl Objects for HashTable {
             }
         };
         let records = log_bytes / mean_bytes;
-        let check = check_ns(selection);
-        let candidate = |executor, visits: u64, ns: f64| {
-            let ns = ns + reached as f64 * asked.object_ns;
+        let check_ns = stats.entries as f64 * check_ns(selection);
+        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, check_ns: f64| {
+            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + check_ns;
             let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
             Candidate { executor, visits, estimate }
         };
-        let log_ns = records as f64 * costs.record_ns + stats.entries as f64 * check;
-        let walk_ns = stats.entries as f64 * (costs.entry_ns + check);
+        let in_log_ns = match self.layout() {
+            Layout::Fixed8 => asked.run_object_ns,
+            Layout::Variable => asked.object_ns,
+        };
         let mut candidates = vec![
-            candidate(Executor::Log, records, log_ns),
-            candidate(Executor::Walk, stats.entries, walk_ns),
+            candidate(Executor::Log, records, costs.record_ns, in_log_ns, check_ns),
+            candidate(Executor::Walk, stats.entries, costs.entry_ns, asked.object_ns, check_ns),
         ];
         let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
-            let ns = keys.len() as f64 * costs.look_up_ns;
-            candidates.push(candidate(Executor::LookUp, keys.len(), ns));
+            let look_up =
+                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, asked.object_ns, 0.0);
+            candidates.push(look_up);
         }
         candidates
     }
@@ -62,13 +65,13 @@ impl Objects for HashTable {
     fn reach<G: Gather>(
         &self,
         executor: Executor,
-        selection: &Selection,
+        asked: &Asked<'_>,
         crew: &Crew<'_>,
         make: &(impl Fn() -> G + Sync),
     ) -> Result<Gathered<G>, Ended> {
-        match (executor, Keys::of(selection, self.layout())) {
+        match (executor, Keys::of(asked.selection, self.layout())) {
             (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
-            (Executor::Log, _) => scan_log(self, crew, make),
+            (Executor::Log, _) => scan_log(self, asked.columns, crew, make),
             _ => crew.in_parts(crew.threads(), make, |part, work| {
                 self.for_each_part(part, crew.threads(), |key, value| work.push(key, value))
             }),
@@ -78,13 +81,14 @@ impl Objects for HashTable {
 
 fn scan_log<G: Gather>(
     table: &HashTable,
+    columns: Columns,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
     let snapshot = table.snapshot().map_err(Ended::Engine)?;
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    crew.in_parts(parts, make, |part, work| match snapshot.runs(Columns::Entries) {
+    crew.in_parts(parts, make, |part, work| match snapshot.runs(columns) {
         Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
         None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
     })
@@ -96,37 +100,29 @@ fn look_up<G: Gather>(
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    let parts = keys.len().div_ceil(BATCH as u64) as usize;
-    crew.in_parts(parts, make, |part, work| {
-        let from = part as u64 * BATCH as u64;
-        let to = (from + BATCH as u64).min(keys.len());
-        match keys {
-            Keys::Listed(keys) => get_all(table, &keys[from as usize..to as usize], work),
-            Keys::Numbered(numbers) => {
-                let keys: Vec<[u8; 8]> =
-                    (from..to).map(|at| (numbers.start + at).to_be_bytes()).collect();
-                get_all(table, &keys, work)
-            }
-        }
-    })
-}
-
-fn get_all<K: AsRef<[u8]>, G: Gather>(
-    table: &HashTable,
-    keys: &[K],
-    work: &mut Work<'_, G>,
-) -> crate::Result<ControlFlow<Stop>> {
     let lengths = match table.layout() {
         Layout::Fixed8 => 8..=8,
         Layout::Variable => 1..=KEY_BYTES_MAX,
     };
-    let can_hold = |key: &[u8]| lengths.contains(&key.len());
-    work.push_all(keys, can_hold, |keys, read| table.get_many(keys, read))
+    // A key that the table cannot hold has no object.
+    let can_hold = |key: &&[u8]| lengths.contains(&key.len());
+    crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| match keys {
+        Keys::Listed(keys) => work
+            .push_all(batch(keys, part, BATCH).filter(can_hold), |keys, read| {
+                table.get_many(keys, read)
+            }),
+        Keys::Numbered(numbers) => {
+            let from = numbers.start + (part * BATCH) as u64;
+            let to = (from + BATCH as u64).min(numbers.end);
+            let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
+            work.push_all(keys.iter().map(|key| &key[..]), |keys, read| table.get_many(keys, read))
+        }
+    })
 }
 
 /// Keys that can be looked up.
 enum Keys<'a> {
-    Listed(&'a [Vec<u8>]),
+    Listed(&'a KeyList),
     /// Every key of 8 bytes of a range, as big-endian numbers.
     Numbered(Range<u64>),
 }
