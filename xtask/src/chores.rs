@@ -153,12 +153,15 @@ pub(crate) enum BenchEngine {
     Ordered,
     /// The hash engine
     Hash,
+    /// Aggregation over both
+    Aggregate,
 }
 
 pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
     let engine = match engine {
         BenchEngine::Ordered => "ordered",
         BenchEngine::Hash => "hash",
+        BenchEngine::Aggregate => "aggregate",
     };
     let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])

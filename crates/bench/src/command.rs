@@ -1,6 +1,8 @@
-//! How is a run repeated, and on how many threads?
+//! How is a run repeated, by which engines, and on how many threads?
 
 use std::path::PathBuf;
+
+use crate::Error;
 
 /// The command line as it was given, with the program's name alone in front.
 pub(crate) fn command() -> String {
@@ -22,4 +24,14 @@ pub(crate) fn thread_counts() -> Vec<usize> {
         .collect();
     counts.push(cores);
     counts
+}
+
+/// Refuses a name that is not known.
+pub(crate) fn check_engines(wanted: &[String], known: &[&str]) -> Result<(), Error> {
+    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
+        None => Ok(()),
+        Some(name) => {
+            Err(format!("no engine is called {name}: choose from {}", known.join(", ")).into())
+        }
+    }
 }

@@ -19,6 +19,8 @@ pub(crate) enum Unit {
     Operations,
     /// Whole scans.
     Scans,
+    /// Objects that go into a figure.
+    Objects,
 }
 
 impl Unit {
@@ -27,6 +29,7 @@ impl Unit {
         match self {
             Unit::Operations => "ops/s",
             Unit::Scans => "scans/s",
+            Unit::Objects => "objects/s",
         }
     }
 
@@ -35,12 +38,13 @@ impl Unit {
         match self {
             Unit::Operations => "K ops/s",
             Unit::Scans => "scans/s",
+            Unit::Objects => "objects/ms",
         }
     }
 
     pub(crate) fn table_scale(self) -> f64 {
         match self {
-            Unit::Operations => 1e3,
+            Unit::Operations | Unit::Objects => 1e3,
             Unit::Scans => 1.0,
         }
     }

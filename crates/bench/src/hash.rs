@@ -37,8 +37,8 @@ pub use flags::RoundFlags;
 pub use spill::SpillFlags;
 
 use crate::Error;
-use crate::command::command;
-use flags::{Rounds, check_engines};
+use crate::command::{check_engines, command};
+use flags::Rounds;
 use workload::{KEYS_MAX, Mix};
 
 /// Keys at which the bars were set.

@@ -7,8 +7,10 @@
 //! |---|---|
 //! | [`ordered`] | how fast and how large is the ordered engine beside its peers? |
 //! | [`hash`] | how fast and how large is the hash log beside its peers, in memory and beyond it? |
+//! | [`aggregate`] | how fast are figures of many objects, by each executor? |
 #![forbid(unsafe_code)]
 
+pub mod aggregate;
 pub mod hash;
 pub mod ordered;
 

@@ -39,7 +39,7 @@ pub use crate::clock::Clock;
 pub use space::KeyShape;
 
 use crate::Error;
-use crate::command::{command, thread_counts};
+use crate::command::{check_engines, command, thread_counts};
 use space::{Data, Space};
 use workload::Workload;
 
@@ -181,16 +181,7 @@ impl Args {
             self.workloads.iter().map(|name| workload_named(name)).collect::<Result<_, _>>()?
         };
         let engines = self.engines.clone();
-        for name in &engines {
-            if !measure::engine_names().any(|known| known == name) {
-                let known: Vec<_> = measure::engine_names().collect();
-                return Err(format!(
-                    "no engine is called {name}: choose from {}",
-                    known.join(", ")
-                )
-                .into());
-            }
-        }
+        check_engines(&engines, &measure::engine_names().collect::<Vec<_>>())?;
         if let Some(name) = engines.iter().find(|name| jvm::ENGINES.contains(&name.as_str()))
             && !self.jvm
         {

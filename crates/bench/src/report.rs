@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-use crate::figures::{Rates, Ratio, Timed};
+use crate::figures::{Rate, Rates, Ratio, Timed};
 
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -48,6 +48,18 @@ impl Labels<'_> {
             "bytes_per_entry": (self.bytes_per_entry)(engine), "data": self.data,
         })
     }
+
+    /// The line of a rate.
+    pub(crate) fn rate<W: Timed>(&self, rate: &Rate<W>) -> Value {
+        self.line(
+            &rate.workload.name(),
+            rate.threads,
+            &rate.engine,
+            rate.workload.unit().name(),
+            [rate.median(), rate.min(), rate.max()],
+            rate.rounds.len(),
+        )
+    }
 }
 
 /// A line for each rate, with how many times as fast the engines of `ours` were, then a line for
@@ -62,14 +74,7 @@ pub(crate) fn print_json<W: Timed>(
         eprintln!("left out: {sentence}");
     }
     for rate in &rates.rates {
-        let mut line = labels.line(
-            &rate.workload.name(),
-            rate.threads,
-            &rate.engine,
-            rate.workload.unit().name(),
-            [rate.median(), rate.min(), rate.max()],
-            rate.rounds.len(),
-        );
+        let mut line = labels.rate(rate);
         for our in ours {
             if let Some(ratio) = rates.ratio(our, rate) {
                 line["times_as_fast"][our] =

@@ -96,7 +96,8 @@ Examples:
 Examples:
   sapwood bench ordered --smoke
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
-  sapwood bench hash --keys 5000000 --engines sapwood,papaya")]
+  sapwood bench hash --keys 5000000 --engines sapwood,papaya
+  sapwood bench aggregate --objects 10000000 --threads 1")]
     Bench(Bench),
 
     /// Count the bundled flights until killed; a part of `sapwood sample counters`
@@ -309,6 +310,8 @@ pub(crate) enum BenchEngine {
     Ordered(sapwood_bench::ordered::Args),
     /// The hash log beside other concurrent hash maps, in memory and beyond it
     Hash(sapwood_bench::hash::Args),
+    /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
+    Aggregate(sapwood_bench::aggregate::Args),
 }
 
 #[derive(Debug, clap::Args)]

@@ -91,13 +91,3 @@ fn mix_named(name: &str) -> Result<Mix, Error> {
         format!("no workload is called {name}: choose from {}", known.join(", ")).into()
     })
 }
-
-/// Refuses a name that is not known.
-pub(super) fn check_engines(wanted: &[String], known: &[&str]) -> Result<(), Error> {
-    match wanted.iter().find(|name| !known.contains(&name.as_str())) {
-        None => Ok(()),
-        Some(name) => {
-            Err(format!("no engine is called {name}: choose from {}", known.join(", ")).into())
-        }
-    }
-}

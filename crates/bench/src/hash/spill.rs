@@ -32,9 +32,10 @@ use std::time::Duration;
 pub use ours::engines as our_engines;
 pub use store::{Engine, Key, Place, SpillStore, VALUE_BYTES, Value};
 
-use super::flags::{RoundFlags, Rounds, check_engines};
+use super::flags::{RoundFlags, Rounds};
 use super::workload::Mix;
 use crate::Error;
+use crate::command::check_engines;
 
 /// Keys at which the bars were set.
 const BAR_KEYS: u32 = 10_000_000;

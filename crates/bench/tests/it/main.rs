@@ -1,5 +1,6 @@
 //! Benches at their smoke sizes: they run, check their answers and print what programs can read.
 
+mod aggregate;
 mod hash;
 mod ordered;
 

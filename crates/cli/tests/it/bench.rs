@@ -50,3 +50,21 @@ fn the_hash_bench_takes_its_flags() {
         .collect();
     assert_eq!(workloads, ["memory", "load", "read uniform"]);
 }
+
+#[test]
+fn the_aggregate_bench_takes_its_flags() {
+    let args = ["bench", "aggregate", "--smoke", "--json", "--objects", "2000", "--threads", "1"];
+    let out = stdout_of(&[&args[..], &["--part", "sums", "--engines", "sapwood-log"]].concat());
+    let workloads: Vec<String> = out
+        .lines()
+        .map(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+            assert_eq!(
+                (&object["bench"], &object["executor"]),
+                (&"aggregate".into(), &"log".into())
+            );
+            object["workload"].as_str().expect("a name").to_owned()
+        })
+        .collect();
+    assert_eq!(workloads.len(), 6, "{workloads:?}");
+}

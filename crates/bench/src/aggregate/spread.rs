@@ -1,0 +1,214 @@
+//! How fast is a total spread back over the objects?
+//!
+//! A run adds to each selected object its part of a total that is no multiple of their number, so
+//! that some parts are greater by one. Then, untimed, the parts are taken back, so that every run
+//! finds what was loaded. Every report is compared with what it must be, and an independent sum with
+//! the report.
+
+mod floor;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Executor, Value};
+
+use super::tables::{
+    LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, Store, WALK, Way, execution_by,
+};
+use super::workload::{FIELD, LAYOUT, Pick, Picked, Share, Workload};
+use crate::Error;
+use crate::figures::Percentiles;
+use crate::rounds::{Contender, Outcome, Run};
+use crate::tally::Tally;
+
+pub(crate) use floor::SpreadFloor;
+
+/// What every object gets; the first half of them, by key, gets one more.
+const PART: i64 = 3;
+
+/// Who spreads, and over what.
+const SPREAD: [(Way, Pick); 6] = [
+    (WALK, Pick::Everything),
+    (LOG, Pick::Everything),
+    (LOOK_UP, Pick::Range(Share::Tenth)),
+    (ORDERED_RANGE, Pick::Range(Share::Tenth)),
+    (LOOK_UP, Pick::List(Share::Tenth)),
+    (ORDERED_LOOK_UP, Pick::List(Share::Tenth)),
+];
+
+/// What totals are spread over.
+pub(crate) const PICKS: [Pick; 3] =
+    [Pick::Everything, Pick::Range(Share::Tenth), Pick::List(Share::Tenth)];
+
+/// A total for the selected objects, and the way back.
+pub(crate) struct Total {
+    pub(crate) picked: Arc<Picked>,
+    there: Disaggregator,
+    back: Disaggregator,
+    /// What the objects then sum to.
+    after: i128,
+    /// Objects with lesser numbers get a unit more.
+    cutoff: u32,
+}
+
+impl Total {
+    pub(crate) fn new(picked: &Arc<Picked>) -> Result<Total, Error> {
+        let greater = picked.len() / 2;
+        let total = PART as i128 * picked.len() as i128 + greater as i128;
+        let spread = |total| {
+            Disaggregation::new(LAYOUT.parse()?, FIELD, total)
+                .select(picked.query.selection().clone())
+                .equally()
+                .adding()
+                .compile()
+        };
+        Ok(Total {
+            there: spread(total)?,
+            back: spread(-total)?,
+            after: picked.sum() + total,
+            cutoff: picked.placed()[greater].number,
+            picked: Arc::clone(picked),
+        })
+    }
+
+    /// The part of an object.
+    #[inline]
+    fn part(&self, number: u32) -> i64 {
+        PART + i64::from(number < self.cutoff)
+    }
+}
+
+/// One timed run: the same total, several times where the table is small.
+#[derive(Clone)]
+pub(crate) struct SpreadJob {
+    pub(crate) total: Arc<Total>,
+    pub(crate) threads: usize,
+    pub(crate) times: usize,
+}
+
+impl SpreadJob {
+    pub(crate) fn expected(&self) -> Tally {
+        let once = Tally { entries: self.total.picked.len() as u64, sum: self.total.after as u64 };
+        (0..self.times).fold(Tally::default(), |sum, _| sum.merge(once))
+    }
+}
+
+impl Run for SpreadJob {
+    type Workload = Workload;
+
+    fn workload(&self) -> Workload {
+        Workload::Spread(self.total.picked.pick)
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn operations(&self) -> usize {
+        self.total.picked.len() * self.times
+    }
+}
+
+/// A way to spread, as a contender.
+pub(crate) struct Spreads {
+    way: Way,
+    store: Store,
+    patience: Patience,
+}
+
+impl Spreads {
+    /// All that a table of this kind takes part with.
+    pub(crate) fn ways(store: &Store, wanted: &dyn Fn(&str) -> bool) -> Vec<Spreads> {
+        let mut ways: Vec<Way> = Vec::new();
+        for (way, _) in SPREAD {
+            if way.kind == store.kind() && wanted(way.name) && !ways.contains(&way) {
+                ways.push(way);
+            }
+        }
+        let spreads = |way| Spreads { way, store: store.clone(), patience: Patience::default() };
+        ways.into_iter().map(spreads).collect()
+    }
+
+    /// Rounds of another workload, or on other threads, begin.
+    pub(crate) fn begin(&mut self) {
+        self.patience = Patience::default();
+    }
+
+    /// Spreads once and takes it back; answers how long the first took.
+    fn there_and_back(
+        &self,
+        total: &Total,
+        execution: &Execution<'_>,
+    ) -> Result<(Duration, Tally), Error> {
+        let begin = Instant::now();
+        let (changed, after) = self.store.spread(&total.there, execution)?;
+        let elapsed = begin.elapsed();
+        let (found, sum, _) = self.store.sum(&total.picked.query, execution)?;
+        let (restored, before) = self.store.spread(&total.back, execution)?;
+        let count = total.picked.len() as u64;
+        if (found, sum) != (changed, after) || (restored, before) != (count, total.picked.sum()) {
+            return Err(format!(
+                "{changed} objects that sum to {after} were reported, and {found} that sum to \
+                 {sum} are there; after taking it back {restored} that sum to {before}, not {}",
+                total.picked.sum()
+            )
+            .into());
+        }
+        Ok((elapsed, Tally { entries: changed, sum: after as u64 }))
+    }
+}
+
+impl Contender<SpreadJob> for Spreads {
+    fn name(&self) -> &str {
+        self.way.name
+    }
+
+    fn runs(&self, workload: Workload) -> bool {
+        let Workload::Spread(pick) = workload else { return false };
+        SPREAD.contains(&(self.way, pick)) && !self.patience.is_over()
+    }
+
+    fn run(&mut self, job: &SpreadJob) -> Result<Outcome, Error> {
+        let execution = execution_by(self.way, job.threads);
+        let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
+        for _ in 0..job.times {
+            let (took, found) = self.there_and_back(&job.total, &execution)?;
+            elapsed += took;
+            tally = tally.merge(found);
+        }
+        self.patience.note(elapsed);
+        if self.way.executor == Some(Executor::Log) {
+            self.store.tidy()?;
+        }
+        Ok(Outcome { elapsed, tally, operations: None })
+    }
+
+    fn latencies(&mut self, _: &SpreadJob) -> Result<Percentiles, Error> {
+        Err("a run is one call, or few: there are no single calls to time".into())
+    }
+
+    fn is_timed_singly(&self) -> bool {
+        false
+    }
+}
+
+impl Store {
+    /// Spreads a total; answers how many objects were changed, and what they then sum to.
+    fn spread(
+        &self,
+        total: &Disaggregator,
+        execution: &Execution<'_>,
+    ) -> Result<(u64, i128), Error> {
+        let settled = match self {
+            Store::Hash(table) => table.disaggregate_with(total, execution)?,
+            Store::Ordered(table) => table.disaggregate_with(total, execution)?,
+        };
+        if let Some(error) = settled.stopped {
+            return Err(error.into());
+        }
+        match settled.report.sum_after {
+            Some(Value::Int(sum)) => Ok((settled.report.changed, sum)),
+            other => Err(format!("integers sum to {other:?}, not to an integer").into()),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! What is asked, of which objects, and what is the right answer?
+
+use std::ops::{Bound, Range};
+use std::sync::Arc;
+
+use sapwood::aggregate::{Aggregate, Compiled, Executor, Query, Selection};
+
+use super::objects::{Objects, Placed, amount, key};
+use crate::Error;
+use crate::figures::{Timed, Unit};
+use crate::rounds::Run;
+use crate::tally::Tally;
+
+/// The field that is summed.
+pub(crate) const FIELD: &str = "amount";
+/// The figure that is asked for.
+pub(crate) const SUM: &str = "sum(amount)";
+/// How an object's value reads.
+pub(crate) const LAYOUT: &str = "amount:i64le";
+
+/// About the bytes that lists of keys take for each object of a table: a tenth, and a two-hundredth,
+/// of a key on the heap.
+pub(crate) const BYTES_EXPECTED: u64 = 8;
+
+/// How much of the table is selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    All,
+    Tenth,
+    TwoHundredth,
+}
+
+impl Share {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Share::All => "100 %",
+            Share::Tenth => "10 %",
+            Share::TwoHundredth => "0.5 %",
+        }
+    }
+
+    fn of(self, count: u32) -> u32 {
+        match self {
+            Share::All => count,
+            Share::Tenth => count / 10,
+            Share::TwoHundredth => count / 200,
+        }
+    }
+}
+
+/// Which objects are selected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pick {
+    /// Every one, without a word about keys.
+    Everything,
+    /// Those between two keys.
+    Range(Share),
+    /// Those of a list of keys, drawn at random.
+    List(Share),
+}
+
+impl Pick {
+    /// All of them. A list of every key is left out: it is longer than the table.
+    pub(crate) const ALL: [Pick; 6] = [
+        Pick::Everything,
+        Pick::Range(Share::All),
+        Pick::Range(Share::Tenth),
+        Pick::List(Share::Tenth),
+        Pick::Range(Share::TwoHundredth),
+        Pick::List(Share::TwoHundredth),
+    ];
+
+    pub(crate) fn share(self) -> Share {
+        match self {
+            Pick::Everything => Share::All,
+            Pick::Range(share) | Pick::List(share) => share,
+        }
+    }
+
+    pub(crate) fn is_list(self) -> bool {
+        matches!(self, Pick::List(_))
+    }
+
+    pub(crate) fn name(self) -> String {
+        match self {
+            Pick::Everything => "everything".to_owned(),
+            Pick::Range(share) => format!("range of {}", share.name()),
+            Pick::List(share) => format!("list of {}", share.name()),
+        }
+    }
+}
+
+/// What is timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Workload {
+    /// Sums, in rounds with everybody else's.
+    Sum(Pick),
+    /// A total is spread, in rounds with everybody else's.
+    Spread(Pick),
+    /// Sums over and over for a while, alone or beside a writer.
+    SumsBeside(Pick, Beside),
+    /// What that writer changes meanwhile, beside sums by an executor or alone.
+    Writes(Option<Executor>),
+}
+
+/// Who else works on the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Beside {
+    Nobody,
+    Writer,
+}
+
+impl Timed for Workload {
+    fn name(self) -> String {
+        match self {
+            Workload::Sum(pick) => pick.name(),
+            Workload::Spread(pick) => format!("spread over {}", pick.name()),
+            Workload::SumsBeside(pick, Beside::Nobody) => format!("{}, no writer", pick.name()),
+            Workload::SumsBeside(pick, Beside::Writer) => format!("{}, a writer", pick.name()),
+            Workload::Writes(None) => "writes".to_owned(),
+            Workload::Writes(Some(executor)) => format!("writes beside {executor}"),
+        }
+    }
+
+    fn unit(self) -> Unit {
+        match self {
+            Workload::Sum(_) | Workload::Spread(_) | Workload::SumsBeside(..) => Unit::Objects,
+            Workload::Writes(_) => Unit::Operations,
+        }
+    }
+}
+
+/// Selected objects, and what is right to say of them.
+pub(crate) struct Picked {
+    pub(crate) pick: Pick,
+    pub(crate) query: Compiled,
+    /// Numbers within which all selected lie.
+    pub(crate) numbers: Range<u32>,
+    /// Those of a list; a range of everything has them from the objects.
+    listed: Vec<Placed>,
+    objects: Arc<Objects>,
+    pub(crate) expected: Tally,
+}
+
+impl Picked {
+    pub(crate) fn new(pick: Pick, objects: &Arc<Objects>) -> Result<Picked, Error> {
+        let all = objects.count();
+        let count = pick.share().of(all);
+        let begin = (all - count) / 3;
+        let (numbers, listed) = match pick {
+            Pick::List(_) => (0..all, objects.draw(count)),
+            Pick::Everything | Pick::Range(_) => (begin..begin + count, Vec::new()),
+        };
+        let selection = match pick {
+            Pick::Everything => Selection::EVERYTHING,
+            Pick::List(_) => Selection::keys(listed.iter().map(|object| key(object.number))),
+            Pick::Range(_) => {
+                let [begin, limit] = [numbers.start, numbers.end].map(key);
+                Selection::range(Bound::Included(&begin), Bound::Excluded(&limit))?
+            }
+        };
+        let query = Query::new(LAYOUT.parse()?)
+            .select(selection)
+            .aggregates(Aggregate::list(SUM)?)
+            .compile()?;
+        let mut picked = Picked {
+            pick,
+            query,
+            numbers,
+            listed,
+            objects: Arc::clone(objects),
+            expected: Tally::default(),
+        };
+        let mut expected = Tally::default();
+        for object in picked.placed() {
+            expected.add(amount(object.number) as u64);
+        }
+        picked.expected = expected;
+        Ok(picked)
+    }
+
+    /// The selected objects, in the order of their keys.
+    pub(crate) fn placed(&self) -> &[Placed] {
+        if self.pick.is_list() {
+            &self.listed
+        } else {
+            &self.objects.placed()[self.numbers.start as usize..self.numbers.end as usize]
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.expected.entries as usize
+    }
+
+    /// What they add up to.
+    pub(crate) fn sum(&self) -> i128 {
+        // No sum of a bench leaves 64 bits.
+        i128::from(self.expected.sum as i64)
+    }
+}
+
+/// One timed run: the same question, several times where the table is small.
+#[derive(Clone)]
+pub(crate) struct Job {
+    pub(crate) picked: Arc<Picked>,
+    pub(crate) threads: usize,
+    pub(crate) times: usize,
+}
+
+impl Job {
+    pub(crate) fn expected(&self) -> Tally {
+        (0..self.times).fold(Tally::default(), |sum, _| sum.merge(self.picked.expected))
+    }
+}
+
+impl Run for Job {
+    type Workload = Workload;
+
+    fn workload(&self) -> Workload {
+        Workload::Sum(self.picked.pick)
+    }
+
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    fn operations(&self) -> usize {
+        self.picked.len() * self.times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn picks_have_their_share() {
+        let objects = Arc::new(Objects::new(10_000));
+        for pick in Pick::ALL {
+            let picked = Picked::new(pick, &objects).expect("the query is sound");
+            let count = match pick.share() {
+                Share::All => 10_000,
+                Share::Tenth => 1_000,
+                Share::TwoHundredth => 50,
+            };
+            assert_eq!(picked.len(), count, "{}", pick.name());
+            let selection = picked.query.selection();
+            let selected = |number: &u32| selection.contains(&key(*number));
+            assert_eq!((0..10_000).filter(selected).count(), count, "{}", pick.name());
+            assert!(picked.placed().iter().all(|object| selected(&object.number)));
+            assert!(picked.placed().iter().all(|object| picked.numbers.contains(&object.number)));
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What does it cost to be exact while somebody writes?
+//!
+//! A writer adds one to random objects, takes one from as many others, and begins again, as fast as
+//! it can. Whoever sums meanwhile must find every object exactly once. A sum as of one moment is
+//! off by what one batch of the writer can make at most; any other by no more than was changed while
+//! it ran; and once the writer has stopped it is what it was before.
+
+use std::hint::spin_loop;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::time::{Duration, Instant};
+
+use indicatif::ProgressBar;
+use sapwood::aggregate::{Execution, Executor};
+
+use super::objects::key;
+use super::tables::{Kind, LOG, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by};
+use super::workload::{Beside, Pick, Picked, Share, Workload};
+use crate::Error;
+use crate::figures::{Rate, Rates};
+use crate::random::Random;
+
+/// How long sums are repeated beside a writer; less where a bench is to finish in seconds.
+pub(crate) const WINDOW: Duration = Duration::from_millis(200);
+/// Objects that the writer changes together.
+const TOGETHER: usize = 32;
+
+/// Who sums beside the writer, and what: always all, whose sum is known whatever was moved.
+pub(crate) const SUMMED: [(Way, Pick); 4] = [
+    (LOG, Pick::Everything),
+    (WALK, Pick::Everything),
+    (LOOK_UP, Pick::Range(Share::All)),
+    (ORDERED_RANGE, Pick::Everything),
+];
+
+/// The writer's name among engines: one for each kind of table.
+pub(crate) fn writer_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Hash => "sapwood-writer",
+        Kind::Ordered => "sapwood-ordered-writer",
+    }
+}
+
+/// A table that is written, and who sums it.
+pub(crate) struct Written<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) objects: u32,
+    pub(crate) summed: Vec<(Way, &'a Picked)>,
+    /// How long sums are repeated, with the writer and without.
+    pub(crate) window: Duration,
+}
+
+impl Written<'_> {
+    /// Figures of so many rounds, in each of which everybody takes a turn.
+    pub(crate) fn measure(
+        &self,
+        runs: usize,
+        rates: &mut Rates<Workload>,
+        progress: &ProgressBar,
+    ) -> Result<(), Error> {
+        let mut figures = Vec::new();
+        for round in 0..runs {
+            progress.set_message(format!("{} beside sums", writer_of(self.store.kind())));
+            let mut note = |workload, engine: &str, rate| {
+                figures.push((workload, engine.to_owned(), rate));
+            };
+            let alone = self.beside_writer(round, |_| {
+                std::thread::sleep(self.window);
+                Ok(())
+            })?;
+            note(Workload::Writes(None), writer_of(self.store.kind()), alone);
+            for turn in 0..self.summed.len() {
+                let (way, picked) = self.summed[(round + turn) % self.summed.len()];
+                let executor = way.executor.expect("who sums beside a writer is named");
+                let mut sums = self.sums(executor, picked, None)?;
+                note(Workload::SumsBeside(picked.pick, Beside::Nobody), way.name, sums);
+                let writes = self.beside_writer(round * 64 + turn, |changes| {
+                    sums = self.sums(executor, picked, Some(changes))?;
+                    Ok(())
+                })?;
+                note(Workload::SumsBeside(picked.pick, Beside::Writer), way.name, sums);
+                note(Workload::Writes(Some(executor)), writer_of(self.store.kind()), writes);
+                let (found, sum, _) = self.store.sum(&picked.query, &execution_by(way, 1))?;
+                check(executor, picked, found, sum, 0)?;
+                if executor == Executor::Log {
+                    self.store.tidy()?;
+                }
+            }
+            progress.inc(1);
+        }
+        for (workload, engine, rate) in figures {
+            match rates.rates.iter_mut().find(|known| {
+                (known.workload, known.threads, &known.engine) == (workload, 1, &engine)
+            }) {
+                Some(known) => known.rounds.push(rate),
+                None => rates.rates.push(Rate { workload, threads: 1, engine, rounds: vec![rate] }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs `during` while a writer counts its changes; answers its rate.
+    fn beside_writer(
+        &self,
+        seed: usize,
+        during: impl FnOnce(&AtomicU64) -> Result<(), Error>,
+    ) -> Result<f64, Error> {
+        let (changes, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| self.write(seed as u64, &changes, &stop));
+            while changes.load(Relaxed) == 0 && !writer.is_finished() {
+                spin_loop();
+            }
+            let (begin, before) = (Instant::now(), changes.load(Relaxed));
+            let done = during(&changes);
+            let (elapsed, after) = (begin.elapsed(), changes.load(Relaxed));
+            stop.store(true, Relaxed);
+            writer.join().expect("the engine does not panic")?;
+            done?;
+            Ok((after - before) as f64 / elapsed.as_secs_f64())
+        })
+    }
+
+    /// Leaves no change half done when it is told to stop.
+    fn write(&self, seed: u64, changes: &AtomicU64, stop: &AtomicBool) -> Result<(), Error> {
+        let mut random = Random::new(seed);
+        let mut deltas = [([0; 8], 0); TOGETHER];
+        while !stop.load(Relaxed) {
+            for delta in [1, -1] {
+                deltas.fill_with(|| (key(random.below(self.objects)), delta));
+                // Release: pairs with Acquire in `sums`: whoever sees a change sees it counted.
+                changes.fetch_add(TOGETHER as u64, Release);
+                self.store.add_many(&deltas)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sums for as long as the window, and checks each against what a writer changes meanwhile,
+    /// if there is one; answers the rate in objects.
+    fn sums(
+        &self,
+        executor: Executor,
+        picked: &Picked,
+        changes: Option<&AtomicU64>,
+    ) -> Result<f64, Error> {
+        let changed = || changes.map_or(0, |changes| changes.load(Acquire));
+        let execution = Execution::new().executor(executor);
+        let begin = Instant::now();
+        let mut objects = 0;
+        while begin.elapsed() < self.window || objects == 0 {
+            let before = changed();
+            let (found, sum, _) = self.store.sum(&picked.query, &execution)?;
+            let meanwhile = changed() - before;
+            let most = match (changes, executor) {
+                (None, _) => 0,
+                (Some(_), Executor::Log) => TOGETHER as u64,
+                (Some(_), _) => TOGETHER as u64 + meanwhile,
+            };
+            check(executor, picked, found, sum, most)?;
+            objects += found;
+        }
+        Ok(objects as f64 / begin.elapsed().as_secs_f64())
+    }
+}
+
+/// Every object must be there, and their sum be off by no more than `most`.
+fn check(
+    executor: Executor,
+    picked: &Picked,
+    found: u64,
+    sum: i128,
+    most: u64,
+) -> Result<(), Error> {
+    let off = sum.abs_diff(picked.sum());
+    if found == picked.expected.entries && off <= u128::from(most) {
+        return Ok(());
+    }
+    Err(format!(
+        "{executor} finds {found} of {} objects, and a sum that is off by {off} where {most} is \
+         possible: a writer breaks it",
+        picked.expected.entries
+    )
+    .into())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::objects::Objects;
+    use sapwood::aggregate::{Aggregate, Query, Selection};
+
+    use super::super::objects::amount;
+    use super::super::workload::{LAYOUT, SUM};
+    use super::*;
+
+    #[test]
+    fn sums_that_cannot_be_are_refused() {
+        let objects = Arc::new(Objects::new(1_000));
+        let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
+        let check = |found, off: i128, most| {
+            check(Executor::Log, &picked, found, picked.sum() + off, most).is_ok()
+        };
+        assert!(check(1_000, 0, 0) && check(1_000, -32, 32));
+        assert!(!check(999, 0, 0) && !check(1_001, 0, 32) && !check(1_000, 33, 32));
+        assert!(!check(1_000, -1, 0));
+    }
+
+    #[test]
+    fn the_writer_leaves_the_sum_as_it_was() {
+        let objects = Arc::new(Objects::new(1_000));
+        let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
+        for kind in Kind::ALL {
+            let store = Store::load(kind, &objects).expect("memory is there");
+            let written = Written {
+                store: &store,
+                objects: objects.count(),
+                summed: Vec::new(),
+                window: Duration::ZERO,
+            };
+            let sum = || {
+                let (found, sum, _) = store.sum(&picked.query, &Execution::new())?;
+                Ok::<_, Error>((found, sum))
+            };
+            let before = sum().expect("it is summed");
+            let mut changes = 0;
+            written
+                .beside_writer(7, |counted| {
+                    while counted.load(Relaxed) < 10_000 {
+                        spin_loop();
+                    }
+                    changes = counted.load(Relaxed);
+                    Ok(())
+                })
+                .expect("it writes");
+            assert_eq!(before, sum().expect("it is summed"), "after {changes} changes");
+            let moved = (0..objects.count()).filter(|&number| {
+                let list = Selection::keys([key(number)]);
+                let one = Query::new(LAYOUT.parse().expect("a layout")).select(list);
+                let one = one.aggregates(Aggregate::list(SUM).expect("a sum"));
+                let one = one.compile().expect("the query is sound");
+                let (_, found, _) = store.sum(&one, &Execution::new()).expect("it is summed");
+                found != i128::from(amount(number))
+            });
+            assert!(moved.count() > 500, "the writer writes nothing");
+        }
+    }
+}
