@@ -1,0 +1,275 @@
+//! How are the columns of rows read?
+//!
+//! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
+//! their values in the first rows are, else text; those of JSON lines say themselves what they are,
+//! and members of objects are called `a.b`. `--layout` names others, or replaces these.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use sapwood::aggregate::{self, Field, Part, Path, Place, Read, Step};
+use serde_json::Value;
+
+use crate::exit::Outcome;
+use crate::load::Loaded;
+use crate::rows::Columns;
+use crate::stored::Stored;
+
+/// Rows that decide what the columns are.
+const FIRST_ROWS: usize = 10_000;
+
+/// What stands for a number that is missing, beside nothing, in the files of many programs.
+const NA: &str = "NA";
+
+/// How deep objects in JSON lines are looked into.
+const DEPTH_MAX: usize = 8;
+
+/// The fields of the rows, with `own` beside or instead of them.
+pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outcome<Vec<Field>> {
+    let mut fields = own.to_vec();
+    let absent = |text: &str| Some(aggregate::Value::from(text).into_owned());
+    let mut key_fields = loaded.keys.fields();
+    for field in &mut key_fields {
+        field.absent = na.and_then(absent);
+    }
+    let columns = match &loaded.columns {
+        Columns::Csv(names) => cells(names, &first_rows(loaded, cells_of)?, na),
+        Columns::Json => {
+            let mut fields = members(&first_rows(loaded, object_of)?);
+            fields.iter_mut().for_each(|field| field.absent = na.and_then(absent));
+            fields
+        }
+    };
+    for field in key_fields.into_iter().chain(columns) {
+        // Of columns with the same name the first can be asked for, as everywhere here.
+        let is_new = !fields.iter().any(|known| known.name == field.name);
+        if is_new && !field.name.is_empty() && !field.name.contains('`') {
+            fields.push(field);
+        }
+    }
+    Ok(fields)
+}
+
+fn first_rows<T>(loaded: &Loaded, read: impl Fn(&Stored<'_>, &[u8]) -> T) -> Outcome<Vec<T>> {
+    let stored = Stored { columns: &loaded.columns };
+    let mut rows = Vec::new();
+    let _ = loaded.table.scan(|value| {
+        rows.push(read(&stored, value));
+        match rows.len() {
+            FIRST_ROWS => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        }
+    })?;
+    Ok(rows)
+}
+
+fn cells_of(stored: &Stored<'_>, value: &[u8]) -> Vec<String> {
+    stored.fields(value).into_iter().map(|(_, text)| text).collect()
+}
+
+fn object_of(_: &Stored<'_>, value: &[u8]) -> Value {
+    serde_json::from_slice(value).unwrap_or_default()
+}
+
+/// The columns of CSV as fields.
+fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Vec<Field> {
+    let columns: Vec<Column> = (0..names.len())
+        .map(|index| {
+            let texts = rows.iter().filter_map(|row| row.get(index)).map(String::as_str);
+            Column::of(texts, na)
+        })
+        .collect();
+    // A file has one way to write what is missing, though the first rows of a column have all.
+    let with_na = columns.iter().any(|column| column.is_number && column.has_na);
+    let field = |(index, (name, column)): (usize, (&String, &Column))| {
+        let absent = match na {
+            Some(text) => text,
+            None if column.is_number && with_na && !column.has_empty => NA,
+            None => "",
+        };
+        Field {
+            name: name.clone(),
+            place: Place::Value,
+            part: Part::Cell(index),
+            read: if column.is_number { Read::Decimal } else { Read::Text(None) },
+            absent: Some(aggregate::Value::from(absent).into_owned()),
+        }
+    };
+    names.iter().zip(&columns).enumerate().map(field).collect()
+}
+
+/// What is known of a column of CSV.
+struct Column {
+    is_number: bool,
+    has_na: bool,
+    has_empty: bool,
+}
+
+impl Column {
+    fn of<'a>(texts: impl Iterator<Item = &'a str>, na: Option<&str>) -> Column {
+        let (mut numbers, mut others) = (0_u64, 0_u64);
+        let mut column = Column { is_number: false, has_na: false, has_empty: false };
+        for text in texts {
+            match (na, text) {
+                (Some(na), text) if text == na => {}
+                (None, "") => column.has_empty = true,
+                (None, NA) => column.has_na = true,
+                (_, text) if is_number(text) => numbers += 1,
+                _ => others += 1,
+            }
+        }
+        column.is_number = numbers > 0 && others == 0;
+        column
+    }
+}
+
+/// Whether a text is a number as people write one: `007` and `+7` are rather codes.
+fn is_number(text: &str) -> bool {
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let begins_so = match unsigned.as_bytes() {
+        [b'0'] | [b'0', b'.', ..] => true,
+        [first, ..] => matches!(first, b'1'..=b'9'),
+        [] => false,
+    };
+    let digits_alone = || unsigned.bytes().all(|byte| byte.is_ascii_digit());
+    begins_so
+        && match digits_alone() {
+            // Beyond 128 bits nothing adds up.
+            true => text.parse::<i128>().is_ok(),
+            // `1_000` and `1inf` do not parse, and `1e999` is no number that can be added.
+            false => text.parse::<f64>().is_ok_and(f64::is_finite),
+        }
+}
+
+/// The members of JSON objects as fields, in the order in which they first occur.
+fn members(rows: &[Value]) -> Vec<Field> {
+    let mut fields: Vec<Field> = Vec::new();
+    for row in rows {
+        walk(row, &mut Vec::new(), &mut |path| {
+            let is_new = !fields.iter().any(|field| is_at(field, path));
+            if is_new {
+                let names: Vec<&str> = path.iter().map(|name| &**name).collect();
+                let steps = names.iter().map(|name| Step::Member((*name).to_owned())).collect();
+                fields.push(Field {
+                    name: names.join("."),
+                    place: Place::Value,
+                    part: Part::From(0),
+                    read: Read::Json(Path(steps)),
+                    absent: None,
+                });
+            }
+        });
+    }
+    fields
+}
+
+fn is_at(field: &Field, path: &[Cow<'_, str>]) -> bool {
+    let Read::Json(Path(steps)) = &field.read else {
+        return false;
+    };
+    let names = steps.iter().map(|step| match step {
+        Step::Member(name) => name.as_str(),
+        Step::Index(_) => "",
+    });
+    names.eq(path.iter().map(|name| &**name))
+}
+
+/// Calls `found` with the way to each member that is no object.
+fn walk<'a>(
+    value: &'a Value,
+    path: &mut Vec<Cow<'a, str>>,
+    found: &mut impl FnMut(&[Cow<'a, str>]),
+) {
+    match value {
+        Value::Object(members) if path.len() < DEPTH_MAX => {
+            for (name, value) in members {
+                path.push(Cow::Borrowed(name));
+                walk(value, path, found);
+                path.pop();
+            }
+        }
+        _ if path.is_empty() => {}
+        _ => found(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(names: &[&str], rows: &[&[&str]], na: Option<&str>) -> Vec<String> {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        cells(&names, &rows, na).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn columns_are_numbers_if_all_that_is_there_is() {
+        let rows: &[&[&str]] =
+            &[&["1", "-0.5", "007", "1", "", "NA"], &["", "1e3", "8", "x", "", "NA"]];
+        assert_eq!(
+            layout(&["a", "b", "c", "d", "e", "f"], rows, None),
+            [
+                r#"a:cell(0).decimal?"""#,
+                r#"b:cell(1).decimal?"""#,
+                r#"c:cell(2).text?"""#,
+                r#"d:cell(3).text?"""#,
+                r#"e:cell(4).text?"""#,
+                r#"f:cell(5).text?"""#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_file_has_one_way_to_write_what_is_missing() {
+        let rows: &[&[&str]] = &[&["1", "2", ""], &["NA", "3", "4"]];
+        assert_eq!(
+            layout(&["a", "b", "c"], rows, None),
+            [r#"a:cell(0).decimal?"NA""#, r#"b:cell(1).decimal?"NA""#, r#"c:cell(2).decimal?"""#]
+        );
+        assert_eq!(
+            layout(&["a", "b", "c"], rows, Some("NA")),
+            [r#"a:cell(0).decimal?"NA""#, r#"b:cell(1).decimal?"NA""#, r#"c:cell(2).text?"NA""#]
+        );
+        assert_eq!(layout(&["a"], &[&["-"], &["5"]], Some("-")), [r#"a:cell(0).decimal?"-""#]);
+    }
+
+    #[test]
+    fn numbers_are_what_people_write_as_such() {
+        for number in ["0", "-1", "12.50", "0.5", "1e3", "170141183460469231731687303715884105727"]
+        {
+            assert!(is_number(number), "{number}");
+        }
+        for other in [
+            "",
+            "-",
+            "007",
+            "+7",
+            ".5",
+            "1,5",
+            "1_000",
+            "1e999",
+            "NaN",
+            "inf",
+            "2013-01-01",
+            "170141183460469231731687303715884105728",
+        ] {
+            assert!(!is_number(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn members_of_objects_are_found_wherever_they_occur() {
+        let rows: Vec<Value> =
+            [r#"{"a": 1, "b": {"c d": 2, "e": [1]}}"#, r#"{"f": null, "a": {}}"#]
+                .iter()
+                .map(|row| serde_json::from_str(row).expect("JSON"))
+                .collect();
+        let fields: Vec<String> = members(&rows).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            fields,
+            ["a:json($.a)", "`b.c d`:json($.b[\"c d\"])", "`b.e`:json($.b.e)", "f:json($.f)"]
+        );
+    }
+}
