@@ -22,6 +22,11 @@ pub struct Strided<'a> {
     width: usize,
 }
 
+impl Strided<'static> {
+    /// Items without bytes, as many as are wanted: keys that nobody needs.
+    pub const NOTHING: Strided<'static> = Strided { bytes: &[], stride: 1, width: 0 };
+}
+
 impl<'a> Strided<'a> {
     /// Items of `width` bytes, the first at `offset`, each `stride` bytes behind the one before.
     ///
@@ -50,7 +55,7 @@ impl<'a> Strided<'a> {
     }
 
     /// I-INSIDE: the block's count is at most `count_max`.
-    fn item(&self, at: usize) -> &'a [u8] {
+    pub(crate) fn item(&self, at: usize) -> &'a [u8] {
         let begin = if self.width == 0 { 0 } else { at * self.stride };
         &self.bytes[begin..begin + self.width]
     }

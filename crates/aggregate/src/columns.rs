@@ -11,6 +11,7 @@ use crate::block::{Block, Live, Strided};
 use crate::compiled::{GroupPlan, StatePlan};
 use crate::kernels::{self, Lanes, RUN};
 use crate::layout::{Field, Form, Number, Part, Place, Read};
+use crate::membership::Membership;
 use crate::partial::{States, Tally};
 use crate::predicate::{Comparison, Test};
 use crate::state::{Side, Spec};
@@ -140,6 +141,14 @@ impl Columns {
         }
     }
 
+    pub(crate) fn needs_keys(&self) -> bool {
+        self.key_end > 0
+    }
+
+    pub(crate) fn value_bytes_min(&self) -> usize {
+        self.value_end
+    }
+
     /// Whether all fields lie in objects with keys and values so long: then none is a mismatch.
     #[inline]
     pub(crate) fn fit(&self, key_len: usize, value_len: usize) -> bool {
@@ -163,49 +172,95 @@ impl Columns {
     /// Folds the objects that were taken one by one.
     pub(crate) fn flush(&self, scratch: &mut Scratch, into: Sink<'_>) {
         let len = std::mem::take(&mut scratch.len);
-        self.run(len, false, scratch, into);
+        let run = self.filter_run(len, false, scratch);
+        self.fold(&run, scratch, into);
     }
 
-    /// Folds the live objects of a block that they fit.
-    pub(crate) fn push_block(&self, block: &Block<'_>, scratch: &mut Scratch, mut into: Sink<'_>) {
+    /// Folds the live objects of a block that they fit: of those `chosen`, or of all.
+    pub(crate) fn push_block(
+        &self,
+        block: &Block<'_>,
+        chosen: Option<&Membership>,
+        scratch: &mut Scratch,
+        mut into: Sink<'_>,
+    ) {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
-        let level = scratch.level;
         for begin in (0..block.count()).step_by(RUN) {
-            let len = RUN.min(block.count() - begin);
-            for (int, lanes) in self.ints.iter().zip(&mut scratch.columns) {
-                let side = int.side(block);
-                let bytes = side.from(begin, int.offset);
-                kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
-            }
-            let is_masked = live(level, block, begin, &mut scratch.mask[..len]);
-            self.run(len, is_masked, scratch, into.again());
+            let run = self.load(block, begin, chosen, scratch);
+            self.fold(&run, scratch, into.again());
         }
     }
 
-    /// Folds the columns' first lanes, under the mask or all.
-    fn run(&self, len: usize, is_masked: bool, scratch: &mut Scratch, into: Sink<'_>) {
+    /// Makes columns of the run that begins at `begin`, and a mask of the objects that live, are
+    /// chosen, and pass the filter.
+    pub(crate) fn load(
+        &self,
+        block: &Block<'_>,
+        begin: usize,
+        chosen: Option<&Membership>,
+        scratch: &mut Scratch,
+    ) -> Run {
+        let level = scratch.level;
+        let len = RUN.min(block.count() - begin);
+        for (int, lanes) in self.ints.iter().zip(&mut scratch.columns) {
+            let side = int.side(block);
+            let bytes = side.from(begin, int.offset);
+            kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
+        }
+        let mask = &mut scratch.mask[..len];
+        let mut is_masked = live(level, block, begin, mask);
+        if let Some(chosen) = chosen {
+            let keys = &mut scratch.passes;
+            is_masked = chosen.mask(level, block.keys(), begin, is_masked, keys, mask);
+        }
+        self.filter_run(len, is_masked, scratch)
+    }
+
+    /// Narrows the mask of a run, if it has one, to the objects that pass the filter.
+    fn filter_run(&self, len: usize, is_masked: bool, scratch: &mut Scratch) -> Run {
         let level = scratch.level;
         let mask = &mut scratch.mask[..len];
         let selected = if is_masked { kernels::count(level, mask) } else { len as u64 };
-        let mut count = selected;
+        let mut matched = selected;
         if let Some(filter) = &self.filter {
             let passes = &mut scratch.passes[..len];
             filter.ask(level, &scratch.columns, if is_masked { &mut *passes } else { &mut *mask });
             if is_masked {
                 kernels::and(level, mask, passes);
             }
-            count = kernels::count(level, mask);
+            matched = kernels::count(level, mask);
         }
-        into.tally.selected += selected;
-        into.tally.matched += count;
-        let mask = (is_masked || self.filter.is_some()).then_some(&*mask);
+        // Under a mask that has all lanes there is nothing to leave out.
+        Run { len, selected, matched, is_masked: matched < len as u64 }
+    }
+
+    fn fold(&self, run: &Run, scratch: &Scratch, into: Sink<'_>) {
+        into.tally.selected += run.selected;
+        into.tally.matched += run.matched;
         for ((state, plan), column) in into.states.iter_mut().zip(into.plans).zip(&self.states) {
-            let column = column.map(|column| (&scratch.columns[column][..len], self.bias(column)));
-            state.push_ints(plan.spec, &Figures { level, count, column, mask });
+            state.push_ints(plan.spec, &self.figures(run, *column, scratch));
         }
     }
 
-    fn bias(&self, column: usize) -> i128 {
+    /// What a run gives to a state that is of a column.
+    pub(crate) fn figures<'a>(
+        &self,
+        run: &Run,
+        column: Option<usize>,
+        scratch: &'a Scratch,
+    ) -> Figures<'a> {
+        let column = column.map(|column| (scratch.lanes(run, column), self.bias(column)));
+        Figures { level: scratch.level, count: run.matched, column, mask: scratch.mask(run) }
+    }
+
+    /// The column of a field, if it is one.
+    pub(crate) fn find(&self, field: &Field) -> Option<usize> {
+        let int = Int::of(field)?;
+        self.ints.iter().position(|known| *known == int)
+    }
+
+    /// What the lanes of a column are more than its numbers.
+    pub(crate) fn bias(&self, column: usize) -> i128 {
         kernels::bias(self.ints[column].number)
     }
 }
@@ -259,6 +314,18 @@ impl Filter {
     }
 }
 
+/// A run whose columns are in the scratch.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) len: usize,
+    /// Objects that live and are chosen.
+    pub(crate) selected: u64,
+    /// Those of them that pass the filter.
+    pub(crate) matched: u64,
+    /// Whether the mask leaves some out.
+    is_masked: bool,
+}
+
 /// Columns and masks of a run.
 #[derive(Debug)]
 pub(crate) struct Scratch {
@@ -266,7 +333,7 @@ pub(crate) struct Scratch {
     columns: Vec<Box<Lanes>>,
     /// Which objects of the run count.
     mask: Box<Lanes>,
-    /// For which the filter is true.
+    /// For which the filter is true; before that, keys.
     passes: Box<Lanes>,
     /// Objects that were taken one by one and are not folded yet.
     len: usize,
@@ -286,6 +353,20 @@ impl Scratch {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    /// A column of a run.
+    pub(crate) fn lanes(&self, run: &Run, column: usize) -> &[u64] {
+        &self.columns[column][..run.len]
+    }
+
+    /// Which objects of a run count; none if all do.
+    pub(crate) fn mask(&self, run: &Run) -> Option<&[u64]> {
+        run.is_masked.then(|| &self.mask[..run.len])
     }
 }
 

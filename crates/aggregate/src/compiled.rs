@@ -14,6 +14,7 @@ use crate::error::{Error, Result, Why};
 use crate::fold::Fold;
 use crate::group::{GroupBy, Input, Shape};
 use crate::layout::{Field, Layout};
+use crate::membership::Membership;
 use crate::partial::Partial;
 use crate::predicate::{Names, Test, Values};
 use crate::query::{Direction, Mismatches, Missing, Query};
@@ -28,7 +29,7 @@ use crate::value::{Kind, Value};
 #[derive(Debug, Clone)]
 pub struct Compiled {
     fields: Vec<Field>,
-    pub(crate) selection: Selection,
+    pub(crate) membership: Membership,
     pub(crate) test: Option<Test>,
     /// Numbers of the fields that groups and states read, each once.
     pub(crate) reads: Vec<usize>,
@@ -119,7 +120,7 @@ impl Compiled {
         let fingerprint = fingerprint(query, &fields, &states, &reads);
         Ok(Compiled {
             fields,
-            selection: query.selection.clone(),
+            membership: Membership::new(query.selection.clone()),
             test,
             reads,
             groups,
@@ -135,7 +136,26 @@ impl Compiled {
 
     /// Which objects are selected by key. Whoever executes the query may reach just these.
     pub fn selection(&self) -> &Selection {
-        &self.selection
+        self.membership.selection()
+    }
+
+    /// Whether blocks of values of fixed width, at least [`Compiled::value_bytes_min`] wide, are
+    /// answered column by column: then handing over blocks pays.
+    pub fn goes_by_column(&self) -> bool {
+        self.columns.is_some()
+    }
+
+    /// How wide values must be at least, so that blocks go by column; else each is a mismatch.
+    pub fn value_bytes_min(&self) -> usize {
+        self.columns.as_ref().map_or(0, Columns::value_bytes_min)
+    }
+
+    /// Whether anything but the selection depends on keys. If not, objects that are known to be
+    /// selected may be handed over without them, [`Strided::NOTHING`](crate::Strided::NOTHING) in
+    /// their place, by [`Fold::push_block_selected`]. What goes object by object needs them, to show
+    /// the key of a mismatch.
+    pub fn needs_keys(&self) -> bool {
+        self.columns.as_ref().is_none_or(Columns::needs_keys)
     }
 
     /// The columns that an answer has.
@@ -201,6 +221,11 @@ impl Compiled {
 
     pub(crate) fn refuses_missing(&self) -> bool {
         self.missing == Missing::Refuse
+    }
+
+    /// A field of the layout.
+    pub(crate) fn field(&self, number: usize) -> &Field {
+        &self.fields[number]
     }
 
     /// What a field is called, for messages.

@@ -50,13 +50,54 @@ pub enum Error {
         /// The column of the answer.
         column: String,
     },
+    /// A total is to be spread over no objects at all.
+    #[error(
+        "there is no object to spread {total} over: nothing is selected. Loosen the selection or the filter"
+    )]
+    NoObjects {
+        /// The total.
+        total: i128,
+    },
+    /// A total is to be spread over objects that all have the weight zero.
+    #[error(
+        "{total} cannot be spread over {count} objects whose weights are all zero: give one a weight, or spread it equally"
+    )]
+    NoWeights {
+        /// The total.
+        total: i128,
+        /// How many objects.
+        count: u64,
+    },
+    /// Parts do not fit into the field. Nothing was changed.
+    #[error(
+        "the parts of {count} objects do not fit; the first by key: {first}. Nothing was changed: spread less, or over more objects, or widen the field"
+    )]
+    Unfit {
+        /// How many objects.
+        count: u64,
+        /// The one with the least key.
+        first: Box<Example>,
+    },
+    /// An object was handed over more than once.
+    #[error(
+        "the object with the key {key} was handed over more than once, so its parts would not add up: hand over each object once"
+    )]
+    Twice {
+        /// Its key.
+        key: String,
+    },
+    /// What was collected, or is left to be done, is of another disaggregation.
+    #[error(
+        "this is of another disaggregation: it must have the same field, filter, total, weights and action as the one that goes on with it"
+    )]
+    OtherDisaggregation,
     /// A partial state is of another query.
     #[error(
         "the partial state is of another query: it must have the same layout, predicate, groups and aggregates as the one that it is merged into"
     )]
     Foreign,
-    /// Bytes are not a partial state.
-    #[error("the partial state is corrupt at offset {offset}: {what}")]
+    /// Bytes are not a partial state, nor what is left of a disaggregation.
+    #[error("the stored state is corrupt at offset {offset}: {what}")]
     Corrupt {
         /// At which byte.
         offset: usize,
@@ -146,6 +187,17 @@ pub(crate) enum Why {
     },
     Compound,
     Missing,
+    NotWhole,
+    NoWeight,
+    /// What a field would become, and cannot.
+    OutOfRange {
+        value: i128,
+    },
+    BeyondWhole,
+    Inexact,
+    StandsForMissing {
+        value: i128,
+    },
     /// The value is there, and of a kind that the query cannot use.
     Kind {
         found: crate::Kind,
@@ -174,6 +226,14 @@ impl fmt::Display for Why {
             Why::BadMessagePack { offset } => write!(f, "is not MessagePack at byte {offset}"),
             Why::Compound => f.write_str("is an array or a map"),
             Why::Missing => f.write_str("is missing"),
+            Why::NotWhole => f.write_str("is not a whole number"),
+            Why::NoWeight => f.write_str("is no whole number from 0 to 2^64 - 1, as weights are"),
+            Why::OutOfRange { value } => write!(f, "cannot hold {value}"),
+            Why::BeyondWhole => f.write_str("would leave the whole numbers of 128 bits"),
+            Why::Inexact => f.write_str("is a float that would have to be rounded"),
+            Why::StandsForMissing { value } => {
+                write!(f, "would become {value}, which stands for missing")
+            }
             Why::Kind { found, wanted } => write!(f, "is {found}, and {wanted} is needed"),
         }
     }

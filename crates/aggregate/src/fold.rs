@@ -6,6 +6,7 @@ use crate::block::Block;
 use crate::columns::Scratch;
 use crate::compiled::{Compiled, Object};
 use crate::error::{Mismatch, Result, Why};
+use crate::membership::Membership;
 use crate::partial::Partial;
 use crate::state::Given;
 use crate::stored;
@@ -41,7 +42,7 @@ impl<'q> Fold<'q> {
     /// query reads is counted, and is an error when the query is finished, if at all.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if self.query.selection.contains(key) { self.push_selected(key, value) } else { Ok(()) }
+        if self.query.membership.contains(key) { self.push_selected(key, value) } else { Ok(()) }
     }
 
     /// Adds an object that is known to be selected, because it was looked up or lies in the range.
@@ -81,19 +82,33 @@ impl<'q> Fold<'q> {
     /// # Errors
     /// As [`Fold::push`].
     pub fn push_block(&mut self, block: &Block<'_>) -> Result<()> {
+        self.push_chosen(block, Some(&self.query.membership))
+    }
+
+    /// Adds the live objects of a block that are known to be selected.
+    ///
+    /// # Errors
+    /// As [`Fold::push`].
+    pub fn push_block_selected(&mut self, block: &Block<'_>) -> Result<()> {
+        self.push_chosen(block, None)
+    }
+
+    fn push_chosen(&mut self, block: &Block<'_>, chosen: Option<&Membership>) -> Result<()> {
         let query = self.query;
+        let chosen = chosen.filter(|chosen| !chosen.is_everything());
         let (keys, values) = (block.keys().width(), block.values().width());
         if let Some(columns) = &query.columns
-            && query.selection.is_everything()
             && columns.fit(keys, values)
         {
             self.flush();
             let scratch = self.scratch.as_mut().expect("made with the columns");
-            columns.push_block(block, scratch, self.partial.one_group(&query.states));
+            columns.push_block(block, chosen, scratch, self.partial.one_group(&query.states));
             return Ok(());
         }
         for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
-            self.push(key, value)?;
+            if chosen.is_none_or(|chosen| chosen.contains(key)) {
+                self.push_selected(key, value)?;
+            }
         }
         Ok(())
     }

@@ -216,6 +216,20 @@ kernels! {
         }
     }
 
+    /// Keeps of the mask the lanes from `first` to `last`.
+    fn within(lanes: &[u64], first: u64, last: u64, mask: &mut [u64]) {
+        for (mask, lane) in mask.iter_mut().zip(lanes) {
+            *mask &= mask_of(*lane >= first) & mask_of(*lane <= last);
+        }
+    }
+
+    /// Sets the bit of each lane that the mask has. There are bits for all.
+    fn pack(mask: &[u64], bits: &mut [u64]) {
+        for (mask, bits) in mask.chunks(64).zip(bits) {
+            *bits = mask.iter().enumerate().fold(0, |bits, (at, mask)| bits | (mask & 1) << at);
+        }
+    }
+
     /// Keeps what both masks have.
     fn and(mask: &mut [u64], other: &[u64]) {
         mask.iter_mut().zip(other).for_each(|(mask, other)| *mask &= other);
@@ -230,6 +244,17 @@ kernels! {
     fn not(mask: &mut [u64]) {
         mask.iter_mut().for_each(|mask| *mask = !*mask);
     }
+}
+
+/// Moves the lanes that the mask has to the front, in their order, and says how many there are.
+pub(crate) fn compact(lanes: &mut [u64], mask: &[u64]) -> usize {
+    let mut len = 0;
+    for at in 0..lanes.len().min(mask.len()) {
+        // Written always and kept if it counts: no branch to guess wrong.
+        lanes[len] = lanes[at];
+        len += (mask[at] & 1) as usize;
+    }
+    len
 }
 
 #[inline(always)]
@@ -282,6 +307,24 @@ mod tests {
         assert_eq!(least_masked(level(), &lanes, &mask), lanes[RUN - 3]);
         assert_eq!(greatest_masked(level(), &lanes, &mask), lanes[1]);
         assert_eq!(count(level(), &mask), 341);
+    }
+
+    #[test]
+    fn masks_are_packed_and_lanes_compacted() {
+        for (len, picks) in [(RUN, 3), (70, 1), (64, 2), (1, 5), (0, 1)] {
+            let mask: Vec<u64> = (0..len).map(|at| mask_of(at % picks == 0)).collect();
+            let mut bits = vec![7; len.div_ceil(64)];
+            pack(level(), &mask, &mut bits);
+            let picked = |at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
+            assert!((0..len).all(|at| picked(at) == (at % picks == 0)));
+            let mut lanes: Vec<u64> = (0..len as u64).collect();
+            let count = compact(&mut lanes, &mask);
+            let expected: Vec<u64> = (0..len as u64).step_by(picks).collect();
+            assert_eq!(lanes[..count], expected);
+        }
+        let mut mask = [u64::MAX, u64::MAX, 0, u64::MAX];
+        within(level(), &[4, 5, 6, 8], 5, 7, &mut mask);
+        assert_eq!(mask, [0, u64::MAX, 0, 0]);
     }
 
     #[test]

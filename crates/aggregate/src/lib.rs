@@ -8,8 +8,8 @@
 //! `docs/design/aggregate.md` describes the design, the bytes, and what it costs.
 //!
 //! *Useful for* sums, extremes, spreads, ranks, frequent and different values of objects wherever
-//! they lie: this crate knows no engine, and whoever executes a query hands it keys and values.
-//! *Not useful for* joins, nor for changing objects.
+//! they lie: this crate knows no engine, and whoever executes a query hands it keys and values. The
+//! way back, from a figure to the objects, is [`Disaggregation`]. *Not useful for* joins.
 //!
 //! ```
 //! use sapwood_aggregate::{Aggregate, Group, Query};
@@ -56,12 +56,14 @@ mod answer;
 mod block;
 mod columns;
 mod compiled;
+mod disaggregate;
 mod error;
 mod exact;
 mod fold;
 mod group;
 mod kernels;
 mod layout;
+mod membership;
 mod partial;
 mod predicate;
 mod query;
@@ -75,6 +77,10 @@ pub use aggregate::{Aggregate, Function, Spread};
 pub use answer::{Accuracy, Answer, Cell, Column};
 pub use block::{Block, Live, Strided};
 pub use compiled::Compiled;
+pub use disaggregate::{
+    Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
+    Disaggregator, Fate, Pending, Places, Progress, Refusal, Share, Shares,
+};
 pub use error::{Error, Example, Result, SyntaxError};
 pub use fold::Fold;
 pub use group::{Group, GroupBy, Input};

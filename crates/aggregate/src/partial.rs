@@ -13,7 +13,7 @@ use crate::columns::Sink;
 use crate::compiled::{Compiled, StatePlan};
 use crate::error::{Error, Example, Mismatch, Result};
 use crate::state::{State, add_counts};
-use crate::stored::{self, Corrupt, Reader};
+use crate::stored::{self, Corrupt, Envelope, Reader};
 
 /// The states of a group.
 pub(crate) type States = Box<[State]>;
@@ -71,7 +71,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    fn merge(&mut self, other: Tally) -> Result<()> {
+    pub(crate) fn merge(&mut self, other: Tally) -> Result<()> {
         let both = [
             (&mut self.selected, other.selected),
             (&mut self.matched, other.matched),
@@ -101,17 +101,16 @@ impl Tally {
         }
     }
 
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         for count in [self.selected, self.matched, self.mismatched, self.missing, self.absent] {
             out.extend(count.to_le_bytes());
         }
         if let Some(example) = &self.first_mismatch {
-            stored::sized(&example.key, out);
-            stored::sized(example.what.as_bytes(), out);
+            example.encode(out);
         }
     }
 
-    fn decode(reader: &mut Reader<'_>) -> std::result::Result<Tally, Corrupt> {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> std::result::Result<Tally, Corrupt> {
         let mut count = || reader.u64("a count");
         let mut tally = Tally {
             selected: count()?,
@@ -126,19 +125,13 @@ impl Tally {
             return Err(reader.corrupt("the counts of objects contradict each other"));
         }
         if tally.mismatched > 0 {
-            let key = reader.sized("a key")?.to_vec();
-            let what = str::from_utf8(reader.sized("a message")?);
-            let Ok(what) = what else { return Err(reader.corrupt("a message is not UTF-8")) };
-            if key.len() > Example::KEY_BYTES_MAX {
-                return Err(reader.corrupt("the key of a mismatch is too long"));
-            }
-            tally.first_mismatch = Some(Example { key, what: what.to_owned() });
+            tally.first_mismatch = Some(Example::decode(reader)?);
         }
         Ok(tally)
     }
 }
 
-fn count_overflow() -> Error {
+pub(crate) fn count_overflow() -> Error {
     Error::Overflow { column: "a counter".into(), what: "above 2^64".into() }
 }
 
@@ -225,7 +218,7 @@ impl Partial {
 
     /// The state as bytes, to be read by [`Compiled::decode`].
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = vec![0; ENVELOPE_BYTES];
+        let mut out = ENVELOPE.begin();
         out.extend(self.fingerprint.to_le_bytes());
         self.tally.encode(&mut out);
         match &self.groups {
@@ -240,12 +233,12 @@ impl Partial {
                 }
             }
         }
-        seal(&mut out);
+        ENVELOPE.seal(&mut out);
         out
     }
 
     pub(crate) fn decode(query: &Compiled, bytes: &[u8]) -> Result<Partial> {
-        let mut reader = open(bytes)?;
+        let mut reader = ENVELOPE.open(bytes)?;
         let fingerprint = reader.u64("the fingerprint of the query")?;
         if fingerprint != query.fingerprint() {
             return Err(Error::Foreign);
@@ -292,32 +285,4 @@ fn decode_states(
     query.states.iter().map(|plan| plan.spec.decode(reader)).collect()
 }
 
-/// What every partial state begins with: magic, version, checksum of all that follows.
-const MAGIC: [u8; 8] = *b"SWagPart";
-const VERSION: u32 = 1;
-const ENVELOPE_BYTES: usize = 16;
-
-fn seal(out: &mut [u8]) {
-    let checksum = crc32fast::hash(&out[ENVELOPE_BYTES..]);
-    out[..8].copy_from_slice(&MAGIC);
-    out[8..12].copy_from_slice(&VERSION.to_le_bytes());
-    out[12..ENVELOPE_BYTES].copy_from_slice(&checksum.to_le_bytes());
-}
-
-/// Checks what `seal` wrote; the reader stands behind it.
-fn open(bytes: &[u8]) -> std::result::Result<Reader<'_>, Corrupt> {
-    let mut reader = Reader::new(bytes);
-    if reader.bytes(8, "the magic")? != MAGIC {
-        return Err(Corrupt { offset: 0, what: "this is no partial state".into() });
-    }
-    let version = reader.u32("the version")?;
-    if version != VERSION {
-        let what = format!("the format has version {version}, this program reads {VERSION}");
-        return Err(Corrupt { offset: 8, what });
-    }
-    let checksum = reader.u32("the checksum")?;
-    if checksum != crc32fast::hash(&bytes[ENVELOPE_BYTES..]) {
-        return Err(Corrupt { offset: 12, what: "the checksum does not match the bytes".into() });
-    }
-    Ok(reader)
-}
+const ENVELOPE: Envelope = Envelope { magic: *b"SWagPart", version: 1, what: "a partial state" };

@@ -25,12 +25,13 @@ use crate::value::{Kind, Value};
 use distinct::Distinct;
 use edge::Edge;
 use sketch::Sketch;
-use sum::{Moments, Sum};
+use sum::Moments;
 use top::Top;
 
 pub(crate) use distinct::{few_max as distinct_exact_max, standard_error as distinct_error};
 pub(crate) use extreme::Side;
 pub(crate) use sketch::{ACCURACY_MAX, ACCURACY_MIN};
+pub(crate) use sum::Sum;
 
 /// What is remembered. Two aggregates with the same spec share a state.
 #[derive(Debug, Clone, Copy, PartialEq)]

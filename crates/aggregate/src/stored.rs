@@ -3,7 +3,7 @@
 //! Little endian. Every structure has one form, so that equal states have equal bytes: decoding
 //! refuses all others. `docs/design/aggregate.md` draws the format.
 
-use crate::error::Error;
+use crate::error::{Error, Example};
 use crate::value::{Float, Value};
 
 /// What is wrong, and where.
@@ -64,6 +64,29 @@ impl<'a> Reader<'a> {
             return Err(self.corrupt(format!("{what} are more than fit")));
         }
         Ok(count)
+    }
+
+    /// A number that [`varint`] wrote.
+    pub(crate) fn varint(&mut self, what: &str) -> Result<u128, Corrupt> {
+        let wrong = self.corrupt(format!("{what} is not in its one form"));
+        let mut number = 0_u128;
+        for shift in (0..).step_by(7) {
+            let byte = self.u8(what)?;
+            let bits = u128::from(byte & 0x7F);
+            // The last byte has bits, unless it is the only one.
+            let is_short = byte & 0x80 == 0;
+            if shift >= 128
+                || bits << shift >> shift != bits
+                || (is_short && bits == 0 && shift > 0)
+            {
+                return Err(wrong);
+            }
+            number |= bits << shift;
+            if is_short {
+                break;
+            }
+        }
+        Ok(number)
     }
 
     pub(crate) fn offset(&self) -> usize {
@@ -168,6 +191,80 @@ pub(crate) fn sized(bytes: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
+/// Appends a number in groups of seven bits, low ones first; the high bit of a byte says that more
+/// follow.
+pub(crate) fn varint(mut number: u128, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+impl Example {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        sized(&self.key, out);
+        sized(self.what.as_bytes(), out);
+    }
+
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> std::result::Result<Example, Corrupt> {
+        let key = reader.sized("a key")?.to_vec();
+        let what = str::from_utf8(reader.sized("a message")?);
+        let Ok(what) = what else { return Err(reader.corrupt("a message is not UTF-8")) };
+        if key.len() > Example::KEY_BYTES_MAX {
+            return Err(reader.corrupt("the key of an example is too long"));
+        }
+        Ok(Example { key, what: what.to_owned() })
+    }
+}
+
+/// What every stored state begins with: magic, version, checksum of all that follows.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    pub(crate) magic: [u8; 8],
+    pub(crate) version: u32,
+    /// What the bytes are, for people.
+    pub(crate) what: &'static str,
+}
+
+const ENVELOPE_BYTES: usize = 16;
+
+impl Envelope {
+    /// Bytes with room for the envelope.
+    pub(crate) fn begin(&self) -> Vec<u8> {
+        vec![0; ENVELOPE_BYTES]
+    }
+
+    pub(crate) fn seal(&self, out: &mut [u8]) {
+        let checksum = crc32fast::hash(&out[ENVELOPE_BYTES..]);
+        out[..8].copy_from_slice(&self.magic);
+        out[8..12].copy_from_slice(&self.version.to_le_bytes());
+        out[12..ENVELOPE_BYTES].copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// Checks what `seal` wrote; the reader stands behind it.
+    pub(crate) fn open<'a>(&self, bytes: &'a [u8]) -> Result<Reader<'a>, Corrupt> {
+        let mut reader = Reader::new(bytes);
+        if reader.bytes(8, "the magic")? != self.magic {
+            return Err(Corrupt { offset: 0, what: format!("this is not {}", self.what) });
+        }
+        let version = reader.u32("the version")?;
+        if version != self.version {
+            let reads = self.version;
+            let what = format!("the format has version {version}, this program reads {reads}");
+            return Err(Corrupt { offset: 8, what });
+        }
+        let checksum = reader.u32("the checksum")?;
+        if checksum != crc32fast::hash(&bytes[ENVELOPE_BYTES..]) {
+            return Err(Corrupt {
+                offset: 12,
+                what: "the checksum does not match the bytes".into(),
+            });
+        }
+        Ok(reader)
+    }
+}
+
 /// The values that stand one after the other in `bytes`, which [`value`] wrote.
 pub(crate) fn values(bytes: &[u8], count: usize) -> Result<Vec<Option<Value<'static>>>, Corrupt> {
     let mut reader = Reader::new(bytes);
@@ -196,6 +293,21 @@ mod tests {
         assert_eq!(bytes(Value::Int(0)), bytes(float(-0.0)));
         assert_eq!(bytes(Value::Int(1 << 100)), bytes(float((1_u128 << 100) as f64)));
         assert_ne!(bytes(Value::Int(1)), bytes(Value::Bool(true)));
+    }
+
+    #[test]
+    fn numbers_of_seven_bits_a_byte_have_one_form() {
+        for number in [0, 1, 127, 128, 300, u64::MAX.into(), i128::MAX as u128, u128::MAX] {
+            let mut bytes = Vec::new();
+            varint(number, &mut bytes);
+            let mut reader = Reader::new(&bytes);
+            assert_eq!(reader.varint("a number"), Ok(number));
+            assert!(reader.is_empty());
+        }
+        let too_long = [&[0xFF; 18][..], &[0x07]].concat();
+        for bytes in [&[0x80, 0][..], &[0x80], &[], &too_long, &[0xFF; 30]] {
+            assert!(Reader::new(bytes).varint("a number").is_err(), "{bytes:?}");
+        }
     }
 
     proptest! {

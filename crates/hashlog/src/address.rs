@@ -23,6 +23,12 @@ impl Address {
         self.0
     }
 
+    /// So many bytes further, a multiple of a unit.
+    #[inline]
+    pub(crate) const fn plus(self, bytes: usize) -> Address {
+        Address(self.0 + (bytes / UNIT_BYTES) as u64)
+    }
+
     pub(crate) const fn bytes(self) -> u64 {
         self.0 * UNIT_BYTES as u64
     }

@@ -30,9 +30,9 @@ use crate::manifest::{self, Manifest};
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::record::{Form, word_at};
+use crate::scan::for_each_stored;
 use crate::stats::CheckpointInfo;
 use crate::stored::{self, Damage, FileKind, ManifestBytes};
-use crate::walk::for_each_stored;
 
 /// What a checkpoint writes beside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -296,7 +296,7 @@ impl Core {
                 let word = word_at(record, 0).expect("a record has a control word");
                 let address = self.at(page, offset);
                 let (key, _) = F::split(record)
-                    .ok_or_else(|| crate::walk::not_a_record(parts.place(), address))?;
+                    .ok_or_else(|| crate::scan::not_a_record(parts.place(), address))?;
                 let previous = control::previous(word);
                 let buried = control::TOMBSTONE | control::SUPERSEDED;
                 // A record that was never published; or one that was removed where it lay, with

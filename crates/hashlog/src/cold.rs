@@ -10,7 +10,7 @@ use crate::layout::control;
 use crate::log::Log;
 use crate::parts::{PartRead, Parts};
 use crate::record::{Form, word_at};
-use crate::walk::not_a_record;
+use crate::scan::not_a_record;
 
 /// A record that was read from the disk.
 pub(crate) struct ColdRecord {

@@ -14,8 +14,8 @@ use crate::image::{ImageReader, ImageWriter};
 use crate::manifest::Manifest;
 use crate::parts::Parts;
 use crate::record::{Fixed, Form, Variable};
+use crate::scan::for_each_stored;
 use crate::stored::{self, FileKind, Kind};
-use crate::walk::for_each_stored;
 
 /// Blocks of which the input has the first bytes alone, since hardly more than these say anything:
 /// a piece is a kind and 64 bytes. Of most kinds it goes without an envelope, which it gets here.

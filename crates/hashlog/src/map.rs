@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sapwood_disk::Disk;
 
+use crate::address::Address;
 use crate::checkpoint::Cut;
 use crate::compact::Compacted;
 use crate::core::Core;
@@ -12,9 +13,10 @@ use crate::error::{BatchError, Error, Result};
 use crate::options::{Layout, Options};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
+use crate::runs::{Columns, Runs};
+use crate::scan::Moment;
 use crate::stats::{CheckpointInfo, Stats};
 use crate::value::ValueMut;
-use crate::walk::Moment;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -440,7 +442,7 @@ impl HashLog {
     }
 
     fn compact_below(&self, limit: u64) -> Result<Compacted> {
-        let limit = crate::address::Address::from_bytes(limit);
+        let limit = Address::from_bytes(limit);
         let done = by_layout!(self, F => self.core.compact::<F>(limit))?;
         self.core.drop_unneeded_parts()?;
         Ok(done)
@@ -575,7 +577,44 @@ impl Snapshot<'_> {
         assert!(part < parts, "part {part} of {parts}");
         let log = self.log;
         let boundary = self.moment.boundary;
-        by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut visit))
+        by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut |_, key, value| {
+            visit(key, value)
+        }))
+    }
+}
+
+impl Snapshot<'_> {
+    /// The same walk by runs: columns of many entries at once, several times as fast. `None`
+    /// unless the layout is [`Layout::Fixed8`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use sapwood_hashlog::{Columns, HashLog, Layout, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.layout = Layout::Fixed8;
+    /// let log = HashLog::in_memory(options)?;
+    /// for key in 0..5_000_u64 {
+    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
+    /// }
+    /// let snapshot = log.snapshot()?;
+    /// let runs = snapshot.runs(Columns::Values).expect("records of fixed length");
+    /// let mut sum = 0;
+    /// let _all = runs.scan(|run| {
+    ///     sum += run.values().iter().map(|value| u64::from_le_bytes(*value)).sum::<u64>();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(sum, 10_000);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
+        let fixed = self.log.core.options.layout == Layout::Fixed8;
+        fixed.then_some(Runs { snapshot: self, columns })
+    }
+
+    pub(crate) fn moment(&self) -> (&Core, Address) {
+        (&self.log.core, self.moment.boundary)
     }
 }
 

@@ -116,6 +116,14 @@ impl Record {
         self.word(fixed::VALUE)
     }
 
+    /// Key and value of a fixed record below `read_only`, or of zeroed room.
+    #[inline(always)]
+    pub(crate) fn fixed_words(&self) -> ([u8; 8], [u8; 8]) {
+        // Relaxed: the boundary that it lies below was read after the last store.
+        let word = |offset| self.word(offset).load(Ordering::Relaxed).to_le_bytes();
+        (word(fixed::KEY), word(fixed::VALUE))
+    }
+
     #[inline]
     fn lengths(&self) -> u64 {
         self.word(variable::LENGTHS).load(Ordering::Acquire)

@@ -15,7 +15,7 @@ use crate::core::Core;
 use crate::error::{Error, Result};
 use crate::layout::control;
 use crate::record::{Form, word_at};
-use crate::walk::{Verdict, not_a_record, verdict};
+use crate::scan::{Verdict, not_a_record, verdict};
 
 /// Pages that are looked at, where there are as many.
 const PAGES_MAX: u64 = 64;

@@ -457,7 +457,7 @@ pub fn prefetch_line(address: *const u8) {
 
 /// As [`prefetch_line`], into the second cache.
 #[inline]
-fn prefetch_line_far(address: *const u8) {
+pub fn prefetch_line_far(address: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address is harmless, and SSE is part of x86-64.
     unsafe {

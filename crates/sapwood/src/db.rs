@@ -10,6 +10,7 @@ use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
+use crate::stored_options;
 use crate::{
     Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Options, Result, Stats, Table,
     TableOptions,
@@ -416,9 +417,11 @@ impl Db {
         let name: Arc<str> = name.into();
         let directory = self.shared.directory.clone();
         let named = |cause| Error::HashEngine { table: Arc::clone(&name), cause };
+        let fields = options.fields.clone();
         let log = match &directory {
             None => HashLog::in_memory(options.engine()).map_err(named)?,
             Some(directory) => {
+                stored_options::check(&name, options)?;
                 let folder = directory.make(&name)?;
                 let log = HashLog::open(Arc::clone(&folder.disk), options.engine());
                 let log = log.map_err(named)?;
@@ -426,7 +429,7 @@ impl Db {
                 log
             }
         };
-        let table = HashTable::new(Arc::clone(&name), log, directory);
+        let table = HashTable::new(Arc::clone(&name), log, fields, directory);
         slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));
         Ok(table)
     }

@@ -127,6 +127,25 @@ pub enum Error {
         /// Why not, and what to do.
         why: String,
     },
+    /// A query was to be over the fields of a table that declares none.
+    #[error(
+        "table `{table}` declares no fields; give the query a layout (`Query::new`), or the table \
+         its fields (`TableOptions::fields`, `HashTableOptions::fields`)"
+    )]
+    NoFields {
+        /// The name of the table.
+        table: Arc<str>,
+    },
+    /// The fields of a table cannot be written to its directory.
+    #[error(
+        "table `{table}`: its fields cannot be kept: {why}; say them shorter, or with each query"
+    )]
+    Fields {
+        /// The name of the table.
+        table: Arc<str>,
+        /// What is wrong with their text form.
+        why: &'static str,
+    },
     /// A run was cancelled. It changed nothing.
     #[error("table `{table}`: cancelled after {visited} visits; nothing was changed")]
     Cancelled {

@@ -2,7 +2,7 @@
 
 use sapwood_hashlog as engine;
 
-use crate::{ColdReads, Compaction, Layout};
+use crate::{ColdReads, Compaction, Layout, aggregate};
 
 /// Choices for one [`HashTable`](crate::HashTable). A table in a directory keeps them; layout and
 /// page size stay for good, the others can be changed when it is opened again
@@ -28,6 +28,7 @@ pub struct HashTableOptions {
     pub(crate) cold_reads: ColdReads,
     pub(crate) checkpoints_kept: usize,
     pub(crate) compaction: Option<Compaction>,
+    pub(crate) fields: Option<aggregate::Layout>,
 }
 
 impl Default for HashTableOptions {
@@ -42,6 +43,7 @@ impl Default for HashTableOptions {
             cold_reads: engine.cold_reads,
             checkpoints_kept: engine.checkpoints_kept,
             compaction: engine.compaction,
+            fields: None,
         }
     }
 }
@@ -142,6 +144,28 @@ impl HashTableOptions {
     #[must_use]
     pub fn compaction(mut self, compaction: impl Into<Option<Compaction>>) -> Self {
         self.compaction = compaction.into();
+        self
+    }
+
+    /// Which fields objects have, for queries ([`HashTable::query`](crate::HashTable::query)).
+    /// Nothing that is put is checked against it.
+    ///
+    /// Default: none; each query says it.
+    ///
+    /// ```
+    /// use sapwood::aggregate::Aggregate;
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// let options = HashTableOptions::default().fields("hits:i64le".parse()?);
+    /// let hits = Db::in_memory().create_hash_table("hits", options)?;
+    /// hits.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// let query = hits.query()?.aggregates(Aggregate::list("sum(hits)")?);
+    /// assert_eq!(hits.aggregate(&query)?.value(0, "sum(hits)")?, &7.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn fields(mut self, fields: aggregate::Layout) -> Self {
+        self.fields = Some(fields);
         self
     }
 

@@ -10,7 +10,9 @@ use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
 use crate::mutation::Store;
-use crate::{CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Layout, Result};
+use crate::{
+    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Layout, Result, aggregate,
+};
 
 pub use snapshot::HashSnapshot;
 
@@ -67,13 +69,20 @@ pub struct HashTable {
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) store: Store<HashLog>,
+    pub(crate) fields: Option<aggregate::Layout>,
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
 }
 
 impl HashTable {
-    pub(crate) fn new(name: Arc<str>, log: HashLog, directory: Option<Arc<Directory>>) -> Self {
-        Self { shared: Arc::new(Shared { name, store: Store::new(log), directory }) }
+    pub(crate) fn new(
+        name: Arc<str>,
+        log: HashLog,
+        fields: Option<aggregate::Layout>,
+        directory: Option<Arc<Directory>>,
+    ) -> Self {
+        let store = Store::new(log);
+        Self { shared: Arc::new(Shared { name, store, fields, directory }) }
     }
 
     /// The table's name.

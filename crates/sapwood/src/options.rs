@@ -1,6 +1,6 @@
 //! What can be chosen when a database or an ordered table is made.
 
-use crate::HashTableOptions;
+use crate::{HashTableOptions, aggregate};
 
 /// Choices for a whole [`Db`](crate::Db).
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -46,12 +46,17 @@ impl Options {
 pub struct TableOptions {
     pub(crate) memory_budget: Option<u64>,
     pub(crate) chunk_entries: usize,
+    pub(crate) fields: Option<aggregate::Layout>,
 }
 
 impl Default for TableOptions {
     fn default() -> Self {
         let engine = sapwood_chunkmap::Options::default();
-        Self { memory_budget: engine.memory_budget, chunk_entries: engine.chunk_entries }
+        Self {
+            memory_budget: engine.memory_budget,
+            chunk_entries: engine.chunk_entries,
+            fields: None,
+        }
     }
 }
 
@@ -76,6 +81,28 @@ impl TableOptions {
     #[must_use]
     pub fn chunk_entries(mut self, count: usize) -> Self {
         self.chunk_entries = count;
+        self
+    }
+
+    /// Which fields objects have, for queries ([`Table::query`](crate::Table::query)). Nothing that
+    /// is put is checked against it.
+    ///
+    /// Default: none; each query says it.
+    ///
+    /// ```
+    /// use sapwood::aggregate::Aggregate;
+    /// use sapwood::{Db, TableOptions};
+    ///
+    /// let fields = "pieces:u32le, euros:f64le@4".parse()?;
+    /// let stock = Db::in_memory().create_table("stock", TableOptions::default().fields(fields))?;
+    /// stock.put(b"acorn", &[&90_u32.to_le_bytes()[..], &1.5_f64.to_le_bytes()].concat())?;
+    /// let query = stock.query()?.aggregates(Aggregate::list("sum(pieces), sum(euros)")?);
+    /// assert_eq!(stock.aggregate(&query)?.value(0, "sum(pieces)")?, &90.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn fields(mut self, fields: aggregate::Layout) -> Self {
+        self.fields = Some(fields);
         self
     }
 }

@@ -4,7 +4,7 @@
 //! The last line is the CRC-32 of all bytes before it.
 //!
 //! ```text
-//! sapwood table 2
+//! sapwood table 3
 //! engine hash
 //! layout fixed8
 //! page_bytes 2097152
@@ -14,27 +14,37 @@
 //! cold_reads copy-to-tail
 //! checkpoints_kept 2
 //! compaction 0.5 268435456 none
+//! fields hits:i64le
 //! checksum 984d6527
 //! ```
 //!
 //! Compaction is `off`, or the share of garbage, and the bytes of log from which on, and above which
-//! for less. Version 1 had no such line, and stands for its default.
+//! for less. Version 1 had no such line, and stands for its default. Fields are the text form of
+//! their layout, or `none`. Versions 1 and 2 had no such line, and stand for none.
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
 use std::fmt::{Display, Write};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use sapwood_disk::checksum;
 
-use crate::{ColdReads, Compaction, HashTableOptions, Layout};
+use sapwood_aggregate::Layout;
+
+use crate::{ColdReads, Compaction, Error, HashTableOptions, Layout as Lengths};
 
 /// The first line: what this is, and the version of its format.
-const MAGIC: &str = "sapwood table 2";
-/// As version 1 wrote it.
+pub(crate) const MAGIC: &str = "sapwood table 3";
+/// As earlier versions wrote it.
 const MAGIC_1: &str = "sapwood table 1";
+const MAGIC_2: &str = "sapwood table 2";
 
-const LAYOUTS: [(Layout, &str); 2] = [(Layout::Variable, "variable"), (Layout::Fixed8, "fixed8")];
+/// What the text form of the fields may have, so that everything fits into a block.
+const FIELDS_BYTES_MAX: usize = 3_000;
+
+const LAYOUTS: [(Lengths, &str); 2] =
+    [(Lengths::Variable, "variable"), (Lengths::Fixed8, "fixed8")];
 const COLD_READS: [(ColdReads, &str); 2] =
     [(ColdReads::Stay, "stay"), (ColdReads::CopyToTail, "copy-to-tail")];
 
@@ -42,10 +52,11 @@ const COLD_READS: [(ColdReads, &str); 2] =
 pub(crate) fn encode(options: &HashTableOptions) -> String {
     let budget = options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
     let compaction = options.compaction.map_or_else(|| "off".to_owned(), compaction_words);
+    let fields = options.fields.as_ref().map_or_else(|| "none".to_owned(), Layout::to_string);
     let mut text = format!(
         "{MAGIC}\nengine hash\nlayout {}\npage_bytes {}\nmemory_budget {budget}\n\
          mutable_share {}\nexpected_entries {}\ncold_reads {}\ncheckpoints_kept {}\n\
-         compaction {compaction}\n",
+         compaction {compaction}\nfields {fields}\n",
         word(&LAYOUTS, options.layout),
         options.page_bytes,
         options.mutable_share,
@@ -73,9 +84,10 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         what: "text is expected".to_owned(),
     })?;
     let mut lines = Lines { text, offset: 0 };
-    let has_compaction = match lines.next_line() {
-        MAGIC => true,
-        MAGIC_1 => false,
+    let version = match lines.next_line() {
+        MAGIC => 3,
+        MAGIC_2 => 2,
+        MAGIC_1 => 1,
         _ => return Err(Unreadable { offset: 0, what: format!("`{MAGIC}` is expected") }),
     };
     lines.value("engine", |word| (word == "hash").then_some(()))?;
@@ -90,9 +102,13 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         expected_entries: lines.number("expected_entries")?,
         cold_reads: lines.value("cold_reads", |word| named(&COLD_READS, word))?,
         checkpoints_kept: lines.number("checkpoints_kept")?,
-        compaction: match has_compaction {
-            true => lines.value("compaction", compaction_of)?,
-            false => Some(Compaction::default()),
+        compaction: match version {
+            1 => Some(Compaction::default()),
+            _ => lines.value("compaction", compaction_of)?,
+        },
+        fields: match version {
+            1 | 2 => None,
+            _ => lines.value("fields", fields_of)?,
         },
     };
     let sum = format!("{:08x}", checksum(&text.as_bytes()[..lines.offset]));
@@ -101,6 +117,26 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         "" => Ok(options),
         _ => Err(lines.unreadable("zeros are expected behind the checksum")),
     }
+}
+
+/// Refuses what could not be written.
+pub(crate) fn check(table: &Arc<str>, options: &HashTableOptions) -> crate::Result<()> {
+    let refuse = |why| Err(Error::Fields { table: Arc::clone(table), why });
+    match options.fields.as_ref().map(Layout::to_string) {
+        Some(text) if text.len() > FIELDS_BYTES_MAX => refuse("they take more than 3,000 bytes"),
+        Some(text) if text.contains(char::is_control) => refuse("they have control characters"),
+        Some(text) if fields_of(&text).is_none() => refuse("they are not what their text reads as"),
+        _ => Ok(()),
+    }
+}
+
+/// A layout in its one spelling.
+fn fields_of(text: &str) -> Option<Option<Layout>> {
+    if text == "none" {
+        return Some(None);
+    }
+    let layout: Layout = text.parse().ok()?;
+    (layout.to_string() == text).then_some(Some(layout))
 }
 
 fn compaction_words(compaction: Compaction) -> String {
@@ -184,14 +220,19 @@ mod tests {
     const GOLDEN_1: &str = "sapwood table 1\nengine hash\nlayout fixed8\npage_bytes 65536\n\
         memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
         checkpoints_kept 3\nchecksum 7509efe6\n";
-    /// As it lies on a disk now.
-    const GOLDEN: &str = "sapwood table 2\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+    /// As version 2 did.
+    const GOLDEN_2: &str = "sapwood table 2\nengine hash\nlayout fixed8\npage_bytes 65536\n\
         memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
         checkpoints_kept 3\ncompaction 0.25 1048576 8388608\nchecksum 84fe5bc4\n";
+    /// As it lies on a disk now.
+    const GOLDEN: &str = "sapwood table 3\nengine hash\nlayout fixed8\npage_bytes 65536\n\
+        memory_budget 1048576\nmutable_share 0.5\nexpected_entries 1000\ncold_reads stay\n\
+        checkpoints_kept 3\ncompaction 0.25 1048576 8388608\nfields n:i64le\n\
+        checksum 268ac73a\n";
 
     fn golden_1() -> HashTableOptions {
         HashTableOptions::default()
-            .layout(Layout::Fixed8)
+            .layout(Lengths::Fixed8)
             .page_bytes(1 << 16)
             .memory_budget(1 << 20)
             .mutable_share(0.5)
@@ -200,7 +241,7 @@ mod tests {
             .checkpoints_kept(3)
     }
 
-    fn golden() -> HashTableOptions {
+    fn golden_2() -> HashTableOptions {
         golden_1().compaction(Compaction {
             garbage_share: 0.25,
             log_bytes_min: 1 << 20,
@@ -208,10 +249,29 @@ mod tests {
         })
     }
 
+    fn golden() -> HashTableOptions {
+        golden_2().fields("n:i64le".parse().expect("a layout"))
+    }
+
     #[test]
-    fn the_first_version_is_read() {
+    fn earlier_versions_are_read() {
         assert_eq!(decode(&[GOLDEN_1.as_bytes(), &[0; 100]].concat()), Ok(golden_1()));
         assert_eq!(golden_1().compaction, Some(Compaction::default()));
+        assert_eq!(decode(&[GOLDEN_2.as_bytes(), &[0; 100]].concat()), Ok(golden_2()));
+    }
+
+    #[test]
+    fn fields_that_cannot_be_written_are_refused() {
+        let table: Arc<str> = "t".into();
+        let with = |text: &str| HashTableOptions::default().fields(text.parse().expect("a layout"));
+        assert_eq!(check(&table, &golden()), Ok(()));
+        let long = (0..400).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");
+        let error = check(&table, &with(&long)).expect_err("too long").to_string();
+        assert!(error.contains("3,000 bytes"), "{error}");
+        // As many as fit lie in one block.
+        let fits = (0..200).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");
+        assert_eq!(check(&table, &with(&fits)), Ok(()));
+        assert!(encode(&with(&fits)).len() < 4_096);
     }
 
     #[test]
@@ -252,10 +312,10 @@ mod tests {
             }
             assert!(decode(&good[..at]).is_err(), "cut to {at} bytes");
         }
-        let unreadable = decode(b"sapwood table 3\n").expect_err("another version");
+        let unreadable = decode(b"sapwood table 4\n").expect_err("another version");
         assert_eq!(
             (unreadable.offset, unreadable.what.as_str()),
-            (0, "`sapwood table 2` is expected")
+            (0, "`sapwood table 3` is expected")
         );
         assert!(decode(&[GOLDEN.as_bytes(), b"\0more"].concat()).is_err());
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use sapwood_chunkmap::ChunkMap;
 
 use crate::mutation::Store;
-use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions};
+use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions, aggregate};
 
 /// A named, ordered table from byte keys to byte values.
 ///
@@ -50,6 +50,7 @@ pub struct Table {
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) store: Store<ChunkMap>,
+    pub(crate) fields: Option<aggregate::Layout>,
 }
 
 impl Table {
@@ -60,7 +61,7 @@ impl Table {
         match ChunkMap::with_options(engine_options) {
             Ok(map) => {
                 let store = Store::new(map);
-                let shared = Arc::new(Shared { name, store });
+                let shared = Arc::new(Shared { name, store, fields: options.fields.clone() });
                 Ok(Self { shared })
             }
             Err(cause) => Err(Error::Engine { table: name, cause }),

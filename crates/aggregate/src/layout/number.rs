@@ -123,6 +123,56 @@ impl Number {
         }
     }
 
+    /// The least and the greatest whole number that it can be; none of floats.
+    pub(crate) fn range(self) -> Option<(i128, i128)> {
+        let bits = u32::from(self.bytes) * 8;
+        match self.form {
+            // Those of 128 bits are read below 2^127 alone.
+            Form::Unsigned => Some((0, (u128::MAX >> (128 - bits).max(1)).cast_signed())),
+            Form::Signed => Some((i128::MIN >> (128 - bits), i128::MAX >> (128 - bits))),
+            Form::Float => None,
+        }
+    }
+
+    /// Writes a whole number that lies in the range into exactly as many bytes as the number has.
+    #[inline]
+    pub(crate) fn write(self, value: i128, bytes: &mut [u8]) {
+        debug_assert!(self.range().is_some_and(|(min, max)| (min..=max).contains(&value)));
+        let sign = match (self.form, self.order) {
+            (Form::Signed, Order::Ordered) => 1_u128 << (u32::from(self.bytes) * 8 - 1),
+            _ => 0,
+        };
+        self.write_raw(value.cast_unsigned() ^ sign, bytes);
+    }
+
+    /// Writes a float, rounded to as many bytes as the number has.
+    pub(crate) fn write_float(self, value: f64, bytes: &mut [u8]) {
+        let raw = match self.bytes {
+            4 => u128::from((value as f32).to_bits()),
+            _ => u128::from(value.to_bits()),
+        };
+        let sign = 1_u128 << (u32::from(self.bytes) * 8 - 1);
+        self.write_raw(
+            match self.order {
+                Order::Ordered if raw & sign != 0 => !raw,
+                Order::Ordered => raw ^ sign,
+                Order::Little | Order::Big => raw,
+            },
+            bytes,
+        );
+    }
+
+    #[inline]
+    fn write_raw(self, raw: u128, bytes: &mut [u8]) {
+        let width = self.bytes();
+        match self.order {
+            Order::Little => bytes.copy_from_slice(&raw.to_le_bytes()[..width]),
+            Order::Big | Order::Ordered => {
+                bytes.copy_from_slice(&raw.to_be_bytes()[16 - width..]);
+            }
+        }
+    }
+
     /// Reads the text form, or says what is wrong with it.
     pub(super) fn from_word(word: &str) -> Result<Number, String> {
         let digits = word.trim_start_matches(['u', 'i', 'f']);
@@ -218,9 +268,34 @@ mod tests {
             ("f64ord", &[0x40, 0x0F, 255, 255, 255, 255, 255, 255], float(-1.0)),
             ("f64ord", &[0xBF, 0xF0, 0, 0, 0, 0, 0, 0], float(1.0)),
         ] {
-            assert_eq!(number(form).read(bytes), Ok(expected), "{form}");
+            assert_eq!(number(form).read(bytes).as_ref(), Ok(&expected), "{form}");
             assert_eq!(number(form).to_string(), form);
+            let mut written = vec![0xA5; bytes.len()];
+            match expected {
+                Value::Float(float) => number(form).write_float(float.get(), &mut written),
+                Value::Int(whole) => number(form).write(whole, &mut written),
+                _ => unreachable!("the cases are numbers"),
+            }
+            assert_eq!(written, bytes, "{form}");
         }
+    }
+
+    #[test]
+    fn ranges_end_with_numbers_that_are_written_and_read() {
+        for form in ["u8", "i16ord", "u32be", "u64le", "i64be", "u128le", "i128ord"] {
+            let number = number(form);
+            let (min, max) = number.range().expect("whole");
+            for value in [min, max] {
+                let mut bytes = vec![0; number.bytes()];
+                number.write(value, &mut bytes);
+                assert_eq!(number.read(&bytes), Ok(Value::Int(value)), "{form}");
+            }
+            if number.bytes() < 16 {
+                let count = 1_i128 << (8 * number.bytes());
+                assert_eq!(max - min + 1, count, "{form}");
+            }
+        }
+        assert_eq!(number("f32le").range(), None);
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) type OutOfRange = String;
 
 impl Sum {
     #[inline]
-    pub(super) fn push(&mut self, value: &Value<'_>) {
+    pub(crate) fn push(&mut self, value: &Value<'_>) {
         match value {
             Value::Int(value) => self.push_ints(1, *value),
             Value::Float(value) => {
@@ -43,7 +43,7 @@ impl Sum {
 
     /// Adds the sum of `count` whole numbers.
     #[inline]
-    pub(super) fn push_ints(&mut self, count: u64, sum: i128) {
+    pub(crate) fn push_ints(&mut self, count: u64, sum: i128) {
         self.count += count;
         self.ints = self.ints.checked_add(sum).unwrap_or_else(|| self.spill(sum));
     }
@@ -54,7 +54,7 @@ impl Sum {
         next
     }
 
-    pub(super) fn merge(&mut self, other: &Sum) -> Result<(), CountOverflow> {
+    pub(crate) fn merge(&mut self, other: &Sum) -> Result<(), CountOverflow> {
         add_counts(&mut self.count, other.count)?;
         self.push_ints(0, other.ints);
         self.exact.merge(&other.exact);
@@ -88,13 +88,13 @@ impl Sum {
         if self.count == 0 { Ok(None) } else { rounded(&self.total(), self.count).map(Some) }
     }
 
-    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
         out.extend(self.count.to_le_bytes());
         out.push(self.has_floats.into());
         self.total().encode(out);
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> Result<Sum, Corrupt> {
+    pub(crate) fn decode(reader: &mut Reader<'_>) -> Result<Sum, Corrupt> {
         let count = reader.u64("a count")?;
         let has_floats = match reader.u8("the type of a sum")? {
             flag @ (0 | 1) => flag == 1,

@@ -1,7 +1,11 @@
 //! A block is its live objects, one after the other.
 
+use std::ops::Bound;
+
 use proptest::prelude::*;
-use sapwood_aggregate::{Aggregate, Block, Compiled, Group, Live, Mismatches, Query, Strided};
+use sapwood_aggregate::{
+    Aggregate, Block, Compiled, Group, Live, Mismatches, Query, Selection, Strided,
+};
 
 /// Queries that go by column, and queries that do not: with groups, floats, fields that are too far.
 const QUERIES: [(&str, &str, &str, &str); 9] = [
@@ -29,7 +33,7 @@ enum Way {
     ByObject,
 }
 
-fn compile(at: usize, way: Way) -> Compiled {
+fn compile(at: usize, way: Way, selection: &Selection) -> Compiled {
     let (layout, filter, figures, groups) = QUERIES[at];
     let layout = match way {
         Way::Any => layout.to_owned(),
@@ -43,6 +47,7 @@ fn compile(at: usize, way: Way) -> Compiled {
     };
     let mut query = Query::new(layout.parse().expect("a layout"))
         .aggregates(Aggregate::list(figures).expect("figures"))
+        .select(selection.clone())
         .mismatches(Mismatches::Skip);
     if !filter.is_empty() {
         query = query.filter(filter.parse().unwrap_or_else(|error| panic!("{error}")));
@@ -74,9 +79,17 @@ proptest! {
         room in prop_oneof![Just(0_usize), 0..20_usize],
         how in 0..3,
         cuts_the_end in any::<bool>(),
+        select in 0..4,
     ) {
-        let query = compile(at, Way::Any);
-        let by_object_alone = compile(at, Way::ByObject);
+        let keys = || numbers.iter().map(|number| number.0.to_le_bytes());
+        let selection = match (select, keys().next()) {
+            (1, _) => Selection::keys(keys().step_by(2)),
+            (2, Some(key)) => Selection::range(Bound::Excluded(&key), Bound::Unbounded).expect("a range"),
+            (3, Some(key)) => Selection::prefix(&key[..1]),
+            _ => Selection::EVERYTHING,
+        };
+        let query = compile(at, Way::Any, &selection);
+        let by_object_alone = compile(at, Way::ByObject, &selection);
         let stride = 24 + room;
         let count = numbers.len() * repeats;
         let mut bytes = vec![0xA5; count * stride];
@@ -121,5 +134,35 @@ proptest! {
         prop_assert_eq!(block.encode(), gathered.encode());
         // Sums of floats from any bits may overflow, either way.
         prop_assert_eq!(query.finish(block), by_object_alone.finish(alone));
+    }
+}
+
+#[test]
+fn values_alone_are_enough_where_nothing_depends_on_keys() {
+    let values: Vec<u8> = (0..3000_u64).flat_map(u64::to_le_bytes).collect();
+    let column = Strided::new(&values, 0, 8, 8).expect("inside");
+    let block = Block::new(3000, Strided::NOTHING, column, Live::All).expect("inside");
+    let query = |layout: &str, figures: &str| {
+        Query::new(layout.parse().expect("a layout"))
+            .aggregates(Aggregate::list(figures).expect("figures"))
+            .select(Selection::prefix(b"x"))
+    };
+    let sum = query("n:i64le", "sum(n)").compile().expect("a query");
+    assert!(sum.goes_by_column() && !sum.needs_keys());
+    assert_eq!(sum.value_bytes_min(), 8);
+    let mut fold = sum.fold();
+    fold.push_block_selected(&block).expect("no groups");
+    let answer = sum.finish(fold.into_partial()).expect("an answer");
+    assert_eq!(answer.value(0, "sum(n)"), Ok(&(2999 * 1500).into()));
+
+    for (layout, figures, by_column) in [
+        ("n:i64le, k:key.u8", "max(k)", true),
+        ("n:f64le", "sum(n)", false),
+        ("n:i64le", "first(n)", false),
+        ("n:i64le", "count(key)", false),
+    ] {
+        let query = query(layout, figures).compile().expect("a query");
+        assert!(query.needs_keys(), "{figures}");
+        assert_eq!(query.goes_by_column(), by_column, "{figures}");
     }
 }

@@ -3,6 +3,7 @@
 
 mod blocks;
 mod bytes;
+mod disaggregate;
 mod documents;
 mod flight;
 mod oracle;

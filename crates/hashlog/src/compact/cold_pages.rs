@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::layout::control;
 use crate::point::InPlace;
 use crate::record::{Form, word_at};
+use crate::scan::{for_each_stored, not_a_record};
 use crate::survey::DOUBTS_MAX;
-use crate::walk::{for_each_stored, not_a_record};
 
 /// A page on the disk and what is left of it.
 pub(super) struct ColdPage {

@@ -2,8 +2,8 @@
 
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{
-    BatchError, ColdReads, Compaction, Error, HashLog, KEY_BYTES_MAX, Layout, Options, Snapshot,
-    Upsert, ValueMut,
+    BatchError, ColdReads, Columns, Compaction, Error, HashLog, KEY_BYTES_MAX, Layout, Options,
+    Runs, Snapshot, Upsert, ValueMut,
 };
 use sapwood_testkit::engine::{self, Edit, Edited, Pair, Refusal, Upserted};
 use sapwood_testkit::keyed::stress::ValueSizes;
@@ -188,9 +188,54 @@ pub(crate) fn see(pairs: &mut Vec<Pair>, key: &[u8], value: &[u8]) -> ControlFlo
 pub(crate) fn snapped(snapshot: &Snapshot<'_>, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
     let mut pairs = Vec::new();
     for part in 0..parts {
+        let from = pairs.len();
         let _ = snapshot.scan_part(part, parts, |key, value| see(&mut pairs, key, value))?;
+        let seen = sorted(&pairs[from..]);
+        for columns in [Columns::Values, Columns::Entries, Columns::Places] {
+            let Some(runs) = snapshot.runs(columns) else { continue };
+            let told = run_pairs(&runs, part, parts)?;
+            match columns {
+                Columns::Values => assert_eq!(values_of(&told), values_of(&seen), "values alone"),
+                _ => assert_eq!(told, seen, "runs of {columns:?}"),
+            }
+        }
     }
     Ok(pairs)
+}
+
+fn sorted(pairs: &[Pair]) -> Vec<Pair> {
+    let mut pairs = pairs.to_vec();
+    pairs.sort_unstable();
+    pairs
+}
+
+fn values_of(pairs: &[Pair]) -> Vec<&[u8]> {
+    let mut values: Vec<&[u8]> = pairs.iter().map(|(_, value)| &value[..]).collect();
+    values.sort_unstable();
+    values
+}
+
+/// What the runs of a part hold, in the order of the keys; without keys if they have none.
+pub(crate) fn run_pairs(
+    runs: &Runs<'_>,
+    part: usize,
+    parts: usize,
+) -> sapwood_hashlog::Result<Vec<Pair>> {
+    let mut pairs = Vec::new();
+    let _ = runs.scan_part(part, parts, |run| {
+        let (keys, values) = (run.keys(), run.values());
+        assert!((1..=1024).contains(&run.len()), "a run of {}", run.len());
+        assert_eq!(values.len(), run.len());
+        assert!(keys.is_empty() || keys.len() == run.len());
+        assert!(run.places().is_empty() || run.places().len() == run.len());
+        pause();
+        for (at, value) in values.iter().enumerate() {
+            let key = keys.get(at).map_or(Vec::new(), |key| key.to_vec());
+            pairs.push((key, value.to_vec()));
+        }
+        ControlFlow::<()>::Continue(())
+    })?;
+    Ok(sorted(&pairs))
 }
 
 /// A log as an engine.

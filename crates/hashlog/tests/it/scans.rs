@@ -2,10 +2,10 @@
 //! snapshots for one moment of the whole log.
 
 use crate::adapter::{
-    COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, configurations, contents, key, see,
-    snapped, value,
+    COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, configurations, contents, key, run_pairs,
+    see, snapped, value,
 };
-use sapwood_hashlog::{HashLog, Snapshot};
+use sapwood_hashlog::{Columns, HashLog, Snapshot};
 use sapwood_testkit::case;
 use sapwood_testkit::engine::Pair;
 use sapwood_testkit::interleave::{self, Running, StartLine};
@@ -84,7 +84,11 @@ fn among_writers<R>(
     walked
 }
 
+/// By runs where the layout has them.
 fn scanned(log: &HashLog) -> Vec<Pair> {
+    if let Some(runs) = log.snapshot().unwrap().runs(Columns::Entries) {
+        return run_pairs(&runs, 0, 1).unwrap();
+    }
     let mut pairs = Vec::new();
     let walk = log.scan_log(|key, value| see(&mut pairs, key, value));
     assert_eq!(walk, Ok(ControlFlow::Continue(())));
@@ -221,6 +225,38 @@ fn every_way_of_writing_leaves_a_snapshot_alone() {
         assert_ne!(contents(&log), was);
         log.check().unwrap();
     }
+}
+
+/// Of a log whose pages hold more than a run, and of one whose runs hold many pages.
+#[test]
+fn runs_are_full_but_for_the_last() {
+    for page_bytes in [64, 4 << 10, 64 << 10, 2 << 20] {
+        let configuration = Configuration { page_bytes, ..IN_MEMORY[1] };
+        let log = configuration.log();
+        for index in 0..10_000 {
+            log.put(&key(index), &value(index)).unwrap();
+        }
+        for index in (0..10_000).filter(|index| index % 7 < 3) {
+            log.remove(&key(index)).unwrap();
+        }
+        let left = log.len();
+        let snapshot = log.snapshot().unwrap();
+        let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
+        let mut lens = Vec::new();
+        let walk = runs.scan(|run| {
+            lens.push(run.len());
+            ControlFlow::<()>::Continue(())
+        });
+        assert_eq!(walk, Ok(ControlFlow::Continue(())));
+        assert_eq!(lens.iter().sum::<usize>(), left);
+        assert!(lens[..lens.len() - 1].iter().all(|len| *len == 1024), "{lens:?}");
+        let stopped = runs.scan(|run| ControlFlow::Break(run.len()));
+        assert_eq!(stopped, Ok(ControlFlow::Break(1024)));
+        let both = [0, 1].map(|part| run_pairs(&runs, part, 2).unwrap());
+        assert_eq!(sorted(both.concat()), sorted(snapped(&snapshot, 1).unwrap()));
+    }
+    let variable = NASTIEST.log();
+    assert!(variable.snapshot().unwrap().runs(Columns::Values).is_none());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::Selection;
+use sapwood_hashlog::Columns;
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
 use super::{Candidate, Executor};
@@ -11,6 +12,9 @@ use crate::{HashTable, Layout};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
+
+/// Where a range has more keys than this for each entry, nobody means them to be looked up.
+const KEYS_AN_ENTRY_MAX: u64 = 16;
 
 /// Bytes of a record of 8-byte keys and values.
 const FIXED_RECORD_BYTES: u64 = 24;
@@ -45,7 +49,10 @@ impl Objects for HashTable {
             candidate(Executor::Log, records, log_ns),
             candidate(Executor::Walk, stats.entries, walk_ns),
         ];
-        if let Some(keys) = keys {
+        let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
+        if let Some(keys) = keys
+            && (selection.as_keys().is_some() || keys.len() <= keys_max)
+        {
             let ns = keys.len() as f64 * costs.look_up_ns;
             candidates.push(candidate(Executor::LookUp, keys.len(), ns));
         }
@@ -77,8 +84,9 @@ fn scan_log<G: Gather>(
     let snapshot = table.snapshot().map_err(Ended::Engine)?;
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    crew.in_parts(parts, make, |part, work| {
-        snapshot.scan_part(part, parts, |key, value| work.push(key, value))
+    crew.in_parts(parts, make, |part, work| match snapshot.runs(Columns::Entries) {
+        Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
+        None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
     })
 }
 

@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use sapwood_aggregate::{Compiled, Error as QueryError, Fold, Selection};
+use sapwood_aggregate::{Block, Compiled, Error as QueryError, Fold, Live, Selection, Strided};
+use sapwood_hashlog::Run;
 
 use super::{Cancel, Candidate, Execution, Executor, Progress};
 use crate::Error;
@@ -17,6 +18,8 @@ use crate::Error;
 pub(super) trait Gather: Send {
     /// An object that may be selected.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
+    /// Objects that may be selected, by columns.
+    fn push_run(&mut self, run: &Run) -> Result<(), QueryError>;
     /// An object that is.
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
 }
@@ -27,10 +30,19 @@ impl Gather for Fold<'_> {
         Fold::push(self, key, value)
     }
 
+    fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
+        let (keys, values) = (column(run.keys())?, column(run.values())?);
+        self.push_block(&Block::new(run.len(), keys, values, Live::All)?)
+    }
+
     #[inline]
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
         Fold::push_selected(self, key, value)
     }
+}
+
+fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
+    Strided::new(items.as_flattened(), 0, 8, 8)
 }
 
 /// What is asked of an engine.
@@ -226,6 +238,14 @@ impl<G: Gather> Work<'_, G> {
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
         match self.gather.push(key, value) {
             Ok(()) => self.count(1),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes objects that may be selected.
+    pub(super) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
+        match self.gather.push_run(run) {
+            Ok(()) => self.count(run.len() as u64),
             Err(error) => ControlFlow::Break(Stop::Query(error)),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use sapwood_aggregate::{Answer, Compiled, Partial, Query};
+use sapwood_aggregate::{Answer, Compiled, Layout, Partial, Query};
 
 use super::objects::{Asked, Crew, Ended, Objects};
 use super::{Execution, Measured, Plan};
@@ -72,6 +72,20 @@ impl Table {
         aggregate(self, &self.shared.name, query, execution)
     }
 
+    /// The fields that the table was declared to have.
+    pub fn fields(&self) -> Option<&Layout> {
+        self.shared.fields.as_ref()
+    }
+
+    /// Begins a query over the fields that the table was declared to have.
+    ///
+    /// # Errors
+    /// [`Error::NoFields`] if there are none.
+    pub fn query(&self) -> Result<Query> {
+        let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
+        self.fields().cloned().map(Query::new).ok_or_else(declared)
+    }
+
     /// How a query would be answered, without answering it.
     ///
     /// # Errors
@@ -120,6 +134,20 @@ impl HashTable {
         execution: &Execution<'_>,
     ) -> Result<Aggregated<'q>> {
         aggregate(self, &self.shared.name, query, execution)
+    }
+
+    /// The fields that the table was declared to have.
+    pub fn fields(&self) -> Option<&Layout> {
+        self.shared.fields.as_ref()
+    }
+
+    /// Begins a query over the fields that the table was declared to have.
+    ///
+    /// # Errors
+    /// [`Error::NoFields`] if there are none.
+    pub fn query(&self) -> Result<Query> {
+        let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
+        self.fields().cloned().map(Query::new).ok_or_else(declared)
     }
 
     /// How a query would be answered, without answering it.

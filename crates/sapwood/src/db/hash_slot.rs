@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
+use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result};
 
 /// A hash table by name. Opening it, which may take long, locks this name alone.
@@ -79,11 +80,16 @@ impl HashSlot {
         let folder = directory.folder(name)?;
         let stored = folder.read_options()?;
         let disk = Arc::clone(&folder.disk);
+        let fields = match &opening {
+            Opening::With(options) => &options.fields,
+            Opening::Newest | Opening::At(_) => &stored.fields,
+        };
         let log = match &opening {
             Opening::Newest => HashLog::open(disk, stored.engine()),
             Opening::At(number) => HashLog::open_at(disk, stored.engine(), *number),
             Opening::With(options) => {
                 expect_same_shape(name, &stored, options)?;
+                stored_options::check(name, options)?;
                 HashLog::open(disk, options.engine())
             }
         };
@@ -91,7 +97,8 @@ impl HashSlot {
         if let Opening::With(options) = &opening {
             folder.write_options(options)?;
         }
-        let table = HashTable::new(Arc::clone(name), log, Some(Arc::clone(directory)));
+        let table =
+            HashTable::new(Arc::clone(name), log, fields.clone(), Some(Arc::clone(directory)));
         *state = State::Open(table.clone());
         Ok(Some(table))
     }

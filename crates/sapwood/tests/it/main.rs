@@ -1,5 +1,7 @@
 //! The integration tests of the facade, one binary.
 
+mod aggregate;
+mod aggregate_writers;
 mod db;
 mod directory;
 mod engines;

@@ -1,0 +1,465 @@
+//! Which objects get a part, and what do their parts depend on?
+
+use super::Action;
+use super::chunk::{Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
+use super::disaggregator::{Disaggregator, Weight};
+use super::field::Amount;
+use crate::block::Block;
+use crate::columns::{Columns, Run, Scratch};
+use crate::compiled::Object;
+use crate::error::{Mismatch, Why};
+use crate::kernels::{self, Lanes, RUN};
+use crate::layout::{Form, Number, Order};
+use crate::membership::Membership;
+use crate::partial::Tally;
+use crate::state::{Side, Sum};
+use crate::value::Value;
+
+/// Collects the objects over which a total is spread; see [`Disaggregation`](crate::Disaggregation)
+/// for an example. It changes nothing.
+///
+/// Each thread has its own; what they collected comes together in [`Disaggregator::shares`]. An
+/// object must be handed over once.
+#[derive(Debug)]
+pub struct Collector<'d> {
+    by: &'d Disaggregator,
+    collected: Collected,
+    /// Columns of a run, where objects are read by column.
+    scratch: Option<Scratch>,
+    /// Lanes of a run that are being moved.
+    lanes: Box<Lanes>,
+}
+
+/// A run whose columns are in the scratch.
+#[derive(Clone, Copy)]
+struct Loaded<'a> {
+    columns: &'a Columns,
+    scratch: &'a Scratch,
+    run: &'a Run,
+}
+
+/// Objects over which a total is to be spread: a part of them, or all.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    pub(super) fingerprint: u64,
+    pub(super) chunks: Vec<Chunk>,
+    pub(super) tally: Tally,
+    /// What the fields held.
+    pub(super) before: Sum,
+    /// Of all weights.
+    pub(super) weight_sum: u128,
+    pub(super) weight_max: u64,
+}
+
+/// Where the objects of a block lie, in words that mean something to whoever hands the block over.
+/// [`Share::place`](crate::Share::place) gives them back.
+#[derive(Debug, Clone, Copy)]
+pub enum Places<'a> {
+    /// They are found again by their keys.
+    None,
+    /// A word for each object of the block, live or not.
+    Each(&'a [u64]),
+    /// Object `i` lies at `first + i * step`, wrapping. Where many of a block's objects are taken, this
+    /// takes a bit an object instead of 8 bytes.
+    Stepped {
+        /// The word of the block's first object.
+        first: u64,
+        /// How much more each is.
+        step: u64,
+    },
+}
+
+impl Places<'_> {
+    fn get(&self, at: usize) -> Option<u64> {
+        match self {
+            Places::None => None,
+            Places::Each(places) => Some(places[at]),
+            Places::Stepped { first, step } => {
+                Some(first.wrapping_add((at as u64).wrapping_mul(*step)))
+            }
+        }
+    }
+}
+
+/// What is kept of an object.
+struct Kept {
+    before: Amount,
+    weight: Option<u64>,
+}
+
+impl<'d> Collector<'d> {
+    pub(super) fn new(by: &'d Disaggregator) -> Collector<'d> {
+        let collected = Collected::nothing(by.fingerprint());
+        Collector { by, collected, scratch: None, lanes: Box::new([0; RUN]) }
+    }
+
+    /// Collects an object, unless it is not selected. One that has not what is read of it is counted,
+    /// and is an error when parts are computed, if at all.
+    #[inline]
+    pub fn push(&mut self, key: &[u8], value: &[u8]) {
+        self.push_at(key, value, None);
+    }
+
+    /// Collects an object and the place where it lies, unless it is not selected.
+    #[inline]
+    pub fn push_at(&mut self, key: &[u8], value: &[u8], place: Option<u64>) {
+        if self.by.query.membership.contains(key) {
+            self.push_selected(key, value, place);
+        }
+    }
+
+    /// Collects an object that is known to be selected, because it was looked up or lies in the range.
+    pub fn push_selected(&mut self, key: &[u8], value: &[u8], place: Option<u64>) {
+        match self.read(key, value) {
+            Ok(None) => self.collected.tally.selected += 1,
+            Ok(Some(kept)) => {
+                self.collected.tally.selected += 1;
+                self.collected.tally.matched += 1;
+                self.keep(key, place, kept);
+            }
+            Err(None) => {}
+            Err(Some(mismatch)) => {
+                self.collected.tally.selected += 1;
+                self.collected.tally.add_mismatch(&self.by.query, key, mismatch);
+            }
+        }
+    }
+
+    /// Collects the live objects of a block that are selected: the same as pushing one after the
+    /// other, and much faster where field, filter and weight are whole numbers of fixed width.
+    ///
+    /// # Panics
+    /// If there are fewer places than objects.
+    pub fn push_block(&mut self, block: &Block<'_>, places: Places<'_>) {
+        let membership = &self.by.query.membership;
+        self.push_chosen(block, (!membership.is_everything()).then_some(membership), places);
+    }
+
+    /// Collects the live objects of a block that are known to be selected.
+    ///
+    /// # Panics
+    /// If there are fewer places than objects.
+    pub fn push_block_selected(&mut self, block: &Block<'_>, places: Places<'_>) {
+        self.push_chosen(block, None, places);
+    }
+
+    fn push_chosen(&mut self, block: &Block<'_>, chosen: Option<&Membership>, places: Places<'_>) {
+        check_places(block, places);
+        let by = self.by;
+        let (keys, values) = (block.keys().width(), block.values().width());
+        let columns = by.query.columns.as_ref().filter(|columns| columns.fit(keys, values));
+        let Some(columns) = columns.filter(|_| !matches!(by.weight, Weight::Listed(_))) else {
+            return self.push_each(block, 0..block.count(), chosen, places);
+        };
+        let mut scratch = self.scratch.take().unwrap_or_else(|| Scratch::new(columns));
+        for begin in (0..block.count()).step_by(RUN) {
+            let run = columns.load(block, begin, chosen, &mut scratch);
+            let loaded = Loaded { columns, scratch: &scratch, run: &run };
+            if !self.keep_run(block, begin, &loaded, places) {
+                self.push_each(block, begin..begin + run.len, chosen, places);
+            }
+        }
+        self.scratch = Some(scratch);
+    }
+
+    fn push_each(
+        &mut self,
+        block: &Block<'_>,
+        objects: std::ops::Range<usize>,
+        chosen: Option<&Membership>,
+        places: Places<'_>,
+    ) {
+        for at in objects {
+            if let Some((key, value)) = block.object(at)
+                && chosen.is_none_or(|chosen| chosen.contains(key))
+            {
+                self.push_selected(key, value, places.get(at));
+            }
+        }
+    }
+
+    /// Keeps the objects of a run that is loaded. False, and nothing is kept, if something about some of
+    /// them needs a look at each.
+    fn keep_run(
+        &mut self,
+        block: &Block<'_>,
+        begin: usize,
+        loaded: &Loaded<'_>,
+        places: Places<'_>,
+    ) -> bool {
+        let by = self.by;
+        let Loaded { columns, scratch, run } = *loaded;
+        if !Keys::new(block.keys().width()).has_room(block.keys().width(), run.len) {
+            return false;
+        }
+        let fields = |number: usize| columns.find(by.query.field(number));
+        let field = columns.figures(run, fields(by.field), scratch);
+        let (Some(least), Some(greatest)) =
+            (field.extreme(Side::Least), field.extreme(Side::Greatest))
+        else {
+            // None matches.
+            self.collected.tally.selected += run.selected;
+            return true;
+        };
+        if by.action == Action::Add && (least < by.safe.0 || greatest > by.safe.1) {
+            return false;
+        }
+        let mut weights = None;
+        if let Weight::Field(number) = by.weight {
+            let column = fields(number);
+            let figures = columns.figures(run, column, scratch);
+            let most = figures.extreme(Side::Greatest).map(u64::try_from);
+            let (Some(column), Some(0..), Some(Ok(most))) =
+                (column, figures.extreme(Side::Least), most)
+            else {
+                return false;
+            };
+            // Not negative, so it fits.
+            let sum = figures.sum().cast_unsigned();
+            self.collected.add_weights(sum, most);
+            weights = Some((scratch.lanes(run, column), columns.bias(column) as u64));
+        }
+        let collected = &mut self.collected;
+        collected.tally.selected += run.selected;
+        collected.tally.matched += run.matched;
+        collected.before.push_ints(run.matched, field.sum());
+
+        let (count, mask) = (run.matched as usize, scratch.mask(run));
+        let chunk = collected.room(block.keys().width(), count, places);
+        if let Some((lanes, bias)) = weights {
+            let kept = &mut *self.lanes;
+            kept[..run.len].copy_from_slice(lanes);
+            if let Some(mask) = mask {
+                kernels::compact(&mut kept[..run.len], mask);
+            }
+            chunk.weights.extend(kept[..count].iter().map(|lane| lane - bias));
+        }
+        chunk.push_keys(block, begin, loaded, &mut self.lanes);
+        chunk.push_places(begin, loaded, places);
+        true
+    }
+
+    /// Counts selected keys that have no object.
+    pub fn add_absent(&mut self, count: u64) {
+        self.collected.tally.absent += count;
+    }
+
+    /// How many objects will get a part so far.
+    pub fn count(&self) -> u64 {
+        self.collected.tally.matched
+    }
+
+    /// All that was collected.
+    pub fn into_collected(self) -> Collected {
+        self.collected
+    }
+
+    /// What is to be kept of an object; none if the filter is not true. No mismatch if it is not
+    /// selected after all, because it has no weight.
+    fn read(
+        &self,
+        key: &[u8],
+        value: &[u8],
+    ) -> std::result::Result<Option<Kept>, Option<Mismatch>> {
+        let by = self.by;
+        let listed = match &by.weight {
+            Weight::Listed(listed) => Some(*listed.get(key).ok_or(None)?),
+            Weight::Equal | Weight::Field(_) => None,
+        };
+        let object = Object { query: &by.query, key, value };
+        if let Some(test) = &by.query.test
+            && test.ask(&object).map_err(Some)? != Some(true)
+        {
+            return Ok(None);
+        }
+        let field = |why| Some(Mismatch { field: by.field, why });
+        let before = by.target.read(value).map_err(field)?;
+        match (before, by.action) {
+            (Amount::Missing, Action::Add) => return Err(field(Why::Missing)),
+            (Amount::Float(before), _) if before.is_infinite() => {
+                return Err(field(Why::NotFinite));
+            }
+            _ => {}
+        }
+        let weight = match by.weight {
+            Weight::Field(number) => {
+                let weight = weight(by.query.read(number, key, value));
+                Some(weight.map_err(|why| Some(Mismatch { field: number, why }))?)
+            }
+            Weight::Equal | Weight::Listed(_) => listed,
+        };
+        Ok(Some(Kept { before, weight }))
+    }
+
+    fn keep(&mut self, key: &[u8], place: Option<u64>, kept: Kept) {
+        let collected = &mut self.collected;
+        match kept.before {
+            Amount::Missing => collected.tally.missing += 1,
+            Amount::Whole(before) => collected.before.push_ints(1, before),
+            Amount::Float(_) => {
+                let before = kept.before.value().expect("reading refuses NaN");
+                collected.before.push(&before);
+            }
+        }
+        let chunk = collected.place_for(key, place);
+        let at = chunk.keys.len() as u32 - 1;
+        if self.by.action == Action::Add {
+            let (least, greatest) = self.by.safe;
+            let is_safe = match kept.before {
+                Amount::Whole(before) => (least..=greatest).contains(&before),
+                Amount::Float(_) | Amount::Missing => false,
+            };
+            if let Some(before) = kept.before.bits().filter(|_| !is_safe) {
+                chunk.risks.at.push(at);
+                chunk.risks.before.push(before);
+            }
+        }
+        if let Some(weight) = kept.weight {
+            chunk.weights.push(weight);
+            collected.add_weights(weight.into(), weight);
+        }
+    }
+}
+
+fn check_places(block: &Block<'_>, places: Places<'_>) {
+    if let Places::Each(places) = places {
+        assert!(
+            places.len() >= block.count(),
+            "a block of {} objects has {} places",
+            block.count(),
+            places.len()
+        );
+    }
+}
+
+fn weight(read: std::result::Result<Option<Value<'_>>, Why>) -> std::result::Result<u64, Why> {
+    match read?.map(Value::canonical) {
+        Some(Value::Int(weight)) => u64::try_from(weight).map_err(|_| Why::NoWeight),
+        Some(_) => Err(Why::NoWeight),
+        None => Err(Why::Missing),
+    }
+}
+
+impl Collected {
+    /// Appends a key and its place to a chunk that both fit.
+    fn place_for(&mut self, key: &[u8], place: Option<u64>) -> &mut Chunk {
+        let fits = self.chunks.last_mut().is_some_and(|chunk| {
+            let has_places = matches!(chunk.places, PlaceColumn::Each(_));
+            let is_listed = !matches!(chunk.places, PlaceColumn::Runs(_));
+            is_listed && has_places == place.is_some() && chunk.keys.push(key)
+        });
+        if !fits {
+            let mut chunk = Chunk::new(
+                key.len(),
+                match place {
+                    Some(_) => PlaceColumn::Each(Vec::new()),
+                    None => PlaceColumn::None,
+                },
+            );
+            assert!(chunk.keys.push(key), "every chunk takes one key");
+            self.chunks.push(chunk);
+        }
+        let chunk = self.chunks.last_mut().expect("there is one now");
+        if let (PlaceColumn::Each(places), Some(place)) = (&mut chunk.places, place) {
+            places.push(place);
+        }
+        chunk
+    }
+
+    /// A chunk that has room for so many objects with keys so wide.
+    fn room(&mut self, key_width: usize, count: usize, places: Places<'_>) -> &mut Chunk {
+        let is_stepped = matches!(places, Places::Stepped { .. });
+        let fits = self.chunks.last().is_some_and(|chunk| {
+            chunk.keys.has_room(key_width, count)
+                && match (&chunk.places, places) {
+                    (PlaceColumn::None, Places::None) => true,
+                    (PlaceColumn::None, _) | (_, Places::None) => false,
+                    (PlaceColumn::Each(_), _) => !is_stepped || count < STEPPED_MIN,
+                    (PlaceColumn::Runs(_), _) => is_stepped,
+                }
+        });
+        if !fits {
+            let column = match places {
+                Places::None => PlaceColumn::None,
+                Places::Stepped { .. } if count >= STEPPED_MIN => PlaceColumn::Runs(Vec::new()),
+                Places::Each(_) | Places::Stepped { .. } => PlaceColumn::Each(Vec::new()),
+            };
+            self.chunks.push(Chunk::new(key_width, column));
+        }
+        self.chunks.last_mut().expect("there is one now")
+    }
+
+    fn add_weights(&mut self, sum: u128, max: u64) {
+        // 2^64 weights of 2^64 would be needed to overflow.
+        self.weight_sum += sum;
+        self.weight_max = self.weight_max.max(max);
+    }
+}
+
+impl Chunk {
+    pub(super) fn new(key_width: usize, places: PlaceColumn) -> Chunk {
+        Chunk {
+            keys: Keys::new(key_width),
+            places,
+            weights: Vec::new(),
+            risks: Risks { at: Vec::new(), before: Ints::default() },
+        }
+    }
+
+    /// Appends the keys of a run, for which there is room.
+    fn push_keys(
+        &mut self,
+        block: &Block<'_>,
+        begin: usize,
+        loaded: &Loaded<'_>,
+        lanes: &mut Lanes,
+    ) {
+        let Loaded { scratch, run, .. } = *loaded;
+        let (keys, mask) = (block.keys(), scratch.mask(run));
+        let Keys::Words(words) = &mut self.keys else {
+            for at in (0..run.len).filter(|&at| mask.is_none_or(|mask| mask[at] != 0)) {
+                assert!(self.keys.push(keys.item(begin + at)), "there is room");
+            }
+            return;
+        };
+        let lanes = &mut lanes[..run.len];
+        kernels::gather(scratch.level(), RAW, keys.from(begin, 0), keys.stride(), lanes);
+        let count = mask.map_or(run.len, |mask| kernels::compact(lanes, mask));
+        words.extend(lanes[..count].iter().map(|lane| lane.to_le_bytes()));
+    }
+
+    /// Appends the places of a run.
+    fn push_places(&mut self, begin: usize, loaded: &Loaded<'_>, places: Places<'_>) {
+        let Loaded { scratch, run, .. } = *loaded;
+        let mask = scratch.mask(run);
+        let step = match places {
+            Places::Stepped { step, .. } => step,
+            Places::None | Places::Each(_) => 0,
+        };
+        match (&mut self.places, places.get(begin)) {
+            (PlaceColumn::None, _) | (_, None) => {}
+            (PlaceColumn::Each(column), _) => {
+                let taken = (0..run.len).filter(|&at| mask.is_none_or(|mask| mask[at] != 0));
+                column.extend(taken.filter_map(|at| places.get(begin + at)));
+            }
+            (PlaceColumn::Runs(runs), Some(first)) => {
+                let mut bits = [0; RUN / 64];
+                match mask {
+                    Some(mask) => kernels::pack(scratch.level(), mask, &mut bits),
+                    None => {
+                        for (at, bits) in bits.iter_mut().enumerate() {
+                            let count = run.len.saturating_sub(64 * at).min(64);
+                            *bits = u64::MAX.checked_shr(64 - count as u32).unwrap_or(0);
+                        }
+                    }
+                }
+                runs.push(PlaceRun { first, step, bits });
+            }
+        }
+    }
+}
+
+/// Keys of 8 bytes as they lie there.
+const RAW: Number = Number::new(Form::Unsigned, 8, Order::Little).expect("a number of 8 bytes");
+/// Of how many objects a run's bits take less than a place for each.
+const STEPPED_MIN: usize = 1 + size_of::<PlaceRun>() / size_of::<u64>();

@@ -1,0 +1,270 @@
+//! What has become of the shares so far?
+
+use super::field::{Amount, Change, Refusal};
+use super::shares::{Share, Shares};
+use crate::error::{Example, Result};
+use crate::partial::Tally;
+use crate::state::Sum;
+use crate::stored::{Corrupt, Reader};
+use crate::value::Value;
+
+/// What became of an object's share.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fate {
+    /// The object has its part.
+    Changed(Change),
+    /// There is no such object any more. Its part is given to nobody.
+    Vanished,
+    /// The object is no longer what it was when it was collected, and cannot have its part.
+    Refused(Refusal),
+}
+
+impl From<std::result::Result<Change, Refusal>> for Fate {
+    fn from(result: std::result::Result<Change, Refusal>) -> Fate {
+        match result {
+            Ok(change) => Fate::Changed(change),
+            Err(refusal) => Fate::Refused(refusal),
+        }
+    }
+}
+
+/// How far the shares of a disaggregation are applied.
+///
+/// Shares of a batch are settled in the order of the batch; what is settled is done for good, and all
+/// else is pending. Threads that take different batches have one each, and these merge.
+#[derive(Debug, Clone)]
+pub struct Progress {
+    /// Of each batch how many shares are settled, from its first on.
+    done: Vec<u32>,
+    settled: Settled,
+}
+
+/// What shares added up to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Settled {
+    changed: u64,
+    vanished: u64,
+    refused: u64,
+    first_refusal: Option<Example>,
+    pub(super) given: i128,
+    pub(super) not_given: i128,
+    before: Sum,
+    after: Sum,
+}
+
+/// What a disaggregation did, and what is left to be done.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Disaggregated {
+    /// How many objects were selected, matched the filter, and were mismatched, when they were
+    /// collected.
+    pub tally: Tally,
+    /// What was to be spread: always `given + not_given + pending_sum`.
+    pub total: i128,
+    /// Objects that have their part.
+    pub changed: u64,
+    /// Objects that were gone when they were to be changed.
+    pub vanished: u64,
+    /// Objects that could not have their part any more.
+    pub refused: u64,
+    /// Of these the one with the least key.
+    pub first_refusal: Option<Example>,
+    /// Objects that are not dealt with yet.
+    pub pending: u64,
+    /// The sum of the parts that objects have.
+    pub given: i128,
+    /// The sum of the parts of vanished and refused objects.
+    pub not_given: i128,
+    /// The sum of the parts that are pending.
+    pub pending_sum: i128,
+    /// The sum of the fields that were changed, as they were just before. None if it leaves the range
+    /// of its type.
+    pub sum_before: Option<Value<'static>>,
+    /// The same just after.
+    pub sum_after: Option<Value<'static>>,
+}
+
+impl Progress {
+    pub(super) fn new(batch_count: usize) -> Progress {
+        Progress { done: vec![0; batch_count], settled: Settled::default() }
+    }
+
+    /// How many shares of a batch are settled, from its first on.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn done(&self, batch: usize) -> usize {
+        self.done[batch] as usize
+    }
+
+    /// Settles the next share of a batch.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    #[inline]
+    pub fn settle(&mut self, batch: usize, share: &Share<'_>, fate: Fate) {
+        self.done[batch] += 1;
+        let settled = &mut self.settled;
+        match fate {
+            Fate::Changed(change) => {
+                settled.changed += 1;
+                settled.given += share.part;
+                add(&mut settled.before, change.before);
+                add(&mut settled.after, change.after);
+            }
+            Fate::Vanished => {
+                settled.vanished += 1;
+                settled.not_given += share.part;
+            }
+            Fate::Refused(refusal) => {
+                settled.refused += 1;
+                settled.not_given += share.part;
+                settled.add_example(share.key, refusal);
+            }
+        }
+    }
+
+    /// Settles the next `count` shares of a batch at once: all were added to whole numbers, whose sum
+    /// before is `before`, and the sum of whose parts is `given`.
+    ///
+    /// # Panics
+    /// If there is no such batch.
+    pub fn settle_added(&mut self, batch: usize, count: usize, before: i128, given: i128) {
+        self.done[batch] += count as u32;
+        let settled = &mut self.settled;
+        settled.changed += count as u64;
+        settled.given += given;
+        settled.before.push_ints(count as u64, before);
+        settled.after.push_ints(count as u64, before);
+        settled.after.push_ints(0, given);
+    }
+
+    /// The progress of both, of different batches of the same shares.
+    ///
+    /// # Panics
+    /// If they are of other shares, or of the same batch.
+    pub fn merge(mut self, other: Progress) -> Progress {
+        assert_eq!(self.done.len(), other.done.len(), "the progress of other shares");
+        for (at, (done, other)) in self.done.iter_mut().zip(other.done).enumerate() {
+            assert!(*done == 0 || other == 0, "batch {at} was dealt with by two threads");
+            *done += other;
+        }
+        self.settled.merge(&other.settled);
+        self
+    }
+
+    pub(super) fn settled(&self) -> &Settled {
+        &self.settled
+    }
+}
+
+fn add(sum: &mut Sum, amount: Amount) {
+    match amount {
+        Amount::Missing => {}
+        Amount::Whole(value) => sum.push_ints(1, value),
+        Amount::Float(_) => {
+            // Infinities that a writer left are shown by no sum.
+            if let Some(value @ Value::Float(float)) = amount.value()
+                && float.get().is_finite()
+            {
+                sum.push(&value);
+            }
+        }
+    }
+}
+
+impl Settled {
+    #[cold]
+    fn add_example(&mut self, key: &[u8], refusal: Refusal) {
+        let key = &key[..key.len().min(Example::KEY_BYTES_MAX)];
+        if self.first_refusal.as_ref().is_none_or(|first| key < &first.key[..]) {
+            let what = format!("the field {refusal}");
+            self.first_refusal = Some(Example { key: key.to_vec(), what });
+        }
+    }
+
+    /// Counts are of objects that were collected, and parts of one total: neither overflows.
+    pub(super) fn merge(&mut self, other: &Settled) {
+        self.changed += other.changed;
+        self.vanished += other.vanished;
+        self.refused += other.refused;
+        self.given += other.given;
+        self.not_given += other.not_given;
+        let examples = [self.first_refusal.take(), other.first_refusal.clone()];
+        self.first_refusal = examples.into_iter().flatten().min();
+        for (sum, other) in [(&mut self.before, &other.before), (&mut self.after, &other.after)] {
+            sum.merge(other).expect("fewer than 2^64 objects");
+        }
+    }
+
+    pub(super) fn count(&self) -> Option<u64> {
+        self.changed.checked_add(self.vanished)?.checked_add(self.refused)
+    }
+
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
+        for count in [self.changed, self.vanished, self.refused] {
+            out.extend(count.to_le_bytes());
+        }
+        for parts in [self.given, self.not_given] {
+            out.extend(parts.to_le_bytes());
+        }
+        if let Some(example) = &self.first_refusal {
+            example.encode(out);
+        }
+        self.before.encode(out);
+        self.after.encode(out);
+    }
+
+    pub(super) fn decode(reader: &mut Reader<'_>) -> std::result::Result<Settled, Corrupt> {
+        let mut settled = Settled {
+            changed: reader.u64("a count")?,
+            vanished: reader.u64("a count")?,
+            refused: reader.u64("a count")?,
+            given: reader.i128("a sum of parts")?,
+            not_given: reader.i128("a sum of parts")?,
+            ..Settled::default()
+        };
+        if settled.refused > 0 {
+            settled.first_refusal = Some(Example::decode(reader)?);
+        }
+        settled.before = Sum::decode(reader)?;
+        settled.after = Sum::decode(reader)?;
+        let counts = settled.before.count().max(settled.after.count());
+        if counts > settled.changed {
+            return Err(reader.corrupt("more fields are summed than were changed"));
+        }
+        Ok(settled)
+    }
+}
+
+impl Shares {
+    /// What was done, with what was done before it was gone on with.
+    pub fn report(&self, progress: &Progress) -> Disaggregated {
+        let mut settled = self.carried.clone();
+        settled.merge(&progress.settled);
+        let given = [settled.given, settled.not_given];
+        Disaggregated {
+            tally: self.tally.clone(),
+            total: self.total,
+            changed: settled.changed,
+            vanished: settled.vanished,
+            refused: settled.refused,
+            pending: self.tally.matched - settled.count().expect("at most those that matched"),
+            given: settled.given,
+            not_given: settled.not_given,
+            // Each is a part of the total.
+            pending_sum: given.iter().fold(self.total, |rest, parts| rest - parts),
+            sum_before: settled.before.sum().ok(),
+            sum_after: settled.after.sum().ok(),
+            first_refusal: settled.first_refusal,
+        }
+    }
+}
+
+/// The sum, for people and for reports.
+pub(super) fn value_of(sum: &Sum) -> Result<Value<'static>> {
+    sum.sum().map_err(|what| crate::Error::Overflow {
+        column: "the sum of the fields before".into(),
+        what,
+    })
+}

@@ -1,0 +1,352 @@
+//! How is everything visited in log order, as of one moment?
+//!
+//! Page by page: sequential, and exact. The moment is fixed by
+//! [`Log::pin_below`](crate::log::Log::pin_below): records below the boundary stay as they are,
+//! what is changed meanwhile is appended above. Of those below, the newest of each key is live at
+//! that moment: one in memory that no flag calls superseded; of the others the chain tells, whose
+//! first record of the key below the boundary it is or is not.
+
+use std::ops::{ControlFlow, Range};
+
+use sapwood_disk::Blocks;
+use sapwood_mem::boundary::Pin;
+
+use crate::address::{Address, UNIT_BYTES};
+use crate::cold::{self, Coming, Extent, Fetched};
+use crate::core::Core;
+use crate::error::{Error, Result};
+use crate::index::{Probe, Walk};
+use crate::layout::control;
+use crate::life::Shared;
+use crate::record::{Form, Record, word_at};
+
+/// A moment that is being looked at.
+pub(crate) struct Moment<'a> {
+    core: &'a Core,
+    /// Records below are as of the moment.
+    pub(crate) boundary: Address,
+    /// Nothing is compacted meanwhile.
+    _life: Shared<'a>,
+}
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        self.core.log.unpin_below(self.boundary);
+    }
+}
+
+/// Is told where a live record is, its key and its value.
+pub(crate) trait Visit<B>: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B> {}
+
+impl<B, V: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B>> Visit<B> for V {}
+
+/// A record whose chain goes on at one that must be read first.
+struct Doubt {
+    address: Address,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    fetched: Fetched,
+    wanted: Address,
+}
+
+/// Records are asked for together.
+pub(crate) const SENT: usize = 64;
+
+/// What a record's flags say about it.
+pub(crate) enum Verdict {
+    Live,
+    Dead,
+    /// Only its chain knows.
+    Ask,
+}
+
+pub(crate) fn verdict(flags: u64, marked: bool) -> Verdict {
+    if flags & control::TOMBSTONE != 0 {
+        Verdict::Dead
+    } else if flags & control::SUPERSEDED == 0 {
+        if marked { Verdict::Live } else { Verdict::Ask }
+    } else if flags & control::LATE == 0 {
+        Verdict::Dead
+    } else {
+        Verdict::Ask
+    }
+}
+
+impl Core {
+    /// Fixes this moment.
+    pub(crate) fn moment(&self) -> Result<Moment<'_>> {
+        if self.log.epochs.is_pinned() {
+            return Err(Error::WouldBlock);
+        }
+        let life = self.life.share();
+        let boundary = self.log.pin_below();
+        Ok(Moment { core: self, boundary, _life: life })
+    }
+
+    /// Visits what was live at a moment, of some pages.
+    pub(crate) fn scan<F: Form, B>(
+        &self,
+        boundary: Address,
+        part: (usize, usize),
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let mut scan = Scan::new(self, boundary, part);
+        for page in scan.pages.clone() {
+            let mut flow = scan.page::<F, B>(page, visit)?;
+            if flow.is_continue() {
+                flow = scan.resolve_some::<F, B>(visit)?;
+            }
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        scan.resolve::<F, B>(0, visit)
+    }
+
+    /// Whether the record at `target` was the newest of its key below `boundary`, or which record
+    /// must be read to know.
+    pub(crate) fn was_live<F: Form>(
+        &self,
+        target: Address,
+        boundary: Address,
+        key: F::Key<'_>,
+        fetched: &Fetched,
+    ) -> std::result::Result<bool, Address> {
+        let pin = self.log.epochs.pin();
+        let head = self.log.head();
+        let probe = self.index.find(F::hash(key), |newest| {
+            let mut address = newest;
+            while address > target {
+                let same_key;
+                let previous;
+                if address >= head {
+                    let record = self.log.record(&pin, address);
+                    same_key = address < boundary && F::has_key(record, key);
+                    previous = record.previous();
+                } else if let Some(record) = fetched.get(address) {
+                    same_key = address < boundary && F::key_eq(key, record.key::<F>());
+                    previous = record.previous();
+                } else {
+                    return Walk::Cold(address);
+                }
+                if same_key {
+                    return Walk::Hit(false);
+                }
+                address = previous;
+            }
+            if address == target { Walk::Hit(true) } else { Walk::End }
+        });
+        match probe {
+            Probe::Hit(_, live) => Ok(live),
+            Probe::Absent(_) => Ok(false),
+            Probe::Cold(_, address) | Probe::Unclear(address) => Err(address),
+        }
+    }
+
+    /// The next record of a page in memory, its address and flags.
+    #[inline]
+    pub(crate) fn next_record<F: Form>(
+        &self,
+        pin: &Pin<'_>,
+        page: u64,
+        offset: &mut usize,
+    ) -> Option<(Address, Record, u64)> {
+        while *offset + F::PREFIX <= self.log.page_bytes {
+            let address = self.at(page, *offset);
+            let record = self.log.record(pin, address);
+            let flags = record.flags();
+            if flags & control::VALID != 0 {
+                *offset += F::bytes_of(record);
+                return Some((address, record, flags));
+            }
+            if F::STRIDE == 0 {
+                return None;
+            }
+            *offset += F::STRIDE;
+        }
+        None
+    }
+
+    pub(crate) fn at(&self, page: u64, offset: usize) -> Address {
+        Address::from_units((page * self.log.page_bytes as u64 + offset as u64) / UNIT_BYTES as u64)
+    }
+}
+
+/// A scan under way.
+pub(crate) struct Scan<'a> {
+    core: &'a Core,
+    boundary: Address,
+    pub(crate) pages: Range<u64>,
+    /// Holds a page that is not in memory.
+    buffer: Option<Blocks>,
+    doubts: Vec<Doubt>,
+    coming: Coming<Doubt>,
+}
+
+impl<'a> Scan<'a> {
+    /// Of a part of the pages below a boundary.
+    pub(crate) fn new(core: &'a Core, boundary: Address, (part, parts): (usize, usize)) -> Self {
+        let first = core.log.page_of(core.log.begin());
+        let (from, to) = share(core.log.page_of(boundary) - first, part, parts);
+        let pages = first + from..first + to;
+        let (doubts, coming) = (Vec::new(), Coming::default());
+        Scan { core, boundary, pages, buffer: None, doubts, coming }
+    }
+
+    fn page<F: Form, B>(&mut self, page: u64, visit: &mut impl Visit<B>) -> Result<ControlFlow<B>> {
+        let core = self.core;
+        let pin = core.log.epochs.pin();
+        if core.log.page_start(page) < core.log.head() {
+            drop(pin);
+            return self.stored_page::<F, B>(page, 0, visit);
+        }
+        let marked = core.log.is_marked(page);
+        let mut offset = 0;
+        while let Some((address, record, flags)) = core.next_record::<F>(&pin, page, &mut offset) {
+            core.log.prefetch_ahead(&pin, address);
+            let flow = match verdict(flags, marked) {
+                Verdict::Dead => continue,
+                Verdict::Live => F::visit(record, |key, value| visit(address, key, value)),
+                Verdict::Ask => {
+                    F::visit(record, |key, value| self.ask::<F, B>(address, key, value, visit))?
+                }
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits what is live of a page on the disk, from an offset on.
+    pub(crate) fn stored_page<F: Form, B>(
+        &mut self,
+        page: u64,
+        from: usize,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let log = &self.core.log;
+        let parts = log.parts.as_ref().expect("pages below head are on the disk");
+        let mut blocks = self.buffer.take().unwrap_or_else(|| Blocks::new(log.page_bytes));
+        parts.read_page(page, &mut blocks)?;
+        let stored = &blocks.bytes()[..log.page_bytes];
+        let flow = for_each_stored::<F, B>(stored, from, |offset, record| {
+            let address = self.core.at(page, offset);
+            let (key, value) =
+                F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
+            let flags = word_at(record, 0).expect("a record has a control word");
+            match verdict(flags, false) {
+                Verdict::Dead => Ok(ControlFlow::Continue(())),
+                Verdict::Live => Ok(visit(address, key, value)),
+                Verdict::Ask => self.ask::<F, B>(address, key, value, visit),
+            }
+        })?;
+        self.buffer = Some(blocks);
+        Ok(flow)
+    }
+
+    /// Visits a record if its chain says that it is live, at once or once it is read.
+    pub(crate) fn ask<F: Form, B>(
+        &mut self,
+        address: Address,
+        key: &[u8],
+        value: &[u8],
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let none = Fetched::default();
+        match self.core.was_live::<F>(address, self.boundary, F::key(key)?, &none) {
+            Ok(true) => Ok(visit(address, key, value)),
+            Ok(false) => Ok(ControlFlow::Continue(())),
+            Err(wanted) => {
+                let (key, value) = (key.to_vec(), value.to_vec());
+                self.doubts.push(Doubt { address, key, value, fetched: none, wanted });
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Reads what doubts wait for, if they are enough to be read together.
+    pub(crate) fn resolve_some<F: Form, B>(
+        &mut self,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        if self.doubts.len() < SENT {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.resolve::<F, B>(cold::in_flight_max(self.core.options.memory_budget), visit)
+    }
+
+    /// Reads what doubts wait for, until no more than `most` are left.
+    pub(crate) fn resolve<F: Form, B>(
+        &mut self,
+        most: usize,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let log = &self.core.log;
+        loop {
+            while self.coming.len() > most {
+                let Some((mut doubt, record)) = self.coming.receive::<F>(log, Extent::Key) else {
+                    break;
+                };
+                doubt.fetched.push(record?);
+                let key = F::key(&doubt.key)?;
+                let (address, boundary) = (doubt.address, self.boundary);
+                match self.core.was_live::<F>(address, boundary, key, &doubt.fetched) {
+                    Ok(false) => {}
+                    Err(wanted) => self.doubts.push(Doubt { wanted, ..doubt }),
+                    Ok(true) => {
+                        let flow = visit(address, &doubt.key, &doubt.value);
+                        if flow.is_break() {
+                            return Ok(flow);
+                        }
+                    }
+                }
+            }
+            if self.doubts.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.core.cold_reads.add(self.doubts.len() as i64);
+            let wanted = self.doubts.drain(..).map(|doubt| {
+                let wanted = doubt.wanted;
+                (doubt, wanted)
+            });
+            self.coming.send(log, wanted.collect());
+        }
+    }
+}
+
+/// Calls `each` with the offset and the bytes of every record of a stored page.
+pub(crate) fn for_each_stored<F: Form, B>(
+    stored: &[u8],
+    mut offset: usize,
+    mut each: impl FnMut(usize, &[u8]) -> Result<ControlFlow<B>>,
+) -> Result<ControlFlow<B>> {
+    while let Some(word) = word_at(stored, offset) {
+        if word & control::VALID == 0 {
+            if F::STRIDE == 0 {
+                break;
+            }
+            offset += F::STRIDE;
+            continue;
+        }
+        let rest = &stored[offset..];
+        let bytes = F::stored_bytes(rest).unwrap_or(rest.len()).min(rest.len());
+        let flow = each(offset, &rest[..bytes])?;
+        if flow.is_break() {
+            return Ok(flow);
+        }
+        offset += bytes;
+    }
+    Ok(ControlFlow::Continue(()))
+}
+
+pub(crate) fn not_a_record(file: String, address: Address) -> Error {
+    let what = "no record at this address of the log".to_owned();
+    Error::Corrupt { file, offset: address.bytes(), what }
+}
+
+/// Part `part` of `parts` of `0..len`.
+pub(crate) fn share(len: u64, part: usize, parts: usize) -> (u64, u64) {
+    let at = |part: usize| (u128::from(len) * part as u128 / parts as u128) as u64;
+    (at(part), at(part + 1))
+}
