@@ -17,7 +17,7 @@ use sapwood::aggregate::{self, Answer, Execution, Layout, Plan, Progress, Tally}
 
 use crate::args;
 use crate::exit::{Failure, Outcome};
-use crate::format::{count, plural, time};
+use crate::format::{count, plural, quoted, time};
 use crate::key_columns::KeyColumns;
 use crate::key_range;
 use crate::load::{self, Loaded};
@@ -32,12 +32,17 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
     let asked = Asked::parse(args)?;
     let range = key_range::Asked::parse(&args.range, args.input.key.as_ref())?;
     selected::check(args)?;
-    let loaded = match args.layout {
-        Some(_) => load::load_any(&args.input, ui)?,
-        None => load::load(&args.input, ui)?,
-    };
+    let loaded = load::load_any(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     let fields = fields::of_rows(&loaded, args.na.as_deref(), &asked.fields)?;
+    if fields.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} has a table {}, which was not made by `sapwood load` and declares no fields: say \
+             with --layout how its objects are read, such as 'hits:i64le'",
+            args.input.file.display(),
+            quoted(&args.input.table)
+        )));
+    }
     let layout = Layout::new(fields).map_err(usage)?;
     let explained = args.explain.then_some(Explained { layout: &layout });
     if let Some(explained) = &explained {

@@ -368,8 +368,8 @@ pub(crate) struct Aggregate {
     ///
     /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text; a key
     /// column is what --key says. --explain prints how each is read; change what does not suit:
-    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A directory whose rows were
-    /// not loaded by `sapwood load` needs it.
+    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a
+    /// program made has the fields that it declared.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) layout: Option<String>,
 

@@ -82,8 +82,7 @@ pub(crate) fn open(directory: &Path, table: &str) -> Outcome<(Db, HashTable, Des
     match open_any(directory, table)? {
         (db, rows, Some(description)) => Ok((db, rows, description)),
         (_, _, None) => Err(Failure::Failed(format!(
-            "{} has a table {}, which was not made by `sapwood load`: its rows have no columns \
-             (`sapwood aggregate --layout` reads them all the same)",
+            "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
             directory.display(),
             quoted(table)
         ))),

@@ -185,7 +185,7 @@ pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     load_by(input, ui, kept::open)
 }
 
-/// As [`load`]; of a table that others made, rows without columns.
+/// As [`load`]; a table that others made has rows without columns.
 pub(crate) fn load_any(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     load_by(input, ui, |directory, table| {
         let (db, rows, description) = kept::open_any(directory, table)?;

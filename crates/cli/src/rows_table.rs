@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood::aggregate::{Aggregated, Compiled, Execution, Plan};
+use sapwood::aggregate::{Aggregated, Compiled, Execution, Field, Layout, Plan};
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
     Compaction, Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions,
@@ -134,6 +134,15 @@ impl RowsTable {
 
 /// Questions that are answered where the rows lie.
 impl RowsTable {
+    /// The fields that whoever made the table has declared.
+    pub(crate) fn fields(&self) -> &[Field] {
+        let fields = match self {
+            Self::Ordered(table) => table.fields(),
+            Self::Hash(table) => table.fields(),
+        };
+        fields.map_or(&[], Layout::fields)
+    }
+
     pub(crate) fn explain(
         &self,
         query: &Compiled,

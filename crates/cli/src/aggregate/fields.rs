@@ -2,7 +2,8 @@
 //!
 //! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
 //! their values in the first rows are, else text; those of JSON lines say themselves what they are,
-//! and members of objects are called `a.b`. `--layout` names others, or replaces these.
+//! and members of objects are called `a.b`. A table that a program made has the fields that it
+//! declared. `--layout` names others, or replaces these.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -40,7 +41,8 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields
         }
     };
-    for field in key_fields.into_iter().chain(columns) {
+    let declared = loaded.table.fields().iter().cloned();
+    for field in key_fields.into_iter().chain(columns).chain(declared) {
         // Of columns with the same name the first can be asked for, as everywhere here.
         let is_new = !fields.iter().any(|known| known.name == field.name);
         if is_new && !field.name.is_empty() && !field.name.contains('`') {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use sapwood::{Db, HashTableOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -98,12 +99,14 @@ fn tables_that_programs_made_are_read_with_a_layout() {
     let directory = TempDir::new().expect("a directory for the test");
     let kept = directory.path().join("counters");
     let kept = kept.to_str().expect("UTF-8");
-    sapwood(&["sample", "counters", "-q", "--threads", "1", "--dir", kept]).assert().success();
+    sapwood(&["sample", "counters", "-q", "--threads", "1", "--dir", kept])
+        .assert()
+        .success();
     let table = ["aggregate", kept, "--table", "counters", "-q", "--json"];
 
-    let output = sapwood(&table).assert().code(1);
+    let output = sapwood(&table).assert().code(2);
     let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
-    assert!(stderr.contains("its rows have no columns (`sapwood aggregate --layout`"), "{stderr}");
+    assert!(stderr.contains("declares no fields: say with --layout how"), "{stderr}");
 
     // A count of each kind of counter, which the first byte of the key names.
     let layout = ["--layout", "kind:key.u8, n:i64le", "--by", "kind", "--select", "count, sum(n)"];
@@ -112,6 +115,18 @@ fn tables_that_programs_made_are_read_with_a_layout() {
     let counted: u64 = found.iter().filter_map(|row| row["count"].as_u64()).sum();
     let all = rows_of(&[&table, &["--layout", "n:i64le"][..]].concat());
     assert_eq!(all, [serde_json::json!({ "count": counted })]);
+
+    // Fields that a program declares are known without one.
+    let path = directory.path().join("hits");
+    let db = Db::open(&path).expect("a database");
+    let options = HashTableOptions::default().fields("hits:i64le".parse().expect("fields"));
+    let hits = db.create_hash_table("hits", options).expect("a table");
+    hits.add_many(&[("/oaks", 3), ("/elms", 4)]).expect("room");
+    drop(hits);
+    db.close().expect("kept");
+    let path = path.to_str().expect("UTF-8");
+    let declared = ["aggregate", path, "--table", "hits", "-q", "--json", "--select", "sum(hits)"];
+    assert_eq!(rows_of(&declared), [serde_json::json!({ "sum(hits)": 7 })]);
 
     let range = ["--layout", "n:i64le", "--from", "x"];
     let output = sapwood(&[&table, &range[..]].concat()).assert().code(2);
