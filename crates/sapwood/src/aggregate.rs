@@ -45,9 +45,11 @@ mod objects;
 mod ordered;
 mod plan;
 mod run;
+mod spread;
 
 pub use execution::{Cancel, Execution, Progress};
 pub use executor::Executor;
 pub use plan::{Candidate, Measured, Plan};
 pub use run::Aggregated;
 pub use sapwood_aggregate::*;
+pub use spread::Settlement;

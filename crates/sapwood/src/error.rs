@@ -146,8 +146,9 @@ pub enum Error {
         /// What is wrong with their text form.
         why: &'static str,
     },
-    /// A run was cancelled. It changed nothing.
-    #[error("table `{table}`: cancelled after {visited} visits; nothing was changed")]
+    /// A run was cancelled. A query changes nothing; of a disaggregation
+    /// [`Settlement`](crate::aggregate::Settlement) says what was changed, and keeps the rest.
+    #[error("table `{table}`: cancelled after {visited} visits")]
     Cancelled {
         /// The name of the table.
         table: Arc<str>,

@@ -61,17 +61,17 @@ fn hand_out<R: Copy + Ord + Default>(
     divide: impl Fn(u64) -> (u128, R),
 ) -> Result<Vec<Ints>, Box<[u8]>> {
     let mut remainders = Vec::new();
-    let mut quotients: Vec<Vec<u128>> = Vec::new();
+    let mut parts = Vec::with_capacity(chunks.len());
     let mut left = magnitude;
     for chunk in chunks {
-        let mut of_chunk = Vec::with_capacity(chunk.weights.len());
-        for &weight in &chunk.weights {
+        let quotients = chunk.weights.iter().map(|&weight| {
             let (quotient, remainder) = divide(weight);
             left -= quotient;
-            of_chunk.push(quotient);
             remainders.push(remainder);
-        }
-        quotients.push(of_chunk);
+            // At most the magnitude of a total, below 2^127 or just that.
+            quotient.cast_signed()
+        });
+        parts.push(quotients.collect::<Ints>());
     }
     // Remainders below the sum of the weights add up to what is left, times that: it is less than one
     // unit for each object whose remainder is not zero.
@@ -92,19 +92,19 @@ fn hand_out<R: Copy + Ord + Default>(
         let count = remainders.iter().filter(|&&remainder| remainder == bound).count();
         among_equals = least_keys(&[], equals, count, units)?;
     }
-    let mut remainders = remainders.into_iter();
-    let parts = chunks.iter().zip(quotients).map(|(chunk, quotients)| {
-        let unit = |(at, quotient): (usize, u128)| {
-            let remainder = remainders.next().expect("one for each object");
-            let has_unit = left > 0
-                && (remainder > bound
-                    || remainder == bound && among_equals.is_above(chunk.keys.get(at)));
-            // At most the magnitude of a total, below 2^127 or just that.
-            quotient.wrapping_add(has_unit.into()).cast_signed()
-        };
-        quotients.into_iter().enumerate().map(unit).collect()
-    });
-    Ok(parts.collect())
+    if left > 0 {
+        let mut remainders = remainders.into_iter();
+        for (chunk, parts) in chunks.iter().zip(&mut parts) {
+            for (at, remainder) in remainders.by_ref().take(chunk.keys.len()).enumerate() {
+                if remainder > bound
+                    || remainder == bound && among_equals.is_above(chunk.keys.get(at))
+                {
+                    parts.increment(at);
+                }
+            }
+        }
+    }
+    Ok(parts)
 }
 
 fn keys(chunks: &[Chunk]) -> impl Iterator<Item = &[u8]> {

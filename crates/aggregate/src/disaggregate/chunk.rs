@@ -159,6 +159,17 @@ pub(super) struct PlaceRun {
 }
 
 impl PlaceColumn {
+    /// Sets `out` to the places; false if they are not known.
+    pub(super) fn list(&self, out: &mut Vec<u64>) -> bool {
+        out.clear();
+        match self {
+            PlaceColumn::None => return false,
+            PlaceColumn::Each(places) => out.extend_from_slice(places),
+            PlaceColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out)),
+        }
+        true
+    }
+
     /// The places, in order; none for each object if they are not known.
     #[inline]
     pub(super) fn iter(&self) -> PlaceIter<'_> {
@@ -173,6 +184,25 @@ impl PlaceColumn {
                 words: [].iter(),
                 runs: runs.iter(),
             }),
+        }
+    }
+}
+
+impl PlaceRun {
+    fn list(&self, out: &mut Vec<u64>) {
+        for (word, &bits) in (0..).step_by(64).zip(&self.bits) {
+            let place = |bit: u64| self.first.wrapping_add((word + bit).wrapping_mul(self.step));
+            if bits == u64::MAX {
+                out.extend((0..64).map(place));
+                continue;
+            }
+            let (mut places, mut rest) = ([0; 64], bits);
+            let places = &mut places[..bits.count_ones() as usize];
+            for listed in places.iter_mut() {
+                *listed = place(rest.trailing_zeros().into());
+                rest &= rest - 1;
+            }
+            out.extend_from_slice(places);
         }
     }
 }
@@ -271,6 +301,19 @@ impl Ints {
 }
 
 impl Ints {
+    /// Makes a number one greater, which is below the greatest.
+    pub(super) fn increment(&mut self, at: usize) {
+        match self {
+            Ints::Narrow(numbers) if numbers[at] < i64::MAX => numbers[at] += 1,
+            Ints::Narrow(numbers) => {
+                let mut wide: Vec<i128> = numbers.iter().map(|&number| number.into()).collect();
+                wide[at] += 1;
+                *self = Ints::Wide(wide);
+            }
+            Ints::Wide(numbers) => numbers[at] = numbers[at].wrapping_add(1),
+        }
+    }
+
     /// Each becomes its negative; the least number of 128 bits is its own.
     pub(super) fn negate(&mut self) {
         match self {
@@ -330,5 +373,23 @@ mod tests {
         let rest: Vec<_> = (0..RUN).map_while(|_| places.next()).collect();
         assert_eq!(rest, (0..RUN as u64).map(|at| 5 + 8 * at).collect::<Vec<_>>());
         assert_eq!(places.next(), None);
+        let mut listed = vec![7];
+        assert!(column.list(&mut listed));
+        assert_eq!(listed, [first, rest].concat());
+        assert!(!PlaceColumn::None.list(&mut listed) && listed.is_empty());
+    }
+
+    #[test]
+    fn numbers_widen_where_they_must() {
+        let mut ints: Ints = [i64::MAX.into(), 3].into_iter().collect();
+        assert!(matches!(ints, Ints::Narrow(_)));
+        ints.increment(1);
+        ints.increment(0);
+        ints.negate();
+        assert!(matches!(ints, Ints::Wide(_)));
+        assert_eq!([ints.get(0), ints.get(1)], [-(1 << 63), -4]);
+        ints.push(i128::MIN);
+        ints.negate();
+        assert_eq!([ints.get(0), ints.get(2)], [1 << 63, i128::MIN]);
     }
 }

@@ -194,14 +194,16 @@ impl<'d> Collector<'d> {
         }
         let fields = |number: usize| columns.find(by.query.field(number));
         let field = columns.figures(run, fields(by.field), scratch);
-        let (Some(least), Some(greatest)) =
-            (field.extreme(Side::Least), field.extreme(Side::Greatest))
-        else {
-            // None matches.
+        if run.matched == 0 {
             self.collected.tally.selected += run.selected;
             return true;
+        }
+        let is_safe = |side| {
+            let (least, greatest) = by.safe;
+            let extreme = field.extreme(side);
+            extreme.is_some_and(|extreme| (least..=greatest).contains(&extreme))
         };
-        if by.action == Action::Add && (least < by.safe.0 || greatest > by.safe.1) {
+        if by.action == Action::Add && !(is_safe(Side::Least) && is_safe(Side::Greatest)) {
             return false;
         }
         let mut weights = None;

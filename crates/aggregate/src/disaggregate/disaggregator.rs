@@ -144,10 +144,12 @@ impl Disaggregator {
         self.target.is_fixed()
     }
 
-    /// Whether every change adds the part to a signed number of 8 bytes, least significant first, at
-    /// the beginning of the value: an engine that adds to such numbers may do so instead.
-    pub fn adds_to_words(&self) -> bool {
-        self.action == Action::Add && self.target.is_word()
+    /// Whether the field is a signed number of 8 bytes, least significant first, at the beginning of
+    /// the value: an engine that adds to such numbers, or stores them, may do that with the part, as
+    /// [`Disaggregator::action`] says, instead of calling [`Disaggregator::change`]. When the parts were
+    /// computed no sum left 64 bits.
+    pub fn changes_words(&self) -> bool {
+        self.target.is_word()
     }
 
     /// Gives an object its part, in place. It may be called inside an engine's update of the object,

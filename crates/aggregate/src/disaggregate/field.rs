@@ -67,7 +67,11 @@ impl Amount {
 pub(super) struct Target {
     field: Field,
     offset: usize,
+    /// Behind the last byte of a number.
+    end: usize,
     write: Write,
+    /// The whole numbers that it can hold; none of floats.
+    range: Option<(i128, i128)>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -94,7 +98,15 @@ impl Target {
             (_, Read::Tuple(_)) => return refused("it is part of a tuple"),
         };
         match field.part {
-            Part::From(offset) => Ok(Target { field: field.clone(), offset, write }),
+            Part::From(offset) => {
+                let (range, bytes) = match write {
+                    Write::Number(number) => (number.range(), number.bytes()),
+                    Write::Decimal => (Some((i128::MIN, i128::MAX)), 0),
+                };
+                // Beyond all values where the offset is.
+                let end = offset.saturating_add(bytes);
+                Ok(Target { field: field.clone(), offset, end, write, range })
+            }
             Part::Split { .. } => refused("it lies between separators"),
             Part::Cell(_) => refused("it lies in a row of cells"),
         }
@@ -103,6 +115,11 @@ impl Target {
     /// Whether a change keeps the length of the value.
     pub(super) fn is_fixed(&self) -> bool {
         matches!(self.write, Write::Number(_))
+    }
+
+    /// Whether it is a float of 4 bytes.
+    fn is_narrow(&self) -> bool {
+        self.range.is_none() && matches!(self.write, Write::Number(number) if number.bytes() == 4)
     }
 
     /// A signed number of 8 bytes, little endian, with which a value begins, and which always is there.
@@ -116,14 +133,11 @@ impl Target {
     /// Whole numbers that were held before, and to which each of `parts` can be added without a look
     /// at the sum; none if the least is above the greatest.
     pub(super) fn safe(&self, (least, greatest): (i128, i128)) -> (i128, i128) {
-        // Every whole number up to there is a float.
-        let exact = |bits: u32| (-(1_i128 << bits), 1_i128 << bits);
-        let (min, max) = match self.write {
-            Write::Number(number) => {
-                number.range().unwrap_or_else(|| exact(if number.bytes() == 4 { 24 } else { 53 }))
-            }
-            Write::Decimal => (i128::MIN, i128::MAX),
-        };
+        let (min, max) = self.range.unwrap_or_else(|| {
+            // Every whole number up to there is a float.
+            let most = 1 << if self.is_narrow() { 24 } else { 53 };
+            (-most, most)
+        });
         if self.field.absent.is_some() {
             return (0, -1);
         }
@@ -134,6 +148,19 @@ impl Target {
     /// What the field of a value holds.
     #[inline]
     pub(super) fn read(&self, value: &[u8]) -> std::result::Result<Amount, Why> {
+        if let (Write::Number(number), None) = (self.write, &self.field.absent)
+            && let Some(bytes) = value.get(self.offset..self.end)
+        {
+            return match number.read(bytes)? {
+                Value::Int(whole) => Ok(Amount::Whole(whole)),
+                Value::Float(float) => Ok(Amount::Float(float.get())),
+                Value::Bool(_) | Value::Bytes(_) => unreachable!("a number is read as one"),
+            };
+        }
+        self.read_slow(value)
+    }
+
+    fn read_slow(&self, value: &[u8]) -> std::result::Result<Amount, Why> {
         match self.field.read(&[], value)? {
             None => Ok(Amount::Missing),
             Some(Value::Int(whole)) => Ok(Amount::Whole(whole)),
@@ -194,25 +221,19 @@ impl Target {
 
     #[inline]
     fn whole(&self, value: i128) -> std::result::Result<Amount, Why> {
-        match self.write {
-            Write::Decimal => Ok(Amount::Whole(value)),
-            Write::Number(number) => match number.range() {
-                Some((min, max)) if (min..=max).contains(&value) => Ok(Amount::Whole(value)),
-                Some(_) => Err(Why::OutOfRange { value }),
-                None => {
-                    let float = exact_float(value).ok_or(Why::Inexact)?;
-                    self.narrow(float).map(Amount::Float)
-                }
-            },
+        match self.range {
+            Some((min, max)) if (min..=max).contains(&value) => Ok(Amount::Whole(value)),
+            Some(_) => Err(Why::OutOfRange { value }),
+            None => {
+                let float = exact_float(value).ok_or(Why::Inexact)?;
+                self.narrow(float).map(Amount::Float)
+            }
         }
     }
 
     /// The float, if the field can hold it without rounding.
     fn narrow(&self, value: f64) -> std::result::Result<f64, Why> {
-        let is_exact = match self.write {
-            Write::Number(number) if number.bytes() == 4 => f64::from(value as f32) == value,
-            _ => true,
-        };
+        let is_exact = !self.is_narrow() || f64::from(value as f32) == value;
         if is_exact { Ok(value) } else { Err(Why::Inexact) }
     }
 
@@ -230,7 +251,7 @@ impl Target {
         let before = self.read(value)?;
         let after = self.after(before, action, part)?;
         // Reading has checked that it is there.
-        let bytes = &mut value[self.offset..self.offset + number.bytes()];
+        let bytes = &mut value[self.offset..self.end];
         write(number, after, bytes);
         Ok(Change { before, after })
     }

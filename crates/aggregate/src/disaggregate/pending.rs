@@ -201,6 +201,7 @@ impl Pending {
         Ok(Shares {
             fingerprint: self.fingerprint,
             total: self.total,
+            action: by.action(),
             chunks: self.chunks,
             parts: Parts::Each(self.parts),
             tally: self.tally,

@@ -1,5 +1,6 @@
 //! What has become of the shares so far?
 
+use super::Action;
 use super::field::{Amount, Change, Refusal};
 use super::shares::{Share, Shares};
 use crate::error::{Example, Result};
@@ -34,6 +35,7 @@ impl From<std::result::Result<Change, Refusal>> for Fate {
 /// else is pending. Threads that take different batches have one each, and these merge.
 #[derive(Debug, Clone)]
 pub struct Progress {
+    action: Action,
     /// Of each batch how many shares are settled, from its first on.
     done: Vec<u32>,
     settled: Settled,
@@ -85,8 +87,8 @@ pub struct Disaggregated {
 }
 
 impl Progress {
-    pub(super) fn new(batch_count: usize) -> Progress {
-        Progress { done: vec![0; batch_count], settled: Settled::default() }
+    pub(super) fn new(action: Action, batch_count: usize) -> Progress {
+        Progress { action, done: vec![0; batch_count], settled: Settled::default() }
     }
 
     /// How many shares of a batch are settled, from its first on.
@@ -124,19 +126,21 @@ impl Progress {
         }
     }
 
-    /// Settles the next `count` shares of a batch at once: all were added to whole numbers, whose sum
-    /// before is `before`, and the sum of whose parts is `given`.
+    /// Settles the next `count` shares of a batch at once: all of the objects, whose fields are whole
+    /// numbers, have their parts. The sum of the fields before is `before`, that of the parts `given`.
     ///
     /// # Panics
     /// If there is no such batch.
-    pub fn settle_added(&mut self, batch: usize, count: usize, before: i128, given: i128) {
+    pub fn settle_words(&mut self, batch: usize, count: usize, before: i128, given: i128) {
         self.done[batch] += count as u32;
         let settled = &mut self.settled;
         settled.changed += count as u64;
         settled.given += given;
         settled.before.push_ints(count as u64, before);
-        settled.after.push_ints(count as u64, before);
-        settled.after.push_ints(0, given);
+        settled.after.push_ints(count as u64, given);
+        if self.action == Action::Add {
+            settled.after.push_ints(0, before);
+        }
     }
 
     /// The progress of both, of different batches of the same shares.

@@ -89,16 +89,7 @@ fn least_words(chunks: &[&[[u8; 8]]], count: usize, rank: usize) -> Result<u64, 
     let number = |key: &[u8; 8]| u64::from_be_bytes(*key);
     let all = || chunks.iter().flat_map(|keys| keys.iter().map(number));
     if count > 4 * SAMPLE {
-        let mut sample = Vec::with_capacity(SAMPLE + 1);
-        let step = count / SAMPLE;
-        let mut next = 0;
-        for keys in chunks {
-            while let Some(key) = keys.get(next) {
-                sample.push(number(key));
-                next += step;
-            }
-            next -= keys.len();
-        }
+        let mut sample = sample(chunks, count);
         sample.sort_unstable();
         let guess = (rank as u128 * sample.len() as u128 / count as u128) as usize;
         let begin = guess.checked_sub(MARGIN).map_or(0, |at| sample[at]);
@@ -112,6 +103,23 @@ fn least_words(chunks: &[&[[u8; 8]]], count: usize, rank: usize) -> Result<u64, 
     }
     let mut order: Vec<u64> = all().collect();
     nth(&mut order, rank)
+}
+
+/// Keys from everywhere: of each of so many equal parts of them one, which one of them is mixed from
+/// its number, so that keys in any regular order do not fool it.
+fn sample(chunks: &[&[[u8; 8]]], count: usize) -> Vec<u64> {
+    let part = (count / SAMPLE) as u64;
+    let place = |at: u64| at * part + (at.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) % part;
+    let mut places = (0..SAMPLE as u64).map(|at| place(at) as usize).peekable();
+    let mut sample = Vec::with_capacity(SAMPLE);
+    let mut begin = 0;
+    for keys in chunks {
+        while let Some(place) = places.next_if(|&place| place - begin < keys.len()) {
+            sample.push(u64::from_be_bytes(keys[place - begin]));
+        }
+        begin += keys.len();
+    }
+    sample
 }
 
 /// How many keys lie below `begin`, and those from there to `last`.

@@ -1,5 +1,6 @@
 //! Which part does each object get?
 
+use super::Action;
 use super::apportion;
 use super::chunk::{Chunk, Ints, PlaceIter};
 use super::collect::Collected;
@@ -22,6 +23,7 @@ use crate::value::Value;
 pub struct Shares {
     pub(super) fingerprint: u64,
     pub(super) total: i128,
+    pub(super) action: Action,
     pub(super) chunks: Vec<Chunk>,
     pub(super) parts: Parts,
     pub(super) tally: Tally,
@@ -87,6 +89,7 @@ impl Shares {
         let shares = Shares {
             fingerprint: by.fingerprint(),
             total: by.total,
+            action: by.action,
             chunks: all.chunks,
             parts,
             tally: all.tally,
@@ -136,7 +139,7 @@ impl Shares {
 
     /// Nothing is applied yet.
     pub fn progress(&self) -> Progress {
-        Progress::new(self.chunks.len())
+        Progress::new(self.action, self.chunks.len())
     }
 
     /// Refuses what some field cannot become, with the object of the least key as an example.
@@ -145,7 +148,7 @@ impl Shares {
         for (at, chunk) in self.chunks.iter().enumerate() {
             let batch = self.batch(at);
             match by.action {
-                super::Action::Set => {
+                Action::Set => {
                     // Those of equal shares are at most two different ones.
                     if let BatchParts::Equal { base, unit, bound, .. } = batch.parts
                         && by.target.after(Amount::Missing, by.action, base).is_ok()
@@ -158,7 +161,7 @@ impl Shares {
                         unfit.check(by, &share, Amount::Missing);
                     }
                 }
-                super::Action::Add => {
+                Action::Add => {
                     for (risk, &object) in chunk.risks.at.iter().enumerate() {
                         let before = by.target.amount(chunk.risks.before.get(risk));
                         let at = object as usize;
@@ -276,6 +279,61 @@ impl<'a> Batch<'a> {
             place: places.next(),
             part: batch.part(at),
         })
+    }
+
+    /// The keys, if all are of 8 bytes.
+    pub fn word_keys(&self) -> Option<&'a [[u8; 8]]> {
+        self.chunk.keys.words()
+    }
+
+    /// Sets `out` to the places of the objects. False, and it is empty, if they are not known.
+    pub fn places(&self, out: &mut Vec<u64>) -> bool {
+        self.chunk.places.list(out)
+    }
+
+    /// Sets `out` to the parts. False, and it is empty, if one has more than 64 bits.
+    pub fn word_parts(&self, out: &mut Vec<i64>) -> bool {
+        out.clear();
+        match self.parts {
+            BatchParts::Each(Ints::Narrow(parts)) => out.extend_from_slice(parts),
+            BatchParts::Each(Ints::Wide(_)) => return false,
+            BatchParts::Equal { base, unit, word, .. } => {
+                let (Ok(base), Ok(more)) =
+                    (i64::try_from(base), i64::try_from(base.wrapping_add(unit)))
+                else {
+                    return false;
+                };
+                match (self.word_keys(), word) {
+                    (Some(keys), WordBound::Below(word)) => {
+                        out.extend(
+                            keys.iter().map(|key| {
+                                if u64::from_be_bytes(*key) < word { more } else { base }
+                            }),
+                        )
+                    }
+                    (Some(keys), WordBound::All) => out.resize(keys.len(), more),
+                    // One of the two, so it fits.
+                    (None, _) => out.extend((0..self.len()).map(|at| self.part(at) as i64)),
+                }
+            }
+        }
+        true
+    }
+
+    /// The sum of the parts.
+    pub fn sum(&self) -> i128 {
+        // All have one sign, and all of them together are the total.
+        match (self.parts, self.word_keys()) {
+            (BatchParts::Each(Ints::Narrow(parts)), _) => {
+                parts.iter().map(|&part| i128::from(part)).sum()
+            }
+            (BatchParts::Equal { base, unit, word: WordBound::Below(word), .. }, Some(keys)) => {
+                let has_unit = |key: &[u8; 8]| u64::from(u64::from_be_bytes(*key) < word);
+                let units: u64 = keys.iter().map(has_unit).sum();
+                base * self.len() as i128 + unit * i128::from(units)
+            }
+            _ => (0..self.len()).map(|at| self.part(at)).sum(),
+        }
     }
 
     #[inline]

@@ -79,15 +79,21 @@ impl Number {
     pub(crate) fn read(self, bytes: &[u8]) -> Result<Value<'static>, Why> {
         let raw = self.raw(bytes);
         let bits = u32::from(self.bytes) * 8;
-        let sign = 1_u128 << (bits - 1);
         match self.form {
             Form::Unsigned => i128::try_from(raw).map(Value::Int).map_err(|_| Why::Wide),
+            // Shifts of 128 bits take several times as long as those of 64.
+            Form::Signed if bits <= 64 => {
+                let shift = 64 - bits;
+                let sign = u64::from(self.order == Order::Ordered) << 63;
+                let upper = (raw as u64) << shift ^ sign;
+                Ok(Value::Int((upper.cast_signed() >> shift).into()))
+            }
             Form::Signed => {
-                let raw = if self.order == Order::Ordered { raw ^ sign } else { raw };
-                let shift = 128 - bits;
-                Ok(Value::Int((raw << shift).cast_signed() >> shift))
+                let sign = u128::from(self.order == Order::Ordered) << 127;
+                Ok(Value::Int((raw ^ sign).cast_signed()))
             }
             Form::Float => {
+                let sign = 1_u128 << (bits - 1);
                 let raw = match self.order {
                     Order::Ordered if raw & sign != 0 => raw ^ sign,
                     // Bits above the number's own are cut off below.
@@ -164,12 +170,20 @@ impl Number {
 
     #[inline]
     fn write_raw(self, raw: u128, bytes: &mut [u8]) {
-        let width = self.bytes();
-        match self.order {
-            Order::Little => bytes.copy_from_slice(&raw.to_le_bytes()[..width]),
-            Order::Big | Order::Ordered => {
-                bytes.copy_from_slice(&raw.to_be_bytes()[16 - width..]);
-            }
+        macro_rules! of {
+            ($int:ty) => {{
+                let raw = raw as $int;
+                let big = !matches!(self.order, Order::Little);
+                let raw = if big { raw.to_be_bytes() } else { raw.to_le_bytes() };
+                bytes.copy_from_slice(&raw);
+            }};
+        }
+        match self.bytes {
+            1 => of!(u8),
+            2 => of!(u16),
+            4 => of!(u32),
+            8 => of!(u64),
+            _ => of!(u128),
         }
     }
 

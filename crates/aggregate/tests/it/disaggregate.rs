@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Error, Fate, Live,
-    Mismatches, Places, Selection, Shares, Strided, Value,
+    Action, Batch, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Error, Fate,
+    Live, Mismatches, Places, Selection, Shares, Strided, Value,
 };
 
 /// Objects by key. A value is the field, a weight of 4 bytes, and a byte to filter by.
@@ -234,11 +234,34 @@ fn apply(
 }
 
 fn parts_of(shares: &Shares) -> BTreeMap<Vec<u8>, i128> {
+    (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
     let mut parts = BTreeMap::new();
     for share in (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares()) {
         assert_eq!(parts.insert(share.key.to_vec(), share.part), None);
     }
     parts
+}
+
+/// Columns of a batch are what its shares have.
+fn check_columns(batch: Batch<'_>) {
+    let parts: Vec<i128> = batch.shares().map(|share| share.part).collect();
+    assert_eq!((batch.len(), batch.sum()), (parts.len(), parts.iter().sum()));
+    let narrow: Option<Vec<i64>> = parts.iter().map(|&part| part.try_into().ok()).collect();
+    let mut words = vec![7];
+    match batch.word_parts(&mut words) {
+        true => assert_eq!(Some(words), narrow),
+        // What stands beside the parts may be wide.
+        false => assert!(words.is_empty()),
+    }
+    let places: Option<Vec<u64>> = batch.shares().map(|share| share.place).collect();
+    let mut listed = vec![7];
+    match batch.places(&mut listed) {
+        true => assert_eq!(Some(listed), places),
+        false => assert!(listed.is_empty() && places.is_none()),
+    }
+    if let Some(keys) = batch.word_keys() {
+        assert!(keys.iter().map(|key| &key[..]).eq(batch.shares().map(|share| share.key)));
+    }
 }
 
 proptest! {
@@ -416,6 +439,7 @@ proptest! {
                 prop_assert_eq!(left.tally(), right.tally());
                 prop_assert_eq!(left.sum_before(), right.sum_before());
                 let all = |shares: &Shares| {
+                    (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
                     let all = (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares());
                     all.map(|share| (share.key.to_vec(), share.place, share.part)).collect::<Vec<_>>()
                 };
@@ -619,12 +643,18 @@ fn an_object_that_changed_meanwhile_keeps_its_value() {
 
 #[test]
 fn threads_take_batches_of_words() {
-    let by = described("n:i64le", 100_003).adding().compile().expect("words");
-    assert!(by.adds_to_words());
-    for other in ["n:i64be", "n:u64le", "n:i64le@8", "n:i32le", "n:i64le?0"] {
-        assert!(!described(other, 1).adding().compile().expect("numbers").adds_to_words());
+    for action in [Action::Set, Action::Add] {
+        let asked = described("n:i64le", 100_003);
+        let asked = if action == Action::Add { asked.adding() } else { asked };
+        check_words(&asked.compile().expect("words"));
     }
-    assert!(!described("n:i64le", 1).compile().expect("words").adds_to_words());
+}
+
+fn check_words(by: &Disaggregator) {
+    assert!(by.changes_words());
+    for other in ["n:i64be", "n:u64le", "n:i64le@8", "n:i32le", "n:i64le?0"] {
+        assert!(!described(other, 1).compile().expect("numbers").changes_words());
+    }
     let count = 20_000_usize;
     let mut collector = by.collector();
     for at in 0..count as u64 {
@@ -642,7 +672,7 @@ fn threads_take_batches_of_words() {
                 before += i128::from(u64::from_be_bytes(share.key.try_into().expect("8 bytes")));
                 given += share.part;
             }
-            progress.settle_added(at, batch.len(), before, given);
+            progress.settle_words(at, batch.len(), before, given);
             assert_eq!(progress.done(at), batch.len());
         }
         progress
@@ -655,7 +685,8 @@ fn threads_take_batches_of_words() {
     assert_eq!((report.changed, report.given, report.pending), (count as u64, 100_003, 0));
     let before = (count * (count - 1) / 2) as i128;
     assert_eq!(report.sum_before, Some(Value::Int(before)));
-    assert_eq!(report.sum_after, Some(Value::Int(before + 100_003)));
+    let kept = if by.action() == Action::Add { before } else { 0 };
+    assert_eq!(report.sum_after, Some(Value::Int(kept + 100_003)));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::ops::{Bound, ControlFlow, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::Selection;
-use sapwood_hashlog::Columns;
+use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
 use super::{Candidate, Executor};
@@ -116,13 +116,12 @@ fn get_all<K: AsRef<[u8]>, G: Gather>(
     keys: &[K],
     work: &mut Work<'_, G>,
 ) -> crate::Result<ControlFlow<Stop>> {
-    let mut flow = ControlFlow::Continue(());
-    table.get_many(keys, |at, value| {
-        if flow.is_continue() {
-            flow = work.push_found(keys[at].as_ref(), value);
-        }
-    })?;
-    Ok(flow)
+    let lengths = match table.layout() {
+        Layout::Fixed8 => 8..=8,
+        Layout::Variable => 1..=KEY_BYTES_MAX,
+    };
+    let can_hold = |key: &[u8]| lengths.contains(&key.len());
+    work.push_all(keys, can_hold, |keys, read| table.get_many(keys, read))
 }
 
 /// Keys that can be looked up.

@@ -5,10 +5,13 @@
 //! visited, tells progress and notices that it is to stop.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
-use sapwood_aggregate::{Block, Compiled, Error as QueryError, Fold, Live, Selection, Strided};
+use sapwood_aggregate::{
+    Block, Collector, Error as QueryError, Fold, Live, Places, Selection, Strided,
+};
 use sapwood_hashlog::Run;
 
 use super::{Cancel, Candidate, Execution, Executor, Progress};
@@ -31,14 +34,36 @@ impl Gather for Fold<'_> {
     }
 
     fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
-        let (keys, values) = (column(run.keys())?, column(run.values())?);
-        self.push_block(&Block::new(run.len(), keys, values, Live::All)?)
+        self.push_block(&block_of(run)?)
     }
 
     #[inline]
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
         Fold::push_selected(self, key, value)
     }
+}
+
+impl Gather for Collector<'_> {
+    #[inline]
+    fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
+        Collector::push(self, key, value);
+        Ok(())
+    }
+
+    fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
+        self.push_block(&block_of(run)?, Places::None);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
+        Collector::push_selected(self, key, value, None);
+        Ok(())
+    }
+}
+
+fn block_of(run: &Run) -> Result<Block<'_>, QueryError> {
+    Block::new(run.len(), column(run.keys())?, column(run.values())?, Live::All)
 }
 
 fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
@@ -54,8 +79,8 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn of(query: &'a Compiled, threads: usize) -> Asked<'a> {
-        Asked { selection: query.selection(), object_ns: OBJECT_NS, threads }
+    pub(super) fn new(selection: &'a Selection, threads: usize) -> Asked<'a> {
+        Asked { selection, object_ns: OBJECT_NS, threads }
     }
 }
 
@@ -100,6 +125,16 @@ pub(super) enum Ended {
     Engine(Error),
 }
 
+impl Ended {
+    pub(super) fn into_error(self, table: &Arc<str>, crew: &Crew<'_>) -> Error {
+        match self {
+            Ended::Cancelled => Error::Cancelled { table: Arc::clone(table), visited: crew.done() },
+            Ended::Query(cause) => Error::Query(cause),
+            Ended::Engine(error) => error,
+        }
+    }
+}
+
 /// Why a thread leaves a walk.
 pub(super) enum Stop {
     Cancelled,
@@ -125,7 +160,7 @@ struct Watch<'a> {
 
 /// What a thread does.
 pub(super) struct Work<'a, G> {
-    gather: G,
+    pub(super) gather: G,
     /// Visits that the watch knows of.
     told: u64,
     visited: u64,
@@ -164,6 +199,23 @@ impl<'a> Crew<'a> {
         make: &(impl Fn() -> G + Sync),
         each: impl Fn(usize, &mut Work<'_, G>) -> crate::Result<ControlFlow<Stop>> + Sync,
     ) -> Result<Gathered<G>, Ended> {
+        match self.all_parts(parts, make, each) {
+            (gathered, None) => {
+                let visited = gathered.iter().map(|(_, visited)| visited).sum();
+                let parts = gathered.into_iter().map(|(gather, _)| gather).collect();
+                Ok(Gathered { parts, visited })
+            }
+            (_, Some(ended)) => Err(ended),
+        }
+    }
+
+    /// As `in_parts`; what was gathered counts, with how much was visited for it, however it ended.
+    pub(super) fn all_parts<G: Send>(
+        &self,
+        parts: usize,
+        make: &(impl Fn() -> G + Sync),
+        each: impl Fn(usize, &mut Work<'_, G>) -> crate::Result<ControlFlow<Stop>> + Sync,
+    ) -> (Vec<(G, u64)>, Option<Ended>) {
         let next = AtomicUsize::new(0);
         let labour = || {
             let mut work = Work { gather: make(), told: 0, visited: 0, watch: &self.watch };
@@ -184,26 +236,22 @@ impl<'a> Crew<'a> {
             };
             std::iter::once(own).chain(others.into_iter().map(join)).collect::<Vec<_>>()
         });
-        let mut gathered = Gathered { parts: Vec::with_capacity(ends.len()), visited: 0 };
         let mut ended = None;
+        let mut gathered = Vec::with_capacity(ends.len());
         for (gather, visited, end) in ends {
-            gathered.parts.push(gather);
-            gathered.visited += visited;
+            gathered.push((gather, visited));
             // An error is worth more than that somebody stopped.
-            match (end, &ended) {
-                (Ok(()) | Err(None), _) => {}
-                (Err(Some(why)), None | Some(Ended::Cancelled)) => ended = Some(why),
-                (Err(Some(_)), Some(_)) => {}
+            if let Err(Some(why)) = end
+                && matches!(ended, None | Some(Ended::Cancelled))
+            {
+                ended = Some(why);
             }
         }
-        match ended {
-            None => Ok(gathered),
-            Some(why) => Err(why),
-        }
+        (gathered, ended)
     }
 }
 
-impl<G: Gather> Work<'_, G> {
+impl<G> Work<'_, G> {
     /// `Err(None)`: another thread has ended the run.
     fn take_parts(
         &mut self,
@@ -233,43 +281,8 @@ impl<G: Gather> Work<'_, G> {
         }
     }
 
-    /// Takes an object that may be selected.
     #[inline]
-    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
-        match self.gather.push(key, value) {
-            Ok(()) => self.count(1),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
-        }
-    }
-
-    /// Takes objects that may be selected.
-    pub(super) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
-        match self.gather.push_run(run) {
-            Ok(()) => self.count(run.len() as u64),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
-        }
-    }
-
-    /// Takes an object that is selected.
-    #[inline]
-    pub(super) fn push_selected(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
-        match self.gather.push_selected(key, value) {
-            Ok(()) => self.count(1),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
-        }
-    }
-
-    /// Takes what was found of a key: an object, or none.
-    #[inline]
-    pub(super) fn push_found(&mut self, key: &[u8], value: Option<&[u8]>) -> ControlFlow<Stop> {
-        match value {
-            Some(value) => self.push_selected(key, value),
-            None => self.count(1),
-        }
-    }
-
-    #[inline]
-    fn count(&mut self, visits: u64) -> ControlFlow<Stop> {
+    pub(super) fn count(&mut self, visits: u64) -> ControlFlow<Stop> {
         self.visited += visits;
         if self.visited - self.told < LOOK_EVERY {
             return ControlFlow::Continue(());
@@ -297,5 +310,59 @@ impl<G: Gather> Work<'_, G> {
             return ControlFlow::Break(Stop::Over);
         }
         ControlFlow::Continue(())
+    }
+}
+
+impl<G: Gather> Work<'_, G> {
+    /// Takes an object that may be selected.
+    #[inline]
+    pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
+        match self.gather.push(key, value) {
+            Ok(()) => self.count(1),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes objects that may be selected.
+    pub(super) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
+        match self.gather.push_run(run) {
+            Ok(()) => self.count(run.len() as u64),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes an object that is selected.
+    #[inline]
+    pub(super) fn push_selected(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
+        match self.gather.push_selected(key, value) {
+            Ok(()) => self.count(1),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Takes the objects of keys that `get_many` finds. A key that the table cannot hold has none.
+    pub(super) fn push_all<K: AsRef<[u8]>>(
+        &mut self,
+        keys: &[K],
+        can_hold: impl Fn(&[u8]) -> bool,
+        get_many: impl Fn(&[&[u8]], &mut dyn FnMut(usize, Option<&[u8]>)) -> crate::Result<()>,
+    ) -> crate::Result<ControlFlow<Stop>> {
+        let keys: Vec<&[u8]> = keys.iter().map(K::as_ref).filter(|key| can_hold(key)).collect();
+        let mut flow = ControlFlow::Continue(());
+        get_many(&keys, &mut |at, value| {
+            if flow.is_continue() {
+                flow = self.push_found(keys[at], value);
+            }
+        })?;
+        Ok(flow)
+    }
+
+    /// Takes what was found of a key: an object, or none.
+    #[inline]
+    pub(super) fn push_found(&mut self, key: &[u8], value: Option<&[u8]>) -> ControlFlow<Stop> {
+        match value {
+            Some(value) => self.push_selected(key, value),
+            None => self.count(1),
+        }
     }
 }

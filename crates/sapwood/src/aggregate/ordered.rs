@@ -7,7 +7,7 @@ use sapwood_aggregate::Selection;
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, check_ns};
 use super::{Candidate, Executor};
-use crate::{Direction, Table};
+use crate::{Direction, KEY_BYTES_MAX, Table};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
@@ -84,13 +84,7 @@ fn look_up<G: Gather>(
 ) -> Result<Gathered<G>, Ended> {
     let batches: Vec<&[Vec<u8>]> = keys.chunks(BATCH).collect();
     crew.in_parts(batches.len(), make, |part, work| {
-        let keys = batches[part];
-        let mut flow = std::ops::ControlFlow::Continue(());
-        table.get_many(keys, |at, value| {
-            if flow.is_continue() {
-                flow = work.push_found(&keys[at], value);
-            }
-        })?;
-        Ok(flow)
+        let can_hold = |key: &[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
+        work.push_all(batches[part], can_hold, |keys, read| table.get_many(keys, read))
     })
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use sapwood_aggregate::{Answer, Compiled, Layout, Partial, Query};
 
-use super::objects::{Asked, Crew, Ended, Objects};
+use super::objects::{Asked, Crew, Objects};
 use super::{Execution, Measured, Plan};
 use crate::{Error, HashTable, Result, Table};
 
@@ -165,7 +165,8 @@ fn explain(
     query: &Compiled,
     execution: &Execution<'_>,
 ) -> Result<Plan> {
-    Plan::choose(table, objects.candidates(&Asked::of(query, execution.threads)), execution)
+    let asked = Asked::new(query.selection(), execution.threads);
+    Plan::choose(table, objects.candidates(&asked), execution)
 }
 
 fn aggregate<'q>(
@@ -179,11 +180,7 @@ fn aggregate<'q>(
     let crew = Crew::new(execution, plan.expected().visits);
     let gathered = objects
         .reach(plan.executor, query.selection(), &crew, &|| query.fold())
-        .map_err(|ended| match ended {
-            Ended::Cancelled => Error::Cancelled { table: Arc::clone(table), visited: crew.done() },
-            Ended::Query(cause) => Error::Query(cause),
-            Ended::Engine(error) => error,
-        })?;
+        .map_err(|ended| ended.into_error(table, &crew))?;
     let mut partial = query.empty();
     for fold in gathered.parts {
         partial = query.merge(partial, fold.into_partial())?;

@@ -148,7 +148,8 @@ fn selections(rng: &mut Rng) -> Vec<Selection> {
         Selection::EVERYTHING,
         Selection::keys(&some),
         Selection::keys::<&[u8]>([]),
-        // Keys of other lengths are nowhere, or refused nowhere.
+        // Keys that a table cannot hold are absent from it.
+        Selection::keys([&b""[..], b"nobody", &low, &high, &[7; 70_000]]),
         range(Bound::Included(&low), Bound::Excluded(&high)),
         range(Bound::Excluded(&low), Bound::Included(&high)),
         range(Bound::Excluded(&key_of(a)), Bound::Excluded(&key_of(a + width + 1))),

@@ -4,6 +4,7 @@ mod aggregate;
 mod aggregate_writers;
 mod db;
 mod directory;
+mod disaggregate;
 mod engines;
 mod hash_table;
 mod key_bytes;
