@@ -400,6 +400,8 @@ pub(crate) struct Aggregate {
     pub(crate) executor: Option<Executor>,
 
     /// Print how columns are read and rows reached, what that was expected to cost and what it did
+    ///
+    /// With --json as a last object, with how exact each column is and how many rows went which way.
     #[arg(long)]
     pub(crate) explain: bool,
 

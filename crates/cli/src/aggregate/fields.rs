@@ -5,7 +5,7 @@
 //! and members of objects are called `a.b`. A table that a program made has the fields that it
 //! declared. `--layout` names others, or replaces these.
 
-use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use sapwood::aggregate::{self, Field, Part, Path, Place, Read, Step};
@@ -145,18 +145,17 @@ fn is_number(text: &str) -> bool {
 
 /// The members of JSON objects as fields, in the order in which they first occur.
 fn members(rows: &[Value]) -> Vec<Field> {
-    let mut fields: Vec<Field> = Vec::new();
+    let mut fields = Vec::new();
+    let mut known: HashSet<Vec<String>> = HashSet::new();
     for row in rows {
         walk(row, &mut Vec::new(), &mut |path| {
-            let is_new = !fields.iter().any(|field| is_at(field, path));
-            if is_new {
-                let names: Vec<&str> = path.iter().map(|name| &**name).collect();
-                let steps = names.iter().map(|name| Step::Member((*name).to_owned())).collect();
+            if !known.contains(path) {
+                known.insert(path.to_vec());
                 fields.push(Field {
-                    name: names.join("."),
+                    name: path.join("."),
                     place: Place::Value,
                     part: Part::From(0),
-                    read: Read::Json(Path(steps)),
+                    read: Read::Json(Path(path.iter().cloned().map(Step::Member).collect())),
                     absent: None,
                 });
             }
@@ -165,27 +164,12 @@ fn members(rows: &[Value]) -> Vec<Field> {
     fields
 }
 
-fn is_at(field: &Field, path: &[Cow<'_, str>]) -> bool {
-    let Read::Json(Path(steps)) = &field.read else {
-        return false;
-    };
-    let names = steps.iter().map(|step| match step {
-        Step::Member(name) => name.as_str(),
-        Step::Index(_) => "",
-    });
-    names.eq(path.iter().map(|name| &**name))
-}
-
 /// Calls `found` with the way to each member that is no object.
-fn walk<'a>(
-    value: &'a Value,
-    path: &mut Vec<Cow<'a, str>>,
-    found: &mut impl FnMut(&[Cow<'a, str>]),
-) {
+fn walk(value: &Value, path: &mut Vec<String>, found: &mut impl FnMut(&[String])) {
     match value {
         Value::Object(members) if path.len() < DEPTH_MAX => {
             for (name, value) in members {
-                path.push(Cow::Borrowed(name));
+                path.push(name.clone());
                 walk(value, path, found);
                 path.pop();
             }

@@ -99,9 +99,7 @@ fn tables_that_programs_made_are_read_with_a_layout() {
     let directory = TempDir::new().expect("a directory for the test");
     let kept = directory.path().join("counters");
     let kept = kept.to_str().expect("UTF-8");
-    sapwood(&["sample", "counters", "-q", "--threads", "1", "--dir", kept])
-        .assert()
-        .success();
+    sapwood(&["sample", "counters", "-q", "--threads", "1", "--dir", kept]).assert().success();
     let table = ["aggregate", kept, "--table", "counters", "-q", "--json"];
 
     let output = sapwood(&table).assert().code(2);

@@ -15,6 +15,7 @@ struct Row {
     month: u64,
     day: u64,
     hour: u64,
+    miles: i64,
     delay: Option<i64>,
 }
 
@@ -23,12 +24,14 @@ fn rows() -> Vec<Row> {
     let index = |name: &str| header.iter().position(|column| column == name).expect("a column");
     let texts = ["carrier", "tailnum", "origin", "dest"].map(index);
     let numbers = ["month", "day", "hour"].map(index);
-    let delay = index("dep_delay");
+    let (miles, delay) = (index("distance"), index("dep_delay"));
     rows.iter()
         .map(|row| {
             let [carrier, plane, origin, dest] = texts.map(|index| row[index].to_owned());
             let [month, day, hour] = numbers.map(|index| row[index].parse().expect("a number"));
-            Row { carrier, plane, origin, dest, month, day, hour, delay: row[delay].parse().ok() }
+            let miles = row[miles].parse().expect("a number");
+            let delay = row[delay].parse().ok();
+            Row { carrier, plane, origin, dest, month, day, hour, miles, delay }
         })
         .collect()
 }
@@ -118,6 +121,29 @@ fn every_figure_is_that_of_the_rows_and_every_way_was_taken() {
     }
     let selected = |name: &str| answers[name]["selected"].as_u64().expect("a number");
     assert_eq!((selected("carriers"), selected("hours")), (336_776, 979));
+
+    // The way back: minutes of delay over the flights that left that day.
+    let left: Vec<&Row> = rows.iter().filter(day).filter(|row| row.delay.is_some()).collect();
+    let minutes: i64 = left.iter().filter_map(|row| row.delay).sum();
+    let budget = &answers["budget"];
+    assert_eq!((&budget["minutes"], &budget["flights"]), (&minutes.into(), &left.len().into()));
+    let miles: i64 = left.iter().map(|row| row.miles).sum();
+    let farthest = left.iter().map(|row| row.miles).max().expect("flights");
+    let spreads = budget["spreads"].as_array().expect("spreads");
+    assert_eq!(spreads.len(), 4, "two ways in two tables");
+    for (at, spread) in spreads.iter().enumerate() {
+        let is_equal = spread["how"] == "equally";
+        let most = spread["most"].as_i64().expect("a number");
+        // Rounded down, or a minute more.
+        let share = if is_equal { minutes / left.len() as i64 } else { minutes * farthest / miles };
+        assert!((share..=share + 1).contains(&most), "{spread}");
+        assert_eq!((&spread["changed"], &spread["given"]), (&left.len().into(), &minutes.into()));
+        let before = if at < 2 { "0".to_owned() } else { minutes.to_string() };
+        assert_eq!(
+            (&spread["sum_before"], &spread["sum_after"]),
+            (&before.into(), &minutes.to_string().into())
+        );
+    }
 }
 
 #[test]
@@ -125,11 +151,12 @@ fn people_see_each_way_with_its_estimate_and_its_time() {
     let output = sapwood(&["sample", "airports", "-t1"]).assert().success();
     let output = output.get_output();
     let out = String::from_utf8_lossy(&output.stdout);
-    assert_eq!(out.matches("verified: ").count(), 5, "{out}");
-    for (word, times) in [(" range ", 4), (" walk ", 4), (" log ", 4), (" look-up ", 2)] {
+    assert_eq!(out.matches("verified: ").count(), 6, "{out}");
+    for (word, times) in [(" range ", 6), (" walk ", 4), (" log ", 6), (" look-up ", 2)] {
         assert_eq!(out.matches(word).count(), times, "{word}: {out}");
     }
     assert!(out.contains("336,776 flights by 1 thread, all:"), "{out}");
+    assert!(out.contains("taken back: every record is as it was loaded"), "{out}");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("every figure was compared"), "{stderr}");
 }

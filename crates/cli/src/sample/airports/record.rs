@@ -12,8 +12,9 @@
 //!      8      3  origin     ASCII
 //!     11      3  dest       ASCII
 //!     14      6  plane      ASCII, then zeros; six zeros if it is not known
-//!     20      1  hour       of the scheduled departure, local
-//!     21      3  zero
+//!     20      4  budget     i32, minutes of delay that are allowed; zero until some are
+//!     24      1  hour       of the scheduled departure, local
+//!     25      3  zero
 //! ```
 
 use sapwood::aggregate::Layout;
@@ -21,15 +22,28 @@ use sapwood::key;
 
 use crate::sample::flight::Flight;
 
-pub(super) const VALUE_BYTES: usize = 24;
+pub(super) const VALUE_BYTES: usize = 28;
 
 const NA: i16 = i16::MIN;
+
+/// A key and its value.
+pub(super) type Record = (Vec<u8>, [u8; VALUE_BYTES]);
+
+/// Those of all flights.
+pub(super) fn all(rows: &[Flight]) -> Vec<Record> {
+    let record = |flight| {
+        let mut key = Vec::new();
+        encode_key(flight, &mut key);
+        (key, encode(flight))
+    };
+    rows.iter().map(record).collect()
+}
 
 /// The same for queries.
 pub(super) fn layout() -> Layout {
     "key(month:u8, day:u8, scheduled:u16, carrier:str, number:u16), dep_delay:i16le@0?-32768, \
      arr_delay:i16le@2?-32768, air_time:i16le@4?-32768, distance:i16le@6?-32768, origin:text3@8, \
-     dest:text3@11, plane:text6@14?\"\", hour:u8@20"
+     dest:text3@11, plane:text6@14?\"\", budget:i32le@20, hour:u8@24"
         .parse()
         .expect("a layout that a test reads with")
 }
@@ -59,8 +73,13 @@ pub(super) fn encode(flight: &Flight) -> [u8; VALUE_BYTES] {
     out[8..11].copy_from_slice(&details.origin.0);
     out[11..14].copy_from_slice(&details.dest.0);
     out[14..20].copy_from_slice(&details.tailnum.0);
-    out[20] = hour(flight);
+    out[24] = hour(flight);
     out
+}
+
+/// The field that a record has got since it was loaded.
+pub(super) fn budget(value: &[u8]) -> Option<i32> {
+    value.get(20..)?.first_chunk().copied().map(i32::from_le_bytes)
 }
 
 /// Of the scheduled departure, local.

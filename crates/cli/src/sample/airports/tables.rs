@@ -11,7 +11,7 @@ use crate::sample::answer::{Answer, Effort, equal};
 use crate::sample::flight::Flight;
 use crate::ui::Ui;
 
-use super::record::{self, VALUE_BYTES};
+use super::record::{self, Record, VALUE_BYTES};
 
 /// The flights, twice.
 pub(super) struct Tables {
@@ -22,18 +22,9 @@ pub(super) struct Tables {
 /// Flights that are put at once.
 const BATCH: usize = 1024;
 
-type Record = (Vec<u8>, [u8; VALUE_BYTES]);
-
 impl Tables {
     pub(super) fn load(rows: &[Flight], ui: &Ui) -> Outcome<Self> {
-        let records: Vec<Record> = rows
-            .iter()
-            .map(|flight| {
-                let mut key = Vec::new();
-                record::encode_key(flight, &mut key);
-                (key, record::encode(flight))
-            })
-            .collect();
+        let records = record::all(rows);
         let db = Db::in_memory();
         let ordered = db.create_table("departures", TableOptions::default())?;
         let hash = db.create_hash_table("flights", HashTableOptions::default())?;
@@ -62,14 +53,11 @@ impl Tables {
 
         equal("entries of the ordered table", ordered.len_exact(), records.len())?;
         equal("entries of the hash table", hash.len(), records.len())?;
-        for (key, value) in &records {
-            let is_same = |found: &[u8]| found == value;
-            equal("a record of the ordered table", ordered.get_with(key, is_same)?, Some(true))?;
-            equal("a record of the hash table", hash.get_with(key, is_same)?, Some(true))?;
-        }
+        let tables = Self { ordered, hash };
+        tables.expect(&records)?;
         let row_count = rows.len() as u64;
         let (ordered_bytes, hash_bytes) =
-            (ordered.stats().reserved_bytes, hash.stats().reserved_bytes);
+            (tables.ordered.stats().reserved_bytes, tables.hash.stats().reserved_bytes);
         Answer {
             name: "load",
             question: format!("Are all {} flights in both tables?", count(row_count)),
@@ -98,6 +86,17 @@ impl Tables {
             verified: "each record was read back from both tables and is the same",
         }
         .print_as("airports", ui)?;
-        Ok(Self { ordered, hash })
+        Ok(tables)
+    }
+
+    /// Fails unless both tables have these records.
+    pub(super) fn expect(&self, records: &[Record]) -> Outcome {
+        for (key, value) in records {
+            let is_same = |found: &[u8]| found == value;
+            let ordered = self.ordered.get_with(key, is_same)?;
+            equal("a record of the ordered table", ordered, Some(true))?;
+            equal("a record of the hash table", self.hash.get_with(key, is_same)?, Some(true))?;
+        }
+        Ok(())
     }
 }
