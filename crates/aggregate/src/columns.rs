@@ -1,18 +1,21 @@
 //! Can a query be answered column by column, and how?
 //!
-//! Counts, sums and extremes of whole numbers of fixed width, without groups, under a filter that
-//! compares such numbers with constants: of runs of objects, each field becomes a column of lanes,
+//! Counts, sums and extremes of whole numbers of fixed width, in groups by one such number or without,
+//! under a filter that compares such numbers with constants: of runs of objects, each field becomes a column of lanes,
 //! the filter a mask over them, and each figure one loop. Objects that come one by one are gathered
 //! into a run first. Everything else goes object by object, to the same figures.
 
 use fearless_simd::Level;
 
 use crate::block::{Block, Live, Strided};
-use crate::compiled::{GroupPlan, StatePlan};
+use crate::compiled::{Compiled, GroupPlan, StatePlan};
+use crate::error::Result;
+use crate::group::Shape;
+use crate::grouping::{GroupColumn, Slots};
 use crate::kernels::{self, Lanes, RUN};
-use crate::layout::{Field, Form, Number, Part, Place, Read};
+use crate::layout::{Field, Form, Number, Order, Part, Place, Read};
 use crate::membership::Membership;
-use crate::partial::{States, Tally};
+use crate::partial::Partial;
 use crate::predicate::{Comparison, Test};
 use crate::state::{Side, Spec};
 use crate::value::Value;
@@ -24,6 +27,8 @@ const DEPTH_MAX: usize = 4;
 pub(crate) struct Columns {
     /// The fields that become columns.
     ints: Vec<Int>,
+    /// By which of them objects are grouped.
+    group: Option<GroupColumn>,
     /// Of each state the column that it is of; none: objects are counted.
     states: Vec<Option<usize>>,
     filter: Option<Filter>,
@@ -78,11 +83,9 @@ impl Columns {
         states: &[StatePlan],
         reads: &[usize],
     ) -> Option<Columns> {
-        if !groups.is_empty() {
-            return None;
-        }
         let mut columns = Columns {
             ints: Vec::new(),
+            group: None,
             states: Vec::new(),
             filter: None,
             key_end: 0,
@@ -98,14 +101,35 @@ impl Columns {
             };
             columns.states.push(column);
         }
+        match groups {
+            [] => {}
+            [group] => {
+                columns.group = Some(columns.group(fields, reads[group.read], &group.shape)?)
+            }
+            _ => return None,
+        }
         if let Some(test) = test {
             columns.filter = Some(columns.filter(fields, test, 0)?);
         }
         Some(columns)
     }
 
+    fn group(&mut self, fields: &[Field], number: usize, shape: &Shape) -> Option<GroupColumn> {
+        let field = fields.get(number)?;
+        let Read::Bytes(Some(width)) = field.read else {
+            let column = self.column(fields, number)?;
+            return GroupColumn::number(column, self.bias(column), shape);
+        };
+        let number = Number::new(Form::Unsigned, u8::try_from(width).ok()?, Order::Big)?;
+        let bytes = Field { read: Read::Number(number), ..field.clone() };
+        Some(GroupColumn::bytes(self.int(Int::of(&bytes)?)?, width))
+    }
+
     fn column(&mut self, fields: &[Field], number: usize) -> Option<usize> {
-        let int = Int::of(fields.get(number)?)?;
+        self.int(Int::of(fields.get(number)?)?)
+    }
+
+    fn int(&mut self, int: Int) -> Option<usize> {
         let known = self.ints.iter().position(|known| *known == int);
         if known.is_some() {
             return known;
@@ -169,11 +193,17 @@ impl Columns {
         scratch.len == RUN
     }
 
-    /// Folds the objects that were taken one by one.
-    pub(crate) fn flush(&self, scratch: &mut Scratch, into: Sink<'_>) {
+    /// Folds the objects that were taken one by one, into at most so many groups.
+    pub(crate) fn flush(
+        &self,
+        scratch: &mut Scratch,
+        into: Sink<'_>,
+        groups_max: usize,
+    ) -> Result<()> {
         let len = std::mem::take(&mut scratch.len);
         let run = self.filter_run(len, false, scratch);
-        self.fold(&run, scratch, into);
+        self.fold(&run, scratch, into.partial, into.query)?;
+        self.pour(scratch, into, groups_max)
     }
 
     /// Folds the live objects of a block that they fit: of those `chosen`, or of all.
@@ -182,13 +212,15 @@ impl Columns {
         block: &Block<'_>,
         chosen: Option<&Membership>,
         scratch: &mut Scratch,
-        mut into: Sink<'_>,
-    ) {
+        into: Sink<'_>,
+    ) -> Result<()> {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
         for begin in (0..block.count()).step_by(RUN) {
             let run = self.load(block, begin, chosen, scratch);
-            self.fold(&run, scratch, into.again());
+            self.fold(&run, scratch, into.partial, into.query)?;
         }
+        let groups_max = into.query.groups_max;
+        self.pour(scratch, into, groups_max)
     }
 
     /// Makes columns of the run that begins at `begin`, and a mask of the objects that live, are
@@ -234,12 +266,43 @@ impl Columns {
         Run { len, selected, matched, is_masked: matched < len as u64 }
     }
 
-    fn fold(&self, run: &Run, scratch: &Scratch, into: Sink<'_>) {
-        into.tally.selected += run.selected;
-        into.tally.matched += run.matched;
-        for ((state, plan), column) in into.states.iter_mut().zip(into.plans).zip(&self.states) {
-            state.push_ints(plan.spec, &self.figures(run, *column, scratch));
+    fn fold(
+        &self,
+        run: &Run,
+        scratch: &mut Scratch,
+        partial: &mut Partial,
+        query: &Compiled,
+    ) -> Result<()> {
+        let tally = partial.tally_mut();
+        tally.selected += run.selected;
+        tally.matched += run.matched;
+        let Some(by) = &self.group else {
+            let states = partial.one_group();
+            for ((state, plan), column) in states.iter_mut().zip(&query.states).zip(&self.states) {
+                state.push_ints(plan.spec, &self.figures(run, *column, scratch));
+            }
+            return Ok(());
+        };
+        let mut slots = scratch.slots.take().expect("made with a group");
+        slots.assign(by, scratch.lanes(run, by.column), scratch.mask(run));
+        for (state, column) in self.states.iter().enumerate() {
+            if let Some(column) = *column {
+                slots.add(state, scratch.lanes(run, column));
+            }
         }
+        let are_many = slots.are_many();
+        scratch.slots = Some(slots);
+        match are_many {
+            true => self.pour(scratch, Sink { partial, query }, query.groups_max),
+            false => Ok(()),
+        }
+    }
+
+    /// Pours what groups have so far into the partial state.
+    fn pour(&self, scratch: &mut Scratch, into: Sink<'_>, groups_max: usize) -> Result<()> {
+        let (Some(by), Some(slots)) = (&self.group, &mut scratch.slots) else { return Ok(()) };
+        let bias = |state: usize| self.states[state].map_or(0, |column| self.bias(column));
+        slots.pour(by, into.query, bias, into.partial, groups_max)
     }
 
     /// What a run gives to a state that is of a column.
@@ -279,8 +342,7 @@ fn live(level: Level, block: &Block<'_>, begin: usize, mask: &mut [u64]) -> bool
 }
 
 /// The words that tell whether objects live.
-const WORD: Number =
-    Number::new(Form::Unsigned, 8, crate::layout::Order::Little).expect("a number of 8 bytes");
+const WORD: Number = Number::new(Form::Unsigned, 8, Order::Little).expect("a number of 8 bytes");
 
 impl Filter {
     /// Sets the mask of the objects for which it is true.
@@ -335,18 +397,22 @@ pub(crate) struct Scratch {
     mask: Box<Lanes>,
     /// For which the filter is true; before that, keys.
     passes: Box<Lanes>,
+    /// Where objects are grouped.
+    slots: Option<Slots>,
     /// Objects that were taken one by one and are not folded yet.
     len: usize,
 }
 
 impl Scratch {
-    pub(crate) fn new(columns: &Columns) -> Scratch {
+    /// For a query with these states.
+    pub(crate) fn new(columns: &Columns, states: &[StatePlan]) -> Scratch {
         let lanes = || Box::new([0; RUN]);
         Scratch {
             level: Level::new(),
             columns: columns.ints.iter().map(|_| lanes()).collect(),
             mask: lanes(),
             passes: lanes(),
+            slots: columns.group.as_ref().map(|_| Slots::new(states.iter().map(|plan| plan.spec))),
             len: 0,
         }
     }
@@ -370,17 +436,10 @@ impl Scratch {
     }
 }
 
-/// Where a run goes.
+/// Where runs go.
 pub(crate) struct Sink<'a> {
-    pub(crate) tally: &'a mut Tally,
-    pub(crate) states: &'a mut States,
-    pub(crate) plans: &'a [StatePlan],
-}
-
-impl Sink<'_> {
-    fn again(&mut self) -> Sink<'_> {
-        Sink { tally: self.tally, states: self.states, plans: self.plans }
-    }
+    pub(crate) partial: &'a mut Partial,
+    pub(crate) query: &'a Compiled,
 }
 
 /// What a run gives to a state.

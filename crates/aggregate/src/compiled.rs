@@ -197,9 +197,14 @@ impl Compiled {
     ///
     /// # Errors
     /// [`Error::Mismatched`] if objects did not have what the query reads and it does not skip them,
-    /// [`Error::Overflow`] if a figure leaves the range of its type, [`Error::Foreign`].
+    /// [`Error::Overflow`] if a figure leaves the range of its type, [`Error::TooManyGroups`],
+    /// [`Error::Foreign`].
     pub fn finish(&self, partial: Partial) -> Result<Answer> {
         self.check_own(&partial)?;
+        // The last objects of a fold are put into groups when it ends, and it cannot refuse them.
+        if partial.groups() > self.groups_max.max(1) {
+            return Err(Error::TooManyGroups { max: self.groups_max });
+        }
         let tally = partial.tally();
         if let (Mismatches::Refuse, Some(first)) = (self.mismatches, &tally.first_mismatch) {
             return Err(Error::Mismatched {

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use crate::block::Block;
-use crate::columns::Scratch;
+use crate::columns::{Scratch, Sink};
 use crate::compiled::{Compiled, Object};
 use crate::error::{Mismatch, Result, Why};
 use crate::membership::Membership;
@@ -31,14 +31,15 @@ type Reads<'a> = SmallVec<[Option<Value<'a>>; 6]>;
 
 impl<'q> Fold<'q> {
     pub(crate) fn new(query: &'q Compiled) -> Fold<'q> {
-        let scratch = query.columns.as_ref().map(Scratch::new);
+        let scratch = query.columns.as_ref().map(|columns| Scratch::new(columns, &query.states));
         Fold { query, partial: Partial::new(query), group: Vec::new(), scratch }
     }
 
     /// Adds an object, unless it is not selected.
     ///
     /// # Errors
-    /// [`Error::TooManyGroups`](crate::Error::TooManyGroups). An object that does not have what the
+    /// [`Error::TooManyGroups`](crate::Error::TooManyGroups), some objects later perhaps, and when the
+    /// query is finished at the latest. An object that does not have what the
     /// query reads is counted, and is an error when the query is finished, if at all.
     #[inline]
     pub fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -54,10 +55,10 @@ impl<'q> Fold<'q> {
         if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
             && columns.fit(key.len(), value.len())
         {
-            if columns.push(key, value, scratch) {
-                self.flush();
-            }
-            return Ok(());
+            return match columns.push(key, value, scratch) {
+                true => self.flush(self.query.groups_max),
+                false => Ok(()),
+            };
         }
         self.push_object(key, value)
     }
@@ -77,7 +78,7 @@ impl<'q> Fold<'q> {
 
     /// Adds the live objects of a block that are selected: the same as pushing one after the other,
     /// and much faster where the query counts, sums or finds the least and greatest of whole numbers
-    /// of fixed width, without groups.
+    /// of fixed width, in groups by one such number or by a few bytes, or without groups.
     ///
     /// # Errors
     /// As [`Fold::push`].
@@ -100,10 +101,14 @@ impl<'q> Fold<'q> {
         if let Some(columns) = &query.columns
             && columns.fit(keys, values)
         {
-            self.flush();
+            self.flush(query.groups_max)?;
             let scratch = self.scratch.as_mut().expect("made with the columns");
-            columns.push_block(block, chosen, scratch, self.partial.one_group(&query.states));
-            return Ok(());
+            return columns.push_block(
+                block,
+                chosen,
+                scratch,
+                Sink { partial: &mut self.partial, query },
+            );
         }
         for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
             if chosen.is_none_or(|chosen| chosen.contains(key)) {
@@ -113,13 +118,20 @@ impl<'q> Fold<'q> {
         Ok(())
     }
 
-    /// Folds the run that was gathered object by object.
-    fn flush(&mut self) {
-        if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
-            && !scratch.is_empty()
-        {
-            columns.flush(scratch, self.partial.one_group(&self.query.states));
+    /// Folds the run that was gathered object by object, into at most so many groups.
+    fn flush(&mut self, groups_max: usize) -> Result<()> {
+        let query = self.query;
+        match (&query.columns, &mut self.scratch) {
+            (Some(columns), Some(scratch)) if !scratch.is_empty() => {
+                columns.flush(scratch, Sink { partial: &mut self.partial, query }, groups_max)
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Folds the last objects, into whatever groups they are of; too many are an error at the end.
+    fn flush_last(&mut self) {
+        self.flush(usize::MAX).expect("there is no bound");
     }
 
     /// Counts selected keys that have no object.
@@ -129,13 +141,13 @@ impl<'q> Fold<'q> {
 
     /// What the objects so far add up to.
     pub fn partial(&mut self) -> &Partial {
-        self.flush();
+        self.flush_last();
         &self.partial
     }
 
     /// What all objects added up to.
     pub fn into_partial(mut self) -> Partial {
-        self.flush();
+        self.flush_last();
         self.partial
     }
 

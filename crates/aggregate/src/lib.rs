@@ -61,6 +61,7 @@ mod error;
 mod exact;
 mod fold;
 mod group;
+mod grouping;
 mod kernels;
 mod layout;
 mod membership;

@@ -9,8 +9,7 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
-use crate::columns::Sink;
-use crate::compiled::{Compiled, StatePlan};
+use crate::compiled::Compiled;
 use crate::error::{Error, Example, Mismatch, Result};
 use crate::state::{State, add_counts};
 use crate::stored::{self, Corrupt, Envelope, Reader};
@@ -165,25 +164,36 @@ impl Partial {
         &mut self.tally
     }
 
-    /// Where runs go, of a query that does not group.
-    pub(crate) fn one_group<'a>(&'a mut self, plans: &'a [StatePlan]) -> Sink<'a> {
+    /// The states of a query that does not group.
+    pub(crate) fn one_group(&mut self) -> &mut States {
         match &mut self.groups {
-            Groups::One(states) => Sink { tally: &mut self.tally, states, plans },
-            Groups::Many(_) => unreachable!("`Columns::new` takes no query that groups"),
+            Groups::One(states) => states,
+            Groups::Many(_) => unreachable!("the query does not group"),
         }
     }
 
     /// The states of a group, which is made if it is new.
     #[inline]
     pub(crate) fn states(&mut self, query: &Compiled, group: &[u8]) -> Result<&mut States> {
+        self.states_within(query, group, query.groups_max)
+    }
+
+    /// The same with another bound of the groups that there may be.
+    #[inline]
+    pub(crate) fn states_within(
+        &mut self,
+        query: &Compiled,
+        group: &[u8],
+        groups_max: usize,
+    ) -> Result<&mut States> {
         match &mut self.groups {
             Groups::One(states) => Ok(states),
             Groups::Many(groups) => {
                 let count = groups.len();
                 match groups.entry_ref(group) {
                     EntryRef::Occupied(entry) => Ok(entry.into_mut()),
-                    EntryRef::Vacant(_) if count >= query.groups_max => {
-                        Err(Error::TooManyGroups { max: query.groups_max })
+                    EntryRef::Vacant(_) if count >= groups_max => {
+                        Err(Error::TooManyGroups { max: groups_max })
                     }
                     EntryRef::Vacant(entry) => {
                         Ok(entry.insert_with_key(group.into(), new_states(query)))

@@ -181,11 +181,22 @@ impl State {
 
     /// Adds what a run of objects gives.
     pub(crate) fn push_ints(&mut self, spec: Spec, figures: &Figures<'_>) {
+        self.push_figures(spec, figures.count, || figures.sum(), |side| figures.extreme(side));
+    }
+
+    /// Adds what `count` whole numbers add up to, or which is their least or greatest.
+    pub(crate) fn push_figures(
+        &mut self,
+        spec: Spec,
+        count: u64,
+        sum: impl FnOnce() -> i128,
+        extreme: impl FnOnce(Side) -> Option<i128>,
+    ) {
         match (self, spec) {
-            (State::Count(count), _) => *count += figures.count,
-            (State::Sum(sum), _) => sum.push_ints(figures.count, figures.sum()),
+            (State::Count(known), _) => *known += count,
+            (State::Sum(known), _) => known.push_ints(count, sum()),
             (State::Extreme(best), Spec::Extreme(side)) => {
-                if let Some(value) = figures.extreme(side) {
+                if let Some(value) = extreme(side) {
                     extreme::push(best, side, &Value::Int(value));
                 }
             }

@@ -151,7 +151,7 @@ impl<'d> Collector<'d> {
         let Some(columns) = columns.filter(|_| !matches!(by.weight, Weight::Listed(_))) else {
             return self.push_each(block, 0..block.count(), chosen, places);
         };
-        let mut scratch = self.scratch.take().unwrap_or_else(|| Scratch::new(columns));
+        let mut scratch = self.scratch.take().unwrap_or_else(|| Scratch::new(columns, &[]));
         for begin in (0..block.count()).step_by(RUN) {
             let run = columns.load(block, begin, chosen, &mut scratch);
             let loaded = Loaded { columns, scratch: &scratch, run: &run };

@@ -4,11 +4,11 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Group, Live, Mismatches, Query, Selection, Strided,
+    Aggregate, Block, Compiled, Error, Group, Live, Mismatches, Query, Selection, Strided,
 };
 
-/// Queries that go by column, and queries that do not: with groups, floats, fields that are too far.
-const QUERIES: [(&str, &str, &str, &str); 9] = [
+/// Queries that go by column, and queries that do not: with groups by two fields, floats, fields that are too far.
+const QUERIES: [(&str, &str, &str, &str); 15] = [
     ("n:i64le", "", "count, sum(n), min(n), max(n)", ""),
     ("n:u64be", "n > 9223372036854775808", "count(n), sum(n), min(n), max(n)", ""),
     (
@@ -20,6 +20,12 @@ const QUERIES: [(&str, &str, &str, &str); 9] = [
     ("n:u8@7, k:key.i8", "k < n or n > 200", "count, sum(n)", ""),
     ("n:i32be@4", "n < 99999999999 and n != -1", "count, mean(n), min(n)", ""),
     ("n:i64le", "", "sum(n)", "n"),
+    ("n:i16le@1, c:key.bytes2", "n > -9000", "count, sum(n), max(n)", "c"),
+    ("n:i64le, m:u8@3", "", "sum(n), min(n), count(m)", "bucket(m, 16, 5)"),
+    ("n:i32be@4", "", "count, sum(n)", "bucket(n, 1000003, -7)"),
+    ("n:u64be", "n != 1", "sum(n), max(n)", "bucket(n, 2)"),
+    ("n:i8, k:key.i16ord@2", "n > 5", "min(k), max(k), count", "bucket(n, 1)"),
+    ("n:u8, m:u8@1", "", "count", "n, m"),
     ("n:f64le", "n > 0", "count, sum(n)", ""),
     ("n:i64le@1", "", "count, sum(n)", ""),
     ("n:i64le, m:u16le@2?0", "m > 5", "sum(n), variance(m), distinct(n)", ""),
@@ -165,4 +171,49 @@ fn values_alone_are_enough_where_nothing_depends_on_keys() {
         assert!(query.needs_keys(), "{figures}");
         assert_eq!(query.goes_by_column(), by_column, "{figures}");
     }
+}
+
+/// More groups than a fold keeps at hand, and than the query allows.
+#[test]
+fn many_groups_are_poured_out_again_and_again() {
+    let count = 40_000_u64;
+    let values: Vec<u8> = (0..count).flat_map(|at| (at * 7 % 20_000).to_le_bytes()).collect();
+    let column = Strided::new(&values, 0, 8, 8).expect("inside");
+    let block = Block::new(count as usize, column, column, Live::All).expect("inside");
+    let query = |groups_max| {
+        Query::new("n:u64le".parse().expect("a layout"))
+            .group_by(Group::list("n").expect("groups"))
+            .aggregates(Aggregate::list("count, sum(n), min(n), max(n)").expect("figures"))
+            .groups_max(groups_max)
+            .compile()
+            .expect("a query")
+    };
+    let enough = query(20_000);
+    let mut fold = enough.fold();
+    fold.push_block(&block).expect("as many groups as there may be");
+    fold.push_block_selected(&block).expect("the same groups");
+    let answer = enough.finish(fold.into_partial()).expect("an answer");
+    assert_eq!(answer.rows.len(), 20_000);
+    for row in [0, 1, 7_777, 19_999] {
+        let value = |column| answer.value(row, column).cloned().expect("a whole number");
+        let group = value("n");
+        assert_eq!(
+            (value("count"), value("min(n)"), value("max(n)")),
+            (4.into(), group.clone(), group)
+        );
+        assert_eq!(value("sum(n)"), (4 * row as u64).into());
+    }
+    let few = query(19_999);
+    let refused = Error::TooManyGroups { max: 19_999 };
+    assert_eq!(few.fold().push_block(&block), Err(refused.clone()));
+    // One by one, it is the end that refuses the last ones at the latest.
+    let by_object = |query: &Compiled| {
+        let mut fold = query.fold();
+        for value in values.chunks(8) {
+            fold.push(value, value)?;
+        }
+        query.finish(fold.into_partial()).map(|answer| answer.rows.len())
+    };
+    assert_eq!(by_object(&few), Err(refused));
+    assert_eq!(by_object(&enough), Ok(20_000));
 }

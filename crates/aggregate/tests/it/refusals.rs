@@ -137,10 +137,14 @@ fn more_groups_than_allowed_are_refused_in_folds_and_merges() {
         Ok(fold.into_partial())
     };
     let refused = Error::TooManyGroups { max: 2 };
-    assert!(fold(&[1, 2, 1, 2]).is_ok());
-    assert_eq!(fold(&[1, 2, 3]).map(drop), Err(refused.clone()));
+    let rows = |partial| query.finish(partial).map(|answer| answer.rows.len());
+    assert_eq!(fold(&[1, 2, 1, 2]).and_then(rows), Ok(2));
+    assert_eq!(fold(&[1, 2, 3]).and_then(rows), Err(refused.clone()));
     let merged = query.merge(fold(&[1, 2]).expect("two"), fold(&[3]).expect("one"));
-    assert_eq!(merged.map(drop), Err(refused));
+    assert_eq!(merged.map(drop), Err(refused.clone()));
+    // What a fold could not refuse goes nowhere either.
+    let three = fold(&[1, 2, 3]).expect("refused at the end");
+    assert_eq!(query.decode(&three.encode()).map(drop), Err(refused));
 }
 
 #[test]

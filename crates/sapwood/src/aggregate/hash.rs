@@ -37,24 +37,27 @@ impl Objects for HashTable {
             }
         };
         let records = log_bytes / mean_bytes;
-        let check = check_ns(selection);
-        let candidate = |executor, visits: u64, ns: f64| {
-            let ns = ns + reached as f64 * asked.object_ns;
+        let check_ns = stats.entries as f64 * check_ns(selection);
+        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, check_ns: f64| {
+            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + check_ns;
             let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
             Candidate { executor, visits, estimate }
         };
-        let log_ns = records as f64 * costs.record_ns + stats.entries as f64 * check;
-        let walk_ns = stats.entries as f64 * (costs.entry_ns + check);
+        let in_log_ns = match self.layout() {
+            Layout::Fixed8 => asked.run_object_ns,
+            Layout::Variable => asked.object_ns,
+        };
         let mut candidates = vec![
-            candidate(Executor::Log, records, log_ns),
-            candidate(Executor::Walk, stats.entries, walk_ns),
+            candidate(Executor::Log, records, costs.record_ns, in_log_ns, check_ns),
+            candidate(Executor::Walk, stats.entries, costs.entry_ns, asked.object_ns, check_ns),
         ];
         let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
-            let ns = keys.len() as f64 * costs.look_up_ns;
-            candidates.push(candidate(Executor::LookUp, keys.len(), ns));
+            let look_up =
+                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, asked.object_ns, 0.0);
+            candidates.push(look_up);
         }
         candidates
     }
@@ -62,13 +65,13 @@ impl Objects for HashTable {
     fn reach<G: Gather>(
         &self,
         executor: Executor,
-        selection: &Selection,
+        asked: &Asked<'_>,
         crew: &Crew<'_>,
         make: &(impl Fn() -> G + Sync),
     ) -> Result<Gathered<G>, Ended> {
-        match (executor, Keys::of(selection, self.layout())) {
+        match (executor, Keys::of(asked.selection, self.layout())) {
             (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
-            (Executor::Log, _) => scan_log(self, crew, make),
+            (Executor::Log, _) => scan_log(self, asked.columns, crew, make),
             _ => crew.in_parts(crew.threads(), make, |part, work| {
                 self.for_each_part(part, crew.threads(), |key, value| work.push(key, value))
             }),
@@ -78,13 +81,14 @@ impl Objects for HashTable {
 
 fn scan_log<G: Gather>(
     table: &HashTable,
+    columns: Columns,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
     let snapshot = table.snapshot().map_err(Ended::Engine)?;
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    crew.in_parts(parts, make, |part, work| match snapshot.runs(Columns::Entries) {
+    crew.in_parts(parts, make, |part, work| match snapshot.runs(columns) {
         Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
         None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
     })

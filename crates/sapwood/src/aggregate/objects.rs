@@ -10,9 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use sapwood_aggregate::{
-    Block, Collector, Error as QueryError, Fold, Live, Places, Selection, Strided,
+    Block, Collector, Compiled, Disaggregator, Error as QueryError, Fold, Live, Places, Selection,
+    Strided,
 };
-use sapwood_hashlog::Run;
+use sapwood_hashlog::{Columns, Run};
 
 use super::{Cancel, Candidate, Execution, Executor, Progress};
 use crate::Error;
@@ -34,7 +35,11 @@ impl Gather for Fold<'_> {
     }
 
     fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
-        self.push_block(&block_of(run)?)
+        // Without keys all are selected.
+        match run.keys() {
+            [] => self.push_block_selected(&block_of(run)?),
+            _ => self.push_block(&block_of(run)?),
+        }
     }
 
     #[inline]
@@ -63,7 +68,11 @@ impl Gather for Collector<'_> {
 }
 
 fn block_of(run: &Run) -> Result<Block<'_>, QueryError> {
-    Block::new(run.len(), column(run.keys())?, column(run.values())?, Live::All)
+    let keys = match run.keys() {
+        [] => Strided::NOTHING,
+        keys => column(keys)?,
+    };
+    Block::new(run.len(), keys, column(run.values())?, Live::All)
 }
 
 fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
@@ -73,19 +82,41 @@ fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
 /// What is asked of an engine.
 pub(super) struct Asked<'a> {
     pub(super) selection: &'a Selection,
-    /// What a selected object costs beside being reached, in ns.
-    pub(super) object_ns: f64,
     pub(super) threads: usize,
+    /// What is read of runs of objects.
+    pub(super) columns: Columns,
+    /// What a selected object costs beside being reached, one by one and in a run, in ns.
+    pub(super) object_ns: f64,
+    pub(super) run_object_ns: f64,
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn new(selection: &'a Selection, threads: usize) -> Asked<'a> {
-        Asked { selection, object_ns: OBJECT_NS, threads }
+    pub(super) fn by_query(query: &'a Compiled, threads: usize) -> Asked<'a> {
+        let selection = query.selection();
+        let without_keys = query.goes_by_column()
+            && !query.needs_keys()
+            && selection.is_everything()
+            && query.value_bytes_min() <= FIXED_BYTES;
+        let columns = if without_keys { Columns::Values } else { Columns::Entries };
+        let [object_ns, run_object_ns] =
+            if query.goes_by_column() { BY_COLUMN_NS } else { ONE_BY_ONE_NS };
+        Asked { selection, threads, columns, object_ns, run_object_ns }
+    }
+
+    pub(super) fn by_disaggregation(by: &'a Disaggregator, threads: usize) -> Asked<'a> {
+        let [object_ns, run_object_ns] = COLLECTED_NS;
+        let (selection, columns) = (by.selection(), Columns::Entries);
+        Asked { selection, threads, columns, object_ns, run_object_ns }
     }
 }
 
-/// An object that is read field by field.
-const OBJECT_NS: f64 = 10.0;
+/// Bytes of a value in a run.
+const FIXED_BYTES: usize = 8;
+
+// What an object costs, pushed and in a run, measured: `docs/design/aggregate.md`, "Costs".
+const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
+const ONE_BY_ONE_NS: [f64; 2] = [40.0, 40.0];
+const COLLECTED_NS: [f64; 2] = [15.0, 3.0];
 
 /// Checking whether a visited object is selected, in ns.
 pub(super) fn check_ns(selection: &Selection) -> f64 {
@@ -105,7 +136,7 @@ pub(super) trait Objects: Sync {
     fn reach<G: Gather>(
         &self,
         executor: Executor,
-        selection: &Selection,
+        asked: &Asked<'_>,
         crew: &Crew<'_>,
         make: &(impl Fn() -> G + Sync),
     ) -> Result<Gathered<G>, Ended>;

@@ -41,13 +41,13 @@ impl Objects for Table {
     fn reach<G: Gather>(
         &self,
         executor: Executor,
-        selection: &Selection,
+        asked: &Asked<'_>,
         crew: &Crew<'_>,
         make: &(impl Fn() -> G + Sync),
     ) -> Result<Gathered<G>, Ended> {
-        match (executor, selection.as_keys()) {
+        match (executor, asked.selection.as_keys()) {
             (Executor::LookUp, Some(keys)) => look_up(self, keys, crew, make),
-            _ => scan(self, selection, crew, make),
+            _ => scan(self, asked.selection, crew, make),
         }
     }
 }

@@ -165,7 +165,7 @@ fn explain(
     query: &Compiled,
     execution: &Execution<'_>,
 ) -> Result<Plan> {
-    let asked = Asked::new(query.selection(), execution.threads);
+    let asked = Asked::by_query(query, execution.threads);
     Plan::choose(table, objects.candidates(&asked), execution)
 }
 
@@ -175,11 +175,12 @@ fn aggregate<'q>(
     query: &'q Compiled,
     execution: &Execution<'_>,
 ) -> Result<Aggregated<'q>> {
-    let mut plan = explain(objects, table, query, execution)?;
+    let asked = Asked::by_query(query, execution.threads);
+    let mut plan = Plan::choose(table, objects.candidates(&asked), execution)?;
     let begin = Instant::now();
     let crew = Crew::new(execution, plan.expected().visits);
     let gathered = objects
-        .reach(plan.executor, query.selection(), &crew, &|| query.fold())
+        .reach(plan.executor, &asked, &crew, &|| query.fold())
         .map_err(|ended| ended.into_error(table, &crew))?;
     let mut partial = query.empty();
     for fold in gathered.parts {

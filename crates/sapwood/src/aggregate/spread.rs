@@ -137,12 +137,12 @@ fn disaggregate(
     by: &Disaggregator,
     execution: &Execution<'_>,
 ) -> Result<Settlement> {
-    let asked = Asked::new(by.selection(), execution.threads);
+    let asked = Asked::by_disaggregation(by, execution.threads);
     let mut plan = Plan::choose(table, objects.candidates(&asked), execution)?;
     let begin = Instant::now();
     let crew = Crew::new(execution, plan.expected().visits);
     let gathered = objects
-        .reach(plan.executor, by.selection(), &crew, &|| by.collector())
+        .reach(plan.executor, &asked, &crew, &|| by.collector())
         .map_err(|ended| ended.into_error(table, &crew))?;
     let collected = gathered.parts.into_iter().map(Collector::into_collected);
     let shares = by.shares(collected)?;
