@@ -10,6 +10,7 @@ mod plain;
 mod question;
 mod record;
 mod tables;
+mod ways;
 
 use crate::exit::Outcome;
 use crate::ui::Ui;

@@ -1,17 +1,10 @@
 //! The questions: which flights, in which groups, and by which executors they are answered.
 
-use std::time::Duration;
-
-use comfy_table::CellAlignment;
-use sapwood::aggregate::{
-    Aggregate, Answer as Figured, Compiled, Execution, Group, Measured, OrderBy, Plan, Query,
-    Selection,
-};
+use sapwood::aggregate::{Aggregate, Execution, Group, OrderBy, Query, Selection};
 use serde_json::{Value, json};
 
-use crate::aggregate::plan_as_json;
 use crate::exit::{Failure, Outcome};
-use crate::format::{count, per_second, plural, time};
+use crate::format::{count, plural};
 use crate::sample::answer::{Answer, Effort, equal, listing};
 use crate::sample::flight::{Code, Flight};
 use crate::ui::Ui;
@@ -19,6 +12,7 @@ use crate::ui::Ui;
 use super::plain::{self, Figures, Label};
 use super::record;
 use super::tables::Tables;
+use super::ways::{self, Way, every_way};
 
 pub(super) struct Question {
     /// Names it for machines.
@@ -30,6 +24,8 @@ pub(super) struct Question {
     /// As [`Group`] reads it, and the same of a row.
     by: &'static str,
     label: fn(&Flight) -> Label,
+    /// A number that the flights of a group have in common, for people.
+    number: fn(i64) -> String,
     sorted: Sorted,
 }
 
@@ -68,6 +64,7 @@ pub(super) const QUESTIONS: [Question; 4] = [
         selected: Selected::All,
         by: "carrier",
         label: |flight| Label::Text(flight.id.carrier.to_string()),
+        number: |number| number.to_string(),
         sorted: Sorted::LatestOf { flights_min: 1000, limit: 10 },
     },
     Question {
@@ -77,6 +74,7 @@ pub(super) const QUESTIONS: [Question; 4] = [
         selected: Selected::Month(7),
         by: "origin",
         label: |flight| Label::Text(flight.details.origin.to_string()),
+        number: |number| number.to_string(),
         sorted: Sorted::LatestFirst,
     },
     Question {
@@ -86,6 +84,7 @@ pub(super) const QUESTIONS: [Question; 4] = [
         selected: Selected::Day(3, 8),
         by: "hour",
         label: |flight| Label::Number(record::hour(flight).into()),
+        number: |hour| format!("{hour:02}:00"),
         sorted: Sorted::ByGroup,
     },
     Question {
@@ -95,6 +94,7 @@ pub(super) const QUESTIONS: [Question; 4] = [
         selected: Selected::Plane(Code(*b"N14228")),
         by: "classes(dep_delay, 1, 15, 60, 180) as class",
         label: class,
+        number: |bound| format!("from {bound} min"),
         sorted: Sorted::ByGroup,
     },
 ];
@@ -142,18 +142,6 @@ impl Selected {
     }
 }
 
-/// How often each executor runs; the median time counts.
-const RUNS: usize = 3;
-
-/// What an executor did.
-struct Way {
-    table: &'static str,
-    plan: Plan,
-    /// Whether the planner would have taken it.
-    is_chosen: bool,
-    measured: Measured,
-}
-
 impl Question {
     pub(super) fn answer(
         &self,
@@ -164,30 +152,13 @@ impl Question {
     ) -> Outcome {
         let query = self.query(rows)?.compile().map_err(sapwood::Error::from)?;
         let execution = Execution::new().threads(threads.into()).cancel(ui.interrupt.cancel());
-        let (answer, mut ways) = every_way(
-            "ordered",
-            &query,
-            &execution,
-            |execution| tables.ordered.explain(&query, execution),
-            |execution| run(tables.ordered.aggregate_with(&query, execution)?),
-        )?;
-        let (of_hash, ways_of_hash) = every_way(
-            "hash",
-            &query,
-            &execution,
-            |execution| tables.hash.explain(&query, execution),
-            |execution| run(tables.hash.aggregate_with(&query, execution)?),
-        )?;
-        equal("the answer of the other table", &of_hash, &answer)?;
-        ways.extend(ways_of_hash);
+        let (answer, ways) = every_way(tables, &query, &execution)?;
         let figures = plain::of_answer(&answer)?;
         let expected = self.expected(rows);
         plain::check(&figures, &expected)?;
         let selected = rows.iter().filter(|flight| self.selected.contains(flight)).count() as u64;
         equal("flights selected", answer.tally.selected, selected)?;
 
-        let fastest = ways.iter().min_by_key(|way| way.measured.elapsed);
-        let fastest = fastest.map_or(Duration::ZERO, |way| way.measured.elapsed);
         Answer {
             name: self.name,
             question: self.question.to_owned(),
@@ -197,7 +168,7 @@ impl Question {
                 plural(selected as usize, "flight"),
                 plural(threads.into(), "thread"),
                 self.selected.describe(),
-                ways_listing(&ways),
+                ways::listing_of(&ways),
             ),
             json: json!({
                 "by": self.by,
@@ -206,7 +177,7 @@ impl Question {
                 "rows": figures.iter().map(as_json).collect::<Value>(),
                 "ways": ways.iter().map(Way::as_json).collect::<Value>(),
             }),
-            effort: Effort { work: selected, unit: "flights", elapsed: fastest },
+            effort: Effort { work: selected, unit: "flights", elapsed: ways::fastest(&ways) },
             verified: "every way in both tables has the same answer, and each figure is that of a \
                        plain loop over the rows, the medians within 1 %",
         }
@@ -272,7 +243,7 @@ impl Question {
                 format!("{} {}", figures.most.0, count(figures.most.1)),
             ]);
         }
-        align_right(&mut listing, 1..8);
+        ways::align_right(&mut listing, 1..8);
         listing
     }
 
@@ -281,99 +252,8 @@ impl Question {
             Label::Text(text) => text.clone(),
             Label::Missing => "never left".to_owned(),
             Label::Below => "early or on time".to_owned(),
-            Label::Number(bound) if CLASSES.contains(bound) && self.name == "delay_classes" => {
-                format!("from {bound} min")
-            }
-            Label::Number(hour) => format!("{hour:02}:00"),
+            Label::Number(number) => (self.number)(*number),
         }
-    }
-}
-
-/// Answers by each executor that can, and fails unless all answers are the same.
-fn every_way(
-    table: &'static str,
-    query: &Compiled,
-    execution: &Execution<'_>,
-    explain: impl Fn(&Execution<'_>) -> sapwood::Result<Plan>,
-    run: impl Fn(&Execution<'_>) -> sapwood::Result<(Figured, Plan)>,
-) -> Outcome<(Figured, Vec<Way>)> {
-    let planned = explain(execution)?;
-    let mut first: Option<Figured> = None;
-    let mut ways = Vec::new();
-    for candidate in &planned.candidates {
-        let forced = execution.clone().executor(candidate.executor);
-        let mut runs = Vec::new();
-        for _ in 0..RUNS {
-            let (answer, plan) = run(&forced).map_err(stopped)?;
-            match &first {
-                None => first = Some(answer),
-                Some(first) => equal("the answer of another executor", &answer, first)?,
-            }
-            runs.extend(plan.measured.map(|measured| (measured, plan)));
-        }
-        runs.sort_by_key(|(measured, _)| measured.elapsed);
-        let (measured, plan) = runs.swap_remove(RUNS / 2);
-        let is_chosen = candidate.executor == planned.executor;
-        ways.push(Way { table, plan, is_chosen, measured });
-    }
-    let answer = first
-        .ok_or_else(|| Failure::Failed(format!("the {table} table cannot answer {query:?}")))?;
-    Ok((answer, ways))
-}
-
-fn run(run: sapwood::aggregate::Aggregated<'_>) -> sapwood::Result<(Figured, Plan)> {
-    let plan = run.plan.clone();
-    Ok((run.answer()?, plan))
-}
-
-fn stopped(error: sapwood::Error) -> Failure {
-    match error {
-        sapwood::Error::Cancelled { visited, .. } => Failure::Interrupted(format!(
-            "{} flights had been visited; nothing was changed",
-            count(visited)
-        )),
-        error => error.into(),
-    }
-}
-
-impl Way {
-    fn objects_per_ms(&self) -> f64 {
-        per_second(self.measured.selected, self.measured.elapsed) / 1e3
-    }
-
-    fn as_json(&self) -> Value {
-        let mut object = plan_as_json(&self.plan);
-        object["table"] = json!(self.table);
-        object["chosen"] = json!(self.is_chosen);
-        object["objects_per_ms"] = json!(self.objects_per_ms());
-        object
-    }
-}
-
-/// The plans, with what was expected and what was measured; `>` marks what the planner takes.
-fn ways_listing(ways: &[Way]) -> comfy_table::Table {
-    let mut listing =
-        listing(&["", "table", "by", "to visit", "expected", "visited", "took", "flights/ms"]);
-    for way in ways {
-        let expected = way.plan.expected();
-        listing.add_row([
-            if way.is_chosen { ">" } else { "" }.to_owned(),
-            way.table.to_owned(),
-            way.plan.executor.to_string(),
-            count(expected.visits),
-            time(expected.estimate),
-            count(way.measured.visited),
-            time(way.measured.elapsed),
-            count(way.objects_per_ms() as u64),
-        ]);
-    }
-    align_right(&mut listing, 3..8);
-    listing
-}
-
-fn align_right(listing: &mut comfy_table::Table, columns: std::ops::Range<usize>) {
-    for column in listing.column_iter_mut().skip(columns.start).take(columns.len()) {
-        column.set_cell_alignment(CellAlignment::Right);
     }
 }
 
