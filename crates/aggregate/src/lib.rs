@@ -63,6 +63,7 @@ mod fold;
 mod group;
 mod grouping;
 mod kernels;
+mod key_list;
 mod layout;
 mod membership;
 mod partial;
@@ -85,6 +86,7 @@ pub use disaggregate::{
 pub use error::{Error, Example, Result, SyntaxError};
 pub use fold::Fold;
 pub use group::{Group, GroupBy, Input};
+pub use key_list::KeyList;
 pub use layout::{
     Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
 };

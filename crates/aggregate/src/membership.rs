@@ -13,6 +13,7 @@ use hashbrown::HashSet;
 
 use crate::block::Strided;
 use crate::kernels::{self, Lanes};
+use crate::key_list::KeyList;
 use crate::layout::{Form, Number, Order};
 use crate::selection::Selection;
 
@@ -76,7 +77,7 @@ impl Membership {
     }
 
     fn key_set(&self) -> &KeySet {
-        self.keys.get_or_init(|| KeySet::new(self.selection.as_keys().unwrap_or_default()))
+        self.keys.get_or_init(|| KeySet::new(self.selection.as_keys()))
     }
 
     /// Sets the mask of the selected objects of a run, from `begin` on, or narrows it if it is set
@@ -123,11 +124,12 @@ impl Membership {
 }
 
 impl KeySet {
-    fn new(keys: &[Vec<u8>]) -> KeySet {
-        let word = |key: &Vec<u8>| <[u8; 8]>::try_from(&key[..]).map(u64::from_be_bytes);
-        let words = keys.iter().filter_map(|key| word(key).ok());
-        let others = keys.iter().filter(|key| key.len() != 8);
-        KeySet { words: set(words), others: set(others.map(|key| key.clone().into_boxed_slice())) }
+    fn new(keys: Option<&KeyList>) -> KeySet {
+        let keys = || keys.into_iter().flat_map(KeyList::iter);
+        let word = |key: &[u8]| <[u8; 8]>::try_from(key).map(u64::from_be_bytes);
+        let words = keys().filter_map(|key| word(key).ok());
+        let others = keys().filter(|key| key.len() != 8);
+        KeySet { words: set(words), others: set(others.map(Box::from)) }
     }
 
     fn contains(&self, key: &[u8]) -> bool {

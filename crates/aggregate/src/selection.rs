@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use crate::error::{Error, Result};
+use crate::key_list::KeyList;
 
 /// Which objects are looked at, by their keys alone. A predicate narrows it further.
 ///
@@ -26,12 +27,8 @@ pub struct Selection(What);
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum What {
     Everything,
-    /// Sorted, each once.
-    Keys(Vec<Vec<u8>>),
-    Range {
-        begin: Bound<Vec<u8>>,
-        limit: Bound<Vec<u8>>,
-    },
+    Keys(KeyList),
+    Range { begin: Bound<Vec<u8>>, limit: Bound<Vec<u8>> },
 }
 
 impl Selection {
@@ -40,10 +37,7 @@ impl Selection {
 
     /// The objects with these keys; a key that is given twice counts once.
     pub fn keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Selection {
-        let mut keys: Vec<Vec<u8>> = keys.into_iter().map(|key| key.as_ref().to_vec()).collect();
-        keys.sort_unstable();
-        keys.dedup();
-        Selection(What::Keys(keys))
+        Selection(What::Keys(KeyList::new(keys)))
     }
 
     /// The objects with keys between two bounds, in the order of their bytes.
@@ -86,7 +80,7 @@ impl Selection {
     }
 
     /// The keys, ascending, each once, if the selection is a list of keys.
-    pub fn as_keys(&self) -> Option<&[Vec<u8>]> {
+    pub fn as_keys(&self) -> Option<&KeyList> {
         match &self.0 {
             What::Keys(keys) => Some(keys),
             What::Everything | What::Range { .. } => None,
@@ -100,11 +94,11 @@ impl Selection {
             What::Range { begin, limit } => {
                 (begin.as_ref().map(Vec::as_slice), limit.as_ref().map(Vec::as_slice))
             }
-            What::Keys(keys) => match (keys.first(), keys.last()) {
-                (Some(first), Some(last)) => (Bound::Included(first), Bound::Included(last)),
-                // Below the empty key there is none.
-                _ => (Bound::Unbounded, Bound::Excluded(&[])),
-            },
+            // Below the empty key there is none.
+            What::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
+            What::Keys(keys) => {
+                (Bound::Included(keys.get(0)), Bound::Included(keys.get(keys.len() - 1)))
+            }
         }
     }
 
@@ -113,9 +107,7 @@ impl Selection {
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.0 {
             What::Everything => true,
-            What::Keys(keys) => {
-                keys.binary_search_by(|candidate| candidate.as_slice().cmp(key)).is_ok()
-            }
+            What::Keys(keys) => keys.contains(key),
             What::Range { begin, limit } => {
                 let above = match begin {
                     Bound::Included(begin) => key >= begin.as_slice(),

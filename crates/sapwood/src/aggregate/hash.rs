@@ -1,12 +1,12 @@
 //! How are the objects of a hash table reached?
 
-use std::ops::{Bound, ControlFlow, Range};
+use std::ops::{Bound, Range};
 use std::time::Duration;
 
-use sapwood_aggregate::Selection;
+use sapwood_aggregate::{KeyList, Selection};
 use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, Stop, Work, check_ns};
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
 use super::{Candidate, Executor};
 use crate::{HashTable, Layout};
 
@@ -100,37 +100,29 @@ fn look_up<G: Gather>(
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    let parts = keys.len().div_ceil(BATCH as u64) as usize;
-    crew.in_parts(parts, make, |part, work| {
-        let from = part as u64 * BATCH as u64;
-        let to = (from + BATCH as u64).min(keys.len());
-        match keys {
-            Keys::Listed(keys) => get_all(table, &keys[from as usize..to as usize], work),
-            Keys::Numbered(numbers) => {
-                let keys: Vec<[u8; 8]> =
-                    (from..to).map(|at| (numbers.start + at).to_be_bytes()).collect();
-                get_all(table, &keys, work)
-            }
-        }
-    })
-}
-
-fn get_all<K: AsRef<[u8]>, G: Gather>(
-    table: &HashTable,
-    keys: &[K],
-    work: &mut Work<'_, G>,
-) -> crate::Result<ControlFlow<Stop>> {
     let lengths = match table.layout() {
         Layout::Fixed8 => 8..=8,
         Layout::Variable => 1..=KEY_BYTES_MAX,
     };
-    let can_hold = |key: &[u8]| lengths.contains(&key.len());
-    work.push_all(keys, can_hold, |keys, read| table.get_many(keys, read))
+    // A key that the table cannot hold has no object.
+    let can_hold = |key: &&[u8]| lengths.contains(&key.len());
+    crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| match keys {
+        Keys::Listed(keys) => work
+            .push_all(batch(keys, part, BATCH).filter(can_hold), |keys, read| {
+                table.get_many(keys, read)
+            }),
+        Keys::Numbered(numbers) => {
+            let from = numbers.start + (part * BATCH) as u64;
+            let to = (from + BATCH as u64).min(numbers.end);
+            let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
+            work.push_all(keys.iter().map(|key| &key[..]), |keys, read| table.get_many(keys, read))
+        }
+    })
 }
 
 /// Keys that can be looked up.
 enum Keys<'a> {
-    Listed(&'a [Vec<u8>]),
+    Listed(&'a KeyList),
     /// Every key of 8 bytes of a range, as big-endian numbers.
     Numbered(Range<u64>),
 }

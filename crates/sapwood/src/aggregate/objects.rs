@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use sapwood_aggregate::{
-    Block, Collector, Compiled, Disaggregator, Error as QueryError, Fold, Live, Places, Selection,
-    Strided,
+    Block, Collector, Compiled, Disaggregator, Error as QueryError, Fold, KeyList, Live, Places,
+    Selection, Strided,
 };
 use sapwood_hashlog::{Columns, Run};
 
@@ -117,6 +117,11 @@ const FIXED_BYTES: usize = 8;
 const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
 const ONE_BY_ONE_NS: [f64; 2] = [40.0, 40.0];
 const COLLECTED_NS: [f64; 2] = [15.0, 3.0];
+
+/// Batch number `at` of the keys, `len` in each but the last.
+pub(super) fn batch(keys: &KeyList, at: usize, len: usize) -> impl Iterator<Item = &[u8]> {
+    (at * len..((at + 1) * len).min(keys.len())).map(|rank| keys.get(rank))
+}
 
 /// Checking whether a visited object is selected, in ns.
 pub(super) fn check_ns(selection: &Selection) -> f64 {
@@ -371,14 +376,13 @@ impl<G: Gather> Work<'_, G> {
         }
     }
 
-    /// Takes the objects of keys that `get_many` finds. A key that the table cannot hold has none.
-    pub(super) fn push_all<K: AsRef<[u8]>>(
+    /// Takes the objects of keys that `get_many` finds.
+    pub(super) fn push_all<'k>(
         &mut self,
-        keys: &[K],
-        can_hold: impl Fn(&[u8]) -> bool,
+        keys: impl Iterator<Item = &'k [u8]>,
         get_many: impl Fn(&[&[u8]], &mut dyn FnMut(usize, Option<&[u8]>)) -> crate::Result<()>,
     ) -> crate::Result<ControlFlow<Stop>> {
-        let keys: Vec<&[u8]> = keys.iter().map(K::as_ref).filter(|key| can_hold(key)).collect();
+        let keys: Vec<&[u8]> = keys.collect();
         let mut flow = ControlFlow::Continue(());
         get_many(&keys, &mut |at, value| {
             if flow.is_continue() {

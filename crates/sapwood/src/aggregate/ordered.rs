@@ -3,9 +3,9 @@
 use std::ops::Bound;
 use std::time::Duration;
 
-use sapwood_aggregate::Selection;
+use sapwood_aggregate::{KeyList, Selection};
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, check_ns};
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
 use super::{Candidate, Executor};
 use crate::{Direction, KEY_BYTES_MAX, Table};
 
@@ -78,13 +78,14 @@ fn scan<G: Gather>(
 
 fn look_up<G: Gather>(
     table: &Table,
-    keys: &[Vec<u8>],
+    keys: &KeyList,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    let batches: Vec<&[Vec<u8>]> = keys.chunks(BATCH).collect();
-    crew.in_parts(batches.len(), make, |part, work| {
-        let can_hold = |key: &[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
-        work.push_all(batches[part], can_hold, |keys, read| table.get_many(keys, read))
+    crew.in_parts(keys.len().div_ceil(BATCH), make, |part, work| {
+        let can_hold = |key: &&[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
+        work.push_all(batch(keys, part, BATCH).filter(can_hold), |keys, read| {
+            table.get_many(keys, read)
+        })
     })
 }
