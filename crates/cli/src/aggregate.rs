@@ -27,6 +27,7 @@ use crate::ui::{Answers, Ui};
 use asked::Asked;
 use explained::Explained;
 pub(crate) use explained::plan_as_json;
+use fields::{Fields, Mixed};
 
 pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
     let asked = Asked::parse(args)?;
@@ -34,7 +35,7 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
     selected::check(args)?;
     let loaded = load::load_any(&args.input, ui)?;
     loaded.tell(&args.input, ui);
-    let fields = fields::of_rows(&loaded, args.na.as_deref(), &asked.fields)?;
+    let Fields { fields, mixed } = fields::of_rows(&loaded, args.na.as_deref(), &asked.fields)?;
     if fields.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has a table {}, which was not made by `sapwood load` and declares no fields: say \
@@ -51,7 +52,7 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
     let selection = selected::selection(args, &range, &loaded.keys, ui)?;
     let query = asked.query(layout.clone(), args).select(selection);
     // What does not fit the rows is told apart from what does not fit the answer.
-    query.compile().map_err(|error| usage_of_columns(&error))?;
+    query.compile().map_err(|error| usage_of_columns(&error, &mixed))?;
     let query = asked.arranged(query).compile().map_err(usage)?;
 
     let threads = args.threads.map_or_else(cores, usize::from);
@@ -84,11 +85,20 @@ fn usage(error: impl Into<Error>) -> Failure {
     Failure::Usage(error.into().to_string())
 }
 
-fn usage_of_columns(error: &aggregate::Error) -> Failure {
-    Failure::Usage(format!(
-        "{error}\n--explain --dry-run shows how columns are read, --layout 'delay:cell(4).decimal' \
-         changes it"
-    ))
+fn usage_of_columns(error: &aggregate::Error, mixed: &[Mixed]) -> Failure {
+    let error = error.to_string();
+    let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
+    Failure::Usage(match named {
+        Some(Mixed { field, other }) => format!(
+            "{error}\nit has {} beside numbers; --layout '{field}' reads \
+             numbers, and --na or --mismatches skip passes over what is none",
+            quoted(other)
+        ),
+        None => format!(
+            "{error}\n--explain --dry-run shows how columns are read, --layout \
+             'delay:cell(4).decimal' changes it"
+        ),
+    })
 }
 
 /// Runs the query, with a bar, until the user stops it.

@@ -25,16 +25,37 @@ const NA: &str = "NA";
 /// How deep objects in JSON lines are looked into.
 const DEPTH_MAX: usize = 8;
 
+/// The fields of rows, and columns that some would take for numbers.
+#[derive(Debug, Default)]
+pub(super) struct Fields {
+    pub(super) fields: Vec<Field>,
+    pub(super) mixed: Vec<Mixed>,
+}
+
+/// A column that is read as text though it has numbers.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mixed {
+    /// That would read its numbers.
+    pub(super) field: Field,
+    /// What is no number.
+    pub(super) other: String,
+}
+
 /// The fields of the rows, with `own` beside or instead of them.
-pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outcome<Vec<Field>> {
+pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outcome<Fields> {
     let mut fields = own.to_vec();
+    let mut mixed = Vec::new();
     let absent = |text: &str| Some(aggregate::Value::from(text).into_owned());
     let mut key_fields = loaded.keys.fields();
     for field in &mut key_fields {
         field.absent = na.and_then(absent);
     }
     let columns = match &loaded.columns {
-        Columns::Csv(names) => cells(names, &first_rows(loaded, cells_of)?, na),
+        Columns::Csv(names) => {
+            let cells = cells(names, &first_rows(loaded, cells_of)?, na);
+            mixed = cells.mixed;
+            cells.fields
+        }
         Columns::Json => {
             let mut fields = members(&first_rows(loaded, object_of)?);
             fields.iter_mut().for_each(|field| field.absent = na.and_then(absent));
@@ -49,7 +70,7 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields.push(field);
         }
     }
-    Ok(fields)
+    Ok(Fields { fields, mixed })
 }
 
 fn first_rows<T>(loaded: &Loaded, read: impl Fn(&Stored<'_>, &[u8]) -> T) -> Outcome<Vec<T>> {
@@ -74,7 +95,7 @@ fn object_of(_: &Stored<'_>, value: &[u8]) -> Value {
 }
 
 /// The columns of CSV as fields.
-fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Vec<Field> {
+fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Fields {
     let columns: Vec<Column> = (0..names.len())
         .map(|index| {
             let texts = rows.iter().filter_map(|row| row.get(index)).map(String::as_str);
@@ -82,46 +103,57 @@ fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Vec<Field>
         })
         .collect();
     // A file has one way to write what is missing, though the first rows of a column have all.
-    let with_na = columns.iter().any(|column| column.is_number && column.has_na);
+    let with_na = columns.iter().any(|column| column.is_number() && column.has_na);
     let field = |(index, (name, column)): (usize, (&String, &Column))| {
         let absent = match na {
             Some(text) => text,
-            None if column.is_number && with_na && !column.has_empty => NA,
+            None if column.is_number() && with_na && !column.has_empty => NA,
             None => "",
         };
         Field {
             name: name.clone(),
             place: Place::Value,
             part: Part::Cell(index),
-            read: if column.is_number { Read::Decimal } else { Read::Text(None) },
+            read: if column.is_number() { Read::Decimal } else { Read::Text(None) },
             absent: Some(aggregate::Value::from(absent).into_owned()),
         }
     };
-    names.iter().zip(&columns).enumerate().map(field).collect()
+    let fields: Vec<Field> = names.iter().zip(&columns).enumerate().map(field).collect();
+    let mixed = fields.iter().zip(&columns).filter_map(|(field, column)| {
+        let other = column.other.clone().filter(|_| column.has_number)?;
+        Some(Mixed { field: Field { read: Read::Decimal, ..field.clone() }, other })
+    });
+    Fields { mixed: mixed.collect(), fields }
 }
 
 /// What is known of a column of CSV.
+#[derive(Default)]
 struct Column {
-    is_number: bool,
+    has_number: bool,
+    /// The first that is neither a number nor missing.
+    other: Option<String>,
     has_na: bool,
     has_empty: bool,
 }
 
 impl Column {
     fn of<'a>(texts: impl Iterator<Item = &'a str>, na: Option<&str>) -> Column {
-        let (mut numbers, mut others) = (0_u64, 0_u64);
-        let mut column = Column { is_number: false, has_na: false, has_empty: false };
+        let mut column = Column::default();
         for text in texts {
             match (na, text) {
                 (Some(na), text) if text == na => {}
                 (None, "") => column.has_empty = true,
                 (None, NA) => column.has_na = true,
-                (_, text) if is_number(text) => numbers += 1,
-                _ => others += 1,
+                (_, text) if is_number(text) => column.has_number = true,
+                _ if column.other.is_none() => column.other = Some(text.to_owned()),
+                _ => {}
             }
         }
-        column.is_number = numbers > 0 && others == 0;
         column
+    }
+
+    fn is_number(&self) -> bool {
+        self.has_number && self.other.is_none()
     }
 }
 
@@ -187,7 +219,7 @@ mod tests {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let rows: Vec<Vec<String>> =
             rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
-        cells(&names, &rows, na).iter().map(ToString::to_string).collect()
+        cells(&names, &rows, na).fields.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -205,6 +237,20 @@ mod tests {
                 r#"f:cell(5).text?"""#,
             ]
         );
+    }
+
+    #[test]
+    fn columns_that_have_numbers_and_others_are_known() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        let rows = [["1", "x", "1"], ["-", "y", ""], ["+", "z", "2"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        for (na, other, layout) in
+            [(None, "-", r#"a:cell(0).decimal?"""#), (Some("-"), "+", r#"a:cell(0).decimal?"-""#)]
+        {
+            let mixed = &cells(&names, &rows, na).mixed[0];
+            assert_eq!((mixed.other.as_str(), mixed.field.to_string().as_str()), (other, layout));
+        }
+        assert_eq!(cells(&names, &rows, None).mixed.len(), 1);
     }
 
     #[test]
