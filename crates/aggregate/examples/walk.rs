@@ -5,10 +5,11 @@
 //! value), as a hash table's log has them: the medians of interleaved runs with their least and
 //! greatest, and a plain loop over the same bytes as the floor.
 
+use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Error, Group, Live, Query, Result, Strided, Value,
+    Aggregate, Block, Compiled, Error, Group, Live, Query, Result, Selection, Strided, Value,
 };
 
 const STRIDE: usize = 24;
@@ -25,7 +26,7 @@ fn main() -> Result<()> {
     };
     let (objects, runs) = (number(10_000_000)?, number(7)?);
     let bytes = records(objects);
-    let contenders = contenders()?;
+    let contenders = contenders(objects)?;
     let mut times = vec![Vec::new(); contenders.len()];
     for _ in 0..runs.max(1) {
         for (contender, times) in contenders.iter().zip(&mut times) {
@@ -70,6 +71,9 @@ enum What {
     All,
     Live,
     LiveAbove(i64),
+    /// Keys, of which the first byte is below 128.
+    LiveLow,
+    LiveTenth,
 }
 
 fn expected(objects: usize, what: What) -> i128 {
@@ -77,6 +81,8 @@ fn expected(objects: usize, what: What) -> i128 {
         What::All => true,
         What::Live => !at.is_multiple_of(8),
         What::LiveAbove(bound) => !at.is_multiple_of(8) && value(at) > bound,
+        What::LiveLow => !at.is_multiple_of(8) && at % 256 < 128,
+        What::LiveTenth => !at.is_multiple_of(8) && at.is_multiple_of(10),
     };
     (0..objects as u64).filter(|&at| counts(at)).map(|at| i128::from(value(at))).sum()
 }
@@ -87,7 +93,7 @@ struct Contender {
     run: Box<dyn Fn(&[u8]) -> Result<i128>>,
 }
 
-fn contenders() -> Result<Vec<Contender>> {
+fn contenders(objects: usize) -> Result<Vec<Contender>> {
     let query = |figures: &str| {
         Ok::<_, Error>(Query::new("n:i64le".parse()?).aggregates(Aggregate::list(figures)?))
     };
@@ -96,6 +102,12 @@ fn contenders() -> Result<Vec<Contender>> {
     let filtered = query("sum(n)")?.filter("n > 15".parse()?).compile()?;
     let grouped = query("sum(n)")?.group_by(Group::list("bucket(n, 4096)")?).compile()?;
     let by_object = sum.clone();
+    let grouped_by_object = grouped.clone();
+    let selected = |selection| query("sum(n)")?.select(selection).compile();
+    let low = selected(Selection::range(Bound::Unbounded, Bound::Excluded(&[128]))?)?;
+    let tenth = (0..objects as u64).step_by(10);
+    let tenth = selected(Selection::keys(tenth.map(u64::to_le_bytes)))?;
+    let tenth_by_object = tenth.clone();
     let by_page = |query: Compiled, filter: fn(Strided<'_>) -> Live<'_>| {
         move |bytes: &[u8]| pages(&query, bytes, filter)
     };
@@ -112,16 +124,20 @@ fn contenders() -> Result<Vec<Contender>> {
             What::LiveAbove(15),
             by_page(filtered, live),
         ),
-        contender("sum by object, live records", What::Live, move |bytes| {
-            let mut fold = by_object.fold();
-            for record in bytes.chunks_exact(STRIDE) {
-                if record[0] == 1 {
-                    fold.push(&record[8..16], &record[16..24])?;
-                }
-            }
-            total(&by_object, fold)
-        }),
+        contender("sum by object, live records", What::Live, move |bytes| each(&by_object, bytes)),
         contender("sum by block in 16 groups, live", What::Live, by_page(grouped, live)),
+        contender("sum by object in 16 groups, live", What::Live, move |bytes| {
+            each(&grouped_by_object, bytes)
+        }),
+        contender("sum by block of a range of keys", What::LiveLow, by_page(low, live)),
+        contender(
+            "sum by block of a tenth of the keys, listed",
+            What::LiveTenth,
+            by_page(tenth, live),
+        ),
+        contender("sum by object of a tenth of the keys, listed", What::LiveTenth, move |bytes| {
+            each(&tenth_by_object, bytes)
+        }),
     ])
 }
 
@@ -154,6 +170,16 @@ fn pages(query: &Compiled, bytes: &[u8], live: fn(Strided<'_>) -> Live<'_>) -> R
         let column = |offset| Strided::new(page, offset, STRIDE, 8);
         let live = live(column(0)?);
         fold.push_block(&Block::new(page.len() / STRIDE, column(8)?, column(16)?, live)?)?;
+    }
+    total(query, fold)
+}
+
+fn each(query: &Compiled, bytes: &[u8]) -> Result<i128> {
+    let mut fold = query.fold();
+    for record in bytes.chunks_exact(STRIDE) {
+        if record[0] == 1 {
+            fold.push(&record[8..16], &record[16..24])?;
+        }
     }
     total(query, fold)
 }

@@ -20,6 +20,16 @@ pub(crate) struct Bucket {
 
 const _: () = assert!(size_of::<Bucket>() == bucket::BYTES);
 
+/// The words of a bucket, or room for them.
+pub(crate) type Words = [u64; bucket::LINK + 1];
+
+/// The slots of a bucket that name a record, at one moment.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct InUse {
+    pub(crate) len: usize,
+    pub(crate) link: Link,
+}
+
 /// The link word of a bucket, taken apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link(pub(crate) u64);
@@ -185,6 +195,76 @@ impl Bucket {
     pub(crate) fn link_in_order(&self) -> Link {
         sapwood_mem::sync::order_in_model();
         Link(self.words[bucket::LINK].load(Ordering::SeqCst))
+    }
+
+    /// Puts the words of slots that name a record, as they were at one moment, to the front of
+    /// `words`, and zeroes behind them; `None` if they changed meanwhile.
+    ///
+    /// Each word is read twice, all of them once before the first again: a word that is the same
+    /// was so in between, since none ever comes back.
+    #[inline(always)]
+    pub(crate) fn slots_in_use(&self, scan: Scan, words: &mut Words) -> Option<InUse> {
+        #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+        if scan.wide {
+            // SAFETY: `wide` says that the processor can.
+            return unsafe { self.slots_in_use_wide(words) };
+        }
+        let _ = scan;
+        let read = || std::array::from_fn(|at| self.words[at].load(Ordering::Acquire));
+        let once: Words = read();
+        if once != read() {
+            return None;
+        }
+        let mut len = 0;
+        for word in &once[..bucket::SLOTS] {
+            words[len] = *word;
+            let names = word & slot::ADDRESS_MASK != 0 && word & slot::TENTATIVE == 0;
+            len += usize::from(names);
+        }
+        words[len..].fill(0);
+        Some(InUse { len, link: Link(once[bucket::LINK]) })
+    }
+
+    /// # Safety
+    /// As for `matches_wide`.
+    #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
+    #[inline(always)]
+    unsafe fn slots_in_use_wide(&self, words: &mut Words) -> Option<InUse> {
+        let (changed, len, link): (u64, u64, u64);
+        // SAFETY: as in `matches_wide`; loads of one thread take place in their order on x86-64.
+        // `words` is the caller's alone.
+        unsafe {
+            std::arch::asm!(
+                "vmovdqa64 zmm16, zmmword ptr [{bucket}]",
+                "vpcmpneqq k1, zmm16, zmmword ptr [{bucket}]",
+                "kmovb {changed:e}, k1",
+                // Not tentative, which is the sign, and an address.
+                "vpmovq2m k1, zmm16",
+                "knotb k1, k1",
+                "vptestmq k1 {{k1}}, zmm16, qword ptr [rip + {address_mask}]{{1to8}}",
+                "kmovb {len:e}, k1",
+                "and {len:e}, {slots}",
+                "kmovb k1, {len:e}",
+                "popcnt {len:e}, {len:e}",
+                "vpcompressq zmm17 {{k1}}{{z}}, zmm16",
+                "vmovdqu64 zmmword ptr [{words}], zmm17",
+                // At the moment or later: buckets are only added behind.
+                "mov {link}, qword ptr [{bucket} + {link_at}]",
+                bucket = in(reg) std::ptr::from_ref(self),
+                words = in(reg) words.as_mut_ptr(),
+                address_mask = sym ADDRESS_MASK,
+                slots = const (1 << bucket::SLOTS) - 1,
+                link_at = const 8 * bucket::LINK,
+                changed = out(reg) changed,
+                len = out(reg) len,
+                link = lateout(reg) link,
+                out("zmm16") _,
+                out("zmm17") _,
+                out("k1") _,
+                options(nostack),
+            );
+        }
+        (changed == 0).then_some(InUse { len: len as usize, link: Link(link) })
     }
 
     pub(crate) fn link_word(&self) -> &RawAtomicU64 {

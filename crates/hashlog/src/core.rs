@@ -52,6 +52,8 @@ pub(crate) enum Stop {
     Settling(Address),
     /// Another writer has this record.
     Locked(usize),
+    /// An edit changes records around this address in place.
+    Edited(Address),
     /// The record at this address is not in memory.
     Cold(Address),
     /// Another thread was first.
@@ -227,6 +229,12 @@ impl Core {
             Stop::Settling(_) if nested => return Err(Error::WouldBlock),
             Stop::Settling(address) => {
                 while (self.log.read_only()..self.log.mutable()).contains(&address) {
+                    backoff.wait();
+                }
+            }
+            Stop::Edited(_) if nested => return Err(Error::WouldBlock),
+            Stop::Edited(address) => {
+                while self.log.is_edited(address) {
                     backoff.wait();
                 }
             }

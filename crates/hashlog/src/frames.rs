@@ -26,6 +26,22 @@ pub(crate) struct Frames {
     owned: Mutex<Owned>,
 }
 
+/// Where in the ring an address is.
+#[derive(Clone, Copy)]
+pub(crate) struct Addressing {
+    base: *mut u8,
+    /// Units of the ring, less one.
+    mask: u64,
+}
+
+impl Addressing {
+    #[inline(always)]
+    pub(crate) fn at(&self, address: Address) -> *mut u8 {
+        let offset = (address.units() & self.mask) as usize * UNIT_BYTES;
+        self.base.wrapping_add(offset)
+    }
+}
+
 struct Owned {
     pages: BTreeSet<u64>,
     /// What the newest frame lies on.
@@ -55,8 +71,12 @@ impl Frames {
     /// The byte at an address, which is in memory.
     #[inline(always)]
     pub(crate) fn at(&self, address: Address) -> *mut u8 {
-        let offset = (address.units() & self.ring_mask) as usize * UNIT_BYTES;
-        self.ring.base().as_ptr().wrapping_add(offset)
+        self.addressing().at(address)
+    }
+
+    #[inline(always)]
+    pub(crate) fn addressing(&self) -> Addressing {
+        Addressing { base: self.ring.base().as_ptr(), mask: self.ring_mask }
     }
 
     /// First byte of a page that is in memory.

@@ -11,7 +11,7 @@ use sapwood_mem::sync::model;
 
 use crate::hash;
 use crate::layout::slot;
-use crate::{HashLog, Layout, Options, Snapshot};
+use crate::{HashLog, Layout, Options, Place, Snapshot, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
 fn small_log(layout: Layout) -> Arc<HashLog> {
@@ -294,6 +294,80 @@ fn loom_superseded_scan() {
         assert_eq!(scanned(&still), [(1, 10)]);
     };
     race(counters, scan, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(20)));
+}
+
+/// As `counters`, and the page of key 1 is closed, so that it can be edited.
+fn closed_counters() -> Arc<HashLog> {
+    let log = counters();
+    drop(log.snapshot().expect("unpinned"));
+    log
+}
+
+/// Adds to key 1 where `counters` put it, if it is still there.
+fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
+    move |log| {
+        let first = Place::at(log.core.log.begin());
+        let add = |_: usize, value: &mut ValueMut<'_>| {
+            let before = u64::from_le_bytes((**value).try_into().expect("8 bytes"));
+            value.copy_from_slice(&word(before + delta));
+        };
+        log.update_placed(&[first], &[word(1)], add).expect("memory")
+    }
+}
+
+/// An edit and an add, which copies or changes in place: both count.
+#[test]
+fn loom_placed_add() {
+    race(closed_counters, add_placed(2), add(1), |log, there, sum| {
+        assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
+        assert_eq!(value_of(log, 1), Some(13));
+    });
+}
+
+/// Two edits of one record both count.
+#[test]
+fn loom_placed_placed() {
+    race(closed_counters, add_placed(2), add_placed(1), |log, two, one| {
+        assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
+    });
+}
+
+/// An edit and a put: the edit counts on top of the put, or was before it.
+#[test]
+fn loom_placed_put() {
+    let put = |log: &HashLog| {
+        log.put(&word(1), &word(20)).expect("memory");
+        // From here on it has not been before.
+        value_of(log, 1)
+    };
+    race(closed_counters, add_placed(1), put, |log, there, seen| {
+        let left = value_of(log, 1);
+        assert_eq!(there, 1);
+        assert!(matches!((seen, left), (Some(20), Some(20 | 21)) | (Some(21), Some(21))));
+    });
+}
+
+/// An edit and a removal: it was before, or finds nothing.
+#[test]
+fn loom_placed_remove() {
+    race(closed_counters, add_placed(1), remove(1), |log, there, removed| {
+        assert!(removed && there <= 1, "{removed}, {there}");
+        assert_eq!(value_of(log, 1), None);
+    });
+}
+
+/// An edit while a snapshot is taken: it counts, and the snapshot shows it or not, and stands still.
+#[test]
+fn loom_placed_during_shift() {
+    let scan = |log: &HashLog| {
+        let snapshot = log.snapshot().expect("unpinned");
+        let seen = scanned(&snapshot);
+        assert!(matches!(seen[..], [(1, 10 | 11)]), "{seen:?}");
+        assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
+    };
+    race(closed_counters, scan, add_placed(1), |log, (), there| {
+        assert_eq!((there, value_of(log, 1)), (1, Some(11)));
+    });
 }
 
 /// Two updates of a value of variable length both count.

@@ -53,7 +53,7 @@ pub(crate) struct Index {
     overflow: Buckets,
     /// How many buckets are in use.
     shape: AtomicU64,
-    scan: Scan,
+    pub(crate) scan: Scan,
     /// Overflow buckets ever used; those free again are in `free`.
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,

@@ -37,6 +37,7 @@ mod manifest;
 mod map;
 mod options;
 mod parts;
+mod placed;
 mod point;
 mod record;
 mod runs;

@@ -23,6 +23,9 @@
 //!   is only after every thread that was pinned before mutable moved has left, and down before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
 
+mod edits;
+
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
@@ -35,8 +38,10 @@ use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 use crate::address::{Address, UNIT_BYTES};
 use crate::error::{Error, Result};
 use crate::flush::{self, Flights};
-use crate::frames::Frames;
+use crate::frames::{Addressing, Frames};
 use crate::index::lock;
+pub(crate) use crate::log::edits::Edit;
+use crate::log::edits::Edits;
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::record::Record;
@@ -58,6 +63,8 @@ pub(crate) struct Bounds {
     /// From here up the flags of records in memory tell which are superseded: below lie pages
     /// that were read back from the disk.
     marked: AtomicU64,
+    /// The highest of what snapshots pinned, or zero.
+    fixed_below: AtomicU64,
 }
 
 /// The log.
@@ -77,6 +84,7 @@ pub(crate) struct Log {
     pinned: Mutex<Vec<Address>>,
     /// How many there are, or are about to be.
     snapshots: AtomicU64,
+    edits: Edits,
     wasted: std::sync::atomic::AtomicU64,
     pub(crate) parts: Option<Parts>,
     /// Pages on their way there.
@@ -86,6 +94,45 @@ pub(crate) struct Log {
     pub(crate) in_the_air_max: usize,
     budget: Option<u64>,
     mutable_share: f64,
+}
+
+/// The records in memory while a pin lives, for who reads many: what finds them is at hand.
+#[derive(Clone, Copy)]
+pub(crate) struct Records<'p> {
+    /// They begin here.
+    pub(crate) head: Address,
+    at: Addressing,
+    pinned: PhantomData<&'p ()>,
+}
+
+impl Records<'_> {
+    /// The record at an address from `head` up.
+    #[inline(always)]
+    pub(crate) fn at(&self, address: Address) -> Record {
+        // SAFETY: as in `Log::record`.
+        unsafe { Record::at(self.at.at(address)) }
+    }
+
+    /// As [`Log::prefetch`].
+    #[inline(always)]
+    pub(crate) fn prefetch(&self, address: Address) {
+        let record = self.at.at(address);
+        sapwood_mem::arena::prefetch_line(record);
+        sapwood_mem::arena::prefetch_line(record.wrapping_add(2 * UNIT_BYTES));
+    }
+
+    /// Asks for the first line of a record, up to the second cache.
+    #[inline(always)]
+    pub(crate) fn prefetch_far(&self, address: Address) {
+        sapwood_mem::arena::prefetch_line_far(self.at.at(address));
+    }
+
+    /// Asks for what a reader who goes from record to record comes to soon, up to the second
+    /// cache: the processor itself looks ahead no further than a page of the machine.
+    #[inline(always)]
+    pub(crate) fn prefetch_ahead(&self, address: Address) {
+        sapwood_mem::arena::prefetch_line_far(self.at.at(address).wrapping_add(AHEAD_BYTES));
+    }
 }
 
 /// Why memory for a record is not there yet.
@@ -112,6 +159,7 @@ impl Log {
                 mutable: word(),
                 flushed: word(),
                 marked: word(),
+                fixed_below: AtomicU64::new(0),
             }),
             page_shift,
             page_bytes: options.page_bytes,
@@ -121,6 +169,7 @@ impl Log {
             moving: Mutex::default(),
             pinned: Mutex::default(),
             snapshots: AtomicU64::new(0),
+            edits: Edits::default(),
             wasted: std::sync::atomic::AtomicU64::new(0),
             parts,
             flights: Mutex::default(),
@@ -204,11 +253,10 @@ impl Log {
         sapwood_mem::arena::prefetch_line(record.wrapping_add(2 * UNIT_BYTES));
     }
 
-    /// Asks for what a reader who goes through a page comes to soon, up to the second cache: the
-    /// processor itself looks ahead no further than a page of the machine.
+    /// The records in memory, as long as the pin lives.
     #[inline(always)]
-    pub(crate) fn prefetch_ahead(&self, _: &Pin<'_>, address: Address) {
-        sapwood_mem::arena::prefetch_line_far(self.frames.at(address).wrapping_add(AHEAD_BYTES));
+    pub(crate) fn records<'p>(&self, _: &'p Pin<'_>) -> Records<'p> {
+        Records { head: self.head(), at: self.frames.addressing(), pinned: PhantomData }
     }
 
     /// Whether the flags of a page in memory tell which of its records are superseded.
@@ -373,11 +421,15 @@ impl Log {
             true => tail,
             false => self.page_start(page + 1),
         };
-        lock(&self.pinned).push(limit);
+        self.change_pinned(|pinned| pinned.push(limit));
         if limit > self.mutable() {
             self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
         }
         self.seal(limit);
+        if self.edits.any() {
+            // One may be at what is still below `read_only`.
+            self.wait_for_epoch(self.epochs.bump());
+        }
         self.raise_moving(limit);
         limit
     }
@@ -390,11 +442,10 @@ impl Log {
 
     /// Ends what `pin_below` began: what is not on the disk may be changed in place again.
     pub(crate) fn unpin_below(&self, limit: Address) {
-        {
-            let mut pinned = lock(&self.pinned);
+        self.change_pinned(|pinned| {
             let at = pinned.iter().position(|at| *at == limit).expect("it was pinned");
             pinned.swap_remove(at);
-        }
+        });
         self.snapshots.fetch_sub(1, Ordering::SeqCst);
         // With a directory pages settle on their way to the disk and stay settled. And a thread
         // that is pinned itself cannot wait for the readers that rely on read_only.
@@ -404,12 +455,19 @@ impl Log {
         self.lower();
     }
 
+    fn change_pinned(&self, change: impl FnOnce(&mut Vec<Address>)) {
+        let mut pinned = lock(&self.pinned);
+        change(&mut pinned);
+        let highest = pinned.iter().copied().max().unwrap_or(Address::NONE);
+        self.bounds.fixed_below.store(highest.units(), Ordering::Release);
+    }
+
     /// Lets what is in memory and belongs to no snapshot be changed in place again. Call it
     /// unpinned, on a log without a directory.
     pub(crate) fn lower(&self) {
         let _moving = lock(&self.moving);
-        let floor = lock(&self.pinned).iter().copied().max().unwrap_or(Address::NONE);
-        let lower = floor.max(self.begin());
+        let edited = lock(&self.edits.limits).iter().copied().max().unwrap_or(Address::NONE);
+        let lower = self.fixed_below().max(edited).max(self.begin());
         if lower < self.read_only() {
             self.bounds.read_only.store(lower.units(), Ordering::Release);
             self.wait_for_epoch(self.epochs.bump());

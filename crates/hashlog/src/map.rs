@@ -13,7 +13,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::options::{Layout, Options};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
-use crate::runs::{Columns, Runs};
+use crate::runs::{Columns, Place, Runs};
 use crate::scan::Moment;
 use crate::stats::{CheckpointInfo, Stats};
 use crate::value::ValueMut;
@@ -325,6 +325,60 @@ impl HashLog {
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
         by_layout!(self, F => self.core.update_many::<F, K>(keys, &mut change))
+    }
+
+    /// As [`HashLog::update_many`], for keys that a walk met at these places
+    /// ([`Run::places`](crate::Run::places)): several times as fast where the entries still are
+    /// where they were, which is where nobody has changed them but in place and no compaction has
+    /// moved them; the others are found by their keys. Places may be stale, or of another log.
+    ///
+    /// Made for many entries at once, in the order of the walk: the call itself takes
+    /// microseconds, and as long as it goes on others copy what they change. Drop the snapshot
+    /// first, since what it shows is only ever copied. In a directory, or inside a closure, all
+    /// entries are found by their keys.
+    ///
+    /// Inside `change`, an update of a key of this very batch may answer [`Error::WouldBlock`].
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use sapwood_hashlog::{Columns, HashLog, Layout, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.layout = Layout::Fixed8;
+    /// let log = HashLog::in_memory(options)?;
+    /// for key in 0..5_000_u64 {
+    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
+    /// }
+    /// let (mut places, mut keys) = (Vec::new(), Vec::new());
+    /// let snapshot = log.snapshot()?;
+    /// let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
+    /// let _all = runs.scan(|run| {
+    ///     places.extend_from_slice(run.places());
+    ///     keys.extend_from_slice(run.keys());
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// drop(snapshot);
+    /// let there = log.update_placed(&places, &keys, |_, value| value[0] += 1)?;
+    /// assert_eq!(there, 5_000);
+    /// assert_eq!(log.get(&7_u64.to_le_bytes())?, Some(3_u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::update_many`]; the entries before the one that is named are done, those behind
+    /// are not.
+    ///
+    /// # Panics
+    /// If there are not as many places as keys.
+    pub fn update_placed<K: AsRef<[u8]>>(
+        &self,
+        places: &[Place],
+        keys: &[K],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> std::result::Result<usize, BatchError> {
+        assert_eq!(places.len(), keys.len(), "one place for each key");
+        by_layout!(self, F => self.core.update_placed::<F, K>(places, keys, &mut change))
     }
 
     /// As [`HashLog::add`] for each counter.

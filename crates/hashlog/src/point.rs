@@ -530,6 +530,13 @@ impl Core {
                 if F::SETTLES && address >= self.log.read_only() {
                     return Err(Stop::Settling(address));
                 }
+                // What is read now must still be there when the copy is published.
+                if F::SETTLES && self.log.has_edits() {
+                    record.claim();
+                    if self.log.is_edited(address) {
+                        return Err(Stop::Edited(address));
+                    }
+                }
                 let lock = F::lock(record)?;
                 F::copy_value(record, &lock, scratch);
                 let (result, write) = {

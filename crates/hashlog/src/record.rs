@@ -6,7 +6,8 @@
 //!   page stays mapped until that thread unpins.
 //! - I-COMPLETE: a record is published by a Release store of its address after its last plain
 //!   write; who finds the address by Acquire may read its key by plain reads.
-//! - I-STILL: the value of a record below `read_only` never changes. Above, a fixed value is one
+//! - I-STILL: the value of a record below `read_only` never changes, but that of a fixed one by an
+//!   edit (`log::edits`), which no snapshot shows and no copy misses. Above, a fixed value is one
 //!   atomic word; a variable one is read under the record's reader count and written by the holder
 //!   of WRITER and EXCLUSIVE alone, when the count is zero.
 //!
@@ -83,6 +84,18 @@ impl Record {
     pub(crate) fn bury(&self) -> bool {
         let buried = control::TOMBSTONE | control::SUPERSEDED;
         self.control().fetch_or(buried, Ordering::AcqRel) & control::TOMBSTONE == 0
+    }
+
+    /// Tells edits that this fixed record below `read_only` is being copied.
+    pub(crate) fn claim(&self) {
+        self.control().fetch_or(control::WRITER, Ordering::AcqRel);
+    }
+
+    /// Whether this fixed record is the newest of a present key, and nobody copies it.
+    #[inline(always)]
+    pub(crate) fn is_unclaimed(&self) -> bool {
+        let flags = control::VALID | control::SUPERSEDED | control::TOMBSTONE | control::WRITER;
+        self.flags() & flags == control::VALID
     }
 
     /// Takes the record's writer lock: the flags, or `None` if another writer has it.

@@ -32,7 +32,19 @@ pub enum Columns {
 /// Where a log keeps an entry, or kept it: a hint that saves
 /// [`HashLog::update_placed`](crate::HashLog::update_placed) the search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Place(pub(crate) u64);
+pub struct Place(Address);
+
+impl Place {
+    #[cfg(all(loom, test))]
+    pub(crate) fn at(address: Address) -> Place {
+        Place(address)
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(self) -> Address {
+        self.0
+    }
+}
 
 impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -81,7 +93,7 @@ impl Run {
     fn push(&mut self, address: Address, key: &[u8], value: &[u8]) {
         let whole = |bytes: &[u8]| bytes.try_into().expect("fixed records have 8 bytes of each");
         (self.keys[self.len], self.values[self.len]) = (whole(key), whole(value));
-        self.places[self.len] = Place(address.units());
+        self.places[self.len] = Place(address);
         self.len += 1;
     }
 }
@@ -203,17 +215,18 @@ impl Gathering<'_> {
         if log.page_start(page) < log.head() {
             return false;
         }
+        let there = log.records(&pin);
         let marked = log.is_marked(page);
         let left = (log.page_bytes - *offset) / fixed::BYTES;
         let first = self.core.at(page, *offset);
         let records = left.min(RUN_LEN - self.run.len);
         let run = &mut *self.run;
-        let mut len = run.len;
+        let (mut len, mut flags) = (run.len, 0);
         for at in 0..records {
             let address = first.plus(at * fixed::BYTES);
-            log.prefetch_ahead(&pin, address);
-            let record = log.record(&pin, address);
-            let flags = record.flags();
+            there.prefetch_ahead(address);
+            let record = there.at(address);
+            flags = record.flags();
             let (key, value) = record.fixed_words();
             // Below the length of the run, as `records` is.
             let next = len % RUN_LEN;
@@ -222,7 +235,7 @@ impl Gathering<'_> {
                 run.keys[next] = key;
             }
             if PLACES {
-                run.places[next] = Place(address.units());
+                run.places[next] = Place(address);
             }
             let is_live = marked && flags & FLAGS == control::VALID;
             len += usize::from(is_live);
@@ -235,7 +248,8 @@ impl Gathering<'_> {
         }
         run.len = len;
         *offset += records * fixed::BYTES;
-        if left == records {
+        // Room behind the last record of a page is zero.
+        if left == records || marked && flags & control::VALID == 0 {
             *offset = log.page_bytes;
         }
         true

@@ -200,10 +200,10 @@ impl<'a> Scan<'a> {
             drop(pin);
             return self.stored_page::<F, B>(page, 0, visit);
         }
-        let marked = core.log.is_marked(page);
+        let (records, marked) = (core.log.records(&pin), core.log.is_marked(page));
         let mut offset = 0;
         while let Some((address, record, flags)) = core.next_record::<F>(&pin, page, &mut offset) {
-            core.log.prefetch_ahead(&pin, address);
+            records.prefetch_ahead(address);
             let flow = match verdict(flags, marked) {
                 Verdict::Dead => continue,
                 Verdict::Live => F::visit(record, |key, value| visit(address, key, value)),

@@ -9,12 +9,13 @@ use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Ordering;
 
 use crate::address::Address;
-use crate::bucket::Bucket;
+use crate::bucket::Words;
 use crate::cold::{self, Coming, Extent, Fetched};
 use crate::core::Core;
 use crate::error::Result;
-use crate::layout::{bucket, slot};
-use crate::record::Form;
+use crate::index::depth_of;
+use crate::layout::{bucket, control, slot};
+use crate::record::{Form, Record};
 use crate::scan::SENT;
 
 impl Core {
@@ -28,41 +29,48 @@ impl Core {
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
         let count = self.index.count();
-        let (mut chains, mut words) = (Vec::new(), Vec::new());
+        let mut chains = Vec::new();
         let mut coming = Coming::default();
         let most = cold::in_flight_max(self.options.memory_budget);
+        let mut queue = Queue::new();
+        let whole = share.is_whole(count.ilog2());
         let mut group = 0;
         while group < count {
             let limit = (group + GROUP).min(count);
-            if !(group..limit).any(|number| share.may_own(number, self.index.bucket(number))) {
-                group = limit;
-                continue;
+            for number in group..limit {
+                self.prefetch_buckets(share, number, count);
+                if share.may_own(number, depth_of(number, count)) {
+                    self.name_slots(number, &mut queue);
+                }
             }
+            group = limit;
+            let ready = queue.len.saturating_sub(if group < count { FAR } else { 0 });
             let pin = self.log.epochs.pin();
-            // Two passes, so that the records' lines are on their way.
-            for number in group..limit {
-                self.index.prefetch_bucket((number + GROUP).min(count - 1));
-                self.for_each_slot(number, |word| self.log.prefetch(&pin, slot::address(word)));
-            }
-            for number in group..limit {
-                if !share.may_own(number, self.index.bucket(number)) {
-                    continue;
-                }
-                let depth = self.index.bucket(number).link().depth();
-                self.slots_at_once(number, &mut words);
-                for word in &words {
-                    let mut chain = Chain::new(*word, number, depth, share);
-                    let flow = chain.visit::<F, B>(self, &pin, visit);
-                    if flow.is_break() {
-                        return Ok(flow);
-                    }
-                    if chain.wanted.is_some() {
-                        chains.push(chain);
-                    }
-                }
+            let flow = match whole {
+                true => self.visit_queued::<true, F, B>(
+                    &pin,
+                    &queue,
+                    ready,
+                    share,
+                    count,
+                    &mut chains,
+                    visit,
+                ),
+                false => self.visit_queued::<false, F, B>(
+                    &pin,
+                    &queue,
+                    ready,
+                    share,
+                    count,
+                    &mut chains,
+                    visit,
+                ),
+            };
+            if flow.is_break() {
+                return Ok(flow);
             }
             drop(pin);
-            group = limit;
+            queue.drop_first(ready);
             if chains.len() >= SENT {
                 let flow = self.follow_chains::<F, B>(&mut chains, &mut coming, most, visit)?;
                 if flow.is_break() {
@@ -73,19 +81,106 @@ impl Core {
         self.follow_chains::<F, B>(&mut chains, &mut coming, 0, visit)
     }
 
-    /// The words of a bucket's slots as they were at one moment, so that a key that leaves one slot
-    /// and comes back in another is in one of them: read until two readings are the same. No word
-    /// ever comes back, since no address is given twice.
-    fn slots_at_once(&self, number: u64, words: &mut Vec<u64>) {
+    /// Asks for the lines of buckets to come, whether they are there or not.
+    #[inline(always)]
+    fn prefetch_buckets(&self, share: Share, number: u64, count: u64) {
+        let (later, soon) = (number + BUCKETS_AHEAD, number + BUCKETS_AHEAD / 2);
+        if share.may_own(later, depth_of(later, count)) {
+            self.index.prefetch_bucket(later);
+        }
+        // By now that of this one has come. Any, if there is none behind: no branch would foresee
+        // it.
+        if soon < count && share.may_own(soon, depth_of(soon, count)) {
+            let behind = self.index.bucket(soon).link().overflow();
+            self.index.prefetch_overflow(behind.unwrap_or(0));
+        }
+    }
+
+    /// Visits the chains of slots that were queued. `WHOLE`: whether all keys of a bucket are in the
+    /// same part.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the inner loop of one caller")]
+    fn visit_queued<const WHOLE: bool, F: Form, B>(
+        &self,
+        pin: &Pin<'_>,
+        queue: &Queue,
+        ready: usize,
+        share: Share,
+        count: u64,
+        chains: &mut Vec<Chain>,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let records = self.log.records(pin);
+        let begin = self.log.begin();
+        for (named, soon, later) in queue.first(ready) {
+            records.prefetch_far(slot::address(later));
+            records.prefetch(slot::address(soon));
+            let address = slot::address(named.word);
+            // I-OWN-HEAD: the only record of a chain that is not shared is of this bucket.
+            if WHOLE && named.word & slot::SHARED == 0 && address >= records.head {
+                let record = records.at(address);
+                let flags = record.flags();
+                if control::previous(flags) < begin {
+                    if flags & control::TOMBSTONE == 0 {
+                        let value = read_value::<F>(record, || address < self.log.read_only());
+                        F::with_key(record, |key| visit(key, value.as_ref()))?;
+                    }
+                    continue;
+                }
+            }
+            let mut chain = Chain::new(named, depth_of(named.number, count), share);
+            chain.visit::<F, B>(self, pin, visit)?;
+            chains.extend(chain.wanted.is_some().then_some(chain));
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Queues the words of a bucket's slots as they were at one moment, so that a key that leaves
+    /// one slot and comes back in another is in one of them: read until two readings are the same.
+    /// No word ever comes back, since no address is given twice.
+    #[inline(always)]
+    fn name_slots(&self, number: u64, queue: &mut Queue) {
+        let (first, scan) = (self.index.bucket(number), self.index.scan);
         loop {
-            words.clear();
-            self.for_each_slot(number, |word| words.push(word & !slot::FROZEN));
-            let (mut at, mut same) = (0, true);
-            self.for_each_slot(number, |word| {
-                same &= words.get(at) == Some(&(word & !slot::FROZEN));
-                at += 1;
+            let Some(slots) = first.slots_in_use(scan, queue.room(0)) else { continue };
+            let Some(next) = slots.link.overflow() else {
+                return queue.put(slots.len, number);
+            };
+            let behind = self.index.overflow(next);
+            let Some(more) = behind.slots_in_use(scan, queue.room(slots.len)) else { continue };
+            if more.link.overflow().is_some() {
+                return self.name_chain(number, queue);
+            }
+            let mut again = [0; bucket::LINK + 1];
+            if first.slots_in_use(scan, &mut again) == Some(slots)
+                && queue.room(0)[..slots.len] == again[..slots.len]
+            {
+                return queue.put(slots.len + more.len, number);
+            }
+        }
+    }
+
+    /// As `name_slots`, of a chain of buckets of any length.
+    #[cold]
+    #[inline(never)]
+    fn name_chain(&self, number: u64, queue: &mut Queue) {
+        let read = || {
+            let chain = self.index.chain(self.index.bucket(number));
+            let slots = chain.map(|bucket| {
+                let mut words = [0; bucket::LINK + 1];
+                let in_use = bucket.slots_in_use(self.index.scan, &mut words)?;
+                Some((in_use, words))
             });
-            if same && at == words.len() {
+            slots.collect::<Option<Vec<_>>>()
+        };
+        loop {
+            if let Some(slots) = read()
+                && read().as_ref() == Some(&slots)
+            {
+                for (in_use, words) in slots {
+                    *queue.room(0) = words;
+                    queue.put(in_use.len, number);
+                }
                 return;
             }
         }
@@ -140,8 +235,79 @@ impl Core {
     }
 }
 
-/// Buckets whose lines are fetched together.
-const GROUP: u64 = 8;
+/// Buckets whose chains are followed under one pin.
+const GROUP: u64 = 32;
+/// How far ahead buckets are asked for: they lie one behind the other, but those behind them do not.
+const BUCKETS_AHEAD: u64 = 2 * GROUP;
+/// Records that are on their way into the second cache: more of them are no faster ...
+const FAR: usize = 128;
+/// ... and into the first.
+const NEAR: usize = 16;
+
+/// A slot's word, and the bucket it was read in.
+#[derive(Clone, Copy)]
+struct Named {
+    word: u64,
+    number: u64,
+}
+
+/// Slots that were read and whose records are on their way.
+struct Queue {
+    /// Of which `len` are queued. Room for a bucket more, and for FAR behind that.
+    words: Vec<u64>,
+    numbers: Vec<u64>,
+    len: usize,
+}
+
+impl Queue {
+    fn new() -> Queue {
+        let room = GROUP as usize * 2 * bucket::SLOTS + 2 * FAR;
+        Queue { words: vec![0; room], numbers: vec![0; room], len: 0 }
+    }
+
+    /// Room for the words of a bucket, so many behind those that are queued.
+    #[inline(always)]
+    fn room(&mut self, behind: usize) -> &mut Words {
+        let from = self.len + behind;
+        if from + FAR + bucket::SLOTS >= self.words.len() {
+            self.grow();
+        }
+        self.words[from..].first_chunk_mut().expect("there is room")
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let room = self.words.len() * 2;
+        self.words.resize(room, 0);
+        self.numbers.resize(room, 0);
+    }
+
+    /// Queues so many words that lie in the room.
+    #[inline(always)]
+    fn put(&mut self, count: usize, number: u64) {
+        let more = &mut self.numbers[self.len..];
+        // Of most buckets all seven: how many nobody foresees.
+        more.first_chunk_mut::<{ 2 * bucket::SLOTS }>().expect("there is room").fill(number);
+        self.len += count;
+    }
+
+    /// The first so many, each with the word of one that comes soon and one that comes later, or
+    /// any.
+    #[inline(always)]
+    fn first(&self, count: usize) -> impl Iterator<Item = (Named, u64, u64)> {
+        let coming = self.words[NEAR..].iter().zip(&self.words[FAR..]);
+        let named = self.words[..count].iter().zip(&self.numbers);
+        named.zip(coming).map(|((word, number), (soon, later))| {
+            (Named { word: *word, number: *number }, *soon, *later)
+        })
+    }
+
+    fn drop_first(&mut self, count: usize) {
+        self.words.copy_within(count..self.len, 0);
+        self.numbers.copy_within(count..self.len, 0);
+        self.len -= count;
+    }
+}
 
 /// Part of the keys, by bits of their hashes: the same keys however many buckets there are.
 #[derive(Clone, Copy)]
@@ -160,12 +326,14 @@ impl Share {
     }
 
     /// Whether all keys of a bucket of this depth are in the same part.
+    #[inline(always)]
     fn is_whole(self, depth: u32) -> bool {
         self.parts == 1 || depth >= Self::BITS
     }
 
-    fn may_own(self, number: u64, bucket: &Bucket) -> bool {
-        self.parts == 1 || !self.is_whole(bucket.link().depth()) || self.owns(number)
+    #[inline(always)]
+    fn may_own(self, number: u64, depth: u32) -> bool {
+        self.parts == 1 || !self.is_whole(depth) || self.owns(number)
     }
 }
 
@@ -183,7 +351,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(word: u64, number: u64, depth: u32, share: Share) -> Chain {
+    fn new(Named { word, number }: Named, depth: u32, share: Share) -> Chain {
         let (next, seen, fetched) = (slot::address(word), Vec::new(), Fetched::default());
         Chain { word, number, depth, share, next, seen, fetched, wanted: None }
     }
@@ -218,13 +386,7 @@ impl Chain {
                     continue;
                 }
                 let still = address < read_only;
-                let value = loop {
-                    match F::value(record, || still) {
-                        Some(value) => break value,
-                        // A writer is copying a value in: a matter of nanoseconds.
-                        None => std::hint::spin_loop(),
-                    }
-                };
+                let value = read_value::<F>(record, || still);
                 let flow = F::with_key(record, |key| {
                     self.meet(key, value.as_ref(), tombstone, alone, visit)
                 });
@@ -264,5 +426,16 @@ impl Chain {
             self.seen.push(key.to_vec());
         }
         if tombstone { None } else { visit(key, value).break_value() }
+    }
+}
+
+#[inline(always)]
+fn read_value<F: Form>(record: Record, still: impl Fn() -> bool) -> F::Value {
+    loop {
+        match F::value(record, &still) {
+            Some(value) => return value,
+            // A writer is copying a value in: a matter of nanoseconds.
+            None => std::hint::spin_loop(),
+        }
     }
 }

@@ -9,12 +9,19 @@ const FIGURES: &str = "count, sum(delay), sum(weight), min(carrier), max(weight)
     variance(weight), first(carrier by gate), last(hour), distinct(delay, 4), \
     distinct(carrier, 4), quantile(weight, 0.5), top(hour, 2, 4)";
 
+const FIGURES_IN_ANY_ORDER: &str = "count, sum(delay), sum(weight), max(weight), variance(weight), \
+    first(carrier by gate), last(hour), distinct(delay, 4), quantile(weight, 0.5), top(hour, 2)";
+
 fn query(groups: &str) -> Compiled {
+    query_of(FIGURES, groups)
+}
+
+fn query_of(figures: &str, groups: &str) -> Compiled {
     let groups = if groups.is_empty() { Ok(Vec::new()) } else { Group::list(groups) };
     Query::new(flight::LAYOUT.parse().expect("a layout"))
         .filter("hour < 20".parse().expect("a condition"))
         .group_by(groups.expect("groups"))
-        .aggregates(Aggregate::list(FIGURES).expect("figures"))
+        .aggregates(Aggregate::list(figures).expect("figures"))
         .mismatches(Mismatches::Skip)
         .groups_max(100)
         .compile()
@@ -110,6 +117,20 @@ proptest! {
                 }
             }
         }
+    }
+
+    /// To the byte. `top` counts more values here than there are.
+    #[test]
+    fn merging_is_associative_and_commutative(
+        parts in [flights(2), flights(2), flights(2)],
+        groups in prop::sample::select(vec!["", "carrier, gate", "hour"]),
+        figures in prop::sample::select(vec![FIGURES_IN_ANY_ORDER, "count, sum(delay), min(hour)"]),
+    ) {
+        let query = query_of(figures, groups);
+        let [a, b, c] = parts.map(|flights| partial(&query, &flights));
+        let merge = |left: &Partial, right: &Partial| query.merge(left.clone(), right.clone()).expect("few groups");
+        prop_assert_eq!(merge(&a, &b).encode(), merge(&b, &a).encode());
+        prop_assert_eq!(merge(&merge(&a, &b), &c).encode(), merge(&a, &merge(&b, &c)).encode());
     }
 
     #[test]

@@ -191,6 +191,19 @@ fn having_that_meets_another_kind_says_which() {
 }
 
 #[test]
+fn a_value_of_another_kind_is_a_mismatch() {
+    let values: [&[u8]; 3] = [br#"{"n":1}"#, br#"{"n":"1"}"#, br#"{"n":[1]}"#];
+    for (figures, filter) in [("sum(n)", "n is not missing"), ("count", "n > 0")] {
+        let asked = query("n:json($.n)", figures).filter(filter.parse().expect("a condition"));
+        let error = ask(&asked, &values).expect_err("a text, and an array").to_string();
+        assert!(error.starts_with("2 of 3 selected objects"), "{error}");
+        assert!(error.contains("key 01: field `n` is a text, and a number is needed"), "{error}");
+        let answer = ask(&asked.mismatches(Mismatches::Skip), &values).expect("the other");
+        assert_eq!((answer.tally.matched, answer.tally.mismatched), (1, 2));
+    }
+}
+
+#[test]
 fn cells_that_are_not_there_are_named() {
     let answer = ask(&query("n:u8", "count, top(n, 2)"), &[&[1]]).expect("an answer");
     let error = answer.cell(0, "sum").expect_err("no such column").to_string();

@@ -3,14 +3,16 @@
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{
     BatchError, ColdReads, Columns, Compaction, Error, HashLog, KEY_BYTES_MAX, Layout, Options,
-    Runs, Snapshot, Upsert, ValueMut,
+    Place, Runs, Snapshot, Upsert, ValueMut,
 };
 use sapwood_testkit::engine::{self, Edit, Edited, Pair, Refusal, Upserted};
 use sapwood_testkit::keyed::stress::ValueSizes;
 use sapwood_testkit::keyed::{Batch, KeyedEngine, Lengths, Walk};
 use sapwood_testkit::{Bytes, interleave::pause};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
 
 /// How a log is laid out, and where.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -118,7 +120,7 @@ impl Configuration {
     }
 
     pub(crate) fn adapter(&self) -> Adapter {
-        Adapter { log: self.log(), configuration: *self }
+        Adapter::new(self.log(), *self)
     }
 
     pub(crate) fn lengths(&self) -> Lengths {
@@ -242,6 +244,27 @@ pub(crate) fn run_pairs(
 pub(crate) struct Adapter {
     pub(crate) log: HashLog,
     pub(crate) configuration: Configuration,
+    /// Where walks met keys, however long ago: what every other `update_many` is told.
+    places: Mutex<BTreeMap<Vec<u8>, Place>>,
+    updates: AtomicUsize,
+}
+
+impl Adapter {
+    pub(crate) fn new(log: HashLog, configuration: Configuration) -> Adapter {
+        let (places, updates) = (Mutex::default(), AtomicUsize::default());
+        Adapter { log, configuration, places, updates }
+    }
+
+    fn note_places(&self, snapshot: &Snapshot<'_>) -> sapwood_hashlog::Result<()> {
+        let Some(runs) = snapshot.runs(Columns::Places) else { return Ok(()) };
+        let mut places = self.places.lock().unwrap();
+        let _ = runs.scan(|run| {
+            let keys = run.keys().iter().map(|key| key.to_vec());
+            places.extend(keys.zip(run.places().iter().copied()));
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(())
+    }
 }
 
 pub(crate) fn refusal(error: Error) -> Refusal {
@@ -347,7 +370,17 @@ impl KeyedEngine for Adapter {
         let change = |index: usize, value: &mut ValueMut<'_>| {
             left[index] = Some(edit(edits, value));
         };
-        let there = self.log.update_many(keys, change).map_err(stopped)?;
+        let there = match self.updates.fetch_add(1, Relaxed) % 2 {
+            0 => self.log.update_many(keys, change),
+            _ => {
+                let known = self.places.lock().unwrap();
+                let place = |key: &Bytes| known.get(key.as_ref()).copied().unwrap_or_default();
+                let places: Vec<Place> = keys.iter().map(place).collect();
+                drop(known);
+                self.log.update_placed(&places, keys, change)
+            }
+        };
+        let there = there.map_err(stopped)?;
         // Fewer where a key went between a try and the next.
         assert!(there <= left.iter().flatten().count(), "update_many counted otherwise");
         Ok(left)
@@ -366,7 +399,10 @@ impl KeyedEngine for Adapter {
                     .try_for_each(|part| self.log.for_each_part(part, parts, &mut visit).map(drop))
             }
             Walk::Log => self.log.scan_log(visit).map(drop),
-            Walk::Snapshot => self.log.snapshot().and_then(|it| it.scan(visit)).map(drop),
+            Walk::Snapshot => self.log.snapshot().and_then(|it| {
+                self.note_places(&it)?;
+                it.scan(visit).map(drop)
+            }),
             Walk::SnapshotParts(parts) => {
                 let snapshot = self.log.snapshot().map_err(refusal)?;
                 return snapped(&snapshot, parts).map_err(refusal);

@@ -234,7 +234,7 @@ fn a_checkpoint_among_writers_is_one_moment() {
     case!().seeds(4, |seed| {
         for configuration in ON_DISK.into_iter().chain(KEPT_SHORT) {
             let disk = SimDisk::new();
-            let adapter = Adapter { log: configuration.open(&disk), configuration };
+            let adapter = Adapter::new(configuration.open(&disk), configuration);
             let ledger = Ledger::new(WRITERS, 6, &configuration.lengths());
             ledger.fill(&adapter).unwrap();
             let writing = Running::new(usize::from(WRITERS));
@@ -253,7 +253,7 @@ fn a_checkpoint_among_writers_is_one_moment() {
                     adapter.log.checkpoint(CUTS[turn % 2]).unwrap();
                     let after = ledger.after();
                     let left = disk.crash(seed + turn as u64);
-                    let left = Adapter { log: configuration.open(&left), configuration };
+                    let left = Adapter::new(configuration.open(&left), configuration);
                     let seen = left.pairs(Walk::ALL[turn % 5]).unwrap();
                     let told = after.check(&before, &seen);
                     told.unwrap_or_else(|told| panic!("{configuration:?}: {told}"));

@@ -14,5 +14,6 @@ mod limits;
 mod linearizable;
 mod oracle;
 mod panics;
+mod placed;
 mod scans;
 mod soak;

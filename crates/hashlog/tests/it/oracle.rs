@@ -90,7 +90,7 @@ fn a_budget_that_is_always_near_refuses_and_loses_nothing() {
             let spec = random(configuration, seed, 400);
             let make = || {
                 let log = HashLog::in_memory(options.clone()).expect("room for an empty log");
-                Adapter { log, configuration }
+                Adapter::new(log, configuration)
             };
             if let Err(divergence) = check_against_oracle(make, &spec.ops(seed)) {
                 panic!("{configuration:?} {spec:?}\n{divergence}");
@@ -127,7 +127,7 @@ impl Stage {
     fn reopen(&mut self) -> sapwood_hashlog::Result<()> {
         self.adapter = None;
         let log = self.configuration.try_open(&self.disk)?;
-        self.adapter = Some(Adapter { log, configuration: self.configuration });
+        self.adapter = Some(Adapter::new(log, self.configuration));
         Ok(())
     }
 
