@@ -327,7 +327,7 @@ impl Core {
     pub(crate) fn update_many<F: InPlace, K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        change: &mut impl FnMut(usize, &mut ValueMut<'_>),
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
         let mut state = (0, change);
         self.batch::<F, _>(
@@ -339,7 +339,7 @@ impl Core {
             |(found, change), pin, named, op| {
                 let Named::Here(first) = named else { return false };
                 let done = self.rmw_first::<F, ()>(pin, first, op.key, &mut |value| {
-                    (change(op.index, value), Write::Changed)
+                    (change(op.index, Some(value)), Write::Changed)
                 });
                 *found += usize::from(done.is_some());
                 done.is_some()
@@ -347,9 +347,12 @@ impl Core {
             |(found, change), pin, fetched, op| {
                 let done =
                     self.rmw_attempt::<F, ()>(pin, fetched, op.hash, op.key, None, &mut |value| {
-                        (change(op.index, value), Write::Changed)
+                        (change(op.index, Some(value)), Write::Changed)
                     })?;
-                *found += usize::from(matches!(done, Rmw::Updated(())));
+                match done {
+                    Rmw::Updated(()) => *found += 1,
+                    Rmw::Inserted | Rmw::Absent => change(op.index, None),
+                }
                 Ok(())
             },
         )?;

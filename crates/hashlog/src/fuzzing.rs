@@ -110,7 +110,8 @@ pub fn part(input: &[u8]) {
         parts.read(page * PAGE_BYTES as u64, &mut again).expect("it was read just now");
         assert_eq!(again, block.bytes()[..used / 2]);
         // It goes on with the same bytes.
-        parts.write_page(page, used, &block).expect("a disk without faults");
+        let (written, _) = parts.begin_write_page(page, block, move |_| used).wait();
+        written.expect("a disk without faults");
     }
     parts.sync().expect("a disk without faults");
     open().expect("it was written just now");

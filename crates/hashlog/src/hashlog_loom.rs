@@ -307,7 +307,8 @@ fn closed_counters() -> Arc<HashLog> {
 fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
         let first = Place::at(log.core.log.begin());
-        let add = |_: usize, value: &mut ValueMut<'_>| {
+        let add = |_: usize, value: Option<&mut ValueMut<'_>>| {
+            let Some(value) = value else { return };
             let before = u64::from_le_bytes((**value).try_into().expect("8 bytes"));
             value.copy_from_slice(&word(before + delta));
         };

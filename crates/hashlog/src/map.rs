@@ -30,7 +30,7 @@ use crate::value::ValueMut;
 /// order given for each key. [`HashLog::scan_log`], [`HashLog::snapshot`] and
 /// [`HashLog::checkpoint`] see one moment between their call and the first entry: all that was
 /// done before it and nothing that was begun after. [`HashLog::for_each`] sees every key that is
-/// there throughout exactly once.
+/// there throughout exactly once, with a value that it had during the walk.
 ///
 /// # Closures
 ///
@@ -324,13 +324,21 @@ impl HashLog {
         keys: &[K],
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
+        let mut change = |at: usize, value: Option<&mut ValueMut<'_>>| {
+            if let Some(value) = value {
+                change(at, value);
+            }
+        };
         by_layout!(self, F => self.core.update_many::<F, K>(keys, &mut change))
     }
 
     /// As [`HashLog::update_many`], for keys that a walk met at these places
     /// ([`Run::places`](crate::Run::places)): several times as fast where the entries still are
     /// where they were, which is where nobody has changed them but in place and no compaction has
-    /// moved them; the others are found by their keys. Places may be stale, or of another log.
+    /// moved them; the others are found by their keys. Places may be stale, of another log, or
+    /// [`Place::default`] for keys that were met nowhere.
+    ///
+    /// The last call of `change` for a key counts: with `None` if the key is not there.
     ///
     /// Made for many entries at once, in the order of the walk: the call itself takes
     /// microseconds, and as long as it goes on others copy what they change. Drop the snapshot
@@ -359,7 +367,11 @@ impl HashLog {
     ///     ControlFlow::<()>::Continue(())
     /// })?;
     /// drop(snapshot);
-    /// let there = log.update_placed(&places, &keys, |_, value| value[0] += 1)?;
+    /// let there = log.update_placed(&places, &keys, |_, value| {
+    ///     if let Some(value) = value {
+    ///         value[0] += 1;
+    ///     }
+    /// })?;
     /// assert_eq!(there, 5_000);
     /// assert_eq!(log.get(&7_u64.to_le_bytes())?, Some(3_u64.to_le_bytes().to_vec()));
     /// # Ok::<(), sapwood_hashlog::Error>(())
@@ -375,7 +387,7 @@ impl HashLog {
         &self,
         places: &[Place],
         keys: &[K],
-        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+        mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(places.len(), keys.len(), "one place for each key");
         by_layout!(self, F => self.core.update_placed::<F, K>(places, keys, &mut change))

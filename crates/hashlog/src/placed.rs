@@ -39,7 +39,7 @@ impl Core {
         &self,
         places: &[Place],
         keys: &[K],
-        change: &mut impl FnMut(usize, &mut ValueMut<'_>),
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
         // Stored pages are not edited, and who is pinned cannot wait for others to leave.
         if F::STRIDE != fixed::BYTES || self.log.parts.is_some() || self.log.epochs.is_pinned() {
@@ -72,7 +72,7 @@ impl Core {
         plan: &Plan<'_, K>,
         edit: &Edit<'_>,
         first: usize,
-        change: &mut impl FnMut(usize, &mut ValueMut<'_>),
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> (usize, usize) {
         let limit = plan.keys.len().min(first + GROUP);
         let _window = edit.open(span(&plan.places[first..limit]));
@@ -96,7 +96,7 @@ impl Core {
             let Some(record) = current(at) else { break };
             let value = record.fixed_value();
             let mut bytes = value.load(Ordering::Acquire).to_le_bytes();
-            change(at, &mut ValueMut::of_word(&mut bytes));
+            change(at, Some(&mut ValueMut::of_word(&mut bytes)));
             // Release: pairs with the Acquire of gets.
             value.store(u64::from_le_bytes(bytes), Ordering::Release);
             at += 1;

@@ -15,8 +15,7 @@ use crate::map::Snapshot;
 use crate::record::Fixed;
 use crate::scan::{Scan, Verdict, Visit, verdict};
 
-/// Most entries of a run: its columns stay in the first cache.
-const RUN_LEN: usize = 1024;
+const RUN_LEN: usize = Run::LEN_MAX;
 
 /// What [`Snapshot::runs`] copies of each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +34,18 @@ pub enum Columns {
 pub struct Place(Address);
 
 impl Place {
+    /// The place as a word, to be kept among other things.
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.0.units()
+    }
+
+    /// The place that has this word. Any word may be given: a place is never believed.
+    #[inline]
+    pub fn from_word(word: u64) -> Place {
+        Place(Address::from_units(word))
+    }
+
     #[cfg(all(loom, test))]
     pub(crate) fn at(address: Address) -> Place {
         Place(address)
@@ -62,6 +73,9 @@ pub struct Run {
 }
 
 impl Run {
+    /// Most entries of a run: its columns stay in the first cache.
+    pub const LEN_MAX: usize = 1024;
+
     fn new(columns: Columns) -> Box<Run> {
         let (keys, values) = ([[0; 8]; RUN_LEN], [[0; 8]; RUN_LEN]);
         Box::new(Run { len: 0, columns, keys, values, places: [Place::default(); RUN_LEN] })
@@ -105,6 +119,11 @@ impl std::fmt::Debug for Run {
 }
 
 /// A walk of a [`Snapshot`] by runs, which threads share: see [`Snapshot::runs`].
+///
+/// # Consistency
+///
+/// That of the snapshot: the entries of [`Snapshot::scan`], each in exactly one run. Visitors may
+/// call the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'s> {
     pub(crate) snapshot: &'s Snapshot<'s>,

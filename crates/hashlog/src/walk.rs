@@ -1,6 +1,9 @@
 //! How is everything visited in bucket order?
 //!
-//! Slot by slot, following each chain: weakly consistent.
+//! Slot by slot, following each chain: weakly consistent. What bounds it are cache misses, so its
+//! steps follow each other at a distance: ask for a bucket's line, then for that of the bucket
+//! behind it; read both and queue the slots; ask for each slot's record, at first up to the second
+//! cache, which takes more requests at once than the first; visit it.
 
 use std::ops::ControlFlow;
 use std::sync::PoisonError;

@@ -250,6 +250,11 @@ impl HashTable {
         self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
     }
 
+    /// Whether the table has no directory.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        self.shared.directory.is_none()
+    }
+
     /// Whether there is no other handle. True stays so for as long as nobody is given one.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1

@@ -167,6 +167,17 @@ pub(crate) fn value(count: u64) -> [u8; 8] {
     count.to_le_bytes()
 }
 
+/// A change of the keys that are there.
+pub(crate) fn present(
+    mut change: impl FnMut(usize, &mut ValueMut<'_>),
+) -> impl FnMut(usize, Option<&mut ValueMut<'_>>) {
+    move |at, value| {
+        if let Some(value) = value {
+            change(at, value);
+        }
+    }
+}
+
 /// What a log holds, by a walk, in the order of the keys.
 pub(crate) fn contents(log: &HashLog) -> Vec<Pair> {
     try_contents(log).unwrap()
@@ -377,7 +388,7 @@ impl KeyedEngine for Adapter {
                 let place = |key: &Bytes| known.get(key.as_ref()).copied().unwrap_or_default();
                 let places: Vec<Place> = keys.iter().map(place).collect();
                 drop(known);
-                self.log.update_placed(&places, keys, change)
+                self.log.update_placed(&places, keys, present(change))
             }
         };
         let there = there.map_err(stopped)?;

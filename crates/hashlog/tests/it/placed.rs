@@ -1,7 +1,7 @@
 //! Updates of entries where a walk met them: each planned key is changed once, whatever has become
 //! of its record, and whatever others do meanwhile.
 
-use crate::adapter::{Configuration, IN_MEMORY, ON_DISK, contents, key, value};
+use crate::adapter::{Configuration, IN_MEMORY, ON_DISK, contents, key, present, value};
 use sapwood_hashlog::{BatchError, Columns, Error, HashLog, Place, ValueMut};
 use sapwood_testkit::case;
 use sapwood_testkit::interleave::{self, Running, pause};
@@ -55,7 +55,8 @@ fn every_entry_of_a_plan_is_changed_once() {
         let log = with_counters(configuration, 5_000);
         let (mut places, mut keys) = plan(&log);
         let before = contents(&log);
-        let told = log.update_placed(&places, &keys, |at, value| add(1 + at as u64 % 7, value));
+        let told =
+            log.update_placed(&places, &keys, present(|at, value| add(1 + at as u64 % 7, value)));
         assert_eq!(told, Ok(5_000), "{configuration:?}");
         let mut after: Vec<_> = before
             .iter()
@@ -69,7 +70,10 @@ fn every_entry_of_a_plan_is_changed_once() {
         places.reverse();
         keys.reverse();
         let (places, keys) = ([&places[..], &places].concat(), [&keys[..], &keys].concat());
-        assert_eq!(log.update_placed(&places, &keys, |_, value| add(1, value)), Ok(10_000));
+        assert_eq!(
+            log.update_placed(&places, &keys, present(|_, value| add(1, value))),
+            Ok(10_000)
+        );
         for (_, value) in &mut after {
             *value = (count_of(value) + 2).to_le_bytes().to_vec();
         }
@@ -98,7 +102,7 @@ fn stale_places_are_not_believed() {
             log.put(&key(index), &value(300_000 + index)).unwrap();
         }
         for round in 0..3 {
-            let there = log.update_placed(&places, &keys, |_, value| add(1, value));
+            let there = log.update_placed(&places, &keys, present(|_, value| add(1, value)));
             assert_eq!(there, Ok(2_700), "{configuration:?}, round {round}");
             log.compact([0.3, 0.6, 1.0][round]).unwrap();
         }
@@ -127,13 +131,16 @@ fn wrong_places_are_not_believed() {
             let other = with_counters(Configuration { page_bytes, ..IN_MEMORY[1] }, 4_000);
             let (others, _) = plan(&other);
             for wrong in [&others[..2_000], &others[2_000..], &[Place::default(); 2_000]] {
-                let there = log.update_placed(wrong, &keys, |_, value| add(1, value));
+                let there = log.update_placed(wrong, &keys, present(|_, value| add(1, value)));
                 assert_eq!(there, Ok(2_000), "{configuration:?}");
             }
         }
         let mut shifted = places.clone();
         shifted.rotate_left(1);
-        assert_eq!(log.update_placed(&shifted, &keys, |_, value| add(1, value)), Ok(2_000));
+        assert_eq!(
+            log.update_placed(&shifted, &keys, present(|_, value| add(1, value))),
+            Ok(2_000)
+        );
         let counts = (0..2_000).map(|index| (key(index).to_vec(), value(index + 13).to_vec()));
         let mut counts: Vec<_> = counts.collect();
         counts.sort_unstable();
@@ -151,13 +158,14 @@ fn an_error_says_what_is_done() {
             let mut keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
             keys[bad] = b"short";
             let mut changed = vec![false; keys.len()];
-            let told = log.update_placed(&places, &keys, |at, _| changed[at] = true);
+            let told = log.update_placed(&places, &keys, present(|at, _| changed[at] = true));
             let error = Error::KeyLength { len: 5, min: 8, max: 8 };
             assert_eq!(told, Err(BatchError { done: bad, error }), "{configuration:?}");
             assert!(changed[..bad].iter().all(|changed| *changed), "{configuration:?}");
             assert!(!changed[bad..].iter().any(|changed| *changed), "{configuration:?}");
         }
-        let unequal = AssertUnwindSafe(|| log.update_placed(&places[1..], &keys, |_, _| ()));
+        let unequal =
+            AssertUnwindSafe(|| log.update_placed(&places[1..], &keys, present(|_, _| ())));
         assert!(catch_unwind(unequal).is_err());
     }
 }
@@ -169,28 +177,40 @@ fn closures_may_panic_and_call_the_log() {
         let log = with_counters(configuration, 1_500);
         let (places, keys) = plan(&log);
         let panics = AssertUnwindSafe(|| {
-            log.update_placed(&places, &keys, |at, value| {
-                assert!(at != 1_200, "the closure's own panic");
-                add(1, value);
-            })
+            log.update_placed(
+                &places,
+                &keys,
+                present(|at, value| {
+                    assert!(at != 1_200, "the closure's own panic");
+                    add(1, value);
+                }),
+            )
         });
         assert!(catch_unwind(panics).is_err());
         let changed = |at: usize| log.get_with(&keys[at], count_of).unwrap().unwrap();
         let first = changed(0);
-        let there = log.update_placed(&places, &keys, |at, value| {
-            if at > 0 {
-                return add(1, value);
-            }
-            assert_eq!(log.get_with(&keys[1], count_of).unwrap().unwrap(), changed(1));
-            log.put(b"inserted", &[0; 8]).unwrap();
-            assert_eq!(log.snapshot().err(), Some(Error::WouldBlock));
-            // One that has just been changed, and lies near: refused or done, but not waited for.
-            let near = log.update(&keys[1], |_| ());
-            assert!(matches!(near, Ok(Some(())) | Err(Error::WouldBlock)), "{near:?}");
-            let nested = log.update_placed(&places[..1], &[b"inserted"], |_, value| add(5, value));
-            assert_eq!(nested, Ok(1));
-            add(1, value);
-        });
+        let there = log.update_placed(
+            &places,
+            &keys,
+            present(|at, value| {
+                if at > 0 {
+                    return add(1, value);
+                }
+                assert_eq!(log.get_with(&keys[1], count_of).unwrap().unwrap(), changed(1));
+                log.put(b"inserted", &[0; 8]).unwrap();
+                assert_eq!(log.snapshot().err(), Some(Error::WouldBlock));
+                // One that has just been changed, and lies near: refused or done, but not waited for.
+                let near = log.update(&keys[1], |_| ());
+                assert!(matches!(near, Ok(Some(())) | Err(Error::WouldBlock)), "{near:?}");
+                let nested = log.update_placed(
+                    &places[..1],
+                    &[b"inserted"],
+                    present(|_, value| add(5, value)),
+                );
+                assert_eq!(nested, Ok(1));
+                add(1, value);
+            }),
+        );
         assert_eq!((there, changed(0)), (Ok(1_500), first + 1));
         assert_eq!(log.get(b"inserted"), Ok(Some(value(5).to_vec())));
         // Nobody is left who holds anything.
@@ -228,9 +248,13 @@ fn among_writers_every_planned_key_is_changed_once() {
                             let counters: Vec<_> = keys.iter().map(counter_of).collect();
                             pause();
                             let delta = 1 + round % 3;
-                            let there = log.update_placed(&places, &keys, |at, value| {
-                                add(if counters[at].is_some() { delta } else { 0 }, value);
-                            });
+                            let there = log.update_placed(
+                                &places,
+                                &keys,
+                                present(|at, value| {
+                                    add(if counters[at].is_some() { delta } else { 0 }, value);
+                                }),
+                            );
                             let planned: Vec<_> = counters.into_iter().flatten().collect();
                             assert_eq!(planned.len() as u64, COUNTERS, "a scan is one moment");
                             assert!(there.unwrap() >= planned.len(), "counters stay");

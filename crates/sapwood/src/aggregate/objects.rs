@@ -56,7 +56,13 @@ impl Gather for Collector<'_> {
     }
 
     fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
-        self.push_block(&block_of(run)?, Places::None);
+        let mut words = [0; Run::LEN_MAX];
+        let words = &mut words[..run.places().len()];
+        for (word, place) in words.iter_mut().zip(run.places()) {
+            *word = place.word();
+        }
+        let places = if words.is_empty() { Places::None } else { Places::Each(words) };
+        self.push_block(&block_of(run)?, places);
         Ok(())
     }
 
@@ -105,7 +111,7 @@ impl<'a> Asked<'a> {
 
     pub(super) fn by_disaggregation(by: &'a Disaggregator, threads: usize) -> Asked<'a> {
         let [object_ns, run_object_ns] = COLLECTED_NS;
-        let (selection, columns) = (by.selection(), Columns::Entries);
+        let (selection, columns) = (by.selection(), Columns::Places);
         Asked { selection, threads, columns, object_ns, run_object_ns }
     }
 }

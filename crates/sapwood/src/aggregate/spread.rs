@@ -4,13 +4,15 @@
 //! nothing is changed so far. Then the objects are changed by their keys, in batches that the
 //! threads share, each object in one step for every reader.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
 use sapwood_aggregate::{
-    Change, Collector, Disaggregated, Disaggregation, Disaggregator, Fate, Pending, Progress,
-    Refusal, Share, Shares,
+    Action, Change, Collector, Disaggregated, Disaggregation, Disaggregator, Fate, Pending,
+    Progress, Refusal, Share, Shares,
 };
+use sapwood_hashlog::Place;
 
 use super::objects::{Asked, Crew, Objects};
 use super::{Execution, Measured, Plan};
@@ -42,25 +44,34 @@ impl Settlement {
 
 /// What an engine can do for disaggregations.
 pub(super) trait Changes: Objects {
-    /// Gives objects their parts, in order, and says in `fates` what became of each. Answers how
-    /// many were dealt with: fewer than there are with an error.
+    /// How many batches of shares are handed over at once.
+    fn batches_at_once(&self) -> usize;
+
+    /// Gives the objects of some batches their parts, in order, and settles them. Answers how many,
+    /// and why not all.
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &[Share<'_>],
-        fates: &mut [Fate],
-    ) -> (usize, Result<()>);
+        shares: &Shares,
+        batches: Range<usize>,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>);
 }
 
 impl Changes for Table {
+    fn batches_at_once(&self) -> usize {
+        1
+    }
+
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &[Share<'_>],
-        fates: &mut [Fate],
-    ) -> (usize, Result<()>) {
+        shares: &Shares,
+        batches: Range<usize>,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
-        for (at, (share, fate)) in shares.iter().zip(&mut *fates).enumerate() {
+        one_by_one(shares, batches, progress, |share| {
             let changed = self.update(share.key, |value| {
                 if by.changes_in_place() {
                     return Ok(by.change(value, share.part));
@@ -71,37 +82,30 @@ impl Changes for Table {
                     Ok(_) => value.set(&digits).map(|()| change),
                     Err(_) => Ok(change),
                 }
-            });
-            match changed.and_then(|changed| self.named(changed.transpose())) {
-                Ok(changed) => *fate = fate_of(changed),
-                Err(error) => return (at, Err(error)),
-            }
-        }
-        (shares.len(), Ok(()))
+            })?;
+            self.named(changed.transpose())
+        })
     }
 }
 
 impl Changes for HashTable {
+    fn batches_at_once(&self) -> usize {
+        // Changes in place keep others from changing in place: not for each batch anew.
+        if self.is_in_memory() { 16 } else { 1 }
+    }
+
     fn change(
         &self,
         by: &Disaggregator,
-        shares: &[Share<'_>],
-        fates: &mut [Fate],
-    ) -> (usize, Result<()>) {
+        shares: &Shares,
+        batches: Range<usize>,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>) {
         if by.changes_in_place() {
-            let keys: Vec<&[u8]> = shares.iter().map(|share| share.key).collect();
-            fates.fill(Fate::Vanished);
-            // The last run for a key counts.
-            let changed = self.update_many(&keys, |at, value| {
-                fates[at] = by.change(value, shares[at].part).into();
-            });
-            return match changed {
-                Ok(_) => (shares.len(), Ok(())),
-                Err(error) => (done_of(&error), Err(error)),
-            };
+            return change_many(self, by, shares, batches, progress);
         }
         let mut digits = Vec::new();
-        for (at, (share, fate)) in shares.iter().zip(&mut *fates).enumerate() {
+        one_by_one(shares, batches, progress, |share| {
             let changed = self.update(share.key, |value| {
                 digits.clear();
                 let change = by.rewrite(value, share.part, &mut digits);
@@ -109,25 +113,161 @@ impl Changes for HashTable {
                     Ok(_) => value.set(&digits).map(|()| change),
                     Err(_) => Ok(change),
                 }
-            });
-            match changed.and_then(|changed| self.named(changed.transpose())) {
-                Ok(changed) => *fate = fate_of(changed),
-                Err(error) => return (at, Err(error)),
-            }
-        }
-        (shares.len(), Ok(()))
+            })?;
+            self.named(changed.transpose())
+        })
     }
 }
 
-fn fate_of(changed: Option<std::result::Result<Change, Refusal>>) -> Fate {
-    changed.map_or(Fate::Vanished, Fate::from)
+/// Settles each share as `change` says: what became of the object, if it is there.
+fn one_by_one(
+    shares: &Shares,
+    batches: Range<usize>,
+    progress: &mut Progress,
+    mut change: impl FnMut(&Share<'_>) -> Result<Option<std::result::Result<Change, Refusal>>>,
+) -> (u64, Result<()>) {
+    let mut done = 0;
+    for at in batches {
+        for share in shares.batch(at).shares() {
+            let fate = match change(&share) {
+                Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
+                Err(error) => return (done, Err(error)),
+            };
+            progress.settle(at, &share, fate);
+            done += 1;
+        }
+    }
+    (done, Ok(()))
 }
 
-/// How many entries of a batch were done before it stopped.
-fn done_of(error: &Error) -> usize {
-    match error {
-        Error::HashBatch { done, .. } => *done,
-        _ => 0,
+/// Changes objects of a hash table in batches: where the collectors met them, if they told.
+fn change_many(
+    table: &HashTable,
+    by: &Disaggregator,
+    shares: &Shares,
+    batches: Range<usize>,
+    progress: &mut Progress,
+) -> (u64, Result<()>) {
+    if by.changes_words()
+        && let Some(words) = Words::of(shares, batches.clone())
+    {
+        return words.change(table, by, shares, batches, progress);
+    }
+    let all: Vec<Share<'_>> = batches.clone().flat_map(|at| shares.batch(at).shares()).collect();
+    let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
+    let place = |share: &Share<'_>| share.place.map_or(Place::default(), Place::from_word);
+    let places: Vec<Place> = all.iter().map(place).collect();
+    let mut fates = vec![Fate::Vanished; all.len()];
+    // The last call for a key counts.
+    let changed = table.update_placed(&places, &keys, |at, value| {
+        fates[at] = match value {
+            Some(value) => by.change(value, all[at].part).into(),
+            None => Fate::Vanished,
+        };
+    });
+    let (done, end) = how_far(all.len(), changed);
+    let numbers = batches.flat_map(|at| std::iter::repeat_n(at, shares.batch(at).len()));
+    for ((number, share), fate) in numbers.zip(&all).zip(fates).take(done) {
+        progress.settle(number, share, fate);
+    }
+    (done as u64, end)
+}
+
+/// How many entries of a batch were dealt with.
+fn how_far(len: usize, end: Result<usize>) -> (usize, Result<()>) {
+    match end {
+        Ok(_) => (len, Ok(())),
+        Err(error) => {
+            let done = if let Error::HashBatch { done, .. } = error { done } else { 0 };
+            (done, Err(error))
+        }
+    }
+}
+
+/// Objects of 8-byte keys whose field is a word with which the value begins.
+struct Words {
+    keys: Vec<[u8; 8]>,
+    places: Vec<Place>,
+    parts: Vec<i64>,
+}
+
+impl Words {
+    /// `None` if their keys or parts are no words.
+    fn of(shares: &Shares, batches: Range<usize>) -> Option<Words> {
+        let mut words = Words { keys: Vec::new(), places: Vec::new(), parts: Vec::new() };
+        let (mut places, mut parts) = (Vec::new(), Vec::new());
+        for at in batches {
+            let batch = shares.batch(at);
+            words.keys.extend_from_slice(batch.word_keys()?);
+            if !batch.word_parts(&mut parts) {
+                return None;
+            }
+            match batch.places(&mut places) {
+                true => words.places.extend(places.iter().map(|place| Place::from_word(*place))),
+                false => words.places.resize(words.keys.len(), Place::default()),
+            }
+            words.parts.extend_from_slice(&parts);
+        }
+        Some(words)
+    }
+
+    fn change(
+        &self,
+        table: &HashTable,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>) {
+        const LEN: usize = size_of::<i64>();
+        let is_added = by.action() == Action::Add;
+        let mut before = vec![0; self.keys.len()];
+        // Objects that are there and got their part.
+        let mut is_changed = vec![false; self.keys.len()];
+        // The last call for a key counts.
+        let changed = table.update_placed(&self.places, &self.keys, |at, value| {
+            let word = value.and_then(|value| value.first_chunk_mut::<LEN>());
+            let Some(word) = word else {
+                is_changed[at] = false;
+                return;
+            };
+            let held = i64::from_le_bytes(*word);
+            let part = self.parts[at];
+            let becomes = if is_added { held.checked_add(part) } else { Some(part) };
+            is_changed[at] = becomes.is_some();
+            before[at] = held;
+            *word = becomes.unwrap_or(held).to_le_bytes();
+        });
+        let (done, end) = how_far(self.keys.len(), changed);
+        let mut begin = 0;
+        for number in batches {
+            let batch = shares.batch(number);
+            let objects = begin..(begin + batch.len()).min(done);
+            if objects.is_empty() {
+                break;
+            }
+            begin = objects.end;
+            if objects.len() == batch.len() && is_changed[objects.clone()].iter().all(|is| *is) {
+                let sum = before[objects].iter().map(|held| i128::from(*held)).sum();
+                progress.settle_words(number, batch.len(), sum, batch.sum());
+                continue;
+            }
+            for (share, at) in batch.shares().zip(objects) {
+                // What is not changed is gone, or cannot hold its part: it is asked again.
+                let fate = match is_changed[at] {
+                    true => {
+                        let mut word = before[at].to_le_bytes();
+                        by.change(&mut word, share.part).into()
+                    }
+                    false => match table.update(share.key, |value| by.change(value, share.part)) {
+                        Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
+                        Err(error) => return (at as u64, Err(error)),
+                    },
+                };
+                progress.settle(number, &share, fate);
+            }
+        }
+        (done as u64, end)
     }
 }
 
@@ -175,20 +315,21 @@ fn settle(
     execution: &Execution<'_>,
 ) -> Result<Settlement> {
     let crew = Crew::new(execution, shares.count());
-    let (parts, ended) = crew.all_parts(shares.batch_count(), &|| shares.progress(), |at, work| {
-        let batch: Vec<Share<'_>> = shares.batch(at).shares().collect();
-        let mut fates = vec![Fate::Vanished; batch.len()];
-        let (done, end) = objects.change(by, &batch, &mut fates);
-        for (share, fate) in batch.iter().zip(fates).take(done) {
-            work.gather.settle(at, share, fate);
-        }
-        end.map(|()| work.count(done as u64))
+    let (count, at_once) = (shares.batch_count(), objects.batches_at_once());
+    let turns = count.div_ceil(at_once);
+    let (parts, ended) = crew.all_parts(turns, &|| shares.progress(), |turn, work| {
+        let batches = turn * at_once..((turn + 1) * at_once).min(count);
+        let (done, end) = objects.change(by, shares, batches, &mut work.gather);
+        let flow = work.count(done);
+        end.map(|()| flow)
     });
     let progress = parts.into_iter().map(|(progress, _)| progress).reduce(Progress::merge);
     let progress = progress.unwrap_or_else(|| shares.progress());
     let report = shares.report(&progress);
-    let stopped = ended.map(|ended| ended.into_error(table, &crew));
+    // Told to stop when all was done, it did all.
+    let ended = ended.filter(|_| report.pending > 0);
     let pending = if report.pending > 0 { Some(shares.pending(&progress)?) } else { None };
+    let stopped = ended.map(|ended| ended.into_error(table, &crew));
     Ok(Settlement { report, pending, stopped, plan: None })
 }
 

@@ -1,6 +1,6 @@
 //! The operations that change a hash table.
 
-use sapwood_hashlog::{BatchError, HashLog};
+use sapwood_hashlog::{BatchError, HashLog, Place};
 
 use crate::{Error, HashEngineError, HashTable, HashValueMut, Result, Upsert};
 
@@ -109,6 +109,17 @@ impl HashTable {
         change: impl FnMut(usize, &mut HashValueMut<'_>),
     ) -> Result<usize> {
         self.change_many(|log| log.update_many(keys, change))
+    }
+
+    /// As [`update_many`](Self::update_many), of keys that a walk met at these places; `change` is
+    /// told last of a key that is not there.
+    pub(crate) fn update_placed<K: AsRef<[u8]>>(
+        &self,
+        places: &[Place],
+        keys: &[K],
+        change: impl FnMut(usize, Option<&mut HashValueMut<'_>>),
+    ) -> Result<usize> {
+        self.change_many(|log| log.update_placed(places, keys, change))
     }
 
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
