@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use sapwood::aggregate::Executor;
 
 use crate::format::parse_bytes;
 use crate::key_columns::KeySpec;
@@ -42,7 +43,8 @@ Examples:
   sapwood sample flights                 all questions, for people
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
-  sapwood sample counters                counted by a process that is killed, and counted on")]
+  sapwood sample counters                counted by a process that is killed, and counted on
+  sapwood sample airports                figures of flights by every way to reach them, explained")]
     Sample(Sample),
 
     /// Load a file into a table and say how that went
@@ -82,6 +84,20 @@ Rows are printed as they stand in the file, below its header; with --json as obj
 CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value. A hash
 table (a directory, or --engine hash) has no order: its rows come as they were written last.")]
     Scan(Scan),
+
+    /// Print figures of rows: sums, means, ranks and more, of all or of groups
+    #[command(after_help = "\
+Examples:
+  sapwood aggregate flights.csv.zst --key carrier,flight,month,day,sched_dep_time --by carrier
+  sapwood aggregate flights.csv.zst --key time_hour,carrier,flight --from 2013-03-01 --by origin
+  sapwood aggregate flights --by carrier --select 'mean(dep_delay) as late' --order 'late desc'
+  sapwood aggregate flights --where 'dest = \"MIA\" and dep_delay > 60' --by 'bucket(hour, 6)' --json
+  sapwood aggregate flights --select 'median(arr_delay), top(dest, 3)' --explain
+  echo UA,1545,1,1 | sapwood aggregate flights --keys - --select 'sum(distance)'
+
+Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
+--json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
+    Aggregate(Aggregate),
 
     /// Load a file into a table and say what the table costs, to the byte
     #[command(after_help = "\
@@ -125,8 +141,8 @@ pub(crate) struct Sample {
     /// Which data
     pub(crate) name: SampleName,
 
-    /// Threads that add up delays, beside one that reads meanwhile, or that count [default: one a
-    /// core]
+    /// Threads that add up delays, beside one that reads meanwhile, or that count, or that answer
+    /// [default: one a core]
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
 
@@ -154,6 +170,8 @@ pub(crate) enum SampleName {
     Flights,
     /// The same as events, counted into a hash table larger than its memory, that survives a kill
     Counters,
+    /// The same as records in both engines, and figures of them by every way to reach them
+    Airports,
 }
 
 /// A file, and how its rows become entries of a table.
@@ -271,6 +289,21 @@ pub(crate) struct Scan {
     #[command(flatten)]
     pub(crate) input: Input,
 
+    #[command(flatten)]
+    pub(crate) range: KeyRange,
+
+    /// From the greatest key down
+    #[arg(long, short)]
+    pub(crate) reverse: bool,
+
+    /// At most this many rows
+    #[arg(long, short, value_name = "COUNT")]
+    pub(crate) limit: Option<u64>,
+}
+
+/// Between which keys.
+#[derive(Debug, clap::Args)]
+pub(crate) struct KeyRange {
     /// From this key on; values for the first columns are enough
     #[arg(long, value_name = "VALUES", allow_hyphen_values = true)]
     pub(crate) from: Option<String>,
@@ -282,14 +315,118 @@ pub(crate) struct Scan {
     /// Only keys that begin so; the last value may be the beginning of a text, `UA,` is all of UA
     #[arg(long, value_name = "VALUES", allow_hyphen_values = true, conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<String>,
+}
 
-    /// From the greatest key down
-    #[arg(long, short)]
-    pub(crate) reverse: bool,
+#[derive(Debug, clap::Args)]
+pub(crate) struct Aggregate {
+    #[command(flatten)]
+    pub(crate) input: Input,
 
-    /// At most this many rows
+    /// The figures of each row of the answer
+    ///
+    /// count, count(x), sum(x), min(x), max(x), mean(x), variance(x), variance_pop(x), stddev(x),
+    /// stddev_pop(x), first(x), last(x), first(x by t), last(x by t), distinct(x), median(x),
+    /// quantile(x, 0.9), top(x, 5), of columns, with commas between. A name may follow:
+    /// `mean(delay) as late`. Columns whose names are not plain words stand in `backquotes`.
+    #[arg(long, short, value_name = "FIGURES", default_value = "count")]
+    pub(crate) select: String,
+
+    /// A row of the answer for each group of rows that agree in all of these
+    ///
+    /// Columns, steps of a number such as bucket(hour, 6), classes such as classes(delay, 0, 15, 60)
+    /// for what is below 0, from 0, from 15 and from 60 on, with commas between.
+    #[arg(long, short, value_name = "GROUPS")]
+    pub(crate) by: Option<String>,
+
+    /// Only rows for which this is true: `delay > 15 and carrier in ("UA", "AA")`
+    ///
+    /// =, !=, <, <=, >, >=, in (...), not in (...), begins with "...", is missing, is not missing;
+    /// and, or, not, parentheses. What compares with something missing is not taken.
+    #[arg(long = "where", short = 'w', value_name = "CONDITION")]
+    pub(crate) filter: Option<String>,
+
+    /// Only rows of the answer for which this is true: `count > 100`
+    #[arg(long, value_name = "CONDITION")]
+    pub(crate) having: Option<String>,
+
+    /// Sorts the answer: `mean(delay) desc, carrier` [default: by the groups]
+    #[arg(long, short, value_name = "COLUMNS")]
+    pub(crate) order: Option<String>,
+
+    /// At most this many rows of the answer
     #[arg(long, short, value_name = "COUNT")]
-    pub(crate) limit: Option<u64>,
+    pub(crate) limit: Option<usize>,
+
+    #[command(flatten)]
+    pub(crate) range: KeyRange,
+
+    /// Only the rows with the keys in this file: the values of a key on a line, as CSV; `-` is
+    /// standard input
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["from", "to", "prefix"])]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// How columns are read: fields beside those that the rows have, or instead of one of them
+    ///
+    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text; a key
+    /// column is what --key says. --explain prints how each is read; change what does not suit:
+    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a
+    /// program made has the fields that it declared.
+    #[arg(long, value_name = "FIELDS")]
+    pub(crate) layout: Option<String>,
+
+    /// The text that stands for a missing value [default: empty; in columns of numbers that have
+    /// it, NA]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) na: Option<String>,
+
+    /// What happens with missing values
+    #[arg(long, value_name = "WHAT", default_value = "pass-over")]
+    pub(crate) missing: OnMissing,
+
+    /// What happens with rows that do not have what is read, such as text where a number is needed
+    #[arg(long, value_name = "WHAT", default_value = "refuse")]
+    pub(crate) mismatches: OnMismatch,
+
+    /// The most groups that there may be; each takes memory
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub(crate) groups_max: usize,
+
+    /// Threads [default: one a core]
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+
+    /// How rows are reached: look-up of keys, range of an ordered table, walk or log of a hash table
+    /// [default: what is expected to be the fastest]
+    #[arg(long, value_name = "look-up|range|walk|log")]
+    pub(crate) executor: Option<Executor>,
+
+    /// Print how columns are read and rows reached, what that was expected to cost and what it did
+    ///
+    /// With --json as a last object, with how exact each column is and how many rows went which way.
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Only explain, and answer nothing
+    #[arg(long, requires = "explain")]
+    pub(crate) dry_run: bool,
+}
+
+/// What happens with missing values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnMissing {
+    /// Figures pass over them; grouped by, they are a group of their own
+    PassOver,
+    /// They are mismatches
+    Refuse,
+}
+
+/// What happens with rows that do not have what is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnMismatch {
+    /// There is no answer, but an error that counts them and shows one
+    Refuse,
+    /// They are left out and counted
+    Skip,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,10 +1,11 @@
-//! Ctrl-C: a flag that loops look at between rows.
+//! Ctrl-C: a flag that loops look at between rows, and runs inside a table too.
 
 use std::process;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
+
+use sapwood::aggregate::Cancel;
 
 /// How long a command may take to notice, before the process ends without its summary: it may
 /// be waiting for input or output that never comes.
@@ -13,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Whether the user asked to stop. The second time ends the process at once.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
-    asked: Arc<AtomicBool>,
+    asked: Cancel,
 }
 
 impl Interrupt {
@@ -22,13 +23,13 @@ impl Interrupt {
         static LISTENER: OnceLock<Interrupt> = OnceLock::new();
         LISTENER
             .get_or_init(|| {
-                let asked = Arc::new(AtomicBool::new(false));
-                let flag = Arc::clone(&asked);
+                let asked = Cancel::new();
+                let flag = asked.clone();
                 let handler = move || {
-                    // Relaxed: the flag carries no other data.
-                    if flag.swap(true, Ordering::Relaxed) {
+                    if flag.is_cancelled() {
                         process::exit(130);
                     }
+                    flag.cancel();
                     thread::spawn(|| {
                         thread::sleep(PATIENCE);
                         eprintln!("interrupted");
@@ -44,6 +45,17 @@ impl Interrupt {
     }
 
     pub(crate) fn asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.asked.is_cancelled()
+    }
+
+    /// What stops a run inside a table when the user asks.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        &self.asked
+    }
+
+    /// One that nobody else hears of.
+    #[cfg(test)]
+    pub(crate) fn of(asked: Cancel) -> Self {
+        Interrupt { asked }
     }
 }

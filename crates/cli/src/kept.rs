@@ -26,6 +26,11 @@ pub(crate) struct Description {
 }
 
 impl Description {
+    /// Of rows of which nothing is known.
+    pub(crate) fn none() -> Self {
+        Self { columns: Columns::Csv(Vec::new()), keys: KeyColumns::none() }
+    }
+
     /// Writes it, and makes it last: before any row, so that no row is without one.
     pub(crate) fn keep(&self, db: &Db, table: &str) -> Outcome {
         let columns = match &self.columns {
@@ -72,8 +77,23 @@ impl Description {
     }
 }
 
-/// A table of a directory, opened to be read.
+/// A table of a directory, opened to be read, if `sapwood load` has made it.
 pub(crate) fn open(directory: &Path, table: &str) -> Outcome<(Db, HashTable, Description)> {
+    match open_any(directory, table)? {
+        (db, rows, Some(description)) => Ok((db, rows, description)),
+        (_, _, None) => Err(Failure::Failed(format!(
+            "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
+            directory.display(),
+            quoted(table)
+        ))),
+    }
+}
+
+/// A table of a directory, whoever has made it, opened to be read.
+pub(crate) fn open_any(
+    directory: &Path,
+    table: &str,
+) -> Outcome<(Db, HashTable, Option<Description>)> {
     // Looking must not make one.
     if !directory.join("tables").is_dir() {
         return Err(Failure::Failed(format!(
@@ -84,14 +104,8 @@ pub(crate) fn open(directory: &Path, table: &str) -> Outcome<(Db, HashTable, Des
     }
     let db = Db::open(directory)?;
     let rows = db.hash_table(table)?;
-    match Description::read(&db, table)? {
-        Some(description) => Ok((db, rows, description)),
-        None => Err(Failure::Failed(format!(
-            "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
-            directory.display(),
-            quoted(table)
-        ))),
-    }
+    let description = Description::read(&db, table)?;
+    Ok((db, rows, description))
 }
 
 /// The database that rows are to be loaded into, and the table if it is there with the same

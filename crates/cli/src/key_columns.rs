@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read};
 use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
 use serde_json::{Value, json};
 
@@ -142,6 +143,37 @@ impl KeyColumns {
             });
         }
         Ok(Self { columns: resolved })
+    }
+
+    /// Of keys that were not made of columns.
+    pub(crate) fn none() -> Self {
+        Self { columns: Vec::new() }
+    }
+
+    /// Whether these are the names of the columns.
+    pub(crate) fn are_named(&self, names: &[String]) -> bool {
+        self.columns.iter().map(|column| &column.name).eq(names)
+    }
+
+    /// The columns as fields of a key, as far as fields can have their names.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let mut components = Vec::new();
+        let fields = self.columns.iter().filter_map(|column| {
+            let form = match column.kind {
+                ColumnType::Int => ComponentForm::Number("i64ord".parse().expect("a number")),
+                ColumnType::Float => ComponentForm::Number("f64ord".parse().expect("a number")),
+                ColumnType::Text => ComponentForm::Text,
+            };
+            components.push(Component { form, optional: false });
+            (!column.name.contains('`')).then(|| Field {
+                name: column.name.clone(),
+                place: Place::Key,
+                part: Part::From(0),
+                read: Read::Tuple(components.clone()),
+                absent: None,
+            })
+        });
+        fields.collect()
     }
 
     /// Name and type of each column: `[["carrier", "str"], ["flight", "int"]]`.

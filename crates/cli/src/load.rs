@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sapwood::{Db, EngineError, HashEngineError};
+use sapwood::{Db, EngineError, HashEngineError, HashTable};
 use serde_json::json;
 
 use crate::args::{CompactAt, Duplicates, EngineName, Input, Load};
@@ -149,10 +149,13 @@ impl Loaded {
         let entries = count(self.table.len() as u64);
         let keys = &self.keys;
         match self.db.directory() {
-            Some(_) => ui.notice(format_args!(
-                "{file}: table {}, {entries} entries by {keys}, opened in {elapsed}",
-                input.table
-            )),
+            Some(_) => {
+                let by = if keys.len() == 0 { String::new() } else { format!(" by {keys}") };
+                ui.notice(format_args!(
+                    "{file}: table {}, {entries} entries{by}, opened in {elapsed}",
+                    input.table
+                ));
+            }
             None => ui.notice(format_args!(
                 "{file}: {} rows into {entries} entries by {keys}, {elapsed}",
                 count(self.counts.rows)
@@ -179,6 +182,22 @@ impl Loaded {
 /// The rows that a command is to look at: those of a file, loaded into memory, or those that a
 /// directory keeps.
 pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
+    load_by(input, ui, kept::open)
+}
+
+/// As [`load`]; a table that others made has rows without columns.
+pub(crate) fn load_any(input: &Input, ui: &Ui) -> Outcome<Loaded> {
+    load_by(input, ui, |directory, table| {
+        let (db, rows, description) = kept::open_any(directory, table)?;
+        Ok((db, rows, description.unwrap_or_else(Description::none)))
+    })
+}
+
+fn load_by(
+    input: &Input,
+    ui: &Ui,
+    open: impl FnOnce(&Path, &str) -> Outcome<(Db, HashTable, Description)>,
+) -> Outcome<Loaded> {
     if !input.file.is_dir() {
         return load_into(input, None, ui);
     }
@@ -197,7 +216,7 @@ pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
         }
     }
     let started = Instant::now();
-    let (db, table, Description { columns, keys }) = kept::open(&input.file, &input.table)?;
+    let (db, table, Description { columns, keys }) = open(&input.file, &input.table)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
     Ok(Loaded { db, table: RowsTable::Hash(table), columns, keys, counts })
 }

@@ -3,6 +3,7 @@
 //! `args` says what can be asked, a module per command answers it, `exit` says how it ends.
 #![forbid(unsafe_code)]
 
+mod aggregate;
 mod args;
 mod bench;
 mod exit;
@@ -11,6 +12,7 @@ mod get;
 mod interrupt;
 mod kept;
 mod key_columns;
+mod key_range;
 mod lines;
 mod load;
 mod manual;
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),
+        Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Completions(completions) => manual::completions(completions, &ui),

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use sapwood::aggregate::{Aggregated, Compiled, Execution, Field, Layout, Plan};
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
     Compaction, Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions,
@@ -101,6 +102,17 @@ impl RowsTable {
         Ok(if new { Put::New } else { Put::Again })
     }
 
+    /// Calls `visit` with each row, in the order that the engine has.
+    pub(crate) fn scan<B>(
+        &self,
+        mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+    ) -> sapwood::Result<ControlFlow<B>> {
+        match self {
+            Self::Ordered(table) => table.scan(.., Direction::Ascending, |_, value| visit(value)),
+            Self::Hash(table) => table.scan_log(|_, value| visit(value)),
+        }
+    }
+
     /// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
     pub(crate) fn find<B>(
         &self,
@@ -116,6 +128,40 @@ impl RowsTable {
             Self::Hash(table) => {
                 Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())))
             }
+        }
+    }
+}
+
+/// Questions that are answered where the rows lie.
+impl RowsTable {
+    /// The fields that whoever made the table has declared.
+    pub(crate) fn fields(&self) -> &[Field] {
+        let fields = match self {
+            Self::Ordered(table) => table.fields(),
+            Self::Hash(table) => table.fields(),
+        };
+        fields.map_or(&[], Layout::fields)
+    }
+
+    pub(crate) fn explain(
+        &self,
+        query: &Compiled,
+        execution: &Execution<'_>,
+    ) -> sapwood::Result<Plan> {
+        match self {
+            Self::Ordered(table) => table.explain(query, execution),
+            Self::Hash(table) => table.explain(query, execution),
+        }
+    }
+
+    pub(crate) fn aggregate<'q>(
+        &self,
+        query: &'q Compiled,
+        execution: &Execution<'_>,
+    ) -> sapwood::Result<Aggregated<'q>> {
+        match self {
+            Self::Ordered(table) => table.aggregate_with(query, execution),
+            Self::Hash(table) => table.aggregate_with(query, execution),
         }
     }
 }

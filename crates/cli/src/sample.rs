@@ -3,6 +3,7 @@
 //! Each question is answered from the tables, timed, and compared with [`expected`], which finds the
 //! same by plain iteration over the parsed rows; the comparison is not timed.
 
+mod airports;
 mod answer;
 mod cancelled;
 pub(crate) mod counters;
@@ -35,6 +36,11 @@ pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
                 .to_owned(),
         )),
         (SampleName::Counters, directory) => counters::run(threads, directory.as_deref(), ui),
+        (SampleName::Airports, None) => airports::run(threads, ui),
+        (SampleName::Airports, Some(_)) => Err(Failure::Usage(
+            "the airports are asked about in memory: --dir is of `sapwood sample counters`"
+                .to_owned(),
+        )),
     }
 }
 

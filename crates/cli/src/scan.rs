@@ -3,18 +3,18 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::{Direction, key};
+use sapwood::Direction;
 
 use crate::args::{EngineName, Scan};
 use crate::exit::{Failure, Outcome};
-use crate::key_columns::{KeyColumns, split_list};
+use crate::key_range::Asked;
 use crate::load::load;
 use crate::rows_table::RowsTable;
 use crate::stored::Stored;
 use crate::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
-    let asked = Asked::parse(args)?;
+    let asked = Asked::parse(&args.range, args.input.key.as_ref())?;
     let unordered = args.input.file.is_dir() || args.input.engine == Some(EngineName::Hash);
     if unordered && let Some(option) = needs_order(args) {
         return Err(Failure::Usage(format!(
@@ -74,9 +74,9 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
 /// The first option that was given and asks for an order.
 fn needs_order(args: &Scan) -> Option<&'static str> {
     [
-        (args.from.is_some(), "--from"),
-        (args.to.is_some(), "--to"),
-        (args.prefix.is_some(), "--prefix"),
+        (args.range.from.is_some(), "--from"),
+        (args.range.to.is_some(), "--to"),
+        (args.range.prefix.is_some(), "--prefix"),
         (args.reverse, "--reverse"),
     ]
     .into_iter()
@@ -88,45 +88,4 @@ enum Stop {
     Limit,
     Interrupt,
     Output(std::io::Error),
-}
-
-/// The values that bound a scan.
-enum Asked {
-    Between(Option<Vec<String>>, Option<Vec<String>>),
-    Prefix(Vec<String>),
-}
-
-impl Asked {
-    fn parse(args: &Scan) -> Outcome<Self> {
-        let values = |text: &String| -> Outcome<Vec<String>> {
-            let values = split_list(text).map_err(Failure::Usage)?;
-            if let Some(key) = &args.input.key {
-                key.check_count(&values)?;
-            }
-            Ok(values)
-        };
-        Ok(match &args.prefix {
-            Some(prefix) => Self::Prefix(values(prefix)?),
-            None => Self::Between(
-                args.from.as_ref().map(values).transpose()?,
-                args.to.as_ref().map(values).transpose()?,
-            ),
-        })
-    }
-
-    /// Where to begin, and the key before which to end.
-    fn bounds(&self, keys: &KeyColumns) -> Outcome<(Vec<u8>, Option<Vec<u8>>)> {
-        match self {
-            Self::Prefix(values) => {
-                let range = key::prefix_range(&keys.encode_prefix(values)?);
-                Ok((range.begin().to_vec(), range.limit().map(<[u8]>::to_vec)))
-            }
-            Self::Between(from, to) => {
-                let bound = |values: &Option<Vec<String>>| -> Outcome<Option<Vec<u8>>> {
-                    values.as_ref().map(|values| keys.encode_values(values)).transpose()
-                };
-                Ok((bound(from)?.unwrap_or_default(), bound(to)?))
-            }
-        }
-    }
 }

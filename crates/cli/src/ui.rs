@@ -41,6 +41,12 @@ impl Ui {
         }
     }
 
+    /// One that says nothing by the way.
+    #[cfg(test)]
+    pub(crate) fn quiet(interrupt: Interrupt) -> Self {
+        Self { interrupt, answers: Answers::Text, notices: Notices::Hidden }
+    }
+
     /// Runs `write` over buffered standard output and flushes it.
     pub(crate) fn print<T>(&self, write: impl FnOnce(&mut Out) -> io::Result<T>) -> Outcome<T> {
         let mut out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());

@@ -1,5 +1,7 @@
 //! The integration tests of the command line, one binary. They run the built `sapwood`.
 
+mod aggregate;
+mod airports;
 mod bad_input;
 mod bench;
 mod counters;

@@ -54,7 +54,14 @@ fn interrupt(child: &std::process::Child) {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_between_rows_says_what_was_done() {
-    let mut child = sapwood(&["load", "-", "--format", "csv", "--key", "k:int"])
+    for command in ["load", "aggregate"] {
+        ctrl_c_between_rows(command);
+    }
+}
+
+#[cfg(unix)]
+fn ctrl_c_between_rows(command: &str) {
+    let mut child = sapwood(&[command, "-", "--format", "csv", "--key", "k:int"])
         .stdin(Stdio::piped())
         .spawn()
         .expect("it runs");

@@ -1,0 +1,158 @@
+//! Figures of rows, against plain work on the bundled file, in every kind of table.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use sapwood::{Db, HashTableOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{flight_rows, flights_path, sapwood, stdout_of};
+
+const KEY: &str = "carrier,flight,month,day,sched_dep_time";
+
+fn rows_of(args: &[&str]) -> Vec<Value> {
+    let out = stdout_of(args);
+    out.lines().map(|line| serde_json::from_str(line).expect("an object a line")).collect()
+}
+
+/// Flights, departures, minutes of delay and the greatest, of each carrier.
+fn expected() -> BTreeMap<String, (u64, u64, i64, i64)> {
+    let (header, rows) = flight_rows();
+    let column = |name: &str| header.iter().position(|column| column == name).expect("a column");
+    let (carrier, delay) = (column("carrier"), column("dep_delay"));
+    let mut carriers = BTreeMap::new();
+    for row in &rows {
+        let figures = carriers.entry(row[carrier].to_owned()).or_insert((0, 0, 0, i64::MIN));
+        figures.0 += 1;
+        if let Ok(delay) = row[delay].parse::<i64>() {
+            figures.1 += 1;
+            figures.2 += delay;
+            figures.3 = figures.3.max(delay);
+        }
+    }
+    carriers
+}
+
+#[test]
+fn figures_are_those_of_the_rows_in_every_table_and_by_every_executor() {
+    let path = flights_path();
+    let path = path.to_str().expect("UTF-8");
+    let directory = TempDir::new().expect("a directory for the test");
+    let kept = directory.path().join("kept");
+    let kept = kept.to_str().expect("UTF-8");
+    sapwood(&["load", path, "--key", KEY, "--engine", "hash", "--dir", kept, "-q"])
+        .assert()
+        .success();
+    let expected = expected();
+    let ask = ["--by", "carrier", "--json", "-q", "--select"];
+    let select = "count, count(dep_delay) as left, sum(dep_delay) as minutes, max(dep_delay)";
+    for rows in [
+        &["aggregate", path, "--key", KEY][..],
+        &["aggregate", path, "--key", KEY, "--engine", "hash", "--threads", "3"],
+        &["aggregate", kept, "--executor", "walk"],
+        &["aggregate", kept, "--executor", "log", "--threads", "2"],
+    ] {
+        let found = rows_of(&[rows, &ask, &[select]].concat());
+        assert_eq!(found.len(), expected.len());
+        for (found, (carrier, (flights, left, minutes, worst))) in found.iter().zip(&expected) {
+            let expected = serde_json::json!({
+                "carrier": carrier,
+                "count": flights,
+                "left": left,
+                "minutes": minutes,
+                "max(dep_delay)": worst,
+            });
+            assert_eq!(*found, expected, "{rows:?}");
+        }
+    }
+}
+
+#[test]
+fn keys_come_from_a_file_or_standard_input() {
+    let path = flights_path();
+    let path = path.to_str().expect("UTF-8");
+    let keys = "carrier,flight,month,day,sched_dep_time\nUA,1545,1,1,515\nUA,1545,1,1,516\n";
+    let ask = ["--key", KEY, "--keys", "-", "--json", "--select", "count, sum(distance) as miles"];
+    let asked = [&["aggregate", path, "-q"], &ask[..]].concat();
+    let output = sapwood(&asked).write_stdin(keys).assert().success();
+    let output = output.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "{\"count\":1,\"miles\":1400}\n");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(stderr, "warning: 1 key of --keys without a row\n");
+    for (keys, says) in [
+        ("UA,1545\n", "-, line 1: 2 values, the key has 5 columns: carrier:str,flight:int,"),
+        ("UA,1545,1,1,515\nUA,x,1,1,515\n", "-, line 2: key column `flight` is `x`"),
+    ] {
+        let output = sapwood(&asked).write_stdin(keys).assert().code(1);
+        let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+        assert!(stderr.starts_with(&format!("error: {says}")), "{stderr}");
+    }
+    let both = ["aggregate", "-", "--format", "csv", "--key", "k", "--keys", "-"];
+    let output = sapwood(&both).write_stdin("k\n1\n").assert().code(2);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("put one of them into a file"), "{stderr}");
+}
+
+#[test]
+fn tables_that_programs_made_are_read_with_a_layout() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let kept = directory.path().join("counters");
+    let kept = kept.to_str().expect("UTF-8");
+    sapwood(&["sample", "counters", "-q", "--threads", "1", "--dir", kept]).assert().success();
+    let table = ["aggregate", kept, "--table", "counters", "-q", "--json"];
+
+    let output = sapwood(&table).assert().code(2);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("declares no fields: say with --layout how"), "{stderr}");
+
+    // A count of each kind of counter, which the first byte of the key names.
+    let layout = ["--layout", "kind:key.u8, n:i64le", "--by", "kind", "--select", "count, sum(n)"];
+    let found = rows_of(&[&table, &layout[..]].concat());
+    assert!(found.len() > 1, "{found:?}");
+    let counted: u64 = found.iter().filter_map(|row| row["count"].as_u64()).sum();
+    let all = rows_of(&[&table, &["--layout", "n:i64le"][..]].concat());
+    assert_eq!(all, [serde_json::json!({ "count": counted })]);
+
+    // Fields that a program declares are known without one.
+    let path = directory.path().join("hits");
+    let db = Db::open(&path).expect("a database");
+    let options = HashTableOptions::default().fields("hits:i64le".parse().expect("fields"));
+    let hits = db.create_hash_table("hits", options).expect("a table");
+    hits.add_many(&[("/oaks", 3), ("/elms", 4)]).expect("room");
+    drop(hits);
+    db.close().expect("kept");
+    let path = path.to_str().expect("UTF-8");
+    let declared = ["aggregate", path, "--table", "hits", "-q", "--json", "--select", "sum(hits)"];
+    assert_eq!(rows_of(&declared), [serde_json::json!({ "sum(hits)": 7 })]);
+
+    let range = ["--layout", "n:i64le", "--from", "x"];
+    let output = sapwood(&[&table, &range[..]].concat()).assert().code(2);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("1 value given, the key has 0 columns"), "{stderr}");
+}
+
+#[test]
+fn what_was_measured_is_told_as_json() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "k,n\n1,5\n2,\n3,x\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let ask = ["--select", "median(n)", "--layout", "n:cell(1).decimal?''", "--mismatches", "skip"];
+    let told = ["--explain", "--json", "-q", "--threads", "1"];
+    let found = rows_of(&[&["aggregate", path, "--key", "k"], &ask[..], &told].concat());
+    assert_eq!(found[0].to_string(), r#"{"quantile(n, 0.5)":5.0}"#);
+    let explain = &found[1]["explain"];
+    assert_eq!(
+        (&explain["executor"], &explain["forced"], &explain["threads"]),
+        (&"range".into(), &false.into(), &1.into())
+    );
+    assert_eq!(explain["candidates"].as_array().map(Vec::len), Some(1));
+    assert_eq!(explain["measured"]["visited"], 3);
+    assert_eq!(explain["layout"], r#"n:cell(1).decimal?"", k:key.tuple(i64)"#);
+    let answer = &explain["answer"];
+    let counts = ["selected", "matched", "mismatched", "missing", "absent_keys"];
+    assert_eq!(counts.map(|name| answer[name].as_u64()), [3, 2, 1, 1, 0].map(Some));
+    assert_eq!(answer["columns"][0]["accuracy"], "relative error");
+    assert_eq!(answer["columns"][0]["at_most"], 0.01);
+}
