@@ -296,6 +296,29 @@ fn loom_superseded_scan() {
     race(counters, scan, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(20)));
 }
 
+/// A sweep shows a key whose record is replaced meanwhile, or changed in place, exactly once.
+#[test]
+fn loom_superseded_sweep() {
+    let sweep = |log: &HashLog| {
+        let mut seen = Vec::new();
+        let sweep = log.sweep().expect("unpinned");
+        let walk = sweep.scan_part(0, 1, |key, value| {
+            let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+            seen.push((number(key), number(value)));
+            ControlFlow::<()>::Continue(())
+        });
+        assert_eq!(walk, Ok(ControlFlow::Continue(())));
+        assert!(matches!(seen[..], [(1, 10 | 20 | 30)]), "{seen:?}");
+    };
+    let put = |log: &HashLog| {
+        let still = log.snapshot().expect("unpinned");
+        log.put(&word(1), &word(20)).expect("memory");
+        drop(still);
+        log.put(&word(1), &word(30)).expect("memory");
+    };
+    race(counters, sweep, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(30)));
+}
+
 /// As `counters`, and the page of key 1 is closed, so that it can be edited.
 fn closed_counters() -> Arc<HashLog> {
     let log = counters();

@@ -82,7 +82,7 @@ pub(crate) struct Log {
     moving: Mutex<()>,
     /// Addresses that `mutable` may not go below: one for each snapshot.
     pinned: Mutex<Vec<Address>>,
-    /// How many there are, or are about to be.
+    /// How many there are, or are about to be, and sweeps.
     snapshots: AtomicU64,
     edits: Edits,
     wasted: std::sync::atomic::AtomicU64,
@@ -434,7 +434,24 @@ impl Log {
         limit
     }
 
-    /// Whether a snapshot is being taken or read.
+    /// Begins a sweep of what lies below the address that is answered, where the log ends now: until
+    /// `end_sweep`, who replaces a record there marks it as superseded late, and does it by a record
+    /// above. Changes in place go on. Call it unpinned.
+    pub(crate) fn begin_sweep(&self) -> Address {
+        self.snapshots.fetch_add(1, Ordering::SeqCst);
+        // Who does not find the sweep has left, and appended below.
+        self.wait_for_epoch(self.epochs.bump());
+        let limit = self.tail();
+        // Who appended below is done.
+        self.wait_for_epoch(self.epochs.bump());
+        limit
+    }
+
+    pub(crate) fn end_sweep(&self) {
+        self.snapshots.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// Whether a snapshot or a sweep is going on.
     #[inline]
     pub(crate) fn has_snapshots(&self) -> bool {
         self.snapshots.load(Ordering::Acquire) > 0

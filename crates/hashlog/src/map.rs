@@ -456,6 +456,33 @@ impl HashLog {
         Ok(Snapshot { moment: self.core.moment()?, log: self })
     }
 
+    /// Begins a walk of the log that fixes nothing: a key that is there from now until it has been
+    /// walked is visited exactly once, with a value that it has in that time. As long as it lives,
+    /// nothing is compacted; writers change in place what they may change in place. [`Snapshot`]
+    /// shows one moment instead, for which writers copy what they change, and pages are closed.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put(b"key", b"value")?;
+    /// let mut seen = 0;
+    /// let _all = log.sweep()?.scan_part(0, 1, |_key, _value| {
+    ///     seen += 1;
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(seen, 1);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::WouldBlock`] inside a closure.
+    pub fn sweep(&self) -> Result<Sweep<'_>> {
+        Ok(Sweep(Snapshot { moment: self.core.sweep()?, log: self }))
+    }
+
     /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
     /// What it covers is there after any crash, once it has returned.
     ///
@@ -681,6 +708,39 @@ impl Snapshot<'_> {
 
     pub(crate) fn moment(&self) -> (&Core, Address) {
         (&self.log.core, self.moment.boundary)
+    }
+}
+
+/// A walk of all entries, each as it is when it is visited. Threads share it.
+pub struct Sweep<'a>(Snapshot<'a>);
+
+impl Sweep<'_> {
+    /// Visits part `part` of `parts` disjoint parts of the entries in log order, until `visit`
+    /// breaks.
+    ///
+    /// # Errors
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
+    ///
+    /// # Panics
+    /// If `part` is not below `parts`.
+    pub fn scan_part<B>(
+        &self,
+        part: usize,
+        parts: usize,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.0.scan_part(part, parts, visit)
+    }
+
+    /// The same walk by runs, as [`Snapshot::runs`].
+    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
+        self.0.runs(columns)
+    }
+}
+
+impl std::fmt::Debug for Sweep<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sweep").finish_non_exhaustive()
     }
 }
 

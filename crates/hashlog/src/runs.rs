@@ -118,7 +118,8 @@ impl std::fmt::Debug for Run {
     }
 }
 
-/// A walk of a [`Snapshot`] by runs, which threads share: see [`Snapshot::runs`].
+/// A walk of a [`Snapshot`] or a [`Sweep`](crate::Sweep) by runs, which threads share: see
+/// [`Snapshot::runs`].
 ///
 /// # Consistency
 ///
@@ -236,8 +237,9 @@ impl Gathering<'_> {
         }
         let there = log.records(&pin);
         let marked = log.is_marked(page);
-        let left = (log.page_bytes - *offset) / fixed::BYTES;
         let first = self.core.at(page, *offset);
+        let end = self.core.at(page, log.page_bytes).min(self.scan.boundary);
+        let left = (end.bytes().saturating_sub(first.bytes()) / fixed::BYTES as u64) as usize;
         let records = left.min(RUN_LEN - self.run.len);
         let run = &mut *self.run;
         let (mut len, mut flags) = (run.len, 0);

@@ -1,10 +1,15 @@
-//! How is everything visited in log order, as of one moment?
+//! How is everything visited in log order, as of one moment or in passing?
 //!
 //! Page by page: sequential, and exact. The moment is fixed by
 //! [`Log::pin_below`](crate::log::Log::pin_below): records below the boundary stay as they are,
 //! what is changed meanwhile is appended above. Of those below, the newest of each key is live at
 //! that moment: one in memory that no flag calls superseded; of the others the chain tells, whose
 //! first record of the key below the boundary it is or is not.
+//!
+//! A sweep fixes nothing. Its boundary is where the log ended when it began
+//! ([`Log::begin_sweep`](crate::log::Log::begin_sweep)), after which all who had appended below were
+//! done. So a key that is there throughout has one newest record below: that is visited, with the
+//! value that it then has, or had when it was replaced, which is marked as late and asked about.
 
 use std::ops::{ControlFlow, Range};
 
@@ -20,18 +25,22 @@ use crate::layout::control;
 use crate::life::Shared;
 use crate::record::{Form, Record, word_at};
 
-/// A moment that is being looked at.
+/// A moment that is being looked at, or a sweep that is going on.
 pub(crate) struct Moment<'a> {
     core: &'a Core,
-    /// Records below are as of the moment.
+    /// Records below are visited: as of the moment, or in passing.
     pub(crate) boundary: Address,
+    is_sweep: bool,
     /// Nothing is compacted meanwhile.
     _life: Shared<'a>,
 }
 
 impl Drop for Moment<'_> {
     fn drop(&mut self) {
-        self.core.log.unpin_below(self.boundary);
+        match self.is_sweep {
+            true => self.core.log.end_sweep(),
+            false => self.core.log.unpin_below(self.boundary),
+        }
     }
 }
 
@@ -80,7 +89,17 @@ impl Core {
         }
         let life = self.life.share();
         let boundary = self.log.pin_below();
-        Ok(Moment { core: self, boundary, _life: life })
+        Ok(Moment { core: self, boundary, is_sweep: false, _life: life })
+    }
+
+    /// Begins to look at what is there from now on.
+    pub(crate) fn sweep(&self) -> Result<Moment<'_>> {
+        if self.log.epochs.is_pinned() {
+            return Err(Error::WouldBlock);
+        }
+        let life = self.life.share();
+        let boundary = self.log.begin_sweep();
+        Ok(Moment { core: self, boundary, is_sweep: true, _life: life })
     }
 
     /// Visits what was live at a moment, of some pages.
@@ -175,7 +194,7 @@ impl Core {
 /// A scan under way.
 pub(crate) struct Scan<'a> {
     core: &'a Core,
-    boundary: Address,
+    pub(crate) boundary: Address,
     pub(crate) pages: Range<u64>,
     /// Holds a page that is not in memory.
     buffer: Option<Blocks>,
@@ -186,8 +205,10 @@ pub(crate) struct Scan<'a> {
 impl<'a> Scan<'a> {
     /// Of a part of the pages below a boundary.
     pub(crate) fn new(core: &'a Core, boundary: Address, (part, parts): (usize, usize)) -> Self {
-        let first = core.log.page_of(core.log.begin());
-        let (from, to) = share(core.log.page_of(boundary) - first, part, parts);
+        let log = &core.log;
+        let (first, last) = (log.page_of(log.begin()), log.page_of(boundary));
+        let limit = last + u64::from(boundary > log.page_start(last));
+        let (from, to) = share(limit - first, part, parts);
         let pages = first + from..first + to;
         let (doubts, coming) = (Vec::new(), Coming::default());
         Scan { core, boundary, pages, buffer: None, doubts, coming }
@@ -201,15 +222,23 @@ impl<'a> Scan<'a> {
             return self.stored_page::<F, B>(page, 0, visit);
         }
         let (records, marked) = (core.log.records(&pin), core.log.is_marked(page));
+        // As long as the pin lives, what lies below stays as it is.
+        let read_only = core.log.read_only();
         let mut offset = 0;
         while let Some((address, record, flags)) = core.next_record::<F>(&pin, page, &mut offset) {
+            if address >= self.boundary {
+                break;
+            }
             records.prefetch_ahead(address);
+            let is_still = address < read_only;
             let flow = match verdict(flags, marked) {
                 Verdict::Dead => continue,
-                Verdict::Live => F::visit(record, |key, value| visit(address, key, value)),
-                Verdict::Ask => {
-                    F::visit(record, |key, value| self.ask::<F, B>(address, key, value, visit))?
+                Verdict::Live => {
+                    show::<F, _>(record, is_still, |key, value| visit(address, key, value))
                 }
+                Verdict::Ask => show::<F, _>(record, is_still, |key, value| {
+                    self.ask::<F, B>(address, key, value, visit)
+                })?,
             };
             if flow.is_break() {
                 return Ok(flow);
@@ -232,6 +261,9 @@ impl<'a> Scan<'a> {
         let stored = &blocks.bytes()[..log.page_bytes];
         let flow = for_each_stored::<F, B>(stored, from, |offset, record| {
             let address = self.core.at(page, offset);
+            if address >= self.boundary {
+                return Ok(ControlFlow::Continue(()));
+            }
             let (key, value) =
                 F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
             let flags = word_at(record, 0).expect("a record has a control word");
@@ -313,6 +345,22 @@ impl<'a> Scan<'a> {
             self.coming.send(log, wanted.collect());
         }
     }
+}
+
+/// Reads a record that may be changed in place meanwhile, unless it is still.
+#[inline]
+fn show<F: Form, R>(record: Record, is_still: bool, read: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+    if is_still {
+        return F::visit(record, read);
+    }
+    let value = loop {
+        match F::value(record, || false) {
+            Some(value) => break value,
+            // A writer is copying a value in: a matter of nanoseconds.
+            None => std::hint::spin_loop(),
+        }
+    };
+    F::with_key(record, |key| read(key, value.as_ref()))
 }
 
 /// Calls `each` with the offset and the bytes of every record of a stored page.

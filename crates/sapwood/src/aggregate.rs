@@ -35,8 +35,9 @@
 //!
 //! An object is read whole, as it was at one moment. A key that is there throughout is counted
 //! exactly once by every executor, while writers write; one that comes or goes meanwhile is counted
-//! at most once. [`Executor::Log`] does more: all objects are as they were at one moment of the
-//! call. [`Execution::at_one_moment`] asks for that.
+//! at most once. [`Execution::at_one_moment`] asks for more: all objects as they were at one moment
+//! of the call. That costs what writers then copy instead of changing it in place, and up to a page
+//! of the log that is left unused.
 
 mod execution;
 mod executor;

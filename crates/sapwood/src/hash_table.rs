@@ -179,6 +179,11 @@ impl HashTable {
         Ok(HashSnapshot { snapshot, table: self })
     }
 
+    /// Begins a walk of the log that sees each entry once, as it is when it is visited.
+    pub(crate) fn sweep(&self) -> Result<sapwood_hashlog::Sweep<'_>> {
+        self.named(self.log().sweep())
+    }
+
     /// Makes the table as of one moment last, and answers when it does; writers go on meanwhile.
     /// A table in memory answers [`HashEngineError::NoDirectory`].
     ///

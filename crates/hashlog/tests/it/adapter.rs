@@ -216,6 +216,22 @@ pub(crate) fn snapped(snapshot: &Snapshot<'_>, parts: usize) -> sapwood_hashlog:
     Ok(pairs)
 }
 
+/// What a sweep meets, by runs where the layout has them.
+fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
+    let sweep = log.sweep()?;
+    let mut pairs = Vec::new();
+    for part in 0..parts {
+        match sweep.runs(Columns::Entries) {
+            Some(runs) => pairs.extend(run_pairs(&runs, part, parts)?),
+            None => {
+                let visit = |key: &[u8], value: &[u8]| see(&mut pairs, key, value);
+                let _all = sweep.scan_part(part, parts, visit)?;
+            }
+        }
+    }
+    Ok(pairs)
+}
+
 fn sorted(pairs: &[Pair]) -> Vec<Pair> {
     let mut pairs = pairs.to_vec();
     pairs.sort_unstable();
@@ -418,6 +434,7 @@ impl KeyedEngine for Adapter {
                 let snapshot = self.log.snapshot().map_err(refusal)?;
                 return snapped(&snapshot, parts).map_err(refusal);
             }
+            Walk::Sweep(parts) => return swept(&self.log, parts).map_err(refusal),
         };
         walked.map_err(refusal)?;
         Ok(pairs)

@@ -254,7 +254,7 @@ fn a_checkpoint_among_writers_is_one_moment() {
                     let after = ledger.after();
                     let left = disk.crash(seed + turn as u64);
                     let left = Adapter::new(configuration.open(&left), configuration);
-                    let seen = left.pairs(Walk::ALL[turn % 5]).unwrap();
+                    let seen = left.pairs(Walk::ALL[turn % Walk::ALL.len()]).unwrap();
                     let told = after.check(&before, &seen);
                     told.unwrap_or_else(|told| panic!("{configuration:?}: {told}"));
                     left.log.check().unwrap();

@@ -10,7 +10,7 @@ use std::str::FromStr;
 /// | `LookUp` | both | each selected key, in batches | few of many: lists of keys, short ranges of 8-byte keys |
 /// | `Range` | ordered | the selected range, in key order | ranges and prefixes, or all |
 /// | `Walk` | hash | every entry, in the order of the index | what changes much, or is mostly on the disk and small |
-/// | `Log` | hash | every record of the log, one after the other, as of one moment | much of the table |
+/// | `Log` | hash | every record of the log, one after the other; as of one moment, if asked | much of the table |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Executor {
     /// Looks each key up, many at a time.
@@ -19,7 +19,7 @@ pub enum Executor {
     Range,
     /// Walks the index of a hash table.
     Walk,
-    /// Walks the log of a hash table: all objects are as they were at one moment.
+    /// Walks the log of a hash table: the one that can show all objects as of one moment.
     Log,
 }
 

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::{KeyList, Selection};
-use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
+use sapwood_hashlog::KEY_BYTES_MAX;
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
 use super::{Candidate, Executor};
@@ -71,7 +71,7 @@ impl Objects for HashTable {
     ) -> Result<Gathered<G>, Ended> {
         match (executor, Keys::of(asked.selection, self.layout())) {
             (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
-            (Executor::Log, _) => scan_log(self, asked.columns, crew, make),
+            (Executor::Log, _) => scan_log(self, asked, crew, make),
             _ => crew.in_parts(crew.threads(), make, |part, work| {
                 self.for_each_part(part, crew.threads(), |key, value| work.push(key, value))
             }),
@@ -79,18 +79,28 @@ impl Objects for HashTable {
     }
 }
 
+/// As of one moment, if that is asked for; else in passing, for which nobody copies what they change.
 fn scan_log<G: Gather>(
     table: &HashTable,
-    columns: Columns,
+    asked: &Asked<'_>,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    let snapshot = table.snapshot().map_err(Ended::Engine)?;
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    crew.in_parts(parts, make, |part, work| match snapshot.runs(columns) {
-        Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
-        None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
+    if asked.at_one_moment {
+        let snapshot = table.snapshot().map_err(Ended::Engine)?;
+        return crew.in_parts(parts, make, |part, work| match snapshot.runs(asked.columns) {
+            Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
+            None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
+        });
+    }
+    let sweep = table.sweep().map_err(Ended::Engine)?;
+    crew.in_parts(parts, make, |part, work| {
+        table.named(match sweep.runs(asked.columns) {
+            Some(runs) => runs.scan_part(part, parts, |run| work.push_run(run)),
+            None => sweep.scan_part(part, parts, |key, value| work.push(key, value)),
+        })
     })
 }
 

@@ -89,6 +89,7 @@ fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
 pub(super) struct Asked<'a> {
     pub(super) selection: &'a Selection,
     pub(super) threads: usize,
+    pub(super) at_one_moment: bool,
     /// What is read of runs of objects.
     pub(super) columns: Columns,
     /// What a selected object costs beside being reached, one by one and in a run, in ns.
@@ -97,7 +98,8 @@ pub(super) struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    pub(super) fn by_query(query: &'a Compiled, threads: usize) -> Asked<'a> {
+    pub(super) fn by_query(query: &'a Compiled, execution: &Execution<'_>) -> Asked<'a> {
+        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
         let selection = query.selection();
         let without_keys = query.goes_by_column()
             && !query.needs_keys()
@@ -106,13 +108,14 @@ impl<'a> Asked<'a> {
         let columns = if without_keys { Columns::Values } else { Columns::Entries };
         let [object_ns, run_object_ns] =
             if query.goes_by_column() { BY_COLUMN_NS } else { ONE_BY_ONE_NS };
-        Asked { selection, threads, columns, object_ns, run_object_ns }
+        Asked { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
     }
 
-    pub(super) fn by_disaggregation(by: &'a Disaggregator, threads: usize) -> Asked<'a> {
+    pub(super) fn by_disaggregation(by: &'a Disaggregator, execution: &Execution<'_>) -> Asked<'a> {
+        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
         let [object_ns, run_object_ns] = COLLECTED_NS;
         let (selection, columns) = (by.selection(), Columns::Places);
-        Asked { selection, threads, columns, object_ns, run_object_ns }
+        Asked { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
     }
 }
 

@@ -165,7 +165,7 @@ fn explain(
     query: &Compiled,
     execution: &Execution<'_>,
 ) -> Result<Plan> {
-    let asked = Asked::by_query(query, execution.threads);
+    let asked = Asked::by_query(query, execution);
     Plan::choose(table, objects.candidates(&asked), execution)
 }
 
@@ -175,7 +175,7 @@ fn aggregate<'q>(
     query: &'q Compiled,
     execution: &Execution<'_>,
 ) -> Result<Aggregated<'q>> {
-    let asked = Asked::by_query(query, execution.threads);
+    let asked = Asked::by_query(query, execution);
     let mut plan = Plan::choose(table, objects.candidates(&asked), execution)?;
     let begin = Instant::now();
     let crew = Crew::new(execution, plan.expected().visits);

@@ -277,7 +277,7 @@ fn disaggregate(
     by: &Disaggregator,
     execution: &Execution<'_>,
 ) -> Result<Settlement> {
-    let asked = Asked::by_disaggregation(by, execution.threads);
+    let asked = Asked::by_disaggregation(by, execution);
     let mut plan = Plan::choose(table, objects.candidates(&asked), execution)?;
     let begin = Instant::now();
     let crew = Crew::new(execution, plan.expected().visits);

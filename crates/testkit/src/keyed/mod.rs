@@ -35,12 +35,20 @@ pub enum Walk {
     Snapshot,
     /// The same, in so many parts.
     SnapshotParts(usize),
+    /// As `ForEachParts`, in the order in which pairs were written.
+    Sweep(usize),
 }
 
 impl Walk {
     /// Every walk.
-    pub const ALL: [Walk; 5] =
-        [Walk::ForEach, Walk::ForEachParts(3), Walk::Log, Walk::Snapshot, Walk::SnapshotParts(2)];
+    pub const ALL: [Walk; 6] = [
+        Walk::ForEach,
+        Walk::ForEachParts(3),
+        Walk::Log,
+        Walk::Snapshot,
+        Walk::SnapshotParts(2),
+        Walk::Sweep(2),
+    ];
 }
 
 /// How long keys and values may be.

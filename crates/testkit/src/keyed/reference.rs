@@ -204,7 +204,8 @@ impl KeyedEngine for LockedTable {
             }
             _ => self.everything(),
         };
-        let in_parts = matches!(walk, Walk::ForEachParts(_) | Walk::SnapshotParts(_));
+        let in_parts =
+            matches!(walk, Walk::ForEachParts(_) | Walk::SnapshotParts(_) | Walk::Sweep(_));
         if self.fault == KeyedFault::PartsOverlap && in_parts {
             pairs.extend(pairs.first().cloned());
         }
