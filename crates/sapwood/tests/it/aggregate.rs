@@ -341,7 +341,7 @@ fn what_cannot_be_answered_is_an_error_that_says_why() {
         (ordered.explain(&compiled, &Execution::new().at_one_moment()), "one moment"),
         (
             hash.explain(&compiled, &Execution::new().executor(Executor::LookUp)),
-            "choose of: walk, log",
+            "cannot answer the query here; choose of: ",
         ),
         (
             hash.explain(&compiled, &Execution::new().executor(Executor::Walk).at_one_moment()),
