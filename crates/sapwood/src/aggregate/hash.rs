@@ -28,7 +28,7 @@ impl Objects for HashTable {
             Some(keys) => stats.entries.min(keys.len()),
             None => stats.entries,
         };
-        let costs = Costs::of(self);
+        let costs = Costs::of(self.layout(), stats.index_bytes + stats.log_bytes);
         let log_bytes = stats.tail.saturating_sub(stats.begin);
         let mean_bytes = match self.layout() {
             Layout::Fixed8 => FIXED_RECORD_BYTES,
@@ -36,7 +36,7 @@ impl Objects for HashTable {
                 (log_bytes.saturating_sub(stats.garbage_bytes) / stats.entries.max(1)).max(24)
             }
         };
-        let records = log_bytes / mean_bytes;
+        let records = stats.entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
         let check_ns = stats.entries as f64 * check_ns(selection);
         let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, check_ns: f64| {
             let ns = visits as f64 * visit_ns + reached as f64 * object_ns + check_ns;
@@ -188,10 +188,24 @@ struct Costs {
 }
 
 impl Costs {
-    fn of(table: &HashTable) -> Costs {
-        match table.layout() {
-            Layout::Fixed8 => Costs { look_up_ns: 40.0, entry_ns: 12.0, record_ns: 1.6 },
-            Layout::Variable => Costs { look_up_ns: 60.0, entry_ns: 15.0, record_ns: 6.0 },
+    /// Of a table with so many bytes in memory: between what was measured within the second cache
+    /// and far beyond the last one, by the logarithm.
+    fn of(layout: Layout, bytes: u64) -> Costs {
+        const NEAR_BYTES: f64 = (1 << 20) as f64;
+        const FAR_BYTES: f64 = (1 << 28) as f64;
+        let far = (bytes as f64 / NEAR_BYTES).max(1.0).log2() / (FAR_BYTES / NEAR_BYTES).log2();
+        let between = |near: f64, beyond: f64| near + (beyond - near) * far.min(1.0);
+        match layout {
+            Layout::Fixed8 => Costs {
+                look_up_ns: between(14.0, 28.0),
+                entry_ns: between(8.0, 14.0),
+                record_ns: between(0.7, 1.5),
+            },
+            Layout::Variable => Costs {
+                look_up_ns: between(20.0, 50.0),
+                entry_ns: between(12.0, 25.0),
+                record_ns: between(5.0, 8.0),
+            },
         }
     }
 }

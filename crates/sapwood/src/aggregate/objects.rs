@@ -106,8 +106,12 @@ impl<'a> Asked<'a> {
             && selection.is_everything()
             && query.value_bytes_min() <= FIXED_BYTES;
         let columns = if without_keys { Columns::Values } else { Columns::Entries };
-        let [object_ns, run_object_ns] =
-            if query.goes_by_column() { BY_COLUMN_NS } else { ONE_BY_ONE_NS };
+        let [object_ns, run_object_ns] = if query.goes_by_column() {
+            BY_COLUMN_NS
+        } else {
+            let ns = ONE_BY_ONE_NS + query.columns().len() as f64 * FIGURE_NS;
+            [ns, ns]
+        };
         Asked { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
     }
 
@@ -124,7 +128,8 @@ const FIXED_BYTES: usize = 8;
 
 // What an object costs, pushed and in a run, measured: `docs/design/aggregate.md`, "Costs".
 const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
-const ONE_BY_ONE_NS: [f64; 2] = [40.0, 40.0];
+const ONE_BY_ONE_NS: f64 = 20.0;
+const FIGURE_NS: f64 = 40.0;
 const COLLECTED_NS: [f64; 2] = [15.0, 3.0];
 
 /// Batch number `at` of the keys, `len` in each but the last.
