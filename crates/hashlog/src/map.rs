@@ -30,7 +30,7 @@ use crate::value::ValueMut;
 /// order given for each key. [`HashLog::scan_log`], [`HashLog::snapshot`] and
 /// [`HashLog::checkpoint`] see one moment between their call and the first entry: all that was
 /// done before it and nothing that was begun after. [`HashLog::for_each`] sees every key that is
-/// there throughout exactly once.
+/// there throughout exactly once, with a value that it had during the walk.
 ///
 /// # Closures
 ///

@@ -105,6 +105,11 @@ impl std::fmt::Debug for Run {
 }
 
 /// A walk of a [`Snapshot`] by runs, which threads share: see [`Snapshot::runs`].
+///
+/// # Consistency
+///
+/// That of the snapshot: the entries of [`Snapshot::scan`], each in exactly one run. Visitors may
+/// call the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'s> {
     pub(crate) snapshot: &'s Snapshot<'s>,
