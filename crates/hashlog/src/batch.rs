@@ -2,9 +2,10 @@
 //!
 //! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
 //! the buckets and ask for the records' lines; then do each operation, which now finds in the cache
-//! what it needs. Sixteen in flight keep the memory of one core busy; more are no faster. Where
-//! records lie on the disk, reads run ahead of the operations that will need them, so that the
-//! disk has always enough to do. Operations take effect in the order given.
+//! what it needs. Groups of 32 are a seventh faster than of 16, since memory idles while one ends
+//! and the next begins; of 48 they are no faster. Where records lie on the disk, reads run ahead of
+//! the operations that will need them, so that the disk has always enough to do. Operations take
+//! effect in the order given.
 
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
@@ -19,7 +20,7 @@ use crate::point::{InPlace, Rmw, Write};
 use crate::record::Form;
 use crate::value::ValueMut;
 
-const GROUP: usize = 16;
+const GROUP: usize = 32;
 
 /// In place of an address: only a search can tell. No log begins that low.
 const SOMEWHERE: Address = Address::from_units(1);

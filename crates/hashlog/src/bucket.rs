@@ -24,7 +24,7 @@ const _: () = assert!(size_of::<Bucket>() == bucket::BYTES);
 pub(crate) type Words = [u64; bucket::LINK + 1];
 
 /// The slots of a bucket that name a record, at one moment.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InUse {
     pub(crate) len: usize,
     pub(crate) link: Link,
@@ -468,12 +468,29 @@ mod tests {
                 for at in 0..bucket::SLOTS {
                     // Few tags, so that they agree; now and then a flag.
                     let (tag, flags) = (next() & 3, (next() & next() & next()) & slot::UNSURE);
-                    let address = Address::from_units(next() & slot::ADDRESS_MASK);
+                    // Some name nothing.
+                    let units = if next() & 7 == 0 { 0 } else { next() & slot::ADDRESS_MASK };
+                    let address = Address::from_units(units);
                     let word = slot::word(depth, tag, slot::TAG_BITS, address) | flags;
                     bucket.slot(at).store(word, Ordering::Relaxed);
                 }
                 let link = Link::new(depth, Some(next() >> 30), next() & 1 == 0);
                 bucket.link_word().store(link.0, Ordering::Relaxed);
+            }
+            for number in 0..count {
+                let bucket = buckets.at(number);
+                let in_use: Vec<u64> = (0..bucket::SLOTS)
+                    .map(|at| bucket.slot(at).load(Ordering::Relaxed))
+                    .filter(|word| word & slot::ADDRESS_MASK != 0 && word & slot::TENTATIVE == 0)
+                    .collect();
+                let right = Some(InUse { len: in_use.len(), link: bucket.link() });
+                for scan in [Scan::detect(), Scan::NARROW] {
+                    let mut words = [1; bucket::LINK + 1];
+                    assert_eq!(bucket.slots_in_use(scan, &mut words), right);
+                    let (front, rest) = words.split_at(in_use.len());
+                    assert_eq!(front, in_use);
+                    assert!(rest.iter().all(|word| *word == 0));
+                }
             }
             for _ in 0..200 {
                 let (number, depth) = shape.number_and_depth(next());

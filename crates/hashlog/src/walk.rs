@@ -31,46 +31,73 @@ impl Core {
         let _life = self.life.share();
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
+        match share.is_whole(self.index.count().ilog2()) {
+            true => self.walk::<true, F, B>(share, visit),
+            false => self.walk::<false, F, B>(share, visit),
+        }
+    }
+
+    /// `WHOLE`: whether all keys of a bucket are in the same part.
+    #[inline(always)]
+    fn walk<const WHOLE: bool, F: Form, B>(
+        &self,
+        share: Share,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
         let count = self.index.count();
+        let mut buckets = (0..count).filter(|number| !WHOLE || share.owns(*number));
+        // In the order of their numbers; `count` for none.
+        let mut ahead: [u64; BUCKETS_AHEAD] =
+            std::array::from_fn(|_| buckets.next().unwrap_or(count));
+        let mut at = 0;
+        let mut queue = Queue::new();
         let mut chains = Vec::new();
         let mut coming = Coming::default();
         let most = cold::in_flight_max(self.options.memory_budget);
-        let mut queue = Queue::new();
-        let whole = share.is_whole(count.ilog2());
-        let mut group = 0;
-        while group < count {
-            let limit = (group + GROUP).min(count);
-            for number in group..limit {
-                self.prefetch_buckets(share, number, count);
-                if share.may_own(number, depth_of(number, count)) {
+        while ahead[at] < count {
+            for _ in 0..GROUP {
+                let later = buckets.next().unwrap_or(count);
+                // Where there is none, any will do: no branch would foresee it.
+                self.index.prefetch_bucket(later);
+                let number = std::mem::replace(&mut ahead[at], later);
+                at = (at + 1) % BUCKETS_AHEAD;
+                // By now its line has come.
+                let soon = ahead[(at + BUCKETS_AHEAD / 2) % BUCKETS_AHEAD].min(count - 1);
+                let behind = self.index.bucket(soon).link().overflow();
+                self.index.prefetch_overflow(behind.unwrap_or(0));
+                if number < count {
                     self.name_slots(number, &mut queue);
                 }
             }
-            group = limit;
-            let ready = queue.len.saturating_sub(if group < count { FAR } else { 0 });
+            let ready = queue.len.saturating_sub(if ahead[at] < count { FAR } else { 0 });
             let pin = self.log.epochs.pin();
-            let flow = match whole {
-                true => self.visit_queued::<true, F, B>(
-                    &pin,
-                    &queue,
-                    ready,
-                    share,
-                    count,
-                    &mut chains,
-                    visit,
-                ),
-                false => self.visit_queued::<false, F, B>(
-                    &pin,
-                    &queue,
-                    ready,
-                    share,
-                    count,
-                    &mut chains,
-                    visit,
-                ),
-            };
-            if flow.is_break() {
-                return Ok(flow);
+            let records = self.log.records(&pin);
+            let begin = self.log.begin();
+            for (named, soon, later) in queue.first(ready) {
+                records.prefetch_far(slot::address(later));
+                records.prefetch(slot::address(soon));
+                let address = slot::address(named.word);
+                // I-OWN-HEAD: the only record of a chain that is not shared is of this bucket.
+                if WHOLE && named.word & slot::SHARED == 0 && address >= records.head {
+                    let record = records.at(address);
+                    let flags = record.flags();
+                    if control::previous(flags) < begin {
+                        if flags & control::TOMBSTONE == 0 {
+                            let value = read_value::<F>(record, || address < self.log.read_only());
+                            let flow = F::with_key(record, |key| visit(key, value.as_ref()));
+                            if flow.is_break() {
+                                return Ok(flow);
+                            }
+                        }
+                        continue;
+                    }
+                }
+                let mut chain = Chain::new(named, depth_of(named.number, count), share);
+                let flow = chain.visit::<F, B>(self, &pin, visit);
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+                chains.extend(chain.wanted.is_some().then_some(chain));
             }
             drop(pin);
             queue.drop_first(ready);
@@ -82,60 +109,6 @@ impl Core {
             }
         }
         self.follow_chains::<F, B>(&mut chains, &mut coming, 0, visit)
-    }
-
-    /// Asks for the lines of buckets to come, whether they are there or not.
-    #[inline(always)]
-    fn prefetch_buckets(&self, share: Share, number: u64, count: u64) {
-        let (later, soon) = (number + BUCKETS_AHEAD, number + BUCKETS_AHEAD / 2);
-        if share.may_own(later, depth_of(later, count)) {
-            self.index.prefetch_bucket(later);
-        }
-        // By now that of this one has come. Any, if there is none behind: no branch would foresee
-        // it.
-        if soon < count && share.may_own(soon, depth_of(soon, count)) {
-            let behind = self.index.bucket(soon).link().overflow();
-            self.index.prefetch_overflow(behind.unwrap_or(0));
-        }
-    }
-
-    /// Visits the chains of slots that were queued. `WHOLE`: whether all keys of a bucket are in the
-    /// same part.
-    #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the inner loop of one caller")]
-    fn visit_queued<const WHOLE: bool, F: Form, B>(
-        &self,
-        pin: &Pin<'_>,
-        queue: &Queue,
-        ready: usize,
-        share: Share,
-        count: u64,
-        chains: &mut Vec<Chain>,
-        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> ControlFlow<B> {
-        let records = self.log.records(pin);
-        let begin = self.log.begin();
-        for (named, soon, later) in queue.first(ready) {
-            records.prefetch_far(slot::address(later));
-            records.prefetch(slot::address(soon));
-            let address = slot::address(named.word);
-            // I-OWN-HEAD: the only record of a chain that is not shared is of this bucket.
-            if WHOLE && named.word & slot::SHARED == 0 && address >= records.head {
-                let record = records.at(address);
-                let flags = record.flags();
-                if control::previous(flags) < begin {
-                    if flags & control::TOMBSTONE == 0 {
-                        let value = read_value::<F>(record, || address < self.log.read_only());
-                        F::with_key(record, |key| visit(key, value.as_ref()))?;
-                    }
-                    continue;
-                }
-            }
-            let mut chain = Chain::new(named, depth_of(named.number, count), share);
-            chain.visit::<F, B>(self, pin, visit)?;
-            chains.extend(chain.wanted.is_some().then_some(chain));
-        }
-        ControlFlow::Continue(())
     }
 
     /// Queues the words of a bucket's slots as they were at one moment, so that a key that leaves
@@ -239,13 +212,13 @@ impl Core {
 }
 
 /// Buckets whose chains are followed under one pin.
-const GROUP: u64 = 32;
+const GROUP: usize = 16;
 /// How far ahead buckets are asked for: they lie one behind the other, but those behind them do not.
-const BUCKETS_AHEAD: u64 = 2 * GROUP;
+const BUCKETS_AHEAD: usize = 4 * GROUP;
 /// Records that are on their way into the second cache: more of them are no faster ...
 const FAR: usize = 128;
 /// ... and into the first.
-const NEAR: usize = 16;
+const NEAR: usize = 32;
 
 /// A slot's word, and the bucket it was read in.
 #[derive(Clone, Copy)]
@@ -264,7 +237,7 @@ struct Queue {
 
 impl Queue {
     fn new() -> Queue {
-        let room = GROUP as usize * 2 * bucket::SLOTS + 2 * FAR;
+        let room = GROUP * 2 * bucket::SLOTS + 2 * FAR;
         Queue { words: vec![0; room], numbers: vec![0; room], len: 0 }
     }
 
@@ -322,7 +295,11 @@ struct Share {
 impl Share {
     const BITS: u32 = 16;
 
+    #[inline(always)]
     fn owns(self, hash: u64) -> bool {
+        if self.parts == 1 {
+            return true;
+        }
         // Reversed, so that few parts are contiguous runs of many low bits.
         let place = usize::from((hash as u16).reverse_bits());
         (place * self.parts) >> Self::BITS == self.part
@@ -332,11 +309,6 @@ impl Share {
     #[inline(always)]
     fn is_whole(self, depth: u32) -> bool {
         self.parts == 1 || depth >= Self::BITS
-    }
-
-    #[inline(always)]
-    fn may_own(self, number: u64, depth: u32) -> bool {
-        self.parts == 1 || !self.is_whole(depth) || self.owns(number)
     }
 }
 
