@@ -335,6 +335,7 @@ impl Form for Fixed {
         record.word(fixed::KEY).load(Ordering::Acquire) == key
     }
 
+    #[inline]
     fn with_key<R>(record: Record, read: impl FnOnce(&[u8]) -> R) -> R {
         read(&record.word(fixed::KEY).load(Ordering::Relaxed).to_le_bytes())
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sapwood_aggregate::{KeyList, Selection};
 use sapwood_hashlog::KEY_BYTES_MAX;
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
 use crate::{HashTable, Layout};
 
@@ -73,7 +73,9 @@ impl Objects for HashTable {
             (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
             (Executor::Log, _) => scan_log(self, asked, crew, make),
             _ => crew.in_parts(crew.threads(), make, |part, work| {
-                self.for_each_part(part, crew.threads(), |key, value| work.push(key, value))
+                let visit = |key: &[u8], value: &[u8]| work.push_word(key, value, false);
+                let flow = self.for_each_part(part, crew.threads(), visit)?;
+                Ok(if flow.is_continue() { work.flush(false) } else { flow })
             }),
         }
     }
@@ -116,18 +118,32 @@ fn look_up<G: Gather>(
     };
     // A key that the table cannot hold has no object.
     let can_hold = |key: &&[u8]| lengths.contains(&key.len());
-    crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| match keys {
-        Keys::Listed(keys) => work
-            .push_all(batch(keys, part, BATCH).filter(can_hold), |keys, read| {
-                table.get_many(keys, read)
-            }),
-        Keys::Numbered(numbers) => {
-            let from = numbers.start + (part * BATCH) as u64;
-            let to = (from + BATCH as u64).min(numbers.end);
-            let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
-            work.push_all(keys.iter().map(|key| &key[..]), |keys, read| table.get_many(keys, read))
-        }
+    crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| {
+        let flow = match keys {
+            Keys::Listed(keys) => {
+                let keys = batch(keys, part, BATCH).filter(can_hold);
+                work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?
+            }
+            Keys::Numbered(numbers) => {
+                let from = numbers.start + (part * BATCH) as u64;
+                let to = (from + BATCH as u64).min(numbers.end);
+                let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
+                let keys = keys.iter().map(|key| &key[..]);
+                work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?
+            }
+        };
+        Ok(if flow.is_continue() { work.flush(true) } else { flow })
     })
+}
+
+impl GetMany for HashTable {
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> crate::Result<()> {
+        HashTable::get_many(self, keys, read)
+    }
 }
 
 /// Keys that can be looked up.

@@ -13,7 +13,7 @@ use sapwood_aggregate::{
     Block, Collector, Compiled, Disaggregator, Error as QueryError, Fold, KeyList, Live, Places,
     Selection, Strided,
 };
-use sapwood_hashlog::{Columns, Run};
+use sapwood_hashlog::{Columns, Place, Run};
 
 use super::{Cancel, Candidate, Execution, Executor, Progress};
 use crate::Error;
@@ -22,10 +22,28 @@ use crate::Error;
 pub(super) trait Gather: Send {
     /// An object that may be selected.
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
-    /// Objects that may be selected, by columns.
-    fn push_run(&mut self, run: &Run) -> Result<(), QueryError>;
     /// An object that is.
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError>;
+    /// Objects of 8-byte keys and values, by columns.
+    fn push_words(&mut self, words: &Words<'_>) -> Result<(), QueryError>;
+}
+
+/// Objects of 8-byte keys and values, by columns.
+pub(super) struct Words<'a> {
+    /// Empty if nothing asks for them; then all are selected.
+    keys: &'a [[u8; 8]],
+    values: &'a [[u8; 8]],
+    /// Empty if they are not known.
+    places: &'a [Place],
+    are_selected: bool,
+}
+
+impl<'a> Words<'a> {
+    fn block(&self) -> Result<Block<'a>, QueryError> {
+        let column = |items: &'a [[u8; 8]]| Strided::new(items.as_flattened(), 0, 8, 8);
+        let keys = if self.keys.is_empty() { Strided::NOTHING } else { column(self.keys)? };
+        Block::new(self.values.len(), keys, column(self.values)?, Live::All)
+    }
 }
 
 impl Gather for Fold<'_> {
@@ -34,17 +52,16 @@ impl Gather for Fold<'_> {
         Fold::push(self, key, value)
     }
 
-    fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
-        // Without keys all are selected.
-        match run.keys() {
-            [] => self.push_block_selected(&block_of(run)?),
-            _ => self.push_block(&block_of(run)?),
-        }
-    }
-
     #[inline]
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
         Fold::push_selected(self, key, value)
+    }
+
+    fn push_words(&mut self, words: &Words<'_>) -> Result<(), QueryError> {
+        match words.are_selected {
+            true => self.push_block_selected(&words.block()?),
+            false => self.push_block(&words.block()?),
+        }
     }
 }
 
@@ -55,34 +72,31 @@ impl Gather for Collector<'_> {
         Ok(())
     }
 
-    fn push_run(&mut self, run: &Run) -> Result<(), QueryError> {
-        let mut words = [0; Run::LEN_MAX];
-        let words = &mut words[..run.places().len()];
-        for (word, place) in words.iter_mut().zip(run.places()) {
-            *word = place.word();
-        }
-        let places = if words.is_empty() { Places::None } else { Places::Each(words) };
-        self.push_block(&block_of(run)?, places);
-        Ok(())
-    }
-
     #[inline]
     fn push_selected(&mut self, key: &[u8], value: &[u8]) -> Result<(), QueryError> {
         Collector::push_selected(self, key, value, None);
         Ok(())
     }
+
+    fn push_words(&mut self, words: &Words<'_>) -> Result<(), QueryError> {
+        let mut list = [0; Run::LEN_MAX];
+        let list = &mut list[..words.places.len()];
+        for (word, place) in list.iter_mut().zip(words.places) {
+            *word = place.word();
+        }
+        let places = if list.is_empty() { Places::None } else { Places::Each(list) };
+        match words.are_selected {
+            true => self.push_block_selected(&words.block()?, places),
+            false => self.push_block(&words.block()?, places),
+        }
+        Ok(())
+    }
 }
 
-fn block_of(run: &Run) -> Result<Block<'_>, QueryError> {
-    let keys = match run.keys() {
-        [] => Strided::NOTHING,
-        keys => column(keys)?,
-    };
-    Block::new(run.len(), keys, column(run.values())?, Live::All)
-}
-
-fn column(items: &[[u8; 8]]) -> Result<Strided<'_>, QueryError> {
-    Strided::new(items.as_flattened(), 0, 8, 8)
+/// Reads many values at once.
+pub(super) trait GetMany {
+    fn get_many(&self, keys: &[&[u8]], read: impl FnMut(usize, Option<&[u8]>))
+    -> crate::Result<()>;
 }
 
 /// What is asked of an engine.
@@ -214,7 +228,15 @@ pub(super) struct Work<'a, G> {
     /// Visits that the watch knows of.
     told: u64,
     visited: u64,
+    /// Objects of 8-byte keys and values that go on by columns.
+    buffer: Option<Box<Buffer>>,
     watch: &'a Watch<'a>,
+}
+
+struct Buffer {
+    len: usize,
+    keys: [[u8; 8]; Run::LEN_MAX],
+    values: [[u8; 8]; Run::LEN_MAX],
 }
 
 /// Visits between two looks at the watch: some ten microseconds.
@@ -268,7 +290,8 @@ impl<'a> Crew<'a> {
     ) -> (Vec<(G, u64)>, Option<Ended>) {
         let next = AtomicUsize::new(0);
         let labour = || {
-            let mut work = Work { gather: make(), told: 0, visited: 0, watch: &self.watch };
+            let mut work =
+                Work { gather: make(), told: 0, visited: 0, buffer: None, watch: &self.watch };
             let end = work.take_parts(&next, parts, &each);
             if end.is_err() {
                 self.watch.is_over.store(true, Ordering::Relaxed);
@@ -373,14 +396,6 @@ impl<G: Gather> Work<'_, G> {
         }
     }
 
-    /// Takes objects that may be selected.
-    pub(super) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
-        match self.gather.push_run(run) {
-            Ok(()) => self.count(run.len() as u64),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
-        }
-    }
-
     /// Takes an object that is selected.
     #[inline]
     pub(super) fn push_selected(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
@@ -390,28 +405,74 @@ impl<G: Gather> Work<'_, G> {
         }
     }
 
-    /// Takes the objects of keys that `get_many` finds.
-    pub(super) fn push_all<'k>(
+    /// Takes a run of objects; without keys, all are selected.
+    pub(super) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
+        let (keys, values, places) = (run.keys(), run.values(), run.places());
+        self.push_words(&Words { keys, values, places, are_selected: keys.is_empty() })
+    }
+
+    /// Takes an object of a table with 8-byte keys and values, to go on with others. End with
+    /// [`flush`](Self::flush).
+    #[inline]
+    pub(super) fn push_word(
         &mut self,
+        key: &[u8],
+        value: &[u8],
+        is_selected: bool,
+    ) -> ControlFlow<Stop> {
+        let (Ok(key), Ok(value)) = (key.try_into(), value.try_into()) else {
+            return if is_selected {
+                self.push_selected(key, value)
+            } else {
+                self.push(key, value)
+            };
+        };
+        let buffer = self.buffer.get_or_insert_with(|| {
+            let columns = [[0; 8]; Run::LEN_MAX];
+            Box::new(Buffer { len: 0, keys: columns, values: columns })
+        });
+        (buffer.keys[buffer.len], buffer.values[buffer.len]) = (key, value);
+        buffer.len += 1;
+        if buffer.len < Run::LEN_MAX {
+            return ControlFlow::Continue(());
+        }
+        self.flush(is_selected)
+    }
+
+    /// Takes in what `push_word` has kept.
+    pub(super) fn flush(&mut self, are_selected: bool) -> ControlFlow<Stop> {
+        let Some(mut buffer) = self.buffer.take_if(|buffer| buffer.len > 0) else {
+            return ControlFlow::Continue(());
+        };
+        let (keys, values) = (&buffer.keys[..buffer.len], &buffer.values[..buffer.len]);
+        let flow = self.push_words(&Words { keys, values, places: &[], are_selected });
+        buffer.len = 0;
+        self.buffer = Some(buffer);
+        flow
+    }
+
+    fn push_words(&mut self, words: &Words<'_>) -> ControlFlow<Stop> {
+        match self.gather.push_words(words) {
+            Ok(()) => self.count(words.values.len() as u64),
+            Err(error) => ControlFlow::Break(Stop::Query(error)),
+        }
+    }
+
+    /// Looks keys up, and takes their objects. `take` takes one.
+    pub(super) fn look_up<'k>(
+        &mut self,
+        table: &impl GetMany,
         keys: impl Iterator<Item = &'k [u8]>,
-        get_many: impl Fn(&[&[u8]], &mut dyn FnMut(usize, Option<&[u8]>)) -> crate::Result<()>,
+        mut take: impl FnMut(&mut Self, &[u8], &[u8]) -> ControlFlow<Stop>,
     ) -> crate::Result<ControlFlow<Stop>> {
         let keys: Vec<&[u8]> = keys.collect();
         let mut flow = ControlFlow::Continue(());
-        get_many(&keys, &mut |at, value| {
-            if flow.is_continue() {
-                flow = self.push_found(keys[at], value);
-            }
+        let mut absent = 0;
+        table.get_many(&keys, |at, value| match value {
+            Some(value) if flow.is_continue() => flow = take(self, keys[at], value),
+            Some(_) => {}
+            None => absent += 1,
         })?;
-        Ok(flow)
-    }
-
-    /// Takes what was found of a key: an object, or none.
-    #[inline]
-    pub(super) fn push_found(&mut self, key: &[u8], value: Option<&[u8]>) -> ControlFlow<Stop> {
-        match value {
-            Some(value) => self.push_selected(key, value),
-            None => self.count(1),
-        }
+        Ok(if flow.is_continue() { self.count(absent) } else { flow })
     }
 }

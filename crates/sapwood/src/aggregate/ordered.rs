@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sapwood_aggregate::{KeyList, Selection};
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, Objects, batch, check_ns};
+use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
 use crate::{Direction, KEY_BYTES_MAX, Table};
 
@@ -52,6 +52,16 @@ impl Objects for Table {
     }
 }
 
+impl GetMany for Table {
+    fn get_many(
+        &self,
+        keys: &[&[u8]],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> crate::Result<()> {
+        Table::get_many(self, keys, read)
+    }
+}
+
 fn scan<G: Gather>(
     table: &Table,
     selection: &Selection,
@@ -84,8 +94,7 @@ fn look_up<G: Gather>(
 ) -> Result<Gathered<G>, Ended> {
     crew.in_parts(keys.len().div_ceil(BATCH), make, |part, work| {
         let can_hold = |key: &&[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
-        work.push_all(batch(keys, part, BATCH).filter(can_hold), |keys, read| {
-            table.get_many(keys, read)
-        })
+        let keys = batch(keys, part, BATCH).filter(can_hold);
+        work.look_up(table, keys, |work, key, value| work.push_selected(key, value))
     })
 }
