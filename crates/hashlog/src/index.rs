@@ -678,7 +678,9 @@ impl Index {
     }
 
     pub(crate) fn overflow_in_use(&self) -> u64 {
-        self.overflow_limit.load(Ordering::Relaxed) - lock(&self.free).len() as u64
+        // Under the lock: what is free was counted before it became so.
+        let free = lock(&self.free);
+        self.overflow_limit.load(Ordering::Relaxed) - free.len() as u64
     }
 
     /// Whether so many slots ask for more buckets.

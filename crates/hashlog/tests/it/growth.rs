@@ -61,6 +61,31 @@ fn different_keys_from_four_threads() {
     });
 }
 
+/// What is counted in two places may change between the two: found where a query asked for figures
+/// while overflow buckets were freed.
+#[test]
+fn figures_while_the_index_grows_are_figures() {
+    case!().seeds(20, |seed| {
+        for configuration in GROWING {
+            let log = configuration.log();
+            let writing = AtomicU64::new(3);
+            at_once(4, seed, |thread| {
+                if thread == 0 {
+                    while writing.load(Ordering::Relaxed) > 0 {
+                        let stats = log.stats();
+                        assert!(stats.overflow_buckets < 1 << 32, "{stats:?}");
+                    }
+                    return;
+                }
+                for step in 0..2_000 {
+                    log.put(&key(thread << 32 | step), &value(step)).unwrap();
+                }
+                writing.fetch_sub(1, Ordering::Relaxed);
+            });
+        }
+    });
+}
+
 /// Four threads put each key at once: one of them inserts it, and all deltas are in it.
 #[test]
 fn the_same_keys_from_four_threads() {
