@@ -1,9 +1,10 @@
 //! Can a query be answered column by column, and how?
 //!
-//! Counts, sums and extremes of whole numbers of fixed width, in groups by one such number or without,
-//! under a filter that compares such numbers with constants: of runs of objects, each field becomes a column of lanes,
-//! the filter a mask over them, and each figure one loop. Objects that come one by one are gathered
-//! into a run first. Everything else goes object by object, to the same figures.
+//! Counts, sums and extremes of whole numbers of fixed width, without groups or in groups by one such
+//! number, or by 1, 2, 4 or 8 bytes, under a filter that compares such numbers with constants: of runs
+//! of objects, each field becomes a column of lanes, the filter a mask over them, and each figure one
+//! loop. Objects that come one by one are gathered into a run first. Everything else goes object by
+//! object, to the same figures.
 
 use fearless_simd::Level;
 
@@ -202,7 +203,7 @@ impl Columns {
     ) -> Result<()> {
         let len = std::mem::take(&mut scratch.len);
         let run = self.filter_run(len, false, scratch);
-        self.fold(&run, scratch, into.partial, into.query)?;
+        self.fold(&run, scratch, into.partial, into.query, groups_max)?;
         self.pour(scratch, into, groups_max)
     }
 
@@ -217,7 +218,7 @@ impl Columns {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
         for begin in (0..block.count()).step_by(RUN) {
             let run = self.load(block, begin, chosen, scratch);
-            self.fold(&run, scratch, into.partial, into.query)?;
+            self.fold(&run, scratch, into.partial, into.query, into.query.groups_max)?;
         }
         let groups_max = into.query.groups_max;
         self.pour(scratch, into, groups_max)
@@ -272,6 +273,7 @@ impl Columns {
         scratch: &mut Scratch,
         partial: &mut Partial,
         query: &Compiled,
+        groups_max: usize,
     ) -> Result<()> {
         let tally = partial.tally_mut();
         tally.selected += run.selected;
@@ -293,7 +295,7 @@ impl Columns {
         let are_many = slots.are_many();
         scratch.slots = Some(slots);
         match are_many {
-            true => self.pour(scratch, Sink { partial, query }, query.groups_max),
+            true => self.pour(scratch, Sink { partial, query }, groups_max),
             false => Ok(()),
         }
     }

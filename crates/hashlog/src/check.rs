@@ -40,7 +40,7 @@ impl Core {
 
     pub(crate) fn check<F: Form>(&self) -> Result<(), String> {
         // The log's own compaction would change the index between its buckets and their count.
-        let _life = self.life.share();
+        let _life = self.share_life().map_err(|error| error.to_string())?;
         let pin = self.log.epochs.pin();
         let bounds = [self.log.begin(), self.log.head(), self.log.read_only(), self.log.mutable()];
         if !bounds.is_sorted() {

@@ -17,7 +17,7 @@ use crate::counter::Counter;
 use crate::error::{Error, Result};
 use crate::index::{Index, Insert, Place, Probe, Walk};
 use crate::layout::control;
-use crate::life::Life;
+use crate::life::{Life, Shared};
 use crate::log::{Directory, Log, no_memory};
 use crate::options::Options;
 use crate::parts::Parts;
@@ -395,6 +395,15 @@ impl Core {
     pub(crate) fn drop_record<F: Form>(&self, record: Record, flags: u64) {
         if record.supersede(flags) {
             self.garbage.add(F::bytes_of(record) as i64);
+        }
+    }
+
+    /// Makes sure that `begin` stays. Who is pinned does not wait for a compaction, which may wait
+    /// for him.
+    pub(crate) fn share_life(&self) -> Result<Shared<'_>> {
+        match self.log.epochs.is_pinned() {
+            true => self.life.try_share().ok_or(Error::WouldBlock),
+            false => Ok(self.life.share()),
         }
     }
 

@@ -162,7 +162,7 @@ pub(crate) mod control {
     pub(crate) const SUPERSEDED: u64 = 1 << 46;
     /// Its key is absent.
     pub(crate) const TOMBSTONE: u64 = 1 << 63;
-    /// Superseded after the moment of a snapshot that was being read: a hint to look closer.
+    /// Superseded after a snapshot or a sweep began that went on: a hint to look closer.
     pub(crate) const LATE: u64 = 1 << 47;
     /// A writer has the record: other writers wait.
     pub(crate) const WRITER: u64 = 1 << 48;
@@ -305,7 +305,12 @@ fn layout_table() -> String {
             ),
             (flag(control::VALID), 1, "valid", "set in every record"),
             (flag(control::SUPERSEDED), 1, "superseded", "not the newest of its key, or never was"),
-            (flag(control::LATE), 1, "late", "superseded while a snapshot was read: ask the chain"),
+            (
+                flag(control::LATE),
+                1,
+                "late",
+                "superseded while a snapshot or a sweep went on: ask the chain",
+            ),
             (flag(control::WRITER), 1, "writer", "writers wait; means nothing once stored"),
             (flag(control::EXCLUSIVE), 1, "exclusive", "readers wait; means nothing once stored"),
             (

@@ -42,6 +42,16 @@ impl Life {
         Shared(self)
     }
 
+    /// Shares it unless somebody is alone: for who holds what that thread may wait for.
+    pub(crate) fn try_share(&self) -> Option<Shared<'_>> {
+        let mut door = self.door();
+        if door.alone {
+            return None;
+        }
+        door.sharing += 1;
+        Some(Shared(self))
+    }
+
     /// Takes it alone if nobody has it or waits to share it.
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
         self.door().try_alone().then(|| Alone(self))

@@ -345,7 +345,8 @@ impl HashLog {
     /// first, since what it shows is only ever copied. In a directory, or inside a closure, all
     /// entries are found by their keys.
     ///
-    /// Inside `change`, an update of a key of this very batch may answer [`Error::WouldBlock`].
+    /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
+    /// record lies among those of the batch may answer [`Error::WouldBlock`].
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -409,7 +410,8 @@ impl HashLog {
     /// is visited exactly once. The index does not grow meanwhile.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk; [`Error::WouldBlock`] inside a
+    /// closure, while the log is compacted.
     pub fn for_each<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,

@@ -75,7 +75,8 @@ impl Core {
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> (usize, usize) {
         let limit = plan.keys.len().min(first + GROUP);
-        let _window = edit.open(span(&plan.places[first..limit]));
+        // `begin` stands still; what lies elsewhere is not edited.
+        let _window = edit.open(span(&plan.places[first..limit], self.log.begin()..edit.limit));
         let pin = self.log.epochs.pin();
         let records = self.log.records(&pin);
         // Under the pin: a snapshot that moves it later waits.
@@ -105,14 +106,13 @@ impl Core {
     }
 }
 
-/// The addresses from the lowest of these to the highest.
-fn span(places: &[Place]) -> Range<Address> {
-    let (mut lowest, mut highest) = (Address::from_units(u64::MAX), Address::NONE);
-    for place in places {
-        lowest = lowest.min(place.address());
-        highest = highest.max(place.address());
+/// The addresses from the lowest of these to the highest, of those within bounds; or an empty range.
+fn span(places: &[Place], bounds: Range<Address>) -> Range<Address> {
+    let within = || places.iter().map(|place| place.address()).filter(|at| bounds.contains(at));
+    match (within().min(), within().max()) {
+        (Some(lowest), Some(highest)) => lowest..highest.plus(fixed::BYTES),
+        _ => bounds.start..bounds.start,
     }
-    lowest..highest.plus(fixed::BYTES)
 }
 
 /// Where in a page fixed records begin.

@@ -123,8 +123,8 @@ impl std::fmt::Debug for Run {
 ///
 /// # Consistency
 ///
-/// That of the snapshot: the entries of [`Snapshot::scan`], each in exactly one run. Visitors may
-/// call the log.
+/// That of the snapshot or the sweep: the entries that its scan visits, each in exactly one run.
+/// Visitors may call the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Runs<'s> {
     pub(crate) snapshot: &'s Snapshot<'s>,

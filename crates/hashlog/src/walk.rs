@@ -28,7 +28,7 @@ impl Core {
         (part, parts): (usize, usize),
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let _life = self.life.share();
+        let _life = self.share_life()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
         match share.is_whole(self.index.count().ilog2()) {

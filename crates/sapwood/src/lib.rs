@@ -52,6 +52,11 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! # Figures
+//!
+//! [`aggregate`] answers questions about many objects without fetching them, and spreads totals back
+//! over them.
+//!
 //! # Durability
 //!
 //! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
@@ -61,9 +66,9 @@
 //!
 //! # What is absent
 //!
-//! No threads, no global state, no clock and no randomness: a `Db` does only what a caller's thread
-//! asks of it, and the same changes in the same order give the same contents. No files, unless a
-//! directory was given.
+//! No threads but those that a query is told to use while it runs, no global state, no randomness, and
+//! no clock but for telling how long a query took: the same changes in the same order give the same
+//! contents. No files, unless a directory was given.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;

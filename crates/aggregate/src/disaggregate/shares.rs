@@ -249,6 +249,11 @@ impl Collected {
         }
     }
 
+    /// How many objects were selected, matched the filter, and were mismatched.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
     fn merge(&mut self, other: Collected) -> Result<()> {
         self.chunks.extend(other.chunks);
         self.tally.merge(other.tally)?;

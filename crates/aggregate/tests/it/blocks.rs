@@ -217,3 +217,22 @@ fn many_groups_are_poured_out_again_and_again() {
     assert_eq!(by_object(&few), Err(refused));
     assert_eq!(by_object(&enough), Ok(20_000));
 }
+
+/// Found by reading: it panicked. Slots were full in the very run that ends the fold, with more
+/// groups than there may be.
+#[test]
+fn too_many_groups_in_the_last_run_are_an_error_at_the_end() {
+    let query = Query::new("n:u32le".parse().expect("a layout"))
+        .group_by(Group::list("n").expect("groups"))
+        .aggregates(Aggregate::list("count").expect("figures"))
+        .groups_max(8_100)
+        .compile()
+        .expect("a query");
+    let mut fold = query.fold();
+    let numbers = (0..8_192_u32).map(|at| at % 8_000).chain(8_000..8_300);
+    for number in numbers {
+        fold.push(b"key", &number.to_le_bytes()).expect("not asked before the run is full");
+    }
+    let refused = query.finish(fold.into_partial()).expect_err("too many");
+    assert_eq!(refused, Error::TooManyGroups { max: 8_100 });
+}

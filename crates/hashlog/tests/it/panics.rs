@@ -1,10 +1,11 @@
 //! Closures that panic or call back leave the log usable, and nobody waits for ever.
 
-use crate::adapter::{COLDEST, Configuration, configurations, contents, key, value};
+use crate::adapter::{COLDEST, Configuration, IN_MEMORY, configurations, contents, key, value};
 use sapwood_hashlog::{Error, HashLog, Layout, ValueMut};
 use sapwood_testkit::case;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// What the closures throw: no message, no payload of another panic.
@@ -217,6 +218,31 @@ fn a_closure_that_changes_a_key_cannot_change_it_from_inside() {
 
 /// Other keys are as free inside a closure as outside, also while the index grows and pages go
 /// to the disk: what cannot be done is refused and can be done after it.
+/// A compaction waits for pinned threads, of which this is one: it must not wait for the compaction.
+#[test]
+fn a_walk_inside_a_closure_is_answered_while_the_log_is_compacted() {
+    case!().once(|| {
+        let log = IN_MEMORY[1].log();
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    log.compact(1.0).unwrap();
+                }
+            });
+            for round in 0..2_000 {
+                log.put(&key(round % 7), &value(round)).unwrap();
+                let counted = log.update(&key(round % 7), |_| log.len_exact()).unwrap();
+                match counted.expect("it is there") {
+                    Ok(count) => assert_eq!(count as u64, round.min(6) + 1),
+                    Err(error) => assert_eq!(error, Error::WouldBlock),
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+    });
+}
+
 #[test]
 fn a_closure_that_asks_for_other_keys_gets_on() {
     case!().hangs_after(Duration::from_secs(60)).once(|| {

@@ -135,13 +135,24 @@ fn wrong_places_are_not_believed() {
                 assert_eq!(there, Ok(2_000), "{configuration:?}");
             }
         }
+        // Any word may be given, also beside true places.
+        let words = [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3, 1, 0];
+        let mut mixed = places.clone();
+        for (place, word) in mixed.iter_mut().step_by(3).zip(words.iter().cycle()) {
+            *place = Place::from_word(*word);
+        }
+        assert_eq!(
+            log.update_placed(&mixed, &keys, present(|_, value| add(1, value))),
+            Ok(2_000),
+            "{configuration:?}"
+        );
         let mut shifted = places.clone();
         shifted.rotate_left(1);
         assert_eq!(
             log.update_placed(&shifted, &keys, present(|_, value| add(1, value))),
             Ok(2_000)
         );
-        let counts = (0..2_000).map(|index| (key(index).to_vec(), value(index + 13).to_vec()));
+        let counts = (0..2_000).map(|index| (key(index).to_vec(), value(index + 14).to_vec()));
         let mut counts: Vec<_> = counts.collect();
         counts.sort_unstable();
         assert_eq!(contents(&log), counts, "{configuration:?}");

@@ -28,8 +28,10 @@ impl Objects for HashTable {
             Some(keys) => stats.entries.min(keys.len()),
             None => stats.entries,
         };
-        let costs = Costs::of(self.layout(), stats.index_bytes + stats.log_bytes);
         let log_bytes = stats.tail.saturating_sub(stats.begin);
+        let cold_share = stats.head.saturating_sub(stats.begin) as f64 / log_bytes.max(1) as f64;
+        let memory = Costs::of(self.layout(), stats.index_bytes + stats.log_bytes);
+        let costs = memory.with_cold(cold_share);
         let mean_bytes = match self.layout() {
             Layout::Fixed8 => FIXED_RECORD_BYTES,
             Layout::Variable => {
@@ -126,7 +128,7 @@ fn look_up<G: Gather>(
             }
             Keys::Numbered(numbers) => {
                 let from = numbers.start + (part * BATCH) as u64;
-                let to = (from + BATCH as u64).min(numbers.end);
+                let to = from.saturating_add(BATCH as u64).min(numbers.end);
                 let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
                 let keys = keys.iter().map(|key| &key[..]);
                 work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?
@@ -222,6 +224,18 @@ impl Costs {
                 entry_ns: between(12.0, 25.0),
                 record_ns: between(5.0, 8.0),
             },
+        }
+    }
+
+    /// Of a table of whose records this share lies on the disk: there it is read at random but for
+    /// the log, which is read in order, and asks the index about each record.
+    fn with_cold(self, share: f64) -> Costs {
+        const READ_NS: f64 = 10_000.0;
+        const ASK_NS: f64 = 150.0;
+        Costs {
+            look_up_ns: self.look_up_ns + share * READ_NS,
+            entry_ns: self.entry_ns + share * READ_NS,
+            record_ns: self.record_ns + share * ASK_NS,
         }
     }
 }

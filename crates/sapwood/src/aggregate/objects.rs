@@ -140,7 +140,7 @@ impl<'a> Asked<'a> {
 /// Bytes of a value in a run.
 const FIXED_BYTES: usize = 8;
 
-// What an object costs, pushed and in a run, measured: `docs/design/aggregate.md`, "Costs".
+// What an object costs, pushed and in a run: `docs/design/executors.md`, "Costs".
 const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
 const ONE_BY_ONE_NS: f64 = 20.0;
 const FIGURE_NS: f64 = 40.0;

@@ -184,6 +184,17 @@ fn how_far(len: usize, end: Result<usize>) -> (usize, Result<()>) {
     }
 }
 
+/// What became of an object whose field is a word.
+#[derive(Clone, Copy, PartialEq)]
+enum WordState {
+    Gone,
+    Changed,
+    /// The word cannot hold the sum.
+    Unfit,
+    /// The value ends, after so many bytes, before the word does.
+    TooShort(u8),
+}
+
 /// Objects of 8-byte keys whose field is a word with which the value begins.
 struct Words {
     keys: Vec<[u8; 8]>,
@@ -222,19 +233,21 @@ impl Words {
         const LEN: usize = size_of::<i64>();
         let is_added = by.action() == Action::Add;
         let mut before = vec![0; self.keys.len()];
-        // Objects that are there and got their part.
-        let mut is_changed = vec![false; self.keys.len()];
+        let mut states = vec![WordState::Gone; self.keys.len()];
         // The last call for a key counts.
         let changed = table.update_placed(&self.places, &self.keys, |at, value| {
-            let word = value.and_then(|value| value.first_chunk_mut::<LEN>());
-            let Some(word) = word else {
-                is_changed[at] = false;
+            let Some(value) = value else {
+                states[at] = WordState::Gone;
+                return;
+            };
+            let Some(word) = value.first_chunk_mut::<LEN>() else {
+                states[at] = WordState::TooShort(value.len() as u8);
                 return;
             };
             let held = i64::from_le_bytes(*word);
             let part = self.parts[at];
             let becomes = if is_added { held.checked_add(part) } else { Some(part) };
-            is_changed[at] = becomes.is_some();
+            states[at] = if becomes.is_some() { WordState::Changed } else { WordState::Unfit };
             before[at] = held;
             *word = becomes.unwrap_or(held).to_le_bytes();
         });
@@ -247,22 +260,23 @@ impl Words {
                 break;
             }
             begin = objects.end;
-            if objects.len() == batch.len() && is_changed[objects.clone()].iter().all(|is| *is) {
+            let is_changed = |state: &WordState| *state == WordState::Changed;
+            if objects.len() == batch.len() && states[objects.clone()].iter().all(is_changed) {
                 let sum = before[objects].iter().map(|held| i128::from(*held)).sum();
                 progress.settle_words(number, batch.len(), sum, batch.sum());
                 continue;
             }
             for (share, at) in batch.shares().zip(objects) {
-                // What is not changed is gone, or cannot hold its part: it is asked again.
-                let fate = match is_changed[at] {
-                    true => {
-                        let mut word = before[at].to_le_bytes();
+                let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
+                let fate = match states[at] {
+                    WordState::Gone => Fate::Vanished,
+                    // What was found is asked again, of a copy: it answers as it did.
+                    WordState::Changed | WordState::Unfit => {
                         by.change(&mut word, share.part).into()
                     }
-                    false => match table.update(share.key, |value| by.change(value, share.part)) {
-                        Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
-                        Err(error) => return (at as u64, Err(error)),
-                    },
+                    WordState::TooShort(len) => {
+                        by.change(&mut word[..usize::from(len)], share.part).into()
+                    }
                 };
                 progress.settle(number, &share, fate);
             }
@@ -284,15 +298,17 @@ fn disaggregate(
     let gathered = objects
         .reach(plan.executor, &asked, &crew, &|| by.collector())
         .map_err(|ended| ended.into_error(table, &crew))?;
-    let collected = gathered.parts.into_iter().map(Collector::into_collected);
+    let mut collected: Vec<_> = gathered.parts.into_iter().map(Collector::into_collected).collect();
+    let selected = collected.iter().map(|part| part.tally().selected).sum();
+    if let Some(keys) = by.selection().as_keys() {
+        let mut absent = by.collector();
+        absent.add_absent((keys.len() as u64).saturating_sub(selected));
+        collected.push(absent.into_collected());
+    }
     let shares = by.shares(collected)?;
-    let selected = shares.tally().selected;
     plan.measured =
         Some(Measured { elapsed: begin.elapsed(), visited: gathered.visited, selected });
-    let mut settlement = settle(objects, table, by, &shares, execution)?;
-    if let Some(keys) = by.selection().as_keys() {
-        settlement.report.tally.absent = (keys.len() as u64).saturating_sub(selected);
-    }
+    let settlement = settle(objects, table, by, &shares, execution);
     Ok(Settlement { plan: Some(plan), ..settlement })
 }
 
@@ -303,7 +319,7 @@ fn resume(
     pending: Pending,
     execution: &Execution<'_>,
 ) -> Result<Settlement> {
-    settle(objects, table, by, &by.resume(pending)?, execution)
+    Ok(settle(objects, table, by, &by.resume(pending)?, execution))
 }
 
 /// Gives all objects their parts, or those before it is stopped.
@@ -313,7 +329,7 @@ fn settle(
     by: &Disaggregator,
     shares: &Shares,
     execution: &Execution<'_>,
-) -> Result<Settlement> {
+) -> Settlement {
     let crew = Crew::new(execution, shares.count());
     let (count, at_once) = (shares.batch_count(), objects.batches_at_once());
     let turns = count.div_ceil(at_once);
@@ -326,11 +342,16 @@ fn settle(
     let progress = parts.into_iter().map(|(progress, _)| progress).reduce(Progress::merge);
     let progress = progress.unwrap_or_else(|| shares.progress());
     let report = shares.report(&progress);
+    let mut settlement = Settlement { report, pending: None, stopped: None, plan: None };
     // Told to stop when all was done, it did all.
-    let ended = ended.filter(|_| report.pending > 0);
-    let pending = if report.pending > 0 { Some(shares.pending(&progress)?) } else { None };
-    let stopped = ended.map(|ended| ended.into_error(table, &crew));
-    Ok(Settlement { report, pending, stopped, plan: None })
+    if settlement.report.pending > 0 {
+        settlement.stopped = ended.map(|ended| ended.into_error(table, &crew));
+        match shares.pending(&progress) {
+            Ok(pending) => settlement.pending = Some(pending),
+            Err(cause) => settlement.stopped = Some(Error::Query(cause)),
+        }
+    }
+    settlement
 }
 
 macro_rules! operations {
@@ -352,9 +373,10 @@ macro_rules! operations {
                 self.disaggregate_with(&what.compile()?, &Execution::new())?.whole()
             }
 
-            /// As [`disaggregate`](Self::disaggregate), run as told. If it is cancelled, or an
-            /// object cannot be changed, after the first object was, the answer holds what is left,
-            /// for [`resume`](Self::resume).
+            /// As [`disaggregate`](Self::disaggregate), run as told. If it is cancelled while
+            /// objects are collected, that is an error. If it is later, or the engine refuses to
+            /// change an object, the answer says what was done and holds what is left, for
+            /// [`resume`](Self::resume).
             ///
             /// # Errors
             /// Nothing was changed: as [`disaggregate`](Self::disaggregate), and

@@ -404,3 +404,38 @@ fn declared_fields_are_there_when_the_table_is_opened_again() {
     assert_eq!(db.engine("long"), None);
     Db::in_memory().create_hash_table("long", long).expect("nothing is kept");
 }
+
+/// Found by reading: look-ups of the last keys of 8 bytes went round to the first ones.
+#[test]
+fn the_last_keys_there_are_are_found_by_every_executor() {
+    for kind in KINDS {
+        let kept = make(kind);
+        let objects: Objects = (u64::MAX - 3_000..=u64::MAX)
+            .map(|number| (key_of(number).to_vec(), 3_i64.to_le_bytes().to_vec()))
+            .collect();
+        objects.iter().for_each(|(key, value)| kept.table.put(key, value));
+        let (low, high) = (key_of(u64::MAX - 2_500), key_of(u64::MAX));
+        let selections = [
+            Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("a range"),
+            Selection::range(Bound::Excluded(&low), Bound::Included(&high)).expect("a range"),
+            Selection::prefix(&[0xFF; 7]),
+            Selection::prefix(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE]),
+        ];
+        for selection in selections {
+            let query = Query::new("n:i64le".parse().expect("a layout"))
+                .aggregates(Aggregate::list("count, sum(n)").expect("figures"))
+                .select(selection)
+                .compile()
+                .expect("a query");
+            for candidate in kept.table.plan(&query).candidates {
+                let execution = Execution::new().executor(candidate.executor);
+                let (partial, plan) = kept.table.run(&query, &execution).expect("an answer");
+                assert_eq!(
+                    partial.encode(),
+                    expected(&query, &objects).encode(),
+                    "{kind:?} {plan}"
+                );
+            }
+        }
+    }
+}

@@ -371,3 +371,57 @@ fn what_cannot_be_spread_changes_nothing() {
         }
     }
 }
+
+/// Objects that can no longer hold their part when they are changed are counted, and nothing else is
+/// lost.
+#[test]
+fn objects_that_no_longer_fit_are_reported() {
+    for kind in KINDS {
+        let count = 9_000;
+        let kept = filled(kind, count);
+        let (first, last) = (AtomicBool::new(true), AtomicU64::new(0));
+        let tell = |progress: Progress| {
+            let began_again = progress.done < last.swap(progress.done, Ordering::Relaxed);
+            if began_again && first.swap(false, Ordering::Relaxed) {
+                for number in (0..count).step_by(10) {
+                    kept.table.put(&key_of(number), &i64::MAX.to_le_bytes());
+                }
+            }
+        };
+        let by = compiled(over_n(900_000).adding());
+        let settled = kept.table.spread(&by, &Execution::new().progress(&tell)).expect("all fits");
+        let report = settled.report;
+        assert_eq!((report.changed, report.refused, report.vanished), (8_100, 900, 0), "{kind:?}");
+        assert_eq!((report.given, report.not_given), (810_000, 90_000), "{kind:?}");
+        assert!(report.first_refusal.is_some() && settled.pending.is_none(), "{kind:?}");
+        for number in 0..count {
+            let expected = match number % 10 {
+                0 => i64::MAX,
+                _ => number as i64 % 90 + 100,
+            };
+            assert_eq!(kept.table.number(number), expected, "{kind:?} {number}");
+        }
+    }
+}
+
+/// Keys of a list that have no object are counted, also by who goes on.
+#[test]
+fn absent_keys_are_counted_to_the_end() {
+    for kind in KINDS {
+        let kept = filled(kind, 10);
+        let by = compiled(over_n(7).select(Selection::keys((5..30).map(key_of))).adding());
+        let cancel = Cancel::new();
+        let last = AtomicU64::new(0);
+        let tell = |progress: Progress| {
+            if progress.done < last.swap(progress.done, Ordering::Relaxed) {
+                cancel.cancel();
+            }
+        };
+        let execution = Execution::new().progress(&tell).cancel(&cancel);
+        let settled = kept.table.spread(&by, &execution).expect("what is left is an answer");
+        assert_eq!((settled.report.tally.absent, settled.report.pending), (20, 5), "{kind:?}");
+        let pending = by.decode(&settled.pending.expect("all is left").encode()).expect("its own");
+        let settled = kept.table.go_on(&by, pending, &Execution::new());
+        assert_eq!((settled.report.tally.absent, settled.report.changed), (20, 5), "{kind:?}");
+    }
+}
