@@ -121,8 +121,7 @@ mod tests {
     }
 
     fn map_of(count: u32) -> ChunkMap {
-        let mut options = Options::default();
-        options.chunk_entries = 4;
+        let options = Options { chunk_entries: 4, ..Options::default() };
         let map = ChunkMap::with_options(options).expect("options that work");
         (0..count).for_each(|number| {
             map.put(&key(number * 2), b"").expect("room");

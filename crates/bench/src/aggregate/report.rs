@@ -192,7 +192,7 @@ fn beside_a_writer(figures: &Figures) -> Table {
             (way.name, Workload::SumsBeside(pick, Beside::Nobody)),
             (way.name, Workload::SumsBeside(pick, Beside::Writer)),
             (writer, Workload::Writes(None)),
-            (writer, Workload::Writes(way.executor)),
+            (writer, Workload::Writes(Some(way.deed()))),
         ];
         let rates = pairs.map(|(engine, workload)| rate(engine, workload));
         let [Some(alone), Some(beside), Some(writer), Some(writes)] = rates else { continue };

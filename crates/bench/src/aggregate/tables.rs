@@ -139,11 +139,14 @@ pub(crate) struct Way {
     pub(crate) kind: Kind,
     /// None: whom the planner chooses.
     pub(crate) executor: Option<Executor>,
+    /// Whether all objects are seen as of one moment.
+    pub(crate) at_one_moment: bool,
 }
 
 pub(crate) const LOOK_UP: Way = way("sapwood-look-up", Kind::Hash, Some(Executor::LookUp));
 pub(crate) const WALK: Way = way("sapwood-walk", Kind::Hash, Some(Executor::Walk));
 pub(crate) const LOG: Way = way("sapwood-log", Kind::Hash, Some(Executor::Log));
+pub(crate) const LOG_MOMENT: Way = Way { name: "sapwood-log-moment", at_one_moment: true, ..LOG };
 pub(crate) const PLANNER: Way = way("sapwood-planner", Kind::Hash, None);
 pub(crate) const ORDERED_LOOK_UP: Way =
     way("sapwood-ordered-look-up", Kind::Ordered, Some(Executor::LookUp));
@@ -155,10 +158,15 @@ pub(crate) const WAYS: [Way; 7] =
     [LOOK_UP, WALK, LOG, PLANNER, ORDERED_LOOK_UP, ORDERED_RANGE, ORDERED_PLANNER];
 
 const fn way(name: &'static str, kind: Kind, executor: Option<Executor>) -> Way {
-    Way { name, kind, executor }
+    Way { name, kind, executor, at_one_moment: false }
 }
 
 impl Way {
+    /// What it does, without whose it is.
+    pub(crate) fn deed(self) -> &'static str {
+        self.name.trim_start_matches("sapwood-").trim_start_matches("ordered-")
+    }
+
     pub(crate) fn named(name: &str) -> Option<Way> {
         WAYS.into_iter().find(|way| way.name == name)
     }
@@ -195,6 +203,7 @@ impl Patience {
 
 pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     let execution = Execution::new().threads(threads);
+    let execution = if way.at_one_moment { execution.at_one_moment() } else { execution };
     match way.executor {
         Some(executor) => execution.executor(executor),
         None => execution,

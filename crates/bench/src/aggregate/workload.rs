@@ -3,7 +3,7 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use sapwood::aggregate::{Aggregate, Compiled, Executor, Query, Selection};
+use sapwood::aggregate::{Aggregate, Compiled, Query, Selection};
 
 use super::objects::{Objects, Placed, amount, key};
 use crate::Error;
@@ -99,8 +99,8 @@ pub(crate) enum Workload {
     Spread(Pick),
     /// Sums over and over for a while, alone or beside a writer.
     SumsBeside(Pick, Beside),
-    /// What that writer changes meanwhile, beside sums by an executor or alone.
-    Writes(Option<Executor>),
+    /// What that writer changes meanwhile, beside such sums or alone.
+    Writes(Option<&'static str>),
 }
 
 /// Who else works on the table.
@@ -118,7 +118,7 @@ impl Timed for Workload {
             Workload::SumsBeside(pick, Beside::Nobody) => format!("{}, no writer", pick.name()),
             Workload::SumsBeside(pick, Beside::Writer) => format!("{}, a writer", pick.name()),
             Workload::Writes(None) => "writes".to_owned(),
-            Workload::Writes(Some(executor)) => format!("writes beside {executor}"),
+            Workload::Writes(Some(sums)) => format!("writes beside {sums}"),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What does it cost to be exact while somebody writes?
 //!
 //! A writer adds one to random objects, takes one from as many others, and begins again, as fast as
-//! it can. Whoever sums meanwhile must find every object exactly once. A sum as of one moment is
-//! off by what one batch of the writer can make at most; any other by no more than was changed while
+//! it can. Whoever sums meanwhile must find every object exactly once. A sum as of one moment
+//! (`sapwood-log-moment`) is off by what one batch of the writer can make at most; any other by no more than was changed while
 //! it ran; and once the writer has stopped it is what it was before.
 
 use std::hint::spin_loop;
@@ -12,10 +12,11 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use sapwood::aggregate::{Execution, Executor};
 
 use super::objects::key;
-use super::tables::{Kind, LOG, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by};
+use super::tables::{
+    Kind, LOG, LOG_MOMENT, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by,
+};
 use super::workload::{Beside, Pick, Picked, Share, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates};
@@ -27,8 +28,9 @@ pub(crate) const WINDOW: Duration = Duration::from_millis(200);
 const TOGETHER: usize = 32;
 
 /// Who sums beside the writer, and what: always all, whose sum is known whatever was moved.
-pub(crate) const SUMMED: [(Way, Pick); 4] = [
+pub(crate) const SUMMED: [(Way, Pick); 5] = [
     (LOG, Pick::Everything),
+    (LOG_MOMENT, Pick::Everything),
     (WALK, Pick::Everything),
     (LOOK_UP, Pick::Range(Share::All)),
     (ORDERED_RANGE, Pick::Everything),
@@ -72,18 +74,17 @@ impl Written<'_> {
             note(Workload::Writes(None), writer_of(self.store.kind()), alone);
             for turn in 0..self.summed.len() {
                 let (way, picked) = self.summed[(round + turn) % self.summed.len()];
-                let executor = way.executor.expect("who sums beside a writer is named");
-                let mut sums = self.sums(executor, picked, None)?;
+                let mut sums = self.sums(way, picked, None)?;
                 note(Workload::SumsBeside(picked.pick, Beside::Nobody), way.name, sums);
                 let writes = self.beside_writer(round * 64 + turn, |changes| {
-                    sums = self.sums(executor, picked, Some(changes))?;
+                    sums = self.sums(way, picked, Some(changes))?;
                     Ok(())
                 })?;
                 note(Workload::SumsBeside(picked.pick, Beside::Writer), way.name, sums);
-                note(Workload::Writes(Some(executor)), writer_of(self.store.kind()), writes);
+                note(Workload::Writes(Some(way.deed())), writer_of(self.store.kind()), writes);
                 let (found, sum, _) = self.store.sum(&picked.query, &execution_by(way, 1))?;
-                check(executor, picked, found, sum, 0)?;
-                if executor == Executor::Log {
+                check(way, picked, found, sum, 0)?;
+                if way.at_one_moment {
                     self.store.tidy()?;
                 }
             }
@@ -139,26 +140,21 @@ impl Written<'_> {
 
     /// Sums for as long as the window, and checks each against what a writer changes meanwhile,
     /// if there is one; answers the rate in objects.
-    fn sums(
-        &self,
-        executor: Executor,
-        picked: &Picked,
-        changes: Option<&AtomicU64>,
-    ) -> Result<f64, Error> {
+    fn sums(&self, way: Way, picked: &Picked, changes: Option<&AtomicU64>) -> Result<f64, Error> {
         let changed = || changes.map_or(0, |changes| changes.load(Acquire));
-        let execution = Execution::new().executor(executor);
+        let execution = execution_by(way, 1);
         let begin = Instant::now();
         let mut objects = 0;
         while begin.elapsed() < self.window || objects == 0 {
             let before = changed();
             let (found, sum, _) = self.store.sum(&picked.query, &execution)?;
             let meanwhile = changed() - before;
-            let most = match (changes, executor) {
-                (None, _) => 0,
-                (Some(_), Executor::Log) => TOGETHER as u64,
-                (Some(_), _) => TOGETHER as u64 + meanwhile,
+            let most = match changes {
+                None => 0,
+                Some(_) if way.at_one_moment => TOGETHER as u64,
+                Some(_) => TOGETHER as u64 + meanwhile,
             };
-            check(executor, picked, found, sum, most)?;
+            check(way, picked, found, sum, most)?;
             objects += found;
         }
         Ok(objects as f64 / begin.elapsed().as_secs_f64())
@@ -166,21 +162,15 @@ impl Written<'_> {
 }
 
 /// Every object must be there, and their sum be off by no more than `most`.
-fn check(
-    executor: Executor,
-    picked: &Picked,
-    found: u64,
-    sum: i128,
-    most: u64,
-) -> Result<(), Error> {
+fn check(way: Way, picked: &Picked, found: u64, sum: i128, most: u64) -> Result<(), Error> {
     let off = sum.abs_diff(picked.sum());
     if found == picked.expected.entries && off <= u128::from(most) {
         return Ok(());
     }
     Err(format!(
-        "{executor} finds {found} of {} objects, and a sum that is off by {off} where {most} is \
+        "{} finds {found} of {} objects, and a sum that is off by {off} where {most} is \
          possible: a writer breaks it",
-        picked.expected.entries
+        way.name, picked.expected.entries
     )
     .into())
 }
@@ -190,7 +180,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::super::objects::Objects;
-    use sapwood::aggregate::{Aggregate, Query, Selection};
+    use sapwood::aggregate::{Aggregate, Execution, Query, Selection};
 
     use super::super::objects::amount;
     use super::super::workload::{LAYOUT, SUM};
@@ -200,9 +190,8 @@ mod tests {
     fn sums_that_cannot_be_are_refused() {
         let objects = Arc::new(Objects::new(1_000));
         let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
-        let check = |found, off: i128, most| {
-            check(Executor::Log, &picked, found, picked.sum() + off, most).is_ok()
-        };
+        let check =
+            |found, off: i128, most| check(LOG, &picked, found, picked.sum() + off, most).is_ok();
         assert!(check(1_000, 0, 0) && check(1_000, -32, 32));
         assert!(!check(999, 0, 0) && !check(1_001, 0, 32) && !check(1_000, 33, 32));
         assert!(!check(1_000, -1, 0));

@@ -65,9 +65,12 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
     for planned in of("sapwood-planner", "list of 0.5 %") {
         assert_eq!(planned["executor"], "look-up", "{planned}");
     }
-    for (executor, sums) in
-        [("log", "everything"), ("walk", "everything"), ("look-up", "range of 100 %")]
-    {
+    for (executor, sums) in [
+        ("log", "everything"),
+        ("log-moment", "everything"),
+        ("walk", "everything"),
+        ("look-up", "range of 100 %"),
+    ] {
         let engine = format!("sapwood-{executor}");
         for company in ["no writer", "a writer"] {
             assert_eq!(of(&engine, &format!("{sums}, {company}")).len(), 2, "{engine}");
