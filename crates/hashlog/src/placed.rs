@@ -42,7 +42,10 @@ impl Core {
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
         // Stored pages are not edited, and who is pinned cannot wait for others to leave.
-        if F::STRIDE != fixed::BYTES || self.log.parts.is_some() || self.log.epochs.is_pinned() {
+        // And an edit makes others copy, and what is not met where it was.
+        let is_met = places.iter().any(|place| *place != Place::default());
+        let is_edited = F::STRIDE == fixed::BYTES && self.log.parts.is_none() && is_met;
+        if !is_edited || self.log.epochs.is_pinned() {
             return self.update_many::<F, K>(keys, change);
         }
         let _life = self.life.share();
