@@ -372,7 +372,7 @@ impl<G> Work<'_, G> {
         let done = before + visits;
         let step = (watch.total / 256).max(1);
         if let Some(tell) = watch.progress
-            && (before / step < done / step || before == 0)
+            && (before / step < done / step || before == 0 || visits > 0 && done >= watch.total)
         {
             tell(Progress { done, total: watch.total.max(done) });
         }

@@ -201,6 +201,7 @@ fn what_is_cancelled_can_be_gone_on_with() {
         let total = 123_456;
         let by = compiled(over_n(total).adding());
         let before = kept.table.sum();
+        let mut spreads = 0;
 
         // At the first and the second call of the second phase; at the first of all.
         for (phase, call, threads) in [(1, 0, 1), (2, 0, 1), (2, 1, 1), (2, 1, 3), (1, 0, 2)] {
@@ -225,6 +226,12 @@ fn what_is_cancelled_can_be_gone_on_with() {
                 assert_eq!(kept.table.sum(), before, "{what}");
                 continue;
             }
+            // Of several threads one may tell late how far it was before.
+            if threads > 1 && matches!(settled, Err(Error::Cancelled { .. })) {
+                assert_eq!(kept.table.sum(), before, "{what}");
+                continue;
+            }
+            spreads += 1;
             let settled = settled.expect("what is left is an answer");
             let report = settled.report;
             assert_eq!(i128::from(kept.table.sum() - before), report.given, "{what}");
@@ -244,9 +251,10 @@ fn what_is_cancelled_can_be_gone_on_with() {
             check_whole(&settled, count, total, &what);
             assert_eq!(i128::from(kept.table.sum() - before), total, "{what}");
         }
-        assert_eq!(i128::from(kept.table.sum() - before), 3 * total, "{kind:?}");
+        assert!(spreads >= 2, "{kind:?}");
+        assert_eq!(i128::from(kept.table.sum() - before), spreads * total, "{kind:?}");
         for number in (0..count).step_by(97) {
-            let part = 3 * equal_part(total, count, number);
+            let part = spreads as i64 * equal_part(total, count, number);
             assert_eq!(kept.table.number(number), number as i64 % 90 + part, "{kind:?} {number}");
         }
     }
