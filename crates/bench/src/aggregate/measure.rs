@@ -126,11 +126,9 @@ impl Course<'_> {
         }
         // Writers move amounts between objects, so that they come last.
         if self.plan.parts.contains(&Part::Spread) {
-            self.stores.iter().try_for_each(Store::tidy)?;
             self.spreads()?;
         }
         if self.plan.parts.contains(&Part::Writers) {
-            self.stores.iter().try_for_each(Store::tidy)?;
             self.writers()?;
         }
         Ok(self.figures)

@@ -10,7 +10,7 @@ mod floor;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Executor, Value};
+use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Value};
 
 use super::tables::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, Store, WALK, Way, execution_by,
@@ -177,9 +177,6 @@ impl Contender<SpreadJob> for Spreads {
             tally = tally.merge(found);
         }
         self.patience.note(elapsed);
-        if self.way.executor == Some(Executor::Log) {
-            self.store.tidy()?;
-        }
         Ok(Outcome { elapsed, tally, operations: None })
     }
 

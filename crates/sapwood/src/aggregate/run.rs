@@ -57,42 +57,6 @@ impl Table {
     pub fn aggregate(&self, query: &Query) -> Result<Answer> {
         self.aggregate_with(&query.compile()?, &Execution::new())?.answer()
     }
-
-    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
-    /// with those of other tables, and the plan with what was measured.
-    ///
-    /// # Errors
-    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
-    /// was asked for cannot answer the query.
-    pub fn aggregate_with<'q>(
-        &self,
-        query: &'q Compiled,
-        execution: &Execution<'_>,
-    ) -> Result<Aggregated<'q>> {
-        aggregate(self, &self.shared.name, query, execution)
-    }
-
-    /// The fields that the table was declared to have.
-    pub fn fields(&self) -> Option<&Layout> {
-        self.shared.fields.as_ref()
-    }
-
-    /// Begins a query over the fields that the table was declared to have.
-    ///
-    /// # Errors
-    /// [`Error::NoFields`] if there are none.
-    pub fn query(&self) -> Result<Query> {
-        let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
-        self.fields().cloned().map(Query::new).ok_or_else(declared)
-    }
-
-    /// How a query would be answered, without answering it.
-    ///
-    /// # Errors
-    /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
-    pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
-        explain(self, &self.shared.name, query, execution)
-    }
 }
 
 impl HashTable {
@@ -121,43 +85,53 @@ impl HashTable {
     pub fn aggregate(&self, query: &Query) -> Result<Answer> {
         self.aggregate_with(&query.compile()?, &Execution::new())?.answer()
     }
-
-    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
-    /// with those of other tables, and the plan with what was measured.
-    ///
-    /// # Errors
-    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
-    /// was asked for cannot answer the query.
-    pub fn aggregate_with<'q>(
-        &self,
-        query: &'q Compiled,
-        execution: &Execution<'_>,
-    ) -> Result<Aggregated<'q>> {
-        aggregate(self, &self.shared.name, query, execution)
-    }
-
-    /// The fields that the table was declared to have.
-    pub fn fields(&self) -> Option<&Layout> {
-        self.shared.fields.as_ref()
-    }
-
-    /// Begins a query over the fields that the table was declared to have.
-    ///
-    /// # Errors
-    /// [`Error::NoFields`] if there are none.
-    pub fn query(&self) -> Result<Query> {
-        let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
-        self.fields().cloned().map(Query::new).ok_or_else(declared)
-    }
-
-    /// How a query would be answered, without answering it.
-    ///
-    /// # Errors
-    /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
-    pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
-        explain(self, &self.shared.name, query, execution)
-    }
 }
+
+/// What both kinds of tables do alike.
+macro_rules! operations {
+    ($table:ty) => {
+        impl $table {
+            /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
+            /// with those of other tables, and the plan with what was measured.
+            ///
+            /// # Errors
+            /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
+            /// was asked for cannot answer the query.
+            pub fn aggregate_with<'q>(
+                &self,
+                query: &'q Compiled,
+                execution: &Execution<'_>,
+            ) -> Result<Aggregated<'q>> {
+                aggregate(self, &self.shared.name, query, execution)
+            }
+
+            /// The fields that the table was declared to have.
+            pub fn fields(&self) -> Option<&Layout> {
+                self.shared.fields.as_ref()
+            }
+
+            /// Begins a query over the fields that the table was declared to have.
+            ///
+            /// # Errors
+            /// [`Error::NoFields`] if there are none.
+            pub fn query(&self) -> Result<Query> {
+                let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
+                self.fields().cloned().map(Query::new).ok_or_else(declared)
+            }
+
+            /// How a query would be answered, without answering it.
+            ///
+            /// # Errors
+            /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
+            pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
+                explain(self, &self.shared.name, query, execution)
+            }
+        }
+    };
+}
+
+operations!(Table);
+operations!(HashTable);
 
 fn explain(
     objects: &impl Objects,
