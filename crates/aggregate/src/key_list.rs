@@ -72,6 +72,14 @@ impl KeyList {
         }
     }
 
+    /// The keys, if all are of 8 bytes.
+    pub fn words(&self) -> Option<&[[u8; 8]]> {
+        match self.ends {
+            Ends::Width(8) => Some(self.bytes.as_chunks().0),
+            Ends::Width(_) | Ends::Each(_) => None,
+        }
+    }
+
     /// The keys, ascending.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|rank| self.get(rank))

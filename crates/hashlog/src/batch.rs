@@ -7,6 +7,8 @@
 //! the operations that will need them, so that the disk has always enough to do. Operations take
 //! effect in the order given.
 
+use std::ops::Range;
+
 use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Backoff;
 
@@ -18,6 +20,7 @@ use crate::index::Look;
 use crate::log::Log;
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::Form;
+use crate::runs::Place;
 use crate::value::ValueMut;
 
 const GROUP: usize = 32;
@@ -41,6 +44,12 @@ enum Named {
     Elsewhere,
     /// There is none.
     Nothing,
+}
+
+/// Operations whose searches overlap.
+struct Group {
+    hashes: [u64; GROUP],
+    count: usize,
 }
 
 /// An operation of a batch.
@@ -108,34 +117,26 @@ impl Core {
         let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
         let mut ahead = Ahead::new(self.options.memory_budget);
         let mut done = 0;
+        let mut group = self.begin_group::<F>(0..len, &key_at);
         while done < len {
+            let Group { hashes, count } = group;
+            if count == 0 {
+                F::key(key_at(done)).map_err(|error| BatchError { done, error })?;
+            }
             if reads && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
                 self.begin_reads::<F>(&mut ahead, done, len, &key_at);
             }
-            let mut group = (len - done).min(GROUP);
-            let ended = |error| BatchError { done, error };
-            let mut keys = [F::key(key_at(done)).map_err(ended)?; GROUP];
-            let mut hashes = [0; GROUP];
-            let mut refused = None;
-            for at in 0..(len - done).min(GROUP) {
-                match F::key(key_at(done + at)) {
-                    Ok(key) => {
-                        (keys[at], hashes[at]) = (key, F::hash(key));
-                        self.index.prefetch(hashes[at]);
-                    }
-                    // It ends the batch when its turn comes.
-                    Err(error) => {
-                        (refused, group) = (Some(error), at);
-                        break;
-                    }
-                }
-            }
             let mut pin = self.log.epochs.pin();
             let mut from = region(&self.log);
-            let looked = self.look_at_group(&pin, &hashes[..group]);
+            let looked = self.look_at_group(&pin, &hashes[..count]);
+            // Its buckets come while the operations of this group wait for their records.
+            group = self.begin_group::<F>(done + count..len, &key_at);
             let mut repinned = false;
-            for at in 0..group {
-                let op = Op { index: done + at, key: keys[at], hash: hashes[at] };
+            for at in 0..count {
+                let index = done + at;
+                let key =
+                    F::key(key_at(index)).map_err(|error| BatchError { done: index, error })?;
+                let op = Op { index, key, hash: hashes[at] };
                 // What was seen under another pin does not count.
                 let first_named = if repinned { self.look_again(op.hash) } else { looked[at] };
                 let named = match first_named {
@@ -155,13 +156,27 @@ impl Core {
                 repinned = true;
             }
             drop(pin);
-            done += group;
-            if let Some(error) = refused {
-                return Err(BatchError { done, error });
-            }
+            done += count;
             self.let_index_catch_up::<F>();
         }
         Ok(())
+    }
+
+    /// Hashes the keys of a group and asks for their buckets. It ends before a key that is refused.
+    #[inline(always)]
+    fn begin_group<'k, F: Form>(
+        &self,
+        operations: Range<usize>,
+        key_at: &impl Fn(usize) -> &'k [u8],
+    ) -> Group {
+        let mut group = Group { hashes: [0; GROUP], count: 0 };
+        for index in operations.take(GROUP) {
+            let Ok(key) = F::key(key_at(index)) else { break };
+            group.hashes[group.count] = F::hash(key);
+            self.index.prefetch(group.hashes[group.count]);
+            group.count += 1;
+        }
+        group
     }
 
     /// As `look_at_group`, for one key.
@@ -259,7 +274,7 @@ impl Core {
     pub(crate) fn get_many<F: InPlace, K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        read: &mut impl FnMut(usize, Option<&[u8]>),
+        read: &mut impl FnMut(usize, Option<(&[u8], Place)>),
     ) -> Result<()> {
         self.batch::<F, _>(
             read,
@@ -271,12 +286,13 @@ impl Core {
                 let Named::Here(first) = named else { return false };
                 let value = self.get_first::<F>(pin, first, op.key);
                 if let Some(value) = &value {
-                    read(op.index, Some(value.as_ref()));
+                    read(op.index, Some((value.as_ref(), Place::at(first))));
                 }
                 value.is_some()
             },
             |read, pin, fetched, op| {
-                let mut present = Some(|value: &[u8]| read(op.index, Some(value)));
+                let nowhere = Place::default();
+                let mut present = Some(|value: &[u8]| read(op.index, Some((value, nowhere))));
                 let found =
                     self.get_attempt::<F, ()>(pin, fetched, op.hash, op.key, &mut present)?;
                 if found.is_none() {

@@ -326,17 +326,87 @@ fn closed_counters() -> Arc<HashLog> {
     log
 }
 
-/// Adds to key 1 where `counters` put it, if it is still there.
+/// Adds to key 1 under an edit where `counters` put it, if it is still there.
 fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
         let first = Place::at(log.core.log.begin());
-        let add = |_: usize, value: Option<&mut ValueMut<'_>>| {
-            let Some(value) = value else { return };
-            let before = u64::from_le_bytes((**value).try_into().expect("8 bytes"));
-            value.copy_from_slice(&word(before + delta));
-        };
-        log.update_placed(&[first], &[word(1)], add).expect("memory")
+        log.edit().update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
     }
+}
+
+/// The same without an edit.
+fn add_met(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
+    move |log| {
+        let first = Place::at(log.core.log.begin());
+        log.update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
+    }
+}
+
+fn adding(delta: u64) -> impl Fn(usize, Option<&mut ValueMut<'_>>) {
+    move |_, value| {
+        let Some(value) = value else { return };
+        let before = u64::from_le_bytes((**value).try_into().expect("8 bytes"));
+        value.copy_from_slice(&word(before + delta));
+    }
+}
+
+/// An update by place and an add both count.
+#[test]
+fn loom_met_add() {
+    race(closed_counters, add_met(2), add(1), |log, there, sum| {
+        assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
+        assert_eq!(value_of(log, 1), Some(13));
+    });
+}
+
+/// An update by place and an edit both count.
+#[test]
+fn loom_met_placed() {
+    race(closed_counters, add_met(2), add_placed(1), |log, two, one| {
+        assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
+    });
+}
+
+/// An update by place and a removal: it was before, or finds nothing.
+#[test]
+fn loom_met_remove() {
+    race(closed_counters, add_met(1), remove(1), |log, there, removed| {
+        assert!(removed && there <= 1, "{removed}, {there}");
+        assert_eq!(value_of(log, 1), None);
+    });
+}
+
+/// An update by place while a snapshot raises what is mutable and a put appends: it counts on top
+/// of the put, or was before it.
+#[test]
+fn loom_met_put_during_shift() {
+    let put = |log: &HashLog| {
+        let still = log.snapshot().expect("unpinned");
+        log.put(&word(1), &word(20)).expect("memory");
+        assert!(matches!(scanned(&still)[..], [(1, 10 | 11)]));
+        // From here on it has not been before.
+        value_of(log, 1)
+    };
+    race(closed_counters, add_met(1), put, |log, there, seen| {
+        let left = value_of(log, 1);
+        assert_eq!(there, 1);
+        assert!(matches!((seen, left), (Some(20), Some(20 | 21)) | (Some(21), Some(21))));
+    });
+}
+
+/// An update by place while a snapshot is taken: it counts, and the snapshot shows it or not, and
+/// stands still.
+#[test]
+fn loom_met_during_shift() {
+    let scan = |log: &HashLog| {
+        let snapshot = log.snapshot().expect("unpinned");
+        let seen = scanned(&snapshot);
+        assert!(matches!(seen[..], [(1, 10 | 11)]), "{seen:?}");
+        assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
+    };
+    race(closed_counters, scan, add_met(1), |log, (), there| {
+        assert_eq!((there, value_of(log, 1)), (1, Some(11)));
+    });
 }
 
 /// An edit and an add, which copies or changes in place: both count.

@@ -52,7 +52,7 @@ pub use checkpoint::Cut;
 pub use compact::Compacted;
 pub use error::{BatchError, Error, Result};
 pub use layout::KEY_BYTES_MAX;
-pub use map::{HashLog, Snapshot, Sweep, Upsert};
+pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
 pub use options::{ColdReads, Compaction, Layout, Options};
 pub use runs::{Columns, Place, Run, Runs};
 pub use sapwood_mem::Pages;

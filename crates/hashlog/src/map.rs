@@ -10,6 +10,8 @@ use crate::checkpoint::Cut;
 use crate::compact::Compacted;
 use crate::core::Core;
 use crate::error::{BatchError, Error, Result};
+use crate::life::Shared;
+use crate::log;
 use crate::options::{Layout, Options};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
@@ -300,6 +302,7 @@ impl HashLog {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
+        let mut read = |at, found: Option<(&[u8], Place)>| read(at, found.map(|(value, _)| value));
         by_layout!(self, F => self.core.get_many::<F, K>(keys, &mut read))
     }
 
@@ -332,49 +335,46 @@ impl HashLog {
         by_layout!(self, F => self.core.update_many::<F, K>(keys, &mut change))
     }
 
-    /// As [`HashLog::update_many`], for keys that a walk met at these places
-    /// ([`Run::places`](crate::Run::places)): several times as fast where the entries still are
-    /// where they were, which is where nobody has changed them but in place and no compaction has
-    /// moved them; the others are found by their keys. Places may be stale, of another log, or
-    /// [`Place::default`] for keys that were met nowhere.
+    /// As [`HashLog::get_many`], and tells where each entry lies; [`Place::default`] where that is
+    /// not known.
     ///
-    /// The last call of `change` for a key counts: with `None` if the key is not there.
+    /// # Errors
+    /// As [`HashLog::get_with`]; entries that were read by then were handed out.
+    pub fn get_many_placed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut read: impl FnMut(usize, Option<(&[u8], Place)>),
+    ) -> Result<()> {
+        by_layout!(self, F => self.core.get_many::<F, K>(keys, &mut read))
+    }
+
+    /// As [`HashLog::update_many`], for keys that were met at these places
+    /// ([`HashLog::get_many_placed`], [`Run::places`](crate::Run::places)): without a search where
+    /// the entries still are where they were; the others are found by their keys. Places may be
+    /// stale, or [`Place::default`] for keys that were met nowhere. They are of this log, since it
+    /// was opened: one from elsewhere may lead to an entry that is just being inserted, and if
+    /// somebody else inserts the key first, what is changed there is lost.
     ///
-    /// Made for many entries at once, in the order of the walk: the call itself takes
-    /// microseconds, and as long as it goes on others copy what they change. Drop the snapshot
-    /// first, since what it shows is only ever copied. In a directory, or inside a closure, all
-    /// entries are found by their keys.
-    ///
-    /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
-    /// record lies among those of the batch may answer [`Error::WouldBlock`].
+    /// The last call of `change` for a key counts: with `None` if the key is not there. For places
+    /// in the order of the log, [`HashLog::edit`] is faster.
     ///
     /// ```
-    /// use std::ops::ControlFlow;
-    ///
-    /// use sapwood_hashlog::{Columns, HashLog, Layout, Options};
+    /// use sapwood_hashlog::{HashLog, Layout, Options, Place};
     ///
     /// let mut options = Options::default();
     /// options.layout = Layout::Fixed8;
     /// let log = HashLog::in_memory(options)?;
-    /// for key in 0..5_000_u64 {
-    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
-    /// }
-    /// let (mut places, mut keys) = (Vec::new(), Vec::new());
-    /// let snapshot = log.snapshot()?;
-    /// let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
-    /// let _all = runs.scan(|run| {
-    ///     places.extend_from_slice(run.places());
-    ///     keys.extend_from_slice(run.keys());
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// drop(snapshot);
-    /// let there = log.update_placed(&places, &keys, |_, value| {
+    /// let keys = [7_u64, 8, 9].map(u64::to_le_bytes);
+    /// log.put_many(&keys.map(|key| (key, [0; 8])))?;
+    /// let mut places = [Place::default(); 3];
+    /// log.get_many_placed(&keys, |at, found| places[at] = found.expect("it is there").1)?;
+    /// let there = log.update_placed(&places, &keys, |at, value| {
     ///     if let Some(value) = value {
-    ///         value[0] += 1;
+    ///         value[0] += at as u8;
     ///     }
     /// })?;
-    /// assert_eq!(there, 5_000);
-    /// assert_eq!(log.get(&7_u64.to_le_bytes())?, Some(3_u64.to_le_bytes().to_vec()));
+    /// assert_eq!(there, 3);
+    /// assert_eq!(log.get(&keys[2])?, Some(2_u64.to_le_bytes().to_vec()));
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     ///
@@ -391,7 +391,49 @@ impl HashLog {
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(places.len(), keys.len(), "one place for each key");
-        by_layout!(self, F => self.core.update_placed::<F, K>(places, keys, &mut change))
+        by_layout!(self, F => {
+            self.core.update_placed::<F, K>(places, keys, None, &mut change)
+        })
+    }
+
+    /// Begins to change many entries where a walk met them, without an atomic instruction for each.
+    /// It takes microseconds, and as long as it lives others copy what they change, and nothing is
+    /// compacted: drop it after some ten thousand entries, and begin another. Drop snapshots first,
+    /// since what they show is only ever copied.
+    ///
+    /// In a directory, of records of variable length, or inside a closure, it edits nothing:
+    /// [`Edit::update_placed`] is then what [`HashLog::update_placed`] is.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    ///
+    /// use sapwood_hashlog::{Columns, HashLog, Layout, Options};
+    ///
+    /// let mut options = Options::default();
+    /// options.layout = Layout::Fixed8;
+    /// let log = HashLog::in_memory(options)?;
+    /// for key in 0..5_000_u64 {
+    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
+    /// }
+    /// let (mut places, mut keys) = (Vec::new(), Vec::new());
+    /// let sweep = log.sweep()?;
+    /// let runs = sweep.runs(Columns::Places).expect("records of fixed length");
+    /// let _all = runs.scan(|run| {
+    ///     places.extend_from_slice(run.places());
+    ///     keys.extend_from_slice(run.keys());
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// let there = log.edit().update_placed(&places, &keys, |_, value| {
+    ///     if let Some(value) = value {
+    ///         value[0] += 1;
+    ///     }
+    /// })?;
+    /// assert_eq!(there, 5_000);
+    /// assert_eq!(log.get(&7_u64.to_le_bytes())?, Some(3_u64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    pub fn edit(&self) -> Edit<'_> {
+        Edit { begun: by_layout!(self, F => self.core.edit::<F>()), log: self }
     }
 
     /// As [`HashLog::add`] for each counter.
@@ -749,5 +791,42 @@ impl std::fmt::Debug for Sweep<'_> {
 impl std::fmt::Debug for Snapshot<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Snapshot").finish_non_exhaustive()
+    }
+}
+
+/// Changes entries where a walk met them; see [`HashLog::edit`]. Threads share it.
+pub struct Edit<'a> {
+    /// The edit ends before the log may be compacted.
+    begun: Option<(log::Edit<'a>, Shared<'a>)>,
+    log: &'a HashLog,
+}
+
+impl Edit<'_> {
+    /// As [`HashLog::update_placed`], and fastest for places that ascend. Any places may be given.
+    ///
+    /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
+    /// record lies among those of the batch may answer [`Error::WouldBlock`].
+    ///
+    /// # Errors
+    /// As [`HashLog::update_placed`].
+    ///
+    /// # Panics
+    /// As [`HashLog::update_placed`].
+    pub fn update_placed<K: AsRef<[u8]>>(
+        &self,
+        places: &[Place],
+        keys: &[K],
+        mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> std::result::Result<usize, BatchError> {
+        assert_eq!(places.len(), keys.len(), "one place for each key");
+        let edit = self.begun.as_ref().map(|(edit, _)| edit);
+        let log = self.log;
+        by_layout!(log, F => log.core.update_placed::<F, K>(places, keys, edit, &mut change))
+    }
+}
+
+impl std::fmt::Debug for Edit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit").finish_non_exhaustive()
     }
 }

@@ -1,28 +1,37 @@
-//! How are entries changed where a walk found them, without a search for each?
+//! How are entries changed where somebody met them, without a search for each?
 //!
-//! Under an edit of the log, a window of entries at a time: a place whose record is still the
-//! newest of its key is changed where it lies; what is not goes by its key, in its turn, as in a
-//! batch. A place is a hint and never believed: the record there says whether it is the key's.
+//! A place whose record is still the newest of its key is changed where it lies; what is not goes by
+//! its key, in its turn, as in a batch. A place is a hint and never believed: the record there says
+//! whether it is the key's. There are two ways:
+//!
+//! - *One by one*, in the mutable region, as if the index had named the record. Instead it says
+//!   itself, after the boundary was read under the same pin, that it is not superseded. Who copied
+//!   it before the region grew down to it was waited for, and has marked it; who copies it later
+//!   races this update, which counts as just before.
+//! - *Under an edit* of the log, a window of addresses at a time, without an atomic instruction for
+//!   each: for places in the order of the log.
 
-use std::ops::Range;
-
+use sapwood_mem::boundary::Pin;
 use sapwood_mem::sync::Ordering;
 
 use crate::address::{Address, UNIT_BYTES};
 use crate::core::Core;
 use crate::error::BatchError;
 use crate::layout::fixed;
-use crate::log::Edit;
-use crate::point::InPlace;
-use crate::record::{Fixed, Form};
+use crate::life::Shared;
+use crate::log::{self, Records};
+use crate::point::{InPlace, Write};
+use crate::record::{Fixed, Form, Record};
 use crate::runs::Place;
 use crate::value::ValueMut;
 
-/// Entries that one window is opened for.
+/// Entries under one pin; records of one window.
 const GROUP: usize = 1024;
 /// How far ahead records are asked for, up to the second cache and up to the first.
 const FAR: usize = 160;
 const NEAR: usize = 24;
+
+type Batch<T> = std::result::Result<T, BatchError>;
 
 /// Entries to be changed.
 struct Plan<'p, K> {
@@ -31,29 +40,48 @@ struct Plan<'p, K> {
     stride: Stride,
 }
 
-type Batch<T> = std::result::Result<T, BatchError>;
+/// The records of a plan, as one pin sees them.
+struct There<'a, 'p, K> {
+    plan: &'a Plan<'p, K>,
+    records: Records<'a>,
+    /// Between which they may be changed.
+    from: Address,
+    to: Address,
+}
 
 impl Core {
+    /// Begins an edit, unless the caller is pinned, and cannot wait for others to leave, or there are
+    /// pages that may never be edited.
+    pub(crate) fn edit<F: Form>(&self) -> Option<(log::Edit<'_>, Shared<'_>)> {
+        let is_edited = F::STRIDE == fixed::BYTES && self.log.parts.is_none();
+        if !is_edited || self.log.epochs.is_pinned() {
+            return None;
+        }
+        let life = self.life.share();
+        Some((self.log.begin_edit(), life))
+    }
+
     /// As `update_many`, for keys that were met at these places.
     pub(crate) fn update_placed<F: InPlace, K: AsRef<[u8]>>(
         &self,
         places: &[Place],
         keys: &[K],
+        edit: Option<&log::Edit<'_>>,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
-        // Stored pages are not edited, and who is pinned cannot wait for others to leave.
-        // And an edit makes others copy, and what is not met where it was.
         let is_met = places.iter().any(|place| *place != Place::default());
-        let is_edited = F::STRIDE == fixed::BYTES && self.log.parts.is_none() && is_met;
-        if !is_edited || self.log.epochs.is_pinned() {
+        if F::STRIDE != fixed::BYTES || !is_met {
             return self.update_many::<F, K>(keys, change);
         }
-        let _life = self.life.share();
-        let edit = self.log.begin_edit();
+        // Windows are opened unpinned.
+        let edit = edit.filter(|_| !self.log.epochs.is_pinned());
         let plan = Plan { places, keys, stride: Stride::new(self.log.page_bytes) };
         let (mut done, mut found) = (0, 0);
         while done < keys.len() {
-            let (changed, moved) = self.update_window(&plan, &edit, done, change);
+            let (changed, moved) = match edit {
+                Some(edit) => self.update_window(&plan, edit, done, change),
+                None => self.update_group(&plan, done, change),
+            };
             done += changed;
             found += changed;
             if moved > 0 {
@@ -68,53 +96,106 @@ impl Core {
         Ok(found)
     }
 
-    /// Changes entries from `first` on in place, up to one that is not where it was: how many, and
+    /// Changes entries from `first` on one by one, up to one that is not where it was: how many, and
     /// how many in a row behind them are not.
-    fn update_window<K: AsRef<[u8]>>(
+    fn update_group<K: AsRef<[u8]>>(
         &self,
         plan: &Plan<'_, K>,
-        edit: &Edit<'_>,
         first: usize,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> (usize, usize) {
-        let limit = plan.keys.len().min(first + GROUP);
-        // `begin` stands still; what lies elsewhere is not edited.
-        let _window = edit.open(span(&plan.places[first..limit], self.log.begin()..edit.limit));
         let pin = self.log.epochs.pin();
-        let records = self.log.records(&pin);
+        // Before any record is looked at: see `Core::look`.
+        let there = self.there(plan, &pin, self.log.mutable(), self.closed_below());
+        there.update(
+            first,
+            |_| true,
+            |at, record| {
+                Fixed::update_atomically(record, &mut |value| {
+                    (change(at, Some(value)), Write::Changed)
+                });
+            },
+        )
+    }
+
+    /// The same under an edit, in a window from the first of them on.
+    fn update_window<K: AsRef<[u8]>>(
+        &self,
+        plan: &Plan<'_, K>,
+        edit: &log::Edit<'_>,
+        first: usize,
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> (usize, usize) {
+        let begin = plan.places[first].address().min(edit.limit);
+        let range = begin..begin.plus(GROUP * fixed::BYTES).min(edit.limit);
+        let _window = edit.open(range.clone());
+        let pin = self.log.epochs.pin();
         // Under the pin: a snapshot that moves it later waits.
         let floor = self.log.fixed_below().max(self.log.begin());
-        let current = |at: usize| {
-            let address = plan.places[at].address();
-            let is_place = address >= floor && address < edit.limit && plan.stride.fits(address);
-            let key = Fixed::key(plan.keys[at].as_ref()).ok()?;
-            let record = is_place.then(|| records.at(address))?;
-            (record.is_unclaimed() && Fixed::has_key(record, key)).then_some(record)
-        };
-        let mut at = first;
-        while at < limit {
-            if let Some(later) = plan.places.get(at + FAR) {
-                records.prefetch_far(later.address());
-                records.prefetch(plan.places[at + NEAR].address());
-            }
-            let Some(record) = current(at) else { break };
-            let value = record.fixed_value();
-            let mut bytes = value.load(Ordering::Acquire).to_le_bytes();
-            change(at, Some(&mut ValueMut::of_word(&mut bytes)));
-            // Release: pairs with the Acquire of gets.
-            value.store(u64::from_le_bytes(bytes), Ordering::Release);
-            at += 1;
-        }
-        (at - first, (at..limit).take_while(|at| current(*at).is_none()).count())
+        let there = self.there(plan, &pin, floor, edit.limit);
+        there.update(
+            first,
+            |address| range.contains(&address),
+            |at, record| {
+                let value = record.fixed_value();
+                let mut bytes = value.load(Ordering::Acquire).to_le_bytes();
+                change(at, Some(&mut ValueMut::of_word(&mut bytes)));
+                // Release: pairs with the Acquire of gets.
+                value.store(u64::from_le_bytes(bytes), Ordering::Release);
+            },
+        )
+    }
+
+    /// Below it pages are full or closed, and mapped.
+    fn closed_below(&self) -> Address {
+        self.log.page_start(self.log.page_of(self.log.tail()))
+    }
+
+    fn there<'a, 'p, K>(
+        &'a self,
+        plan: &'a Plan<'p, K>,
+        pin: &'a Pin<'_>,
+        from: Address,
+        to: Address,
+    ) -> There<'a, 'p, K> {
+        There { plan, records: self.log.records(pin), from, to }
     }
 }
 
-/// The addresses from the lowest of these to the highest, of those within bounds; or an empty range.
-fn span(places: &[Place], bounds: Range<Address>) -> Range<Address> {
-    let within = || places.iter().map(|place| place.address()).filter(|at| bounds.contains(at));
-    match (within().min(), within().max()) {
-        (Some(lowest), Some(highest)) => lowest..highest.plus(fixed::BYTES),
-        _ => bounds.start..bounds.start,
+impl<K: AsRef<[u8]>> There<'_, '_, K> {
+    /// Changes entries from `first` on, up to one that is not where it was, or whose address is not
+    /// one of those that this group is of: how many, and how many in a row behind them are not where
+    /// they were.
+    #[inline(always)]
+    fn update(
+        &self,
+        first: usize,
+        is_of_group: impl Fn(Address) -> bool,
+        mut change: impl FnMut(usize, Record),
+    ) -> (usize, usize) {
+        let Plan { places, keys, .. } = self.plan;
+        let limit = keys.len().min(first + GROUP);
+        let mut at = first;
+        while at < limit && is_of_group(places[at].address()) {
+            if let Some(later) = places.get(at + FAR) {
+                self.records.prefetch_far(later.address());
+                self.records.prefetch(places[at + NEAR].address());
+            }
+            let Some(record) = self.current(at) else { break };
+            change(at, record);
+            at += 1;
+        }
+        (at - first, (at..limit).take_while(|at| self.current(*at).is_none()).count())
+    }
+
+    /// The record of an entry, if it is still where it was.
+    #[inline(always)]
+    fn current(&self, at: usize) -> Option<Record> {
+        let address = self.plan.places[at].address();
+        let is_place = address >= self.from && address < self.to && self.plan.stride.fits(address);
+        let key = Fixed::key(self.plan.keys[at].as_ref()).ok()?;
+        let record = is_place.then(|| self.records.at(address))?;
+        (record.is_unclaimed() && Fixed::has_key(record, key)).then_some(record)
     }
 }
 

@@ -29,7 +29,7 @@ pub enum Columns {
 }
 
 /// Where a log keeps an entry, or kept it: a hint that saves
-/// [`HashLog::update_placed`](crate::HashLog::update_placed) the search.
+/// [`HashLog::update_placed`](crate::HashLog::update_placed) and [`Edit`](crate::Edit) the search.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Place(Address);
 
@@ -46,7 +46,6 @@ impl Place {
         Place(Address::from_units(word))
     }
 
-    #[cfg(all(loom, test))]
     pub(crate) fn at(address: Address) -> Place {
         Place(address)
     }

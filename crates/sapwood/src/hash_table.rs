@@ -6,7 +6,7 @@ mod snapshot;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sapwood_hashlog::HashLog;
+use sapwood_hashlog::{HashLog, Place};
 
 use crate::directory::Directory;
 use crate::mutation::Store;
@@ -114,6 +114,15 @@ impl HashTable {
         read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         self.named(self.log().get_many(keys, read))
+    }
+
+    /// The same, and where each entry lies.
+    pub(crate) fn get_many_placed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<(&[u8], Place)>),
+    ) -> Result<()> {
+        self.named(self.log().get_many_placed(keys, read))
     }
 
     /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;

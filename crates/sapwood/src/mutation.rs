@@ -17,7 +17,7 @@
 //! - A batch is its entries in order, for each key; `clear` is the removal of each entry it finds.
 //! - Checkpoints and compactions change where bytes lie, and no contents: they are not changes.
 
-mod hash;
+pub(crate) mod hash;
 mod ordered;
 
 /// An engine, lent to readers and changed only by the files below this one.

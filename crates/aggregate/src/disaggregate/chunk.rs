@@ -159,13 +159,13 @@ pub(super) struct PlaceRun {
 }
 
 impl PlaceColumn {
-    /// Sets `out` to the places; false if they are not known.
-    pub(super) fn list(&self, out: &mut Vec<u64>) -> bool {
+    /// Sets `out` to what `make` makes of the places; false if they are not known.
+    pub(super) fn list<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) -> bool {
         out.clear();
         match self {
             PlaceColumn::None => return false,
-            PlaceColumn::Each(places) => out.extend_from_slice(places),
-            PlaceColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out)),
+            PlaceColumn::Each(places) => out.extend(places.iter().map(|&place| make(place))),
+            PlaceColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out, &make)),
         }
         true
     }
@@ -189,20 +189,20 @@ impl PlaceColumn {
 }
 
 impl PlaceRun {
-    fn list(&self, out: &mut Vec<u64>) {
+    fn list<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) {
         for (word, &bits) in (0..).step_by(64).zip(&self.bits) {
-            let place = |bit: u64| self.first.wrapping_add((word + bit).wrapping_mul(self.step));
+            let place =
+                |bit: u64| make(self.first.wrapping_add((word + bit).wrapping_mul(self.step)));
             if bits == u64::MAX {
                 out.extend((0..64).map(place));
                 continue;
             }
-            let (mut places, mut rest) = ([0; 64], bits);
-            let places = &mut places[..bits.count_ones() as usize];
-            for listed in places.iter_mut() {
-                *listed = place(rest.trailing_zeros().into());
+            let mut rest = bits;
+            out.extend((0..bits.count_ones()).map(|_| {
+                let bit = rest.trailing_zeros();
                 rest &= rest - 1;
-            }
-            out.extend_from_slice(places);
+                place(bit.into())
+            }));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which objects get a part, and what do their parts depend on?
 
 use super::Action;
-use super::chunk::{Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
+use super::chunk::{CHUNK, Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
 use crate::block::Block;
@@ -386,7 +386,14 @@ impl Collected {
                 Places::Stepped { .. } if count >= STEPPED_MIN => PlaceColumn::Runs(Vec::new()),
                 Places::Each(_) | Places::Stepped { .. } => PlaceColumn::Each(Vec::new()),
             };
-            self.chunks.push(Chunk::new(key_width, column));
+            let mut chunk = Chunk::new(key_width, column);
+            // Where there are several, each is filled.
+            if let (Some(last), Keys::Words(words)) = (self.chunks.last(), &mut chunk.keys)
+                && last.keys.len() + count > CHUNK
+            {
+                words.reserve_exact(CHUNK);
+            }
+            self.chunks.push(chunk);
         }
         self.chunks.last_mut().expect("there is one now")
     }

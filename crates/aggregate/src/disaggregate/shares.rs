@@ -291,53 +291,47 @@ impl<'a> Batch<'a> {
         self.chunk.keys.words()
     }
 
-    /// Sets `out` to the places of the objects. False, and it is empty, if they are not known.
-    pub fn places(&self, out: &mut Vec<u64>) -> bool {
-        self.chunk.places.list(out)
+    /// Sets `out` to the places of the objects, each as `make` makes it of its word. False, and it is
+    /// empty, if they are not known.
+    pub fn places<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) -> bool {
+        self.chunk.places.list(out, make)
     }
 
-    /// Sets `out` to the parts. False, and it is empty, if one has more than 64 bits.
-    pub fn word_parts(&self, out: &mut Vec<i64>) -> bool {
+    /// Sets `out` to the parts, and answers their sum. None, and it is empty, if one has more than 64
+    /// bits.
+    pub fn word_parts(&self, out: &mut Vec<i64>) -> Option<i128> {
         out.clear();
         match self.parts {
-            BatchParts::Each(Ints::Narrow(parts)) => out.extend_from_slice(parts),
-            BatchParts::Each(Ints::Wide(_)) => return false,
+            BatchParts::Each(Ints::Narrow(parts)) => {
+                out.extend_from_slice(parts);
+                Some(parts.iter().map(|&part| i128::from(part)).sum())
+            }
+            BatchParts::Each(Ints::Wide(_)) => None,
             BatchParts::Equal { base, unit, word, .. } => {
-                let (Ok(base), Ok(more)) =
-                    (i64::try_from(base), i64::try_from(base.wrapping_add(unit)))
-                else {
-                    return false;
-                };
+                let least = i64::try_from(base).ok()?;
+                let more = i64::try_from(base.wrapping_add(unit)).ok()?;
+                let sum_with = |units: u64| base * self.len() as i128 + unit * i128::from(units);
                 match (self.word_keys(), word) {
                     (Some(keys), WordBound::Below(word)) => {
-                        out.extend(
-                            keys.iter().map(|key| {
-                                if u64::from_be_bytes(*key) < word { more } else { base }
-                            }),
-                        )
+                        let mut units = 0;
+                        out.extend(keys.iter().map(|key| {
+                            let has_unit = u64::from_be_bytes(*key) < word;
+                            units += u64::from(has_unit);
+                            if has_unit { more } else { least }
+                        }));
+                        Some(sum_with(units))
                     }
-                    (Some(keys), WordBound::All) => out.resize(keys.len(), more),
-                    // One of the two, so it fits.
-                    (None, _) => out.extend((0..self.len()).map(|at| self.part(at) as i64)),
+                    (Some(keys), WordBound::All) => {
+                        out.resize(keys.len(), more);
+                        Some(sum_with(keys.len() as u64))
+                    }
+                    (None, _) => {
+                        // One of the two, so it fits.
+                        out.extend((0..self.len()).map(|at| self.part(at) as i64));
+                        Some(out.iter().map(|&part| i128::from(part)).sum())
+                    }
                 }
             }
-        }
-        true
-    }
-
-    /// The sum of the parts.
-    pub fn sum(&self) -> i128 {
-        // All have one sign, and all of them together are the total.
-        match (self.parts, self.word_keys()) {
-            (BatchParts::Each(Ints::Narrow(parts)), _) => {
-                parts.iter().map(|&part| i128::from(part)).sum()
-            }
-            (BatchParts::Equal { base, unit, word: WordBound::Below(word), .. }, Some(keys)) => {
-                let has_unit = |key: &[u8; 8]| u64::from(u64::from_be_bytes(*key) < word);
-                let units: u64 = keys.iter().map(has_unit).sum();
-                base * self.len() as i128 + unit * i128::from(units)
-            }
-            _ => (0..self.len()).map(|at| self.part(at)).sum(),
         }
     }
 

@@ -385,7 +385,18 @@ impl KeyedEngine for Adapter {
             let earlier = values[index].replace(value.map(steady));
             assert_eq!(earlier, None, "get_many read key {index} twice");
         };
-        self.log.get_many(keys, read).map_err(refusal)?;
+        if self.updates.load(Relaxed) % 2 == 0 {
+            self.log.get_many(keys, read).map_err(refusal)?;
+        } else {
+            let mut read = read;
+            let mut met = Vec::new();
+            let read = |index: usize, found: Option<(&[u8], Place)>| {
+                met.extend(found.map(|(_, place)| (keys[index].to_vec(), place)));
+                read(index, found.map(|(value, _)| value));
+            };
+            self.log.get_many_placed(keys, read).map_err(refusal)?;
+            self.places.lock().unwrap().extend(met);
+        }
         let read = |value: Option<_>| value.expect("get_many reads every key");
         Ok(values.into_iter().map(read).collect())
     }
@@ -397,15 +408,15 @@ impl KeyedEngine for Adapter {
         let change = |index: usize, value: &mut ValueMut<'_>| {
             left[index] = Some(edit(edits, value));
         };
-        let there = match self.updates.fetch_add(1, Relaxed) % 2 {
+        let places: Vec<Place> = {
+            let known = self.places.lock().unwrap();
+            let place = |key: &Bytes| known.get(key.as_ref()).copied().unwrap_or_default();
+            keys.iter().map(place).collect()
+        };
+        let there = match self.updates.fetch_add(1, Relaxed) % 3 {
             0 => self.log.update_many(keys, change),
-            _ => {
-                let known = self.places.lock().unwrap();
-                let place = |key: &Bytes| known.get(key.as_ref()).copied().unwrap_or_default();
-                let places: Vec<Place> = keys.iter().map(place).collect();
-                drop(known);
-                self.log.update_placed(&places, keys, present(change))
-            }
+            1 => self.log.update_placed(&places, keys, present(change)),
+            _ => self.log.edit().update_placed(&places, keys, present(change)),
         };
         let there = there.map_err(stopped)?;
         // Fewer where a key went between a try and the next.

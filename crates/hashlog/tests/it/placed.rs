@@ -18,6 +18,33 @@ const FIXED: [Configuration; 5] = [
     ON_DISK[3],
 ];
 
+/// How entries are changed by place: one by one, or under an edit.
+#[derive(Debug, Clone, Copy)]
+enum By {
+    One,
+    Edit,
+}
+
+/// Each way in each log.
+fn ways() -> impl Iterator<Item = (Configuration, By)> {
+    FIXED.into_iter().flat_map(|configuration| [By::One, By::Edit].map(|by| (configuration, by)))
+}
+
+impl By {
+    fn update<K: AsRef<[u8]>>(
+        self,
+        log: &HashLog,
+        places: &[Place],
+        keys: &[K],
+        change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> Result<usize, BatchError> {
+        match self {
+            By::One => log.update_placed(places, keys, present(change)),
+            By::Edit => log.edit().update_placed(places, keys, present(change)),
+        }
+    }
+}
+
 /// Where a log's entries are, in log order, and their keys.
 fn plan(log: &HashLog) -> (Vec<Place>, Vec<[u8; 8]>) {
     let (mut places, mut keys) = (Vec::new(), Vec::new());
@@ -51,13 +78,12 @@ fn with_counters(configuration: Configuration, count: u64) -> HashLog {
 
 #[test]
 fn every_entry_of_a_plan_is_changed_once() {
-    for configuration in FIXED {
+    for (configuration, by) in ways() {
         let log = with_counters(configuration, 5_000);
         let (mut places, mut keys) = plan(&log);
         let before = contents(&log);
-        let told =
-            log.update_placed(&places, &keys, present(|at, value| add(1 + at as u64 % 7, value)));
-        assert_eq!(told, Ok(5_000), "{configuration:?}");
+        let told = by.update(&log, &places, &keys, |at, value| add(1 + at as u64 % 7, value));
+        assert_eq!(told, Ok(5_000), "{configuration:?}, {by:?}");
         let mut after: Vec<_> = before
             .iter()
             .map(|(key, value)| {
@@ -65,19 +91,16 @@ fn every_entry_of_a_plan_is_changed_once() {
                 (key.clone(), (count_of(value) + 1 + at as u64 % 7).to_le_bytes().to_vec())
             })
             .collect();
-        assert_eq!(contents(&log), after, "{configuration:?}");
+        assert_eq!(contents(&log), after, "{configuration:?}, {by:?}");
         // In another order, each twice.
         places.reverse();
         keys.reverse();
         let (places, keys) = ([&places[..], &places].concat(), [&keys[..], &keys].concat());
-        assert_eq!(
-            log.update_placed(&places, &keys, present(|_, value| add(1, value))),
-            Ok(10_000)
-        );
+        assert_eq!(by.update(&log, &places, &keys, |_, value| add(1, value)), Ok(10_000));
         for (_, value) in &mut after {
             *value = (count_of(value) + 2).to_le_bytes().to_vec();
         }
-        assert_eq!(contents(&log), after, "{configuration:?}");
+        assert_eq!(contents(&log), after, "{configuration:?}, {by:?}");
         log.check().unwrap();
     }
 }
@@ -85,7 +108,7 @@ fn every_entry_of_a_plan_is_changed_once() {
 /// What was removed stays so; what was replaced or moved is found by its key.
 #[test]
 fn stale_places_are_not_believed() {
-    for configuration in FIXED {
+    for (configuration, by) in ways() {
         let log = with_counters(configuration, 3_000);
         let (places, keys) = plan(&log);
         let held = log.snapshot().unwrap();
@@ -102,8 +125,8 @@ fn stale_places_are_not_believed() {
             log.put(&key(index), &value(300_000 + index)).unwrap();
         }
         for round in 0..3 {
-            let there = log.update_placed(&places, &keys, present(|_, value| add(1, value)));
-            assert_eq!(there, Ok(2_700), "{configuration:?}, round {round}");
+            let there = by.update(&log, &places, &keys, |_, value| add(1, value));
+            assert_eq!(there, Ok(2_700), "{configuration:?}, {by:?}, round {round}");
             log.compact([0.3, 0.6, 1.0][round]).unwrap();
         }
         for index in 0..3_000 {
@@ -115,7 +138,7 @@ fn stale_places_are_not_believed() {
                 _ => Some(index + 3),
             };
             let found = log.get_with(&key(index), count_of).unwrap();
-            assert_eq!(found, expected, "{configuration:?}, key {index}");
+            assert_eq!(found, expected, "{configuration:?}, {by:?}, key {index}");
         }
         log.check().unwrap();
     }
@@ -124,15 +147,15 @@ fn stale_places_are_not_believed() {
 /// A place of another log, of other keys, or of none.
 #[test]
 fn wrong_places_are_not_believed() {
-    for configuration in FIXED {
+    for (configuration, by) in ways() {
         let log = with_counters(configuration, 2_000);
         let (places, keys) = plan(&log);
         for page_bytes in [64, 256, 4 << 10, 2 << 20] {
             let other = with_counters(Configuration { page_bytes, ..IN_MEMORY[1] }, 4_000);
             let (others, _) = plan(&other);
             for wrong in [&others[..2_000], &others[2_000..], &[Place::default(); 2_000]] {
-                let there = log.update_placed(wrong, &keys, present(|_, value| add(1, value)));
-                assert_eq!(there, Ok(2_000), "{configuration:?}");
+                let there = by.update(&log, wrong, &keys, |_, value| add(1, value));
+                assert_eq!(there, Ok(2_000), "{configuration:?}, {by:?}");
             }
         }
         // Any word may be given, also beside true places.
@@ -142,41 +165,37 @@ fn wrong_places_are_not_believed() {
             *place = Place::from_word(*word);
         }
         assert_eq!(
-            log.update_placed(&mixed, &keys, present(|_, value| add(1, value))),
+            by.update(&log, &mixed, &keys, |_, value| add(1, value)),
             Ok(2_000),
-            "{configuration:?}"
+            "{configuration:?}, {by:?}"
         );
         let mut shifted = places.clone();
         shifted.rotate_left(1);
-        assert_eq!(
-            log.update_placed(&shifted, &keys, present(|_, value| add(1, value))),
-            Ok(2_000)
-        );
+        assert_eq!(by.update(&log, &shifted, &keys, |_, value| add(1, value)), Ok(2_000));
         let counts = (0..2_000).map(|index| (key(index).to_vec(), value(index + 14).to_vec()));
         let mut counts: Vec<_> = counts.collect();
         counts.sort_unstable();
-        assert_eq!(contents(&log), counts, "{configuration:?}");
+        assert_eq!(contents(&log), counts, "{configuration:?}, {by:?}");
         log.check().unwrap();
     }
 }
 
 #[test]
 fn an_error_says_what_is_done() {
-    for configuration in FIXED {
+    for (configuration, by) in ways() {
         let log = with_counters(configuration, 1_500);
         let (places, keys) = plan(&log);
         for bad in [0, 1, 700, 1_400, 1_499] {
             let mut keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
             keys[bad] = b"short";
             let mut changed = vec![false; keys.len()];
-            let told = log.update_placed(&places, &keys, present(|at, _| changed[at] = true));
+            let told = by.update(&log, &places, &keys, |at, _| changed[at] = true);
             let error = Error::KeyLength { len: 5, min: 8, max: 8 };
-            assert_eq!(told, Err(BatchError { done: bad, error }), "{configuration:?}");
-            assert!(changed[..bad].iter().all(|changed| *changed), "{configuration:?}");
-            assert!(!changed[bad..].iter().any(|changed| *changed), "{configuration:?}");
+            assert_eq!(told, Err(BatchError { done: bad, error }), "{configuration:?}, {by:?}");
+            assert!(changed[..bad].iter().all(|changed| *changed), "{configuration:?}, {by:?}");
+            assert!(!changed[bad..].iter().any(|changed| *changed), "{configuration:?}, {by:?}");
         }
-        let unequal =
-            AssertUnwindSafe(|| log.update_placed(&places[1..], &keys, present(|_, _| ())));
+        let unequal = AssertUnwindSafe(|| by.update(&log, &places[1..], &keys, |_, _| ()));
         assert!(catch_unwind(unequal).is_err());
     }
 }
@@ -184,44 +203,32 @@ fn an_error_says_what_is_done() {
 /// Where it can end, and what is left, when a closure panics, calls the log, or is a call itself.
 #[test]
 fn closures_may_panic_and_call_the_log() {
-    for configuration in FIXED {
+    for (configuration, by) in ways() {
         let log = with_counters(configuration, 1_500);
         let (places, keys) = plan(&log);
         let panics = AssertUnwindSafe(|| {
-            log.update_placed(
-                &places,
-                &keys,
-                present(|at, value| {
-                    assert!(at != 1_200, "the closure's own panic");
-                    add(1, value);
-                }),
-            )
+            by.update(&log, &places, &keys, |at, value| {
+                assert!(at != 1_200, "the closure's own panic");
+                add(1, value);
+            })
         });
         assert!(catch_unwind(panics).is_err());
         let changed = |at: usize| log.get_with(&keys[at], count_of).unwrap().unwrap();
         let first = changed(0);
-        let there = log.update_placed(
-            &places,
-            &keys,
-            present(|at, value| {
-                if at > 0 {
-                    return add(1, value);
-                }
-                assert_eq!(log.get_with(&keys[1], count_of).unwrap().unwrap(), changed(1));
-                log.put(b"inserted", &[0; 8]).unwrap();
-                assert_eq!(log.snapshot().err(), Some(Error::WouldBlock));
-                // One that has just been changed, and lies near: refused or done, but not waited for.
-                let near = log.update(&keys[1], |_| ());
-                assert!(matches!(near, Ok(Some(())) | Err(Error::WouldBlock)), "{near:?}");
-                let nested = log.update_placed(
-                    &places[..1],
-                    &[b"inserted"],
-                    present(|_, value| add(5, value)),
-                );
-                assert_eq!(nested, Ok(1));
-                add(1, value);
-            }),
-        );
+        let there = by.update(&log, &places, &keys, |at, value| {
+            if at > 0 {
+                return add(1, value);
+            }
+            assert_eq!(log.get_with(&keys[1], count_of).unwrap().unwrap(), changed(1));
+            log.put(b"inserted", &[0; 8]).unwrap();
+            assert_eq!(log.snapshot().err(), Some(Error::WouldBlock));
+            // One that has just been changed, and lies near: refused or done, but not waited for.
+            let near = log.update(&keys[1], |_| ());
+            assert!(matches!(near, Ok(Some(())) | Err(Error::WouldBlock)), "{near:?}");
+            let nested = by.update(&log, &places[..1], &[b"inserted"], |_, value| add(5, value));
+            assert_eq!(nested, Ok(1));
+            add(1, value);
+        });
         assert_eq!((there, changed(0)), (Ok(1_500), first + 1));
         assert_eq!(log.get(b"inserted"), Ok(Some(value(5).to_vec())));
         // Nobody is left who holds anything.
@@ -259,13 +266,10 @@ fn among_writers_every_planned_key_is_changed_once() {
                             let counters: Vec<_> = keys.iter().map(counter_of).collect();
                             pause();
                             let delta = 1 + round % 3;
-                            let there = log.update_placed(
-                                &places,
-                                &keys,
-                                present(|at, value| {
-                                    add(if counters[at].is_some() { delta } else { 0 }, value);
-                                }),
-                            );
+                            let by = [By::One, By::Edit][(thread + round) as usize % 2];
+                            let there = by.update(&log, &places, &keys, |at, value| {
+                                add(if counters[at].is_some() { delta } else { 0 }, value);
+                            });
                             let planned: Vec<_> = counters.into_iter().flatten().collect();
                             assert_eq!(planned.len() as u64, COUNTERS, "a scan is one moment");
                             assert!(there.unwrap() >= planned.len(), "counters stay");

@@ -4,7 +4,7 @@ use std::ops::{Bound, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::{KeyList, Selection};
-use sapwood_hashlog::KEY_BYTES_MAX;
+use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
@@ -72,7 +72,7 @@ impl Objects for HashTable {
         make: &(impl Fn() -> G + Sync),
     ) -> Result<Gathered<G>, Ended> {
         match (executor, Keys::of(asked.selection, self.layout())) {
-            (Executor::LookUp, Some(keys)) => look_up(self, &keys, crew, make),
+            (Executor::LookUp, Some(keys)) => look_up(self, &keys, asked, crew, make),
             (Executor::Log, _) => scan_log(self, asked, crew, make),
             _ => crew.in_parts(crew.threads(), make, |part, work| {
                 let visit = |key: &[u8], value: &[u8]| work.push_word(key, value, false);
@@ -111,30 +111,36 @@ fn scan_log<G: Gather>(
 fn look_up<G: Gather>(
     table: &HashTable,
     keys: &Keys<'_>,
+    asked: &Asked<'_>,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    let lengths = match table.layout() {
-        Layout::Fixed8 => 8..=8,
-        Layout::Variable => 1..=KEY_BYTES_MAX,
-    };
-    // A key that the table cannot hold has no object.
-    let can_hold = |key: &&[u8]| lengths.contains(&key.len());
+    let with_places = asked.columns == Columns::Places;
     crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| {
-        let flow = match keys {
-            Keys::Listed(keys) => {
+        let keys = match keys {
+            Keys::Listed(keys) if table.layout() == Layout::Variable => {
+                // A key that the table cannot hold has no object.
+                let can_hold = |key: &&[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
                 let keys = batch(keys, part, BATCH).filter(can_hold);
-                work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?
+                let flow =
+                    work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?;
+                return Ok(if flow.is_continue() { work.flush(true) } else { flow });
             }
+            Keys::Listed(keys) => match keys.words() {
+                Some(words) => {
+                    let from = part * BATCH;
+                    let words = &words[from..words.len().min(from + BATCH)];
+                    return work.look_up_words(table, words, with_places);
+                }
+                None => batch(keys, part, BATCH).filter_map(|key| key.try_into().ok()).collect(),
+            },
             Keys::Numbered(numbers) => {
                 let from = numbers.start + (part * BATCH) as u64;
                 let to = from.saturating_add(BATCH as u64).min(numbers.end);
-                let keys: Vec<[u8; 8]> = (from..to).map(u64::to_be_bytes).collect();
-                let keys = keys.iter().map(|key| &key[..]);
-                work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?
+                (from..to).map(u64::to_be_bytes).collect::<Vec<_>>()
             }
         };
-        Ok(if flow.is_continue() { work.flush(true) } else { flow })
+        work.look_up_words(table, &keys, with_places)
     })
 }
 

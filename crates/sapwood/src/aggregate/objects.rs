@@ -16,7 +16,7 @@ use sapwood_aggregate::{
 use sapwood_hashlog::{Columns, Place, Run};
 
 use super::{Cancel, Candidate, Execution, Executor, Progress};
-use crate::Error;
+use crate::{Error, HashTable};
 
 /// Takes objects in.
 pub(super) trait Gather: Send {
@@ -84,13 +84,27 @@ impl Gather for Collector<'_> {
         for (word, place) in list.iter_mut().zip(words.places) {
             *word = place.word();
         }
-        let places = if list.is_empty() { Places::None } else { Places::Each(list) };
+        let places = match stepped(list) {
+            Some(stepped) => stepped,
+            None if list.is_empty() => Places::None,
+            None => Places::Each(list),
+        };
         match words.are_selected {
             true => self.push_block_selected(&words.block()?, places),
             false => self.push_block(&words.block()?, places),
         }
         Ok(())
     }
+}
+
+/// Places that are at one distance from each to the next, which those of a page are where all its
+/// entries are live.
+fn stepped(places: &[u64]) -> Option<Places<'static>> {
+    let [first, second, ..] = *places else { return None };
+    let step = second.wrapping_sub(first);
+    let is_step = |(place, next): (&u64, &u64)| next.wrapping_sub(*place) == step;
+    let all = places.iter().zip(&places[1..]).fold(true, |all, pair| all & is_step(pair));
+    all.then_some(Places::Stepped { first, step })
 }
 
 /// Reads many values at once.
@@ -237,10 +251,20 @@ struct Buffer {
     len: usize,
     keys: [[u8; 8]; Run::LEN_MAX],
     values: [[u8; 8]; Run::LEN_MAX],
+    /// If they are asked for.
+    places: [Place; Run::LEN_MAX],
 }
 
 /// Visits between two looks at the watch: some ten microseconds.
 const LOOK_EVERY: u64 = 4_096;
+
+impl Buffer {
+    fn new() -> Box<Buffer> {
+        let columns = [[0; 8]; Run::LEN_MAX];
+        let places = [Place::default(); Run::LEN_MAX];
+        Box::new(Buffer { len: 0, keys: columns, values: columns, places })
+    }
+}
 
 impl<'a> Crew<'a> {
     /// `total`: how many visits are expected.
@@ -427,10 +451,7 @@ impl<G: Gather> Work<'_, G> {
                 self.push(key, value)
             };
         };
-        let buffer = self.buffer.get_or_insert_with(|| {
-            let columns = [[0; 8]; Run::LEN_MAX];
-            Box::new(Buffer { len: 0, keys: columns, values: columns })
-        });
+        let buffer = self.buffer.get_or_insert_with(Buffer::new);
         (buffer.keys[buffer.len], buffer.values[buffer.len]) = (key, value);
         buffer.len += 1;
         if buffer.len < Run::LEN_MAX {
@@ -456,6 +477,31 @@ impl<G: Gather> Work<'_, G> {
             Ok(()) => self.count(words.values.len() as u64),
             Err(error) => ControlFlow::Break(Stop::Query(error)),
         }
+    }
+
+    /// Looks up to 1,024 keys up in a table of 8-byte keys and values, and takes their objects.
+    pub(super) fn look_up_words(
+        &mut self,
+        table: &HashTable,
+        keys: &[[u8; 8]],
+        with_places: bool,
+    ) -> crate::Result<ControlFlow<Stop>> {
+        let mut buffer = self.buffer.take().unwrap_or_else(Buffer::new);
+        let Buffer { keys: met, values, places, .. } = &mut *buffer;
+        let mut len = 0;
+        table.get_many_placed(keys, |at, found| {
+            if let Some((value, place)) = found
+                && let Ok(value) = value.try_into()
+            {
+                (met[len], values[len], places[len]) = (keys[at], value, place);
+                len += 1;
+            }
+        })?;
+        let places = &places[..if with_places { len } else { 0 }];
+        let words = Words { keys: &met[..len], values: &values[..len], places, are_selected: true };
+        let flow = if len > 0 { self.push_words(&words) } else { ControlFlow::Continue(()) };
+        self.buffer = Some(buffer);
+        Ok(if flow.is_continue() { self.count((keys.len() - len) as u64) } else { flow })
     }
 
     /// Looks keys up, and takes their objects. `take` takes one.

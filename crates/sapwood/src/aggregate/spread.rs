@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sapwood_aggregate::{
-    Action, Change, Collector, Disaggregated, Disaggregation, Disaggregator, Fate, Pending,
+    Action, Batch, Change, Collector, Disaggregated, Disaggregation, Disaggregator, Fate, Pending,
     Progress, Refusal, Share, Shares,
 };
-use sapwood_hashlog::Place;
+use sapwood_hashlog::{BatchError, Place};
 
 use super::objects::{Asked, Crew, Objects};
-use super::{Execution, Measured, Plan};
+use super::{Execution, Executor, Measured, Plan};
+use crate::mutation::hash::Placing;
 use crate::{Error, HashTable, Result, Table};
 
 /// What a disaggregation came to.
@@ -48,12 +49,13 @@ pub(super) trait Changes: Objects {
     fn batches_at_once(&self) -> usize;
 
     /// Gives the objects of some batches their parts, in order, and settles them. Answers how many,
-    /// and why not all.
+    /// and why not all. `in_log_order`: a walk of the log met them.
     fn change(
         &self,
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
+        in_log_order: bool,
         progress: &mut Progress,
     ) -> (u64, Result<()>);
 }
@@ -68,6 +70,7 @@ impl Changes for Table {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
+        _in_log_order: bool,
         progress: &mut Progress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
@@ -99,10 +102,11 @@ impl Changes for HashTable {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
+        in_log_order: bool,
         progress: &mut Progress,
     ) -> (u64, Result<()>) {
         if by.changes_in_place() {
-            return change_many(self, by, shares, batches, progress);
+            return change_many(self, by, shares, batches, in_log_order, progress);
         }
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -146,41 +150,61 @@ fn change_many(
     by: &Disaggregator,
     shares: &Shares,
     batches: Range<usize>,
+    in_log_order: bool,
     progress: &mut Progress,
 ) -> (u64, Result<()>) {
-    if by.changes_words()
-        && let Some(words) = Words::of(shares, batches.clone())
-    {
-        return words.change(table, by, shares, batches, progress);
-    }
-    let all: Vec<Share<'_>> = batches.clone().flat_map(|at| shares.batch(at).shares()).collect();
+    let mut done = 0;
+    let end = table.change_placed(in_log_order, |placing| {
+        let mut columns = WordColumns::default();
+        for at in batches {
+            let batch = shares.batch(at);
+            let (count, end) = match by.changes_words().then(|| columns.load(batch)).flatten() {
+                Some(words) => words.change(placing, by, at, progress),
+                None => change_each(placing, by, at, batch, progress),
+            };
+            done += count as u64;
+            end?;
+        }
+        Ok(())
+    });
+    (done, end)
+}
+
+/// Changes the objects of a batch and settles them: how many, and why not all.
+fn change_each(
+    placing: &Placing<'_>,
+    by: &Disaggregator,
+    number: usize,
+    batch: Batch<'_>,
+    progress: &mut Progress,
+) -> (usize, std::result::Result<(), BatchError>) {
+    let all: Vec<Share<'_>> = batch.shares().collect();
     let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
     let place = |share: &Share<'_>| share.place.map_or(Place::default(), Place::from_word);
     let places: Vec<Place> = all.iter().map(place).collect();
     let mut fates = vec![Fate::Vanished; all.len()];
     // The last call for a key counts.
-    let changed = table.update_placed(&places, &keys, |at, value| {
+    let changed = placing.update_many(&places, &keys, |at, value| {
         fates[at] = match value {
             Some(value) => by.change(value, all[at].part).into(),
             None => Fate::Vanished,
         };
     });
     let (done, end) = how_far(all.len(), changed);
-    let numbers = batches.flat_map(|at| std::iter::repeat_n(at, shares.batch(at).len()));
-    for ((number, share), fate) in numbers.zip(&all).zip(fates).take(done) {
+    for (share, fate) in all.iter().zip(fates).take(done) {
         progress.settle(number, share, fate);
     }
-    (done as u64, end)
+    (done, end)
 }
 
 /// How many entries of a batch were dealt with.
-fn how_far(len: usize, end: Result<usize>) -> (usize, Result<()>) {
+fn how_far(
+    len: usize,
+    end: std::result::Result<usize, BatchError>,
+) -> (usize, std::result::Result<(), BatchError>) {
     match end {
         Ok(_) => (len, Ok(())),
-        Err(error) => {
-            let done = if let Error::HashBatch { done, .. } = error { done } else { 0 };
-            (done, Err(error))
-        }
+        Err(stopped) => (stopped.done, Err(stopped)),
     }
 }
 
@@ -195,47 +219,53 @@ enum WordState {
     TooShort(u8),
 }
 
-/// Objects of 8-byte keys whose field is a word with which the value begins.
-struct Words {
-    keys: Vec<[u8; 8]>,
+/// Columns of a batch of objects, kept for the next one.
+#[derive(Default)]
+struct WordColumns {
     places: Vec<Place>,
     parts: Vec<i64>,
+    before: Vec<i64>,
+    states: Vec<WordState>,
 }
 
-impl Words {
-    /// `None` if their keys or parts are no words.
-    fn of(shares: &Shares, batches: Range<usize>) -> Option<Words> {
-        let mut words = Words { keys: Vec::new(), places: Vec::new(), parts: Vec::new() };
-        let (mut places, mut parts) = (Vec::new(), Vec::new());
-        for at in batches {
-            let batch = shares.batch(at);
-            words.keys.extend_from_slice(batch.word_keys()?);
-            if !batch.word_parts(&mut parts) {
-                return None;
-            }
-            match batch.places(&mut places) {
-                true => words.places.extend(places.iter().map(|place| Place::from_word(*place))),
-                false => words.places.resize(words.keys.len(), Place::default()),
-            }
-            words.parts.extend_from_slice(&parts);
-        }
-        Some(words)
-    }
+/// Objects of 8-byte keys whose field is a word with which the value begins.
+struct Words<'a> {
+    batch: Batch<'a>,
+    keys: &'a [[u8; 8]],
+    /// The sum of the parts.
+    given: i128,
+    columns: &'a mut WordColumns,
+}
 
+impl WordColumns {
+    /// `None` if keys or parts are no words.
+    fn load<'a>(&'a mut self, batch: Batch<'a>) -> Option<Words<'a>> {
+        let keys = batch.word_keys()?;
+        let given = batch.word_parts(&mut self.parts)?;
+        if !batch.places(&mut self.places, Place::from_word) {
+            self.places.resize(keys.len(), Place::default());
+        }
+        self.before.resize(keys.len(), 0);
+        self.states.clear();
+        self.states.resize(keys.len(), WordState::Gone);
+        Some(Words { batch, keys, given, columns: self })
+    }
+}
+
+impl Words<'_> {
+    /// As `change_each`.
     fn change(
-        &self,
-        table: &HashTable,
+        self,
+        placing: &Placing<'_>,
         by: &Disaggregator,
-        shares: &Shares,
-        batches: Range<usize>,
+        number: usize,
         progress: &mut Progress,
-    ) -> (u64, Result<()>) {
+    ) -> (usize, std::result::Result<(), BatchError>) {
         const LEN: usize = size_of::<i64>();
+        let WordColumns { places, parts, before, states } = self.columns;
         let is_added = by.action() == Action::Add;
-        let mut before = vec![0; self.keys.len()];
-        let mut states = vec![WordState::Gone; self.keys.len()];
         // The last call for a key counts.
-        let changed = table.update_placed(&self.places, &self.keys, |at, value| {
+        let changed = placing.update_many(places, self.keys, |at, value| {
             let Some(value) = value else {
                 states[at] = WordState::Gone;
                 return;
@@ -245,43 +275,31 @@ impl Words {
                 return;
             };
             let held = i64::from_le_bytes(*word);
-            let part = self.parts[at];
-            let becomes = if is_added { held.checked_add(part) } else { Some(part) };
+            let becomes = if is_added { held.checked_add(parts[at]) } else { Some(parts[at]) };
             states[at] = if becomes.is_some() { WordState::Changed } else { WordState::Unfit };
             before[at] = held;
             *word = becomes.unwrap_or(held).to_le_bytes();
         });
         let (done, end) = how_far(self.keys.len(), changed);
-        let mut begin = 0;
-        for number in batches {
-            let batch = shares.batch(number);
-            let objects = begin..(begin + batch.len()).min(done);
-            if objects.is_empty() {
-                break;
-            }
-            begin = objects.end;
-            let is_changed = |state: &WordState| *state == WordState::Changed;
-            if objects.len() == batch.len() && states[objects.clone()].iter().all(is_changed) {
-                let sum = before[objects].iter().map(|held| i128::from(*held)).sum();
-                progress.settle_words(number, batch.len(), sum, batch.sum());
-                continue;
-            }
-            for (share, at) in batch.shares().zip(objects) {
-                let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
-                let fate = match states[at] {
-                    WordState::Gone => Fate::Vanished,
-                    // What was found is asked again, of a copy: it answers as it did.
-                    WordState::Changed | WordState::Unfit => {
-                        by.change(&mut word, share.part).into()
-                    }
-                    WordState::TooShort(len) => {
-                        by.change(&mut word[..usize::from(len)], share.part).into()
-                    }
-                };
-                progress.settle(number, &share, fate);
-            }
+        let is_changed = |state: &WordState| *state == WordState::Changed;
+        if done == self.keys.len() && states.iter().all(is_changed) {
+            let sum = before.iter().map(|held| i128::from(*held)).sum();
+            progress.settle_words(number, done, sum, self.given);
+            return (done, end);
         }
-        (done as u64, end)
+        for (share, at) in self.batch.shares().zip(0..done) {
+            let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
+            let fate = match states[at] {
+                WordState::Gone => Fate::Vanished,
+                // What was found is asked again, of a copy: it answers as it did.
+                WordState::Changed | WordState::Unfit => by.change(&mut word, share.part).into(),
+                WordState::TooShort(len) => {
+                    by.change(&mut word[..usize::from(len)], share.part).into()
+                }
+            };
+            progress.settle(number, &share, fate);
+        }
+        (done, end)
     }
 }
 
@@ -308,7 +326,8 @@ fn disaggregate(
     let shares = by.shares(collected)?;
     plan.measured =
         Some(Measured { elapsed: begin.elapsed(), visited: gathered.visited, selected });
-    let settlement = settle(objects, table, by, &shares, execution);
+    let in_log_order = plan.executor == Executor::Log;
+    let settlement = settle(objects, table, by, &shares, in_log_order, execution);
     Ok(Settlement { plan: Some(plan), ..settlement })
 }
 
@@ -319,7 +338,7 @@ fn resume(
     pending: Pending,
     execution: &Execution<'_>,
 ) -> Result<Settlement> {
-    Ok(settle(objects, table, by, &by.resume(pending)?, execution))
+    Ok(settle(objects, table, by, &by.resume(pending)?, false, execution))
 }
 
 /// Gives all objects their parts, or those before it is stopped.
@@ -328,6 +347,7 @@ fn settle(
     table: &Arc<str>,
     by: &Disaggregator,
     shares: &Shares,
+    in_log_order: bool,
     execution: &Execution<'_>,
 ) -> Settlement {
     let crew = Crew::new(execution, shares.count());
@@ -335,7 +355,7 @@ fn settle(
     let turns = count.div_ceil(at_once);
     let (parts, ended) = crew.all_parts(turns, &|| shares.progress(), |turn, work| {
         let batches = turn * at_once..((turn + 1) * at_once).min(count);
-        let (done, end) = objects.change(by, shares, batches, &mut work.gather);
+        let (done, end) = objects.change(by, shares, batches, in_log_order, &mut work.gather);
         let flow = work.count(done);
         end.map(|()| flow)
     });
