@@ -168,15 +168,16 @@ fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
     let (mut places, mut parts) = (Vec::new(), Vec::new());
     for at in 0..shares.batch_count() {
         let batch = shares.batch(at);
-        assert!(batch.places(&mut places) && batch.word_parts(&mut parts), "as they were given");
-        let mut before = 0_i128;
+        assert!(batch.places(&mut places, |place| place), "as they were given");
+        let given = batch.word_parts(&mut parts).expect("parts of a narrow total");
+        let mut before = Vec::with_capacity(batch.len());
         for (&place, &part) in places.iter().zip(&parts) {
             let value = value_at(bytes, Some(place));
             let held = i64::from_le_bytes(*value);
             *value = held.wrapping_add(part).to_le_bytes();
-            before += i128::from(held);
+            before.push(held);
         }
-        progress.settle_words(at, batch.len(), before, batch.sum());
+        progress.settle_words(at, &before, given);
     }
     progress
 }

@@ -240,6 +240,50 @@ kernels! {
         mask.iter_mut().zip(other).for_each(|(mask, other)| *mask |= other);
     }
 
+    /// The sum of the values, in two halves that cannot overflow: there are below 2^31.
+    fn sum_signed(values: &[i64]) -> i128 {
+        let (mut low, mut high) = (0, 0);
+        for value in values {
+            low += value.cast_unsigned() & 0xFFFF_FFFF;
+            high += value >> 32;
+        }
+        (i128::from(high) << 32) + i128::from(low)
+    }
+
+    /// Writes `chosen` for each key that lies below a word, most significant byte first, and `other`
+    /// for those that do not. Answers how many do.
+    fn choose_below(keys: &[[u8; 8]], word: u64, chosen: i64, other: i64, out: &mut [i64]) -> u64 {
+        let mut count = 0;
+        for (out, key) in out.iter_mut().zip(keys) {
+            let is_below = u64::from_be_bytes(*key) < word;
+            *out = if is_below { chosen } else { other };
+            count += u64::from(is_below);
+        }
+        count
+    }
+
+    /// How many keys lie below `first`, most significant byte first. Those from there to `last`, which
+    /// are to be few, are appended.
+    fn part_words(keys: &[[u8; 8]], first: u64, last: u64, between: &mut Vec<u64>) -> u64 {
+        let (blocks, rest) = keys.as_chunks::<16>();
+        let is_between = |word: &u64| (first..=last).contains(word);
+        let mut below = 0;
+        for block in blocks {
+            let words = block.map(u64::from_be_bytes);
+            let mut any = 0;
+            for word in words {
+                below += u64::from(word < first);
+                any |= u64::from(word >= first) & u64::from(word <= last);
+            }
+            if any != 0 {
+                between.extend(words.iter().filter(|word| is_between(word)));
+            }
+        }
+        let words = || rest.iter().map(|key| u64::from_be_bytes(*key));
+        between.extend(words().filter(is_between));
+        below + words().map(|word| u64::from(word < first)).sum::<u64>()
+    }
+
     /// Keeps what the mask has not.
     fn not(mask: &mut [u64]) {
         mask.iter_mut().for_each(|mask| *mask = !*mask);
@@ -293,6 +337,29 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn words_are_parted_as_one_by_one() {
+        let words: Vec<u64> =
+            (0..1_003_u64).map(|at| at.wrapping_mul(0x9E37_79B9_97F4_A7C1)).collect();
+        let keys: Vec<[u8; 8]> = words.iter().map(|word| word.to_be_bytes()).collect();
+        for (first, last) in [(0, 0), (0, u64::MAX), (1 << 63, (1 << 63) + (1 << 57)), (9, 8)] {
+            let mut between = vec![7];
+            let below = part_words(level(), &keys, first, last, &mut between);
+            let expected: Vec<u64> =
+                words.iter().copied().filter(|word| (first..=last).contains(word)).collect();
+            assert_eq!((between[0], &between[1..]), (7, &expected[..]));
+            assert_eq!(below as usize, words.iter().filter(|word| **word < first).count());
+            let mut parts = vec![0; keys.len()];
+            let chosen = choose_below(level(), &keys, first, 5, -6, &mut parts);
+            let part = |word: &u64| if *word < first { 5 } else { -6 };
+            assert_eq!((chosen, parts), (below, words.iter().map(part).collect()));
+        }
+        for values in [vec![], vec![i64::MIN; 5], vec![i64::MAX; 9], vec![-1, 1, -1 << 32, 77]] {
+            let sum = values.iter().map(|value| i128::from(*value)).sum();
+            assert_eq!(sum_signed(level(), &values), sum);
         }
     }
 

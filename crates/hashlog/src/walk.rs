@@ -129,7 +129,7 @@ impl Core {
             }
             let mut again = [0; bucket::LINK + 1];
             if first.slots_in_use(scan, &mut again) == Some(slots)
-                && queue.room(0)[..slots.len] == again[..slots.len]
+                && queue.room(0).iter().zip(&again).take(slots.len).all(|(one, two)| one == two)
             {
                 return queue.put(slots.len + more.len, number);
             }

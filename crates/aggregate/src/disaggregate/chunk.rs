@@ -374,9 +374,9 @@ mod tests {
         assert_eq!(rest, (0..RUN as u64).map(|at| 5 + 8 * at).collect::<Vec<_>>());
         assert_eq!(places.next(), None);
         let mut listed = vec![7];
-        assert!(column.list(&mut listed));
+        assert!(column.list(&mut listed, |place| place));
         assert_eq!(listed, [first, rest].concat());
-        assert!(!PlaceColumn::None.list(&mut listed) && listed.is_empty());
+        assert!(!PlaceColumn::None.list(&mut listed, |place| place) && listed.is_empty());
     }
 
     #[test]

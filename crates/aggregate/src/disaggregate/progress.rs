@@ -1,9 +1,12 @@
 //! What has become of the shares so far?
 
+use fearless_simd::Level;
+
 use super::Action;
 use super::field::{Amount, Change, Refusal};
 use super::shares::{Share, Shares};
 use crate::error::{Example, Result};
+use crate::kernels;
 use crate::partial::Tally;
 use crate::state::Sum;
 use crate::stored::{Corrupt, Reader};
@@ -126,12 +129,13 @@ impl Progress {
         }
     }
 
-    /// Settles the next `count` shares of a batch at once: all of the objects, whose fields are whole
-    /// numbers, have their parts. The sum of the fields before is `before`, that of the parts `given`.
+    /// Settles the next shares of a batch at once: all of the objects have their parts. What their
+    /// fields held is `before`, the sum of the parts `given`.
     ///
     /// # Panics
     /// If there is no such batch.
-    pub fn settle_words(&mut self, batch: usize, count: usize, before: i128, given: i128) {
+    pub fn settle_words(&mut self, batch: usize, before: &[i64], given: i128) {
+        let (count, before) = (before.len(), kernels::sum_signed(Level::new(), before));
         self.done[batch] += count as u32;
         let settled = &mut self.settled;
         settled.changed += count as u64;

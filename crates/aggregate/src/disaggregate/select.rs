@@ -3,7 +3,10 @@
 //! Of many objects the so many with the least keys are told from the others by one key, which is found
 //! by selection, not by sorting.
 
-use super::chunk::{CHUNK, Chunk};
+use fearless_simd::Level;
+
+use super::chunk::Chunk;
+use crate::kernels;
 use crate::membership::first_word_from;
 
 /// What parts the objects with the least keys from the others.
@@ -124,26 +127,17 @@ fn sample(chunks: &[&[[u8; 8]]], count: usize) -> Vec<u64> {
 
 /// How many keys lie below `begin`, and those from there to `last`.
 fn part(chunks: &[&[[u8; 8]]], begin: u64, last: u64) -> (usize, Vec<u64>) {
-    let mut below = 0;
+    let level = Level::new();
     let mut between = Vec::new();
-    let mut scratch = [0; CHUNK];
-    for keys in chunks {
-        let mut len = 0;
-        for key in *keys {
-            let key = u64::from_be_bytes(*key);
-            below += usize::from(key < begin);
-            // Written always and kept if it counts: no branch to guess wrong.
-            scratch[len] = key;
-            len += usize::from(key >= begin) & usize::from(key <= last);
-        }
-        between.extend_from_slice(&scratch[..len]);
-    }
-    (below, between)
+    let parted =
+        chunks.iter().map(|keys| kernels::part_words(level, keys, begin, last, &mut between));
+    (parted.sum::<u64>() as usize, between)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disaggregate::chunk::CHUNK;
 
     #[test]
     fn bounds_of_words_are_those_of_bytes() {

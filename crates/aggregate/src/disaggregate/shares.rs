@@ -1,5 +1,7 @@
 //! Which part does each object get?
 
+use fearless_simd::Level;
+
 use super::Action;
 use super::apportion;
 use super::chunk::{Chunk, Ints, PlaceIter};
@@ -9,6 +11,7 @@ use super::field::Amount;
 use super::progress::{Progress, Settled, value_of};
 use super::select::{Bound, WordBound};
 use crate::error::{Error, Example, Result};
+use crate::kernels;
 use crate::partial::{Tally, count_overflow};
 use crate::query::Mismatches;
 use crate::state::Sum;
@@ -304,7 +307,7 @@ impl<'a> Batch<'a> {
         match self.parts {
             BatchParts::Each(Ints::Narrow(parts)) => {
                 out.extend_from_slice(parts);
-                Some(parts.iter().map(|&part| i128::from(part)).sum())
+                Some(kernels::sum_signed(Level::new(), parts))
             }
             BatchParts::Each(Ints::Wide(_)) => None,
             BatchParts::Equal { base, unit, word, .. } => {
@@ -313,12 +316,9 @@ impl<'a> Batch<'a> {
                 let sum_with = |units: u64| base * self.len() as i128 + unit * i128::from(units);
                 match (self.word_keys(), word) {
                     (Some(keys), WordBound::Below(word)) => {
-                        let mut units = 0;
-                        out.extend(keys.iter().map(|key| {
-                            let has_unit = u64::from_be_bytes(*key) < word;
-                            units += u64::from(has_unit);
-                            if has_unit { more } else { least }
-                        }));
+                        out.resize(keys.len(), 0);
+                        let level = Level::new();
+                        let units = kernels::choose_below(level, keys, word, more, least, out);
                         Some(sum_with(units))
                     }
                     (Some(keys), WordBound::All) => {
@@ -328,7 +328,7 @@ impl<'a> Batch<'a> {
                     (None, _) => {
                         // One of the two, so it fits.
                         out.extend((0..self.len()).map(|at| self.part(at) as i64));
-                        Some(out.iter().map(|&part| i128::from(part)).sum())
+                        Some(kernels::sum_signed(Level::new(), out))
                     }
                 }
             }

@@ -666,13 +666,10 @@ fn check_words(by: &Disaggregator) {
         let mut progress = shares.progress();
         for at in (first..shares.batch_count()).step_by(2) {
             let batch = shares.batch(at);
-            let mut before = 0;
-            let mut given = 0;
-            for share in batch.shares() {
-                before += i128::from(u64::from_be_bytes(share.key.try_into().expect("8 bytes")));
-                given += share.part;
-            }
-            progress.settle_words(at, batch.len(), before, given);
+            let number = |key: &[u8]| i64::from_be_bytes(key.try_into().expect("8 bytes"));
+            let before: Vec<i64> = batch.shares().map(|share| number(share.key)).collect();
+            let given = batch.shares().map(|share| share.part).sum();
+            progress.settle_words(at, &before, given);
             assert_eq!(progress.done(at), batch.len());
         }
         progress

@@ -218,7 +218,8 @@ pub(super) enum Stop {
     Cancelled,
     /// Another thread has ended the run.
     Over,
-    Query(QueryError),
+    /// Boxed, since what says whether to go on is moved for each object.
+    Query(Box<QueryError>),
 }
 
 /// The threads of a run, and what they share.
@@ -371,7 +372,7 @@ impl<G> Work<'_, G> {
                 Ok(ControlFlow::Break(Stop::Over)) => return Err(None),
                 Ok(ControlFlow::Break(Stop::Cancelled)) => return Err(Some(Ended::Cancelled)),
                 Ok(ControlFlow::Break(Stop::Query(error))) => {
-                    return Err(Some(Ended::Query(error)));
+                    return Err(Some(Ended::Query(*error)));
                 }
                 Err(error) => return Err(Some(Ended::Engine(error))),
             }
@@ -416,7 +417,7 @@ impl<G: Gather> Work<'_, G> {
     pub(super) fn push(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
         match self.gather.push(key, value) {
             Ok(()) => self.count(1),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
+            Err(error) => ControlFlow::Break(Stop::Query(Box::new(error))),
         }
     }
 
@@ -425,7 +426,7 @@ impl<G: Gather> Work<'_, G> {
     pub(super) fn push_selected(&mut self, key: &[u8], value: &[u8]) -> ControlFlow<Stop> {
         match self.gather.push_selected(key, value) {
             Ok(()) => self.count(1),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
+            Err(error) => ControlFlow::Break(Stop::Query(Box::new(error))),
         }
     }
 
@@ -475,7 +476,7 @@ impl<G: Gather> Work<'_, G> {
     fn push_words(&mut self, words: &Words<'_>) -> ControlFlow<Stop> {
         match self.gather.push_words(words) {
             Ok(()) => self.count(words.values.len() as u64),
-            Err(error) => ControlFlow::Break(Stop::Query(error)),
+            Err(error) => ControlFlow::Break(Stop::Query(Box::new(error))),
         }
     }
 

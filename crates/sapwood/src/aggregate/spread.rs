@@ -283,8 +283,7 @@ impl Words<'_> {
         let (done, end) = how_far(self.keys.len(), changed);
         let is_changed = |state: &WordState| *state == WordState::Changed;
         if done == self.keys.len() && states.iter().all(is_changed) {
-            let sum = before.iter().map(|held| i128::from(*held)).sum();
-            progress.settle_words(number, done, sum, self.given);
+            progress.settle_words(number, before, self.given);
             return (done, end);
         }
         for (share, at) in self.batch.shares().zip(0..done) {
