@@ -1,11 +1,10 @@
 //! How do many operations share their waits?
 //!
 //! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
-//! the buckets and ask for the records' lines; then do each operation, which now finds in the cache
-//! what it needs. Groups of 32 are a seventh faster than of 16, since memory idles while one ends
-//! and the next begins; of 48 they are no faster. Where records lie on the disk, reads run ahead of
-//! the operations that will need them, so that the disk has always enough to do. Operations take
-//! effect in the order given.
+//! the buckets and ask for the records' lines; ask for the buckets of the next group, so that memory
+//! does not idle between the two; then do each operation, which now finds in the cache what it needs.
+//! Where records lie on the disk, reads run ahead of the operations that will need them, so that the
+//! disk has always enough to do. Operations take effect in the order given.
 
 use std::ops::Range;
 
