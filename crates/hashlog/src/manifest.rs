@@ -366,6 +366,14 @@ pub(crate) mod tests {
         assert_eq!(Manifest::decode(golden), Ok(sample(3)));
     }
 
+    /// Version 1 hashed 8-byte keys otherwise: what it wrote cannot be found any more.
+    #[test]
+    fn an_older_version_is_refused_by_its_number() {
+        let older = include_bytes!("../tests/golden/version-1.manifest");
+        let refused = Manifest::decode(older).expect_err("another version").what;
+        assert!(refused.contains("has format version 1, and this program reads 2"), "{refused}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(rounds(256)))]
 

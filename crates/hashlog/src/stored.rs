@@ -18,7 +18,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use crate::error::{Error, Result};
 
 /// Version of all formats here. Stored: readers refuse others, so give new ones new numbers.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// What a structure is. Stored: do not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -427,8 +427,8 @@ pub(crate) mod tests {
         set.map_or(default, |seeds| seeds.parse().expect("SEEDS is a number"))
     }
 
-    /// Compares a file that this version writes with the one that its first version wrote.
-    /// `GOLDEN=write` writes the latter: for a new version of a format, beside the older ones.
+    /// Compares what is written now with the file that was written when this version was new.
+    /// `GOLDEN=write` writes the latter: for a new version of a format.
     pub(crate) fn assert_golden(name: &str, written: &[u8]) {
         let path = format!("{}/tests/golden/{name}", env!("CARGO_MANIFEST_DIR"));
         if std::env::var("GOLDEN").is_ok_and(|what| what == "write") {

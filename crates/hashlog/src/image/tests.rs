@@ -223,7 +223,7 @@ fn a_finished_image_survives_a_crash_and_an_unfinished_one_is_refused() {
 fn the_golden_image_opens() {
     let golden = include_bytes!("../../tests/golden/index-0000000000000007.image");
     assert_golden("index-0000000000000007.image", &written(20));
-    let words = read_planted(golden).expect("version 1 stays readable");
+    let words = read_planted(golden).expect("what this version wrote stays readable");
     assert!(words.iter().copied().eq((0..20).map(word)));
 }
 
