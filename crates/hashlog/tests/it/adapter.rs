@@ -385,7 +385,7 @@ impl KeyedEngine for Adapter {
             let earlier = values[index].replace(value.map(steady));
             assert_eq!(earlier, None, "get_many read key {index} twice");
         };
-        if self.updates.load(Relaxed) % 2 == 0 {
+        if self.updates.load(Relaxed).is_multiple_of(2) {
             self.log.get_many(keys, read).map_err(refusal)?;
         } else {
             let mut read = read;

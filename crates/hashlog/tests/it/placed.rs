@@ -267,7 +267,7 @@ fn among_writers_every_planned_key_is_changed_once() {
                             pause();
                             let delta = 1 + round % 3;
                             let by = [By::One, By::Edit][(thread + round) as usize % 2];
-                            let there = by.update(&log, &places, &keys, |at, value| {
+                            let there = by.update(log, &places, &keys, |at, value| {
                                 add(if counters[at].is_some() { delta } else { 0 }, value);
                             });
                             let planned: Vec<_> = counters.into_iter().flatten().collect();

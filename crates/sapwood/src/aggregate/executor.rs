@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// |---|---|---|---|
 /// | `LookUp` | both | each selected key, in batches | few of many: lists of keys, short ranges of 8-byte keys |
 /// | `Range` | ordered | the selected range, in key order | ranges and prefixes, or all |
-/// | `Walk` | hash | every entry, in the order of the index | what a sweep of much garbage would cost more for |
+/// | `Walk` | hash | every entry, in the order of the index | all, where most of the log is garbage |
 /// | `Log` | hash | every record of the log, one after the other; as of one moment, if asked | much of the table |
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Executor {
