@@ -212,23 +212,25 @@ struct Costs {
 }
 
 impl Costs {
-    /// Of a table with so many bytes in memory: between what was measured within the second cache
-    /// and far beyond the last one, by the logarithm.
+    /// Of a table with so many bytes in memory, by the logarithm: through what was measured within the
+    /// second cache and at 256 MiB. What is reached at random costs more beyond that too, since fewer
+    /// of its pages' addresses are at hand.
     fn of(layout: Layout, bytes: u64) -> Costs {
         const NEAR_BYTES: f64 = (1 << 20) as f64;
         const FAR_BYTES: f64 = (1 << 28) as f64;
         let far = (bytes as f64 / NEAR_BYTES).max(1.0).log2() / (FAR_BYTES / NEAR_BYTES).log2();
-        let between = |near: f64, beyond: f64| near + (beyond - near) * far.min(1.0);
+        let at_random = |near: f64, beyond: f64| near + (beyond - near) * far;
+        let in_order = |near: f64, beyond: f64| near + (beyond - near) * far.min(1.0);
         match layout {
             Layout::Fixed8 => Costs {
-                look_up_ns: between(14.0, 28.0),
-                entry_ns: between(8.0, 14.0),
-                record_ns: between(0.7, 1.5),
+                look_up_ns: at_random(14.0, 28.0),
+                entry_ns: at_random(8.0, 14.0),
+                record_ns: in_order(0.7, 1.5),
             },
             Layout::Variable => Costs {
-                look_up_ns: between(20.0, 50.0),
-                entry_ns: between(12.0, 25.0),
-                record_ns: between(5.0, 8.0),
+                look_up_ns: at_random(20.0, 50.0),
+                entry_ns: at_random(12.0, 25.0),
+                record_ns: in_order(5.0, 8.0),
             },
         }
     }
