@@ -350,118 +350,115 @@ fn adding(delta: u64) -> impl Fn(usize, Option<&mut ValueMut<'_>>) {
     }
 }
 
-/// An update by place and an add both count.
-#[test]
-fn loom_met_add() {
-    race(closed_counters, add_met(2), add(1), |log, there, sum| {
+/// An update by place that may be raced.
+trait Update: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static {}
+
+impl<U: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static> Update for U {}
+
+/// What adds two and an add of one, which copies or changes in place, both count.
+fn race_add(two: impl Update) {
+    race(closed_counters, two, add(1), |log, there, sum| {
         assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
         assert_eq!(value_of(log, 1), Some(13));
     });
 }
 
-/// An update by place and an edit both count.
-#[test]
-fn loom_met_placed() {
-    race(closed_counters, add_met(2), add_placed(1), |log, two, one| {
+/// What adds two and an edit that adds one both count.
+fn race_edit(two: impl Update) {
+    race(closed_counters, two, add_placed(1), |log, two, one| {
         assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
     });
 }
 
-/// An update by place and a removal: it was before, or finds nothing.
-#[test]
-fn loom_met_remove() {
-    race(closed_counters, add_met(1), remove(1), |log, there, removed| {
+/// What adds one counts on top of a put, or was before it.
+fn race_put(one: impl Update, put: impl Fn(&HashLog) + Copy + Send + Sync + 'static) {
+    let put = move |log: &HashLog| {
+        put(log);
+        // From here on it has not been before.
+        value_of(log, 1)
+    };
+    race(closed_counters, one, put, |log, there, seen| {
+        let left = value_of(log, 1);
+        assert_eq!(there, 1);
+        assert!(matches!((seen, left), (Some(20), Some(20 | 21)) | (Some(21), Some(21))));
+    });
+}
+
+/// What adds one was before a removal, or finds nothing.
+fn race_remove(one: impl Update) {
+    race(closed_counters, one, remove(1), |log, there, removed| {
         assert!(removed && there <= 1, "{removed}, {there}");
         assert_eq!(value_of(log, 1), None);
     });
 }
 
-/// An update by place while a snapshot raises what is mutable and a put appends: it counts on top
-/// of the put, or was before it.
+/// What adds one while a snapshot is taken counts, and the snapshot shows it or not, and stands
+/// still.
+fn race_snapshot(one: impl Update) {
+    let scan = |log: &HashLog| {
+        let snapshot = log.snapshot().expect("unpinned");
+        let seen = scanned(&snapshot);
+        assert!(matches!(seen[..], [(1, 10 | 11)]), "{seen:?}");
+        assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
+    };
+    race(closed_counters, scan, one, |log, (), there| {
+        assert_eq!((there, value_of(log, 1)), (1, Some(11)));
+    });
+}
+
+#[test]
+fn loom_met_add() {
+    race_add(add_met(2));
+}
+
+#[test]
+fn loom_placed_add() {
+    race_add(add_placed(2));
+}
+
+#[test]
+fn loom_met_placed() {
+    race_edit(add_met(2));
+}
+
+#[test]
+fn loom_placed_placed() {
+    race_edit(add_placed(2));
+}
+
+/// While a snapshot raises what is mutable, so that the put appends.
 #[test]
 fn loom_met_put_during_shift() {
-    let put = |log: &HashLog| {
+    race_put(add_met(1), |log| {
         let still = log.snapshot().expect("unpinned");
         log.put(&word(1), &word(20)).expect("memory");
         assert!(matches!(scanned(&still)[..], [(1, 10 | 11)]));
-        // From here on it has not been before.
-        value_of(log, 1)
-    };
-    race(closed_counters, add_met(1), put, |log, there, seen| {
-        let left = value_of(log, 1);
-        assert_eq!(there, 1);
-        assert!(matches!((seen, left), (Some(20), Some(20 | 21)) | (Some(21), Some(21))));
     });
 }
 
-/// An update by place while a snapshot is taken: it counts, and the snapshot shows it or not, and
-/// stands still.
-#[test]
-fn loom_met_during_shift() {
-    let scan = |log: &HashLog| {
-        let snapshot = log.snapshot().expect("unpinned");
-        let seen = scanned(&snapshot);
-        assert!(matches!(seen[..], [(1, 10 | 11)]), "{seen:?}");
-        assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
-    };
-    race(closed_counters, scan, add_met(1), |log, (), there| {
-        assert_eq!((there, value_of(log, 1)), (1, Some(11)));
-    });
-}
-
-/// An edit and an add, which copies or changes in place: both count.
-#[test]
-fn loom_placed_add() {
-    race(closed_counters, add_placed(2), add(1), |log, there, sum| {
-        assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
-        assert_eq!(value_of(log, 1), Some(13));
-    });
-}
-
-/// Two edits of one record both count.
-#[test]
-fn loom_placed_placed() {
-    race(closed_counters, add_placed(2), add_placed(1), |log, two, one| {
-        assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
-    });
-}
-
-/// An edit and a put: the edit counts on top of the put, or was before it.
 #[test]
 fn loom_placed_put() {
-    let put = |log: &HashLog| {
-        log.put(&word(1), &word(20)).expect("memory");
-        // From here on it has not been before.
-        value_of(log, 1)
-    };
-    race(closed_counters, add_placed(1), put, |log, there, seen| {
-        let left = value_of(log, 1);
-        assert_eq!(there, 1);
-        assert!(matches!((seen, left), (Some(20), Some(20 | 21)) | (Some(21), Some(21))));
-    });
+    race_put(add_placed(1), |log| log.put(&word(1), &word(20)).expect("memory"));
 }
 
-/// An edit and a removal: it was before, or finds nothing.
+#[test]
+fn loom_met_remove() {
+    race_remove(add_met(1));
+}
+
 #[test]
 fn loom_placed_remove() {
-    race(closed_counters, add_placed(1), remove(1), |log, there, removed| {
-        assert!(removed && there <= 1, "{removed}, {there}");
-        assert_eq!(value_of(log, 1), None);
-    });
+    race_remove(add_placed(1));
 }
 
-/// An edit while a snapshot is taken: it counts, and the snapshot shows it or not, and stands still.
+#[test]
+fn loom_met_during_shift() {
+    race_snapshot(add_met(1));
+}
+
 #[test]
 fn loom_placed_during_shift() {
-    let scan = |log: &HashLog| {
-        let snapshot = log.snapshot().expect("unpinned");
-        let seen = scanned(&snapshot);
-        assert!(matches!(seen[..], [(1, 10 | 11)]), "{seen:?}");
-        assert_eq!(scanned(&snapshot), seen, "a snapshot stands still");
-    };
-    race(closed_counters, scan, add_placed(1), |log, (), there| {
-        assert_eq!((there, value_of(log, 1)), (1, Some(11)));
-    });
+    race_snapshot(add_placed(1));
 }
 
 /// Two updates of a value of variable length both count.
