@@ -73,4 +73,15 @@ mod tests {
             assert!(shared < 2_045 + 6 * 46, "{name}: {shared}");
         }
     }
+
+    /// Of a hundred million big-endian numbers those at this distance shared bucket and tag, 36 bits,
+    /// more than a hundred times as often as they should, after one wide multiplication.
+    #[test]
+    fn big_endian_numbers_far_apart_seldom_share_bucket_and_tag() {
+        const APART: u64 = 5_798_524;
+        let place = |number: u64| of_word(number.swap_bytes()) & 0xF_FFFF_FFFF;
+        let numbers = (0..1 << 20).map(|i| i * 61);
+        let shared = numbers.filter(|&i| place(i) == place(i + APART)).count();
+        assert!(shared < 5, "{shared}");
+    }
 }

@@ -106,7 +106,7 @@ impl Core {
     ) -> (usize, usize) {
         let pin = self.log.epochs.pin();
         // Before any record is looked at: see `Core::look`.
-        let there = self.there(plan, &pin, self.log.mutable(), self.closed_below());
+        let there = self.there(plan, &pin, self.log.mutable(), self.log.closed_below());
         there.update(
             first,
             |_| true,
@@ -144,11 +144,6 @@ impl Core {
                 value.store(u64::from_le_bytes(bytes), Ordering::Release);
             },
         )
-    }
-
-    /// Below it pages are full or closed, and mapped.
-    fn closed_below(&self) -> Address {
-        self.log.page_start(self.log.page_of(self.log.tail()))
     }
 
     fn there<'a, 'p, K>(

@@ -65,7 +65,7 @@ impl Log {
     pub(crate) fn begin_edit(&self) -> Edit<'_> {
         debug_assert!(self.parts.is_none(), "stored pages are never edited");
         let _moving = lock(&self.moving);
-        let limit = self.page_start(self.page_of(self.tail()));
+        let limit = self.closed_below();
         // Known to who copies a record because `mutable` has moved.
         self.edits.count.fetch_add(1, Ordering::SeqCst);
         lock(&self.edits.limits).push(limit);
@@ -78,6 +78,11 @@ impl Log {
             self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
         }
         Edit { log: self, limit }
+    }
+
+    /// Below it pages are full or closed, and mapped.
+    pub(crate) fn closed_below(&self) -> Address {
+        self.page_start(self.page_of(self.tail()))
     }
 
     /// Whether a record must be claimed before it is copied.
