@@ -208,9 +208,36 @@ fn loom_add_add() {
 /// after the snapshot was there does not show.
 #[test]
 fn loom_add_during_shift() {
-    model(|| {
+    add_during_shift(|log| log.add(&word(1), 1).expect("a counter"));
+}
+
+/// The same in a destructor of a thread-local: the pin of the add is late.
+#[test]
+fn loom_late_add_during_shift() {
+    add_during_shift(|log| {
+        model::end_locals();
+        assert!(!log.core.log.epochs.is_pinned());
+        log.add(&word(1), 1).expect("a counter")
+    });
+}
+
+/// The same inside a late pin of another table.
+#[test]
+fn loom_late_add_within_a_pin_during_shift() {
+    add_during_shift(|log| {
+        model::end_locals();
+        let elsewhere = sapwood_mem::boundary::Epochs::new();
+        let pin = elsewhere.pin();
+        let sum = log.add(&word(1), 1).expect("a counter");
+        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.core.log.epochs.is_pinned());
+        sum
+    });
+}
+
+fn add_during_shift(add: fn(&HashLog) -> i64) {
+    model(move || {
         let log = counters();
-        let other = spawn(&log, |log| log.add(&word(1), 1).expect("a counter"));
+        let other = spawn(&log, add);
         let snapshot = log.snapshot().expect("unpinned");
         let first = scanned(&snapshot);
         let theirs = other.join().expect("no panic");

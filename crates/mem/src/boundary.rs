@@ -13,9 +13,14 @@
 //! |---|---|---|
 //! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
 //! | a thread's slot | that thread: Relaxed + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//!
+//! A thread finds its slot by a number that it keeps while it lives. The destructors of its
+//! thread-locals may use a table when the number is given back already: such a *late* pin takes a
+//! number that the thread keeps until its last late pin, of any table, has gone.
 
 #[cfg(not(loom))]
 use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -46,10 +51,18 @@ pub struct Epochs {
 /// Proof that this thread is pinned: what it can reach stays.
 pub struct Pin<'a> {
     slot: &'a AtomicU64,
-    /// Pins nest; only the outermost leaves.
-    outermost: bool,
+    level: Level,
     /// A pin belongs to its thread.
     not_send: PhantomData<*const ()>,
+}
+
+/// Where a pin stands among those of its thread in its table. Pins nest; only the outermost leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Outermost,
+    /// Outermost, under a number that the thread has for late pins alone.
+    OutermostLate,
+    Inner,
 }
 
 impl Pin<'_> {
@@ -57,16 +70,20 @@ impl Pin<'_> {
     /// wait for a bump while one does.
     #[inline]
     pub fn is_outermost(&self) -> bool {
-        self.outermost
+        self.level != Level::Inner
     }
 }
 
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.outermost {
-            // Release: pairs with the Acquire in is_safe; what was read and written is done.
-            self.slot.store(QUIET, Ordering::Release);
+        if self.level == Level::Inner {
+            return;
+        }
+        // Release: pairs with the Acquire in is_safe; what was read and written is done.
+        self.slot.store(QUIET, Ordering::Release);
+        if self.level == Level::OutermostLate {
+            Late::leave();
         }
     }
 }
@@ -105,36 +122,62 @@ impl Epochs {
         } else {
             slot = self.pin_slow()?;
         }
-        Some(Pin { slot, outermost: true, not_send: PhantomData })
+        Some(Pin { slot, level: Level::Outermost, not_send: PhantomData })
     }
 
     /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or
-    /// where the fence is not asymmetric.
+    /// where the fence is not asymmetric. A late pin is never quick.
     #[cold]
     #[inline(never)]
     fn pin_slow(&self) -> Option<&AtomicU64> {
-        let slot = self.slot_of_thread();
-        if slot.load(Ordering::Relaxed) != QUIET {
-            return None;
-        }
-        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
-        barrier::light();
-        Some(slot)
+        let slot = self.slot(number_for_life()?);
+        self.occupy(slot).then_some(slot)
     }
 
     /// Pins this thread.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
-        self.pin_quick().unwrap_or_else(|| Pin {
-            slot: self.slot_of_thread(),
-            outermost: false,
-            not_send: PhantomData,
-        })
+        self.pin_quick().unwrap_or_else(|| self.pin_again())
+    }
+
+    /// Pins a thread that is pinned in this table already, or pins late.
+    #[cold]
+    #[inline(never)]
+    fn pin_again(&self) -> Pin<'_> {
+        match number_for_life() {
+            Some(number) => {
+                Pin { slot: self.slot(number), level: Level::Inner, not_send: PhantomData }
+            }
+            None => self.pin_late(),
+        }
+    }
+
+    fn pin_late(&self) -> Pin<'_> {
+        let slot = self.slot(Late::enter());
+        let level = match self.occupy(slot) {
+            true => Level::OutermostLate,
+            false => {
+                Late::leave();
+                Level::Inner
+            }
+        };
+        Pin { slot, level, not_send: PhantomData }
+    }
+
+    /// Pins the slot's thread; false if it is pinned already.
+    fn occupy(&self, slot: &AtomicU64) -> bool {
+        if slot.load(Ordering::Relaxed) != QUIET {
+            return false;
+        }
+        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        barrier::light();
+        true
     }
 
     /// Whether this thread is pinned.
     pub fn is_pinned(&self) -> bool {
-        self.slot_of_thread().load(Ordering::Relaxed) != QUIET
+        let number = number_for_life().or_else(Late::number);
+        number.is_some_and(|number| self.slot(number).load(Ordering::Relaxed) != QUIET)
     }
 
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
@@ -155,8 +198,7 @@ impl Epochs {
     }
 
     #[inline(never)]
-    fn slot_of_thread(&self) -> &AtomicU64 {
-        let thread = thread_number();
+    fn slot(&self, thread: usize) -> &AtomicU64 {
         match thread {
             ..FIRST_SEGMENT => &self.first[thread],
             _ => self.later_slot(thread - FIRST_SEGMENT),
@@ -221,49 +263,112 @@ pub(crate) fn forget_numbers() {
     free_numbers(|numbers| *numbers = (0, Vec::new()));
 }
 
-/// A number that no other living thread has, small while few threads live.
-struct ThreadNumber(usize);
-
-impl ThreadNumber {
-    fn claim() -> ThreadNumber {
-        free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
-            Some(least) => ThreadNumber(free.swap_remove(least)),
-            None => {
-                *next += 1;
-                ThreadNumber(*next - 1)
-            }
-        })
-    }
+/// A number that no other thread has until it is given back, small while few threads have one.
+fn claim_number() -> usize {
+    free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
+        Some(least) => free.swap_remove(least),
+        None => {
+            *next += 1;
+            *next - 1
+        }
+    })
 }
+
+fn give_number_back(number: usize) {
+    #[cfg(not(loom))]
+    free_numbers(|(_, free)| free.push(number));
+    let _ = number;
+}
+
+/// The number that a thread has for life.
+struct ThreadNumber(usize);
 
 impl Drop for ThreadNumber {
     fn drop(&mut self) {
         #[cfg(not(loom))]
-        {
-            QUICK.set(NO_THREAD * SLOT_BYTES);
-            free_numbers(|(_, free)| free.push(self.0));
-        }
+        QUICK.set(NO_THREAD * SLOT_BYTES);
+        give_number_back(self.0);
     }
 }
 
 #[cfg(not(loom))]
 std::thread_local! {
-    static THREAD: ThreadNumber = ThreadNumber::claim();
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static THREAD: ThreadNumber = ThreadNumber::claim();
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
 }
 
-fn thread_number() -> usize {
-    THREAD.with(|number| {
-        #[cfg(not(loom))]
-        if barrier::is_asymmetric() {
-            QUICK.set(number.0.min(NO_THREAD) * SLOT_BYTES);
-        }
-        number.0
-    })
+/// The number of this thread; `None` once it is given back.
+fn number_for_life() -> Option<usize> {
+    #[cfg(loom)]
+    if LATE.with(|late| late.borrow().is_ending) {
+        return None;
+    }
+    let number = THREAD.try_with(|number| number.0).ok()?;
+    #[cfg(not(loom))]
+    if barrier::is_asymmetric() {
+        QUICK.set(number.min(NO_THREAD) * SLOT_BYTES);
+    }
+    Some(number)
+}
+
+/// The late pins of a thread that has given back its number for life. Without a destructor: a
+/// thread-local with one would be gone itself when it is needed.
+#[derive(Default)]
+struct Late {
+    /// While there are pins.
+    number: Option<usize>,
+    /// Outermost pins, of all tables.
+    pins: usize,
+    /// In a model, a thread says by this that its thread-locals are gone.
+    #[cfg(loom)]
+    is_ending: bool,
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static LATE: RefCell<Late> = const { RefCell::new(Late { number: None, pins: 0 }) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static LATE: RefCell<Late> = RefCell::new(Late::default());
+}
+
+impl Late {
+    /// The number of this thread for one more pin.
+    fn enter() -> usize {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins += 1;
+            *late.number.get_or_insert_with(claim_number)
+        })
+    }
+
+    /// One pin less. The last gives the number back, when its slots are quiet: the lock around the
+    /// free numbers orders that before the pins of the next thread.
+    fn leave() {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins -= 1;
+            if late.pins == 0 {
+                late.number.take().into_iter().for_each(give_number_back);
+            }
+        });
+    }
+
+    fn number() -> Option<usize> {
+        LATE.with(|late| late.borrow().number)
+    }
+}
+
+/// In a model: what this thread does from now on, it does in destructors of thread-locals.
+#[cfg(loom)]
+pub(crate) fn end_locals() {
+    LATE.with(|late| late.borrow_mut().is_ending = true);
 }
 
 #[cfg(not(loom))]
@@ -385,6 +490,60 @@ mod tests {
         let later = epochs.pin();
         assert!(epochs.is_safe(epoch), "a pin of the new epoch holds nothing back");
         drop(later);
+    }
+
+    /// A thread-local that is made before the thread's number is dropped after it.
+    struct AtEnd(Option<Box<dyn FnOnce()>>);
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|work| work());
+        }
+    }
+
+    thread_local! {
+        static AT_END: RefCell<AtEnd> = const { RefCell::new(AtEnd(None)) };
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_number_pins_all_the_same() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let late = move || {
+            let gone = number_for_life().is_none();
+            tell.send((gone, std::panic::catch_unwind(pins_nest_across_tables)))
+                .expect("the test waits");
+        };
+        let thread = std::thread::spawn(move || {
+            AT_END.with(|local| local.borrow_mut().0 = Some(Box::new(late)));
+            drop(Epochs::new().pin());
+        });
+        thread.join().expect("no panic");
+        let (gone, passed) = told.recv().expect("the destructor runs");
+        assert!(gone, "destructors run in another order here: the test says nothing");
+        passed.expect("no panic");
+    }
+
+    fn pins_nest_across_tables() {
+        let (one, other) = (Epochs::new(), Epochs::new());
+        assert!(!one.is_pinned() && one.pin_quick().is_none() && Late::number().is_none());
+        let outer = one.pin();
+        assert!(outer.is_outermost() && one.is_pinned() && !other.is_pinned());
+        let epoch = one.bump();
+        let inner = one.pin();
+        assert!(!inner.is_outermost());
+        let elsewhere = other.pin();
+        assert!(elsewhere.is_outermost());
+        drop(inner);
+        assert!(!one.is_safe(epoch), "the outer pin holds on");
+        drop(outer);
+        assert!(one.is_safe(epoch) && !one.is_pinned());
+        // The number stays while a pin of any table needs it.
+        let elsewhere_since = other.bump();
+        assert!(!other.is_safe(elsewhere_since) && Late::number().is_some());
+        drop(one.pin());
+        assert!(!other.is_safe(elsewhere_since) && other.is_pinned());
+        drop(elsewhere);
+        assert!(other.is_safe(elsewhere_since) && Late::number().is_none());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod adapter;
 mod compaction;
 mod crashes;
 mod durable;
+mod ending;
 mod faults;
 mod growth;
 mod kill;
