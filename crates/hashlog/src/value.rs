@@ -1,8 +1,9 @@
 //! A value under change.
 
 use std::cell::{Cell, RefCell};
-use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
+
+use sapwood_mem::holding::Holding;
 
 use crate::error::{Error, Result};
 
@@ -110,50 +111,17 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 }
 
 thread_local! {
-    /// The records whose writer lock this thread holds while a user's closure runs. Without a
-    /// destructor: a closure may run in one of another thread-local, when this would be gone.
-    static HELD: RefCell<HeldList> =
-        const { RefCell::new(HeldList { len: 0, first: [0; HELD_FIRST], rest: ManuallyDrop::new(Vec::new()) }) };
-}
-
-/// Closures within closures of this depth allocate nothing.
-const HELD_FIRST: usize = 4;
-
-/// A stack of identities, which keeps no allocation when it is empty.
-struct HeldList {
-    len: usize,
-    first: [usize; HELD_FIRST],
-    rest: ManuallyDrop<Vec<usize>>,
-}
-
-impl HeldList {
-    fn push(&mut self, identity: usize) {
-        match self.first.get_mut(self.len) {
-            Some(place) => *place = identity,
-            None => self.rest.push(identity),
-        }
-        self.len += 1;
-    }
-
-    fn pop(&mut self) {
-        self.len -= 1;
-        if self.rest.pop().is_some() && self.rest.is_empty() {
-            drop(std::mem::take(&mut *self.rest));
-        }
-    }
-
-    fn contains(&self, identity: usize) -> bool {
-        self.first[..self.len.min(HELD_FIRST)].contains(&identity) || self.rest.contains(&identity)
-    }
+    /// The records whose writer lock this thread holds while a user's closure runs.
+    static HELD: RefCell<Holding> = const { RefCell::new(Holding::new()) };
 }
 
 /// Notes that a closure runs under a record's lock.
-pub(crate) struct Held;
+pub(crate) struct Held(usize);
 
 impl Held {
     pub(crate) fn new(identity: usize) -> Held {
         HELD.with(|held| held.borrow_mut().push(identity));
-        Held
+        Held(identity)
     }
 
     /// Why this thread must not wait for the lock of a record, if so.
@@ -162,7 +130,7 @@ impl Held {
             let held = held.borrow();
             match held.contains(identity) {
                 true => Some(Error::Reentrant),
-                false if held.len == 0 => None,
+                false if held.is_empty() => None,
                 false => Some(Error::WouldBlock),
             }
         })
@@ -171,31 +139,6 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        HELD.with(|held| held.borrow_mut().pop());
-    }
-}
-
-#[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn locks_are_held_at_any_depth_and_keep_no_memory() {
-        const DEPTH: usize = 3 * HELD_FIRST;
-        let mut held: Vec<Held> = Vec::new();
-        for identity in 1..=DEPTH {
-            held.push(Held::new(identity));
-            for earlier in 1..=identity {
-                assert_eq!(Held::refusal(earlier), Some(Error::Reentrant));
-            }
-            assert_eq!(Held::refusal(identity + 1), Some(Error::WouldBlock));
-        }
-        for identity in (1..=DEPTH).rev() {
-            held.pop();
-            let after = if identity == 1 { None } else { Some(Error::WouldBlock) };
-            assert_eq!(Held::refusal(identity), after);
-        }
-        let kept = HELD.with(|held| held.borrow().rest.capacity());
-        assert_eq!(kept, 0, "no destructor would free it");
+        HELD.with(|held| held.borrow_mut().remove(self.0));
     }
 }
