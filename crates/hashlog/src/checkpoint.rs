@@ -307,7 +307,7 @@ impl Core {
                     let hash = F::hash(F::key(key)?);
                     self.index
                         .restore(hash, address, previous, begin, &self.log.epochs)
-                        .map_err(no_memory)?;
+                        .map_err(no_memory(self.index.bytes()))?;
                 }
                 Ok(std::ops::ControlFlow::Continue(()))
             })?;
@@ -389,10 +389,10 @@ fn read_image(
     // Before any of it is there: so many are zeroed at once.
     let (wanted, budget) =
         (count * bucket::BYTES as u64, options.memory_budget.unwrap_or(u64::MAX));
-    if wanted > budget.min(machine_bytes() as u64) {
+    if wanted > budget.min(machine_bytes().unwrap_or(u64::MAX)) {
         return Err(Error::OutOfMemory { used: 0, budget, wanted });
     }
-    let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory)?;
+    let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory(0))?;
     let epochs = sapwood_mem::boundary::Epochs::new();
     let mut number = None;
     while let Some(words) = image.next_words()? {
@@ -409,7 +409,7 @@ fn read_image(
                     if slot::address(*word).bytes() >= newest.image_end {
                         return Err(corrupt("a slot that names a later record"));
                     }
-                    index.place(bucket, *word, &epochs).map_err(no_memory)?;
+                    index.place(bucket, *word, &epochs).map_err(no_memory(index.bytes()))?;
                 }
             }
         }

@@ -102,7 +102,8 @@ impl Core {
     /// An empty log, in a directory if one is given.
     pub(crate) fn create(options: Options, files: Option<(Directory, Parts)>) -> Result<Core> {
         let buckets = Index::buckets_for(options.expected_entries);
-        let index = Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory)?;
+        let index =
+            Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory(0))?;
         let (checkpoints, parts) = match files {
             Some((disk, parts)) => (Some(Checkpoints::new(disk, Vec::new())), Some(parts)),
             None => (None, None),
@@ -369,7 +370,8 @@ impl Core {
                 }),
                 Err(cause) => {
                     self.abandon::<F>(record);
-                    return Err(no_memory(cause).into());
+                    let used = self.log.mapped_bytes() + self.bytes_beside();
+                    return Err(no_memory(used)(cause).into());
                 }
             },
         };

@@ -46,6 +46,13 @@ pub enum Error {
         /// Bytes that did not fit.
         wanted: u64,
     },
+    /// The process gets no address space for a log, which needs some before it needs memory.
+    AddressSpace {
+        /// Bytes that would have done.
+        wanted: u64,
+        /// The system's answer in words.
+        why: Arc<str>,
+    },
     /// A closure that is changing a key's value asked for the same key again.
     Reentrant,
     /// Inside a closure that reads or changes a value, an operation needed to wait for all
@@ -73,6 +80,8 @@ pub enum Error {
     NoDirectory,
     /// The options cannot work, or contradict what the directory holds.
     Options(String),
+    /// An argument is outside of what the operation takes: which, and what it takes.
+    Argument(String),
 }
 
 /// The result of an operation on a log.
@@ -120,6 +129,10 @@ impl std::fmt::Display for Error {
                 f,
                 "{wanted} more bytes do not fit into the memory budget: {used} of {budget} bytes are in use; remove entries, raise the budget, or give the table a directory to spill to"
             ),
+            Error::AddressSpace { wanted, why } => write!(
+                f,
+                "the process gets no {wanted} more bytes of address space ({why}): raise its limit (`ulimit -v`), or keep fewer tables"
+            ),
             Error::Reentrant => f.write_str(
                 "a closure that is changing this key asked for the same key again: use the value the closure was given",
             ),
@@ -134,6 +147,7 @@ impl std::fmt::Display for Error {
                 "the table lives in memory alone: open it with a directory to take checkpoints",
             ),
             Error::Options(why) => write!(f, "these options cannot work: {why}"),
+            Error::Argument(why) => f.write_str(why),
         }
     }
 }

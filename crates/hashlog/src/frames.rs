@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES};
-use sapwood_mem::reserve::{Reservation, machine_bytes};
+use sapwood_mem::reserve::{Reservation, fillable_bytes};
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
@@ -56,7 +56,7 @@ impl Frames {
         most: Option<u64>,
     ) -> std::io::Result<Frames> {
         // One page more is there while the oldest one goes.
-        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(machine_bytes());
+        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());
         let bytes = (most + 2 * page_bytes).next_power_of_two().max(RING_BYTES_MIN);
         let least = RING_BYTES_MIN.max(4 * page_bytes);
         let ring = Reservation::new(bytes, least, pages)?;

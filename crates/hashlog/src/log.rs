@@ -32,6 +32,7 @@ use crossbeam_utils::CachePadded;
 use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::{Epochs, Pin};
+use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
@@ -145,7 +146,7 @@ impl Log {
         let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
         let first = page << page_shift;
         let frames = Frames::new(options.page_bytes, options.pages, options.memory_budget)
-            .map_err(no_memory)?;
+            .map_err(no_memory(0))?;
         let word = || AtomicU64::new(first);
         Ok(Log {
             // As if the page before were full: the first record brings the first frame.
@@ -307,7 +308,8 @@ impl Log {
         }
         let page = (tail >> OFFSET_BITS) + 1;
         self.make_room(nested, beside)?;
-        self.frames.install(page).map_err(no_memory)?;
+        let used = beside + self.frames.mapped_bytes();
+        self.frames.install(page).map_err(no_memory(used))?;
         self.tail.store(page << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
         // is on the disk by then.
@@ -524,7 +526,7 @@ impl Log {
     /// Puts a page that was read from the disk back into memory, below the tail, with some bits
     /// of the control words at some offsets cleared. Nobody else uses the log yet.
     pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
-        self.frames.install(page).map_err(no_memory)?;
+        self.frames.install(page).map_err(no_memory(self.frames.mapped_bytes()))?;
         let base = self.frames.base(page);
         debug_assert_eq!(bytes.len(), self.page_bytes);
         // SAFETY: a fresh frame of page_bytes that nobody else knows.
@@ -580,8 +582,17 @@ impl Log {
     }
 }
 
-pub(crate) fn no_memory(_: std::io::Error) -> Error {
-    Error::OutOfMemory { used: 0, budget: u64::MAX, wanted: 0 }
+/// Why memory could not be had, for a log that uses so many bytes.
+pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
+    move |cause| {
+        let inner = cause.get_ref();
+        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
+            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
+        }
+        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
+        let wanted = memory.map_or(0, |memory| memory.bytes);
+        Error::OutOfMemory { used, budget: u64::MAX, wanted }
+    }
 }
 
 /// The files of a log.
