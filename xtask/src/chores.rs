@@ -22,6 +22,9 @@ const CRASHES: &str = "100000";
 /// About as long again: each kill is a process that starts, works, and is recovered.
 const KILLS: &str = "1000";
 
+/// Systems without a test run of ours, for which the facade must compile: a Mac, and Linux on ARM.
+const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
+
 /// Where AddressSanitizer runs.
 const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -52,6 +55,31 @@ pub(crate) fn lint() -> Steps {
 pub(crate) fn doc() -> Steps {
     let doc = Step::new("docs", "cargo doc --workspace --no-deps");
     Ok(vec![doc.env("RUSTDOCFLAGS", "-D warnings")])
+}
+
+/// Types alone, and of the facade, none of whose crates needs a C compiler for the target.
+pub(crate) fn targets() -> Steps {
+    let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    // Without rustup there is no telling: the check itself says what it lacks.
+    let installed = listed
+        .ok()
+        .filter(|it| it.status.success())
+        .and_then(|it| String::from_utf8(it.stdout).ok());
+    let missing = |target: &&str| {
+        installed.as_ref().is_some_and(|all| !all.lines().any(|line| line == *target))
+    };
+    let missing: Vec<&str> = TARGETS.into_iter().filter(missing).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(" ");
+        return Err(format!(
+            "no standard library for {missing} is installed; next: rustup target add {missing}"
+        ));
+    }
+    let check = |target| {
+        Step::new(format!("types {target}"), &format!("cargo check -p sapwood --target {target}"))
+            .env("RUSTFLAGS", "-D warnings")
+    };
+    Ok(TARGETS.map(check).into())
 }
 
 /// Release, for the number of interleavings; its own target folder, for the other flags.

@@ -25,6 +25,8 @@ enum Chore {
     Lint,
     /// The API documentation, warnings denied
     Doc,
+    /// Type-checks the facade for macOS and for Linux on ARM (needs their standard libraries)
+    Targets,
     /// Loom models of the concurrent code: every interleaving up to a number of preemptions
     Loom {
         /// More preemptions: many minutes in place of one
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Chore::Test => chores::test(),
         Chore::Lint => chores::lint(),
         Chore::Doc => chores::doc(),
+        Chore::Targets => chores::targets(),
         Chore::Loom { deep: false } => chores::loom(chores::LOOM_PREEMPTIONS),
         Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
         Chore::Asan => chores::asan(root),

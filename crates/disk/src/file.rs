@@ -12,8 +12,6 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
-
 use crate::pool::{Job, Pool};
 use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, Work, name};
 
@@ -133,7 +131,7 @@ fn probe_direct(folder: &Path) -> io::Result<bool> {
 /// Zero where the system has no such flag.
 #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
 fn direct_flag() -> i32 {
-    OFlags::DIRECT.bits().cast_signed()
+    rustix::fs::OFlags::DIRECT.bits().cast_signed()
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
