@@ -126,8 +126,10 @@ pub(crate) fn open_for_load(
         _ => None,
     };
     let before = Description::read(&db, table)?;
+    // Only a table without a row may get other columns.
+    let has_rows = rows.as_ref().map_or(Ok(false), |rows| rows.is_empty().map(|none| !none));
     match (&rows, before) {
-        (Some(rows), Some(before)) if before != *description && !rows.is_empty() => {
+        (Some(_), Some(before)) if before != *description && has_rows? => {
             Err(Failure::Failed(format!(
                 "table {} of {} was loaded with other columns, by --key {}; load into another --table",
                 quoted(table),
@@ -135,7 +137,7 @@ pub(crate) fn open_for_load(
                 before.keys
             )))
         }
-        (Some(rows), None) if !rows.is_empty() => Err(Failure::Failed(format!(
+        (Some(_), None) if has_rows? => Err(Failure::Failed(format!(
             "table {} of {} was not made by `sapwood load`; load into another --table",
             quoted(table),
             directory.display()

@@ -14,7 +14,7 @@ impl Core {
         let parts = self.log.parts.as_ref();
         let beside = self.bytes_beside();
         Stats {
-            entries: self.entries.sum(),
+            entries_estimate: self.entries.sum(),
             buckets: self.index.count(),
             overflow_buckets: self.index.overflow_in_use(),
             slots: self.index.slots.sum(),

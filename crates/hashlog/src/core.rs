@@ -15,8 +15,9 @@ use crate::cold::{self, ColdRecord, Fetched};
 use crate::compactor::Compactor;
 use crate::counter::Counter;
 use crate::error::{Error, Result};
+use crate::frames::frame_bytes;
 use crate::index::{Index, Insert, Place, Probe, Walk};
-use crate::layout::control;
+use crate::layout::{bucket, control};
 use crate::life::{Life, Shared};
 use crate::log::{Directory, Log, no_memory};
 use crate::options::Options;
@@ -30,7 +31,10 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) index: Index,
     pub(crate) log: Log,
+    /// An estimate in a directory: a put does not read what it replaces.
     pub(crate) entries: Counter,
+    /// Held by the walk that will set `entries` right.
+    pub(crate) counting: std::sync::Mutex<()>,
     /// Bytes of superseded records in memory.
     pub(crate) garbage: Counter,
     pub(crate) cold_reads: Counter,
@@ -124,6 +128,7 @@ impl Core {
             index,
             log,
             entries: Counter::default(),
+            counting: std::sync::Mutex::default(),
             garbage: Counter::default(),
             cold_reads: Counter::default(),
             copy_wants_page: AtomicBool::new(false),
@@ -429,14 +434,24 @@ impl Core {
 
     /// Whether the index is below half of the budget: the rest is for pages.
     fn may_grow(&self) -> bool {
-        self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 2)
+        self.index_may_pass(|budget| budget / 2)
     }
 
     /// Whether a full bucket may get another behind it: for a quarter more than the index may grow
     /// to. At the load that it grows at, every fourth bucket has one, and keys that share slots
     /// cost reads.
     fn may_extend(&self) -> bool {
-        self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 8 * 5)
+        self.index_may_pass(|budget| budget / 8 * 5)
+    }
+
+    /// Whether the index may get another bucket: up to a share of the budget, and to what a page
+    /// leaves of it.
+    #[inline]
+    fn index_may_pass(&self, share: impl FnOnce(u64) -> u64) -> bool {
+        self.options.memory_budget.is_none_or(|budget| {
+            let beside_a_page = budget.saturating_sub(frame_bytes(self.log.page_bytes));
+            self.index.bytes() + bucket::BYTES as u64 <= share(budget).min(beside_a_page)
+        })
     }
 
     /// Bytes of memory beside the log's pages.

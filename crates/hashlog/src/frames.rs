@@ -17,6 +17,11 @@ use crate::index::lock;
 /// Address space that a ring begins with, and that it makes do with where there is little.
 const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
 
+/// Bytes that a page takes in memory.
+pub(crate) fn frame_bytes(page_bytes: usize) -> u64 {
+    page_bytes.next_multiple_of(PAGE_BYTES) as u64
+}
+
 /// Frames of pages.
 pub(crate) struct Frames {
     page_bytes: usize,
@@ -128,7 +133,7 @@ impl Frames {
 
     /// Bytes that a page takes in memory.
     pub(crate) fn frame_bytes(&self) -> u64 {
-        self.page_bytes.next_multiple_of(PAGE_BYTES) as u64
+        frame_bytes(self.page_bytes)
     }
 
     pub(crate) fn mapped_bytes(&self) -> u64 {

@@ -190,6 +190,11 @@ impl Index {
         entries.div_ceil(LOAD).next_power_of_two().max(BUCKETS_MIN)
     }
 
+    /// Bytes of buckets for so many entries.
+    pub(crate) fn first_bytes(entries: u64) -> u64 {
+        Index::buckets_for(entries).saturating_mul(bucket::BYTES as u64)
+    }
+
     /// An index of so many buckets, that may grow up to `most` bytes.
     pub(crate) fn new(count: u64, pages: Pages, most: Option<u64>) -> std::io::Result<Index> {
         let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());

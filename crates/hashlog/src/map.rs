@@ -464,17 +464,14 @@ impl HashLog {
     /// Part `part` of `parts` disjoint parts of [`HashLog::for_each`], for as many threads.
     ///
     /// # Errors
-    /// As [`HashLog::for_each`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`HashLog::for_each`]; [`Error::Argument`] if `part` is not below `parts`.
     pub fn for_each_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
+        check_part(part, parts)?;
         by_layout!(self, F => self.core.walk_buckets::<F, B>((part, parts), &mut visit))
     }
 
@@ -552,10 +549,15 @@ impl HashLog {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] inside a closure; as [`HashLog::put`] and [`HashLog::get_with`]:
-    /// then the log is as good as before, only longer.
+    /// then the log is as good as before, only longer. [`Error::Argument`] if `share` is not a
+    /// number from 0.0 to 1.0.
     pub fn compact(&self, share: f64) -> Result<Compacted> {
+        if !(0.0..=1.0).contains(&share) {
+            let why = format!("a share of {share} cannot be compacted: 0.0 to 1.0, 1.0 for all");
+            return Err(Error::Argument(why));
+        }
         let (begin, tail) = (self.core.log.begin().bytes(), self.core.log.tail().bytes());
-        let bytes = ((tail - begin) as f64 * share.clamp(0.0, 1.0)) as u64;
+        let bytes = ((tail - begin) as f64 * share) as u64;
         self.compact_below(begin + bytes)
     }
 
@@ -585,15 +587,38 @@ impl HashLog {
         Ok(done)
     }
 
-    /// How many entries, by counters: exact while nobody writes, but that a put on a key whose
-    /// record is on the disk is taken to replace it.
-    pub fn len(&self) -> usize {
-        self.core.entries.sum() as usize
+    /// How many entries. A log in memory counts them, which is exact while no thread writes. In a
+    /// directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is for
+    /// those who need it often.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`], in a directory.
+    pub fn len(&self) -> Result<usize> {
+        match self.core.log.parts {
+            None => Ok(self.len_estimate()),
+            Some(_) => self.len_exact(),
+        }
     }
 
-    /// Whether there is no entry, as by [`HashLog::len`].
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether there is no entry. A log in memory looks at its count. In a directory it is a walk
+    /// that ends at the first entry: short, unless most of what lies before it was removed.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`], in a directory.
+    pub fn is_empty(&self) -> Result<bool> {
+        match self.core.log.parts {
+            None => Ok(self.len_estimate() == 0),
+            Some(_) => Ok(self.for_each(|_, _| ControlFlow::Break(()))?.is_continue()),
+        }
+    }
+
+    /// How many entries there may be, by counters, at no cost. In memory they are right while no
+    /// thread writes. In a directory a put on a key whose newest record is on the disk does not
+    /// read it, and is taken to replace an entry: each that follows a removal leaves the count one
+    /// too low, as far as to 0 in a full log, until [`HashLog::len`] sets it right. Decide nothing
+    /// by it.
+    pub fn len_estimate(&self) -> usize {
+        self.core.entries.sum() as usize
     }
 
     /// How many entries, by a walk.
@@ -601,11 +626,17 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::for_each`].
     pub fn len_exact(&self) -> Result<usize> {
-        let mut count = 0;
+        // Of several that count at once one sets the estimate right.
+        let counting = self.core.counting.try_lock();
+        let (mut count, estimate) = (0, self.core.entries.net());
         let _all = self.for_each(|_, _| {
             count += 1;
             ControlFlow::<()>::Continue(())
         })?;
+        // What other threads did meanwhile they have counted themselves.
+        if self.core.log.parts.is_some() && counting.is_ok() {
+            self.core.entries.add(count as i64 - estimate);
+        }
         Ok(count)
     }
 
@@ -665,6 +696,15 @@ impl HashLog {
     }
 }
 
+/// Refuses a part that is not there.
+pub(crate) fn check_part(part: usize, parts: usize) -> Result<()> {
+    if part < parts {
+        return Ok(());
+    }
+    let why = format!("there is no part {part} of {parts}: parts are numbered from 0");
+    Err(Error::Argument(why))
+}
+
 impl Drop for HashLog {
     fn drop(&mut self) {
         self.core.end_compaction();
@@ -675,7 +715,7 @@ impl std::fmt::Debug for HashLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashLog")
             .field("layout", &self.core.options.layout)
-            .field("entries", &self.len())
+            .field("entries_estimate", &self.len_estimate())
             .finish_non_exhaustive()
     }
 }
@@ -701,17 +741,14 @@ impl Snapshot<'_> {
     /// Part `part` of `parts` disjoint parts of [`Snapshot::scan`], for as many threads.
     ///
     /// # Errors
-    /// As [`Snapshot::scan`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`Snapshot::scan`]; [`Error::Argument`] if `part` is not below `parts`.
     pub fn scan_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
+        check_part(part, parts)?;
         let log = self.log;
         let boundary = self.moment.boundary;
         by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut |_, key, value| {
@@ -763,10 +800,8 @@ impl Sweep<'_> {
     /// breaks.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk; [`Error::Argument`] if `part`
+    /// is not below `parts`.
     pub fn scan_part<B>(
         &self,
         part: usize,

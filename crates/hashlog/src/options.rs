@@ -1,8 +1,11 @@
 //! The few knobs of a log.
 
 use sapwood_mem::Pages;
+use sapwood_mem::reserve::machine_bytes;
 
 use crate::error::{Error, Result};
+use crate::frames::frame_bytes;
+use crate::index::Index;
 
 /// How long keys and values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,14 +66,16 @@ pub struct Options {
     /// Bytes of a page of the log: a power of two from 64 B to 32 MiB, default 2 MiB, the size of
     /// a huge page. A record must fit into one.
     pub page_bytes: usize,
-    /// Most bytes of memory, index included; default none. With a directory cold pages go there;
+    /// Most bytes of memory, index included; default none. It must hold a page, of 4 KiB at least,
+    /// and the first buckets. With a directory cold pages go there;
     /// without one reaching it answers [`Error::OutOfMemory`].
     pub memory_budget: Option<u64>,
     /// Share of the log's memory that is updated in place, the rest being copied on update;
     /// 0.0 to 1.0, default 0.9, of use only where a directory and a budget are given.
     pub mutable_share: f64,
     /// Entries that the index is sized for at the start; default 0. It grows online anyway, so
-    /// this only saves the growing.
+    /// this only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
+    /// more than a budget or the machine holds are refused.
     pub expected_entries: u64,
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].
     pub cold_reads: ColdReads,
@@ -108,10 +113,18 @@ impl Options {
         if !(0.0..=1.0).contains(&self.mutable_share) {
             return refuse("mutable_share must be 0.0 to 1.0");
         }
-        if self.memory_budget.is_some_and(|bytes| bytes < self.page_bytes as u64) {
-            return refuse(
-                "memory_budget must hold a page at least: raise it, or lower page_bytes",
-            );
+        let index_bytes = Index::first_bytes(self.expected_entries);
+        let least = frame_bytes(self.page_bytes).saturating_add(index_bytes);
+        if self.memory_budget.is_some_and(|bytes| bytes < least) {
+            return refuse(&format!(
+                "memory_budget must hold a page and the first buckets, {least} bytes: raise it, or lower page_bytes or expected_entries"
+            ));
+        }
+        if let Some(machine) = machine_bytes().filter(|machine| index_bytes > *machine) {
+            return refuse(&format!(
+                "expected_entries of {} need {index_bytes} bytes for buckets, and this machine has {machine} bytes of memory: lower it, the index grows by itself",
+                self.expected_entries
+            ));
         }
         if self.checkpoints_kept == 0 {
             return refuse("checkpoints_kept must be at least 1");

@@ -143,17 +143,14 @@ impl Runs<'_> {
     /// entries as of [`Snapshot::scan_part`].
     ///
     /// # Errors
-    /// As [`Snapshot::scan`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`Snapshot::scan_part`].
     pub fn scan_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&Run) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
+        crate::map::check_part(part, parts)?;
         let (core, boundary) = self.snapshot.moment();
         let gathering = Gathering {
             core,

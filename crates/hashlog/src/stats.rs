@@ -6,9 +6,9 @@ use crate::error::Error;
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries: exact for a log in memory. With a directory a put on a key whose record is on
-    /// the disk does not read it, and is taken to replace an entry.
-    pub entries: u64,
+    /// Entries by counters, as by [`HashLog::len_estimate`](crate::HashLog::len_estimate): right
+    /// for a log in memory, and perhaps far too low in a directory.
+    pub entries_estimate: u64,
     /// Buckets of the index, without overflow.
     pub buckets: u64,
     /// Overflow buckets in use.

@@ -91,8 +91,9 @@ pub struct DbStats {
     /// The hash tables of the directory that nobody has opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
-    /// Sum of the tables' entries.
-    pub entries: u64,
+    /// Sum of the tables' entries: of hash tables in a directory, what
+    /// [`HashTable::len_estimate`] says.
+    pub entries_estimate: u64,
     /// Sum of the bytes of live keys and values in ordered tables.
     pub data_bytes: u64,
     /// Sum of the bytes mapped from the system.
@@ -351,7 +352,7 @@ impl Db {
             tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
             unopened: Vec::new(),
-            entries: 0,
+            entries_estimate: 0,
             data_bytes: 0,
             reserved_bytes: 0,
             file_bytes: 0,
@@ -361,7 +362,7 @@ impl Db {
             match slot {
                 Slot::Ordered(table) => {
                     let table = table.stats();
-                    stats.entries += table.entries;
+                    stats.entries_estimate += table.entries;
                     stats.data_bytes += table.key_bytes + table.value_bytes;
                     stats.reserved_bytes += table.reserved_bytes;
                     stats.tables.insert(name, table);
@@ -369,7 +370,7 @@ impl Db {
                 Slot::Hash(slot) => match slot.opened() {
                     Some(table) => {
                         let table = table.stats();
-                        stats.entries += table.entries;
+                        stats.entries_estimate += table.entries_estimate;
                         stats.reserved_bytes += table.reserved_bytes;
                         stats.file_bytes += table.file_bytes;
                         stats.hash_tables.insert(name, table);

@@ -232,10 +232,20 @@ impl HashTable {
         self.named(self.log().estimate_garbage())
     }
 
-    /// How many entries, at no cost: exact while nothing changes a table in memory. With a
-    /// directory a put on a key whose record lies on the disk is taken to replace it.
-    pub fn len(&self) -> usize {
-        self.log().len()
+    /// How many entries. A table in memory counts them, which is exact while nothing changes it. In
+    /// a directory it is a walk, which reads what is on the disk:
+    /// [`len_estimate`](Self::len_estimate) costs nothing.
+    pub fn len(&self) -> Result<usize> {
+        self.named(self.log().len())
+    }
+
+    /// How many entries there may be, at no cost: right for a table in memory while nothing changes
+    /// it. In a directory a put on a key whose record lies on the disk does not read that, and is
+    /// taken to replace an entry. Each such put that follows a removal leaves the estimate one too
+    /// low, as far as to 0 in a full table, until [`len`](Self::len) sets it right: decide nothing
+    /// by it.
+    pub fn len_estimate(&self) -> usize {
+        self.log().len_estimate()
     }
 
     /// How many entries, by walking them, those on the disk too.
@@ -243,9 +253,10 @@ impl HashTable {
         self.named(self.log().len_exact())
     }
 
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.log().is_empty()
+    /// Whether there is no entry. A table in memory looks at its count. In a directory it is a walk
+    /// that ends at the first entry, and reads what is on the disk on its way there.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.named(self.log().is_empty())
     }
 
     /// How long its keys and values are.
@@ -288,7 +299,7 @@ impl std::fmt::Debug for HashTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashTable")
             .field("name", &self.name())
-            .field("entries", &self.len())
+            .field("entries_estimate", &self.len_estimate())
             .field("directory", &self.shared.directory.as_ref().map(|directory| directory.path()))
             .finish_non_exhaustive()
     }

@@ -23,10 +23,12 @@ impl Objects for HashTable {
     fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let selection = asked.selection;
         let stats = self.stats();
+        // The estimate may be far too low, and each slot in use costs a walk a record at least.
+        let entries = stats.entries_estimate.max(stats.slots);
         let keys = Keys::of(selection, self.layout());
         let reached = match &keys {
-            Some(keys) => stats.entries.min(keys.len()),
-            None => stats.entries,
+            Some(keys) => entries.min(keys.len()),
+            None => entries,
         };
         let log_bytes = stats.tail.saturating_sub(stats.begin);
         let cold_share = stats.head.saturating_sub(stats.begin) as f64 / log_bytes.max(1) as f64;
@@ -35,11 +37,11 @@ impl Objects for HashTable {
         let mean_bytes = match self.layout() {
             Layout::Fixed8 => FIXED_RECORD_BYTES,
             Layout::Variable => {
-                (log_bytes.saturating_sub(stats.garbage_bytes) / stats.entries.max(1)).max(24)
+                (log_bytes.saturating_sub(stats.garbage_bytes) / entries.max(1)).max(24)
             }
         };
-        let records = stats.entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
-        let check_ns = stats.entries as f64 * check_ns(selection);
+        let records = entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
+        let check_ns = entries as f64 * check_ns(selection);
         let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, check_ns: f64| {
             let ns = visits as f64 * visit_ns + reached as f64 * object_ns + check_ns;
             let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
@@ -51,9 +53,9 @@ impl Objects for HashTable {
         };
         let mut candidates = vec![
             candidate(Executor::Log, records, costs.record_ns, in_log_ns, check_ns),
-            candidate(Executor::Walk, stats.entries, costs.entry_ns, asked.object_ns, check_ns),
+            candidate(Executor::Walk, entries, costs.entry_ns, asked.object_ns, check_ns),
         ];
-        let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
+        let keys_max = entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
