@@ -105,6 +105,7 @@ impl Found<'_> {
 impl Core {
     /// An empty log, in a directory if one is given.
     pub(crate) fn create(options: Options, files: Option<(Directory, Parts)>) -> Result<Core> {
+        options.validate_new()?;
         let buckets = Index::buckets_for(options.expected_entries);
         let index =
             Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory(0))?;

@@ -105,6 +105,30 @@ impl Default for Options {
 }
 
 impl Options {
+    /// Whether there is memory for the index that a log begins with. One that is there already has
+    /// an index of another size.
+    pub(crate) fn validate_new(&self) -> Result<()> {
+        self.validate_budget(self.expected_entries)?;
+        let index_bytes = Index::first_bytes(self.expected_entries);
+        match machine_bytes() {
+            Some(machine) if index_bytes > machine => Err(Error::Options(format!(
+                "expected_entries of {} need {index_bytes} bytes for buckets, and this machine has {machine} bytes of memory: lower it, the index grows by itself",
+                self.expected_entries
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_budget(&self, entries: u64) -> Result<()> {
+        let least = frame_bytes(self.page_bytes).saturating_add(Index::first_bytes(entries));
+        if self.memory_budget.is_none_or(|bytes| bytes >= least) {
+            return Ok(());
+        }
+        Err(Error::Options(format!(
+            "memory_budget must hold a page and the first buckets, {least} bytes: raise it, or lower page_bytes or expected_entries"
+        )))
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         let refuse = |why: &str| Err(Error::Options(why.to_owned()));
         if !self.page_bytes.is_power_of_two() || !(64..=32 << 20).contains(&self.page_bytes) {
@@ -113,19 +137,7 @@ impl Options {
         if !(0.0..=1.0).contains(&self.mutable_share) {
             return refuse("mutable_share must be 0.0 to 1.0");
         }
-        let index_bytes = Index::first_bytes(self.expected_entries);
-        let least = frame_bytes(self.page_bytes).saturating_add(index_bytes);
-        if self.memory_budget.is_some_and(|bytes| bytes < least) {
-            return refuse(&format!(
-                "memory_budget must hold a page and the first buckets, {least} bytes: raise it, or lower page_bytes or expected_entries"
-            ));
-        }
-        if let Some(machine) = machine_bytes().filter(|machine| index_bytes > *machine) {
-            return refuse(&format!(
-                "expected_entries of {} need {index_bytes} bytes for buckets, and this machine has {machine} bytes of memory: lower it, the index grows by itself",
-                self.expected_entries
-            ));
-        }
+        self.validate_budget(0)?;
         if self.checkpoints_kept == 0 {
             return refuse("checkpoints_kept must be at least 1");
         }

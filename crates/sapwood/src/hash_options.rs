@@ -96,8 +96,9 @@ impl HashTableOptions {
 
     /// How many entries the index is sized for when the table is made.
     ///
-    /// Default: 0. The index grows while the table is in use; set it to save the growing, and the
-    /// short time for which two indexes are in memory.
+    /// Default: 0. The index grows while the table is in use; set it to save the growing. Its
+    /// buckets, 11 to 22 bytes for each entry, are written at once; more than the budget or the
+    /// machine holds are refused.
     #[must_use]
     pub fn expected_entries(mut self, count: u64) -> Self {
         self.expected_entries = count;
