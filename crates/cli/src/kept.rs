@@ -127,9 +127,12 @@ pub(crate) fn open_for_load(
     };
     let before = Description::read(&db, table)?;
     // Only a table without a row may get other columns.
-    let has_rows = rows.as_ref().map_or(Ok(false), |rows| rows.is_empty().map(|none| !none));
+    let has_rows = match &rows {
+        Some(rows) => !rows.is_empty()?,
+        None => false,
+    };
     match (&rows, before) {
-        (Some(_), Some(before)) if before != *description && has_rows? => {
+        (Some(_), Some(before)) if before != *description && has_rows => {
             Err(Failure::Failed(format!(
                 "table {} of {} was loaded with other columns, by --key {}; load into another --table",
                 quoted(table),
@@ -137,7 +140,7 @@ pub(crate) fn open_for_load(
                 before.keys
             )))
         }
-        (Some(_), None) if has_rows? => Err(Failure::Failed(format!(
+        (Some(_), None) if has_rows => Err(Failure::Failed(format!(
             "table {} of {} was not made by `sapwood load`; load into another --table",
             quoted(table),
             directory.display()
