@@ -61,7 +61,7 @@ pub(crate) fn loom(preemptions: u32) -> Steps {
             format!("loom {package}"),
             &format!("cargo test --release -p {package} --lib -- loom"),
         )
-        .env("RUSTFLAGS", "--cfg loom --cfg crossbeam_loom")
+        .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", "target/loom")
         .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
         .must_pick_tests()

@@ -29,8 +29,11 @@ pub(crate) mod record {
     pub(crate) const READERS_SHIFT: u32 = VALUE_LEN_SHIFT + VALUE_LEN_BITS;
     pub(crate) const READERS_BITS: u32 = 16;
     pub(crate) const READER: u64 = 1 << READERS_SHIFT;
-    /// As many as the count can tell; from here it stays (see `Record::read`).
+    /// As many as the count can tell.
     pub(crate) const READERS_MAX: u64 = (1 << READERS_BITS) - 1;
+    /// The highest bit of the count. So many readers stay for as long as they like; further ones go
+    /// in for as long as it takes to copy the record, so that the count never stays at its end.
+    pub(crate) const CROWDED: u64 = 1 << (READERS_SHIFT + READERS_BITS - 1);
     /// Removed or superseded; never cleared.
     pub(crate) const DEAD: u64 = 1 << 61;
     /// The writer changes the bytes in place: readers wait.
@@ -241,7 +244,7 @@ pub fn layout_table() -> String {
             record::READERS_SHIFT,
             record::READERS_BITS,
             "readers",
-            "readers inside; stays at the maximum once reached",
+            "readers inside; beyond half of the range each copies and leaves",
         ),
         (record::DEAD.ilog2(), 1, "dead", "removed or superseded; never cleared"),
         (record::EXCLUSIVE.ilog2(), 1, "exclusive", "bytes change in place: readers wait"),

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use sapwood_mem::epoch::{Guard, Reclaimer};
+use sapwood_mem::epoch::{Guard, Kind, Reclaimer};
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 
@@ -23,6 +23,7 @@ use crate::build::{ChunkPlan, write_chunk, write_inner};
 use crate::chunk::Chunk;
 use crate::inner::{Child, Inner, Latch, Side};
 use crate::layout::KIND_CHUNK;
+use crate::record::Record;
 
 /// Cache lines of a node to ask for at once: head, fingerprints, template and
 /// samples of a chunk with the default options.
@@ -90,7 +91,10 @@ impl Tree {
             RawAtomicU64::init(&raw mut (*cell).latch, 0);
             root.assume_init()
         };
-        let reclaimer = Reclaimer::new(Arc::clone(&arena));
+        let reclaimer = Reclaimer::new(Arc::clone(&arena), |base| {
+            // SAFETY: counted slices are records, and live until they are freed.
+            unsafe { Record::is_read(base) }
+        });
         Ok(Tree { arena, reclaimer, root, fanout })
     }
 
@@ -209,7 +213,7 @@ impl Tree {
         }
         for slice in old {
             // SAFETY: unreachable since just now; we alone replaced it.
-            unsafe { self.reclaimer.retire(guard, *slice) };
+            unsafe { self.reclaimer.retire(*slice, Kind::Plain) };
         }
         Ok(())
     }
@@ -254,7 +258,7 @@ impl Tree {
             let replaced = self.replace_root(&[slice], &children)?;
             assert!(replaced, "the latch keeps the root as it is");
             // SAFETY: unreachable since just now; the latch made us the only one.
-            unsafe { self.reclaimer.retire(guard, slice) };
+            unsafe { self.reclaimer.retire(slice, Kind::Plain) };
         } else {
             self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;
         }

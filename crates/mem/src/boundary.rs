@@ -12,7 +12,11 @@
 //! | word | written | read |
 //! |---|---|---|
 //! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
-//! | a thread's slot | that thread: Relaxed + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//! | a thread's slot | that thread: Release + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//! | a thread's mark | that thread: Release, before the 0 in its slot | `marks`: Acquire, after `is_safe` |
+//!
+//! A pin is stored by Release, too: `is_safe` may see it without having seen the 0 that ended the
+//! pin before it.
 //!
 //! A thread finds its slot by a number that it keeps while it lives. The destructors of its
 //! thread-locals may use a table when the number is given back already: such a *late* pin takes a
@@ -37,20 +41,34 @@ const SEGMENTS: usize = 20;
 /// Number of the slot that is never quiet.
 const NO_THREAD: usize = FIRST_SEGMENT;
 
-const SLOT_BYTES: usize = size_of::<CachePadded<AtomicU64>>();
+const SLOT_BYTES: usize = size_of::<CachePadded<Slot>>();
+
+/// What a thread tells about itself, in a line of its own.
+struct Slot {
+    /// The epoch it is pinned in, or `QUIET`.
+    pinned: AtomicU64,
+    /// An address that it reads while it is away, or zero: see `Pin::mark`.
+    mark: AtomicU64,
+}
+
+impl Slot {
+    fn new(pinned: u64) -> CachePadded<Slot> {
+        CachePadded::new(Slot { pinned: AtomicU64::new(pinned), mark: AtomicU64::new(0) })
+    }
+}
 
 /// Epochs of one table.
 pub struct Epochs {
     current: CachePadded<AtomicU64>,
     /// Slots of the first threads, and one that is never quiet ...
-    first: [CachePadded<AtomicU64>; FIRST_SEGMENT + 1],
+    first: [CachePadded<Slot>; FIRST_SEGMENT + 1],
     /// ... and of later ones, in segments that never move.
-    segments: [OnceLock<Box<[CachePadded<AtomicU64>]>>; SEGMENTS],
+    segments: [OnceLock<Box<[CachePadded<Slot>]>>; SEGMENTS],
 }
 
 /// Proof that this thread is pinned: what it can reach stays.
 pub struct Pin<'a> {
-    slot: &'a AtomicU64,
+    slot: &'a Slot,
     level: Level,
     /// A pin belongs to its thread.
     not_send: PhantomData<*const ()>,
@@ -72,6 +90,60 @@ impl Pin<'_> {
     pub fn is_outermost(&self) -> bool {
         self.level != Level::Inner
     }
+
+    /// The epoch that this thread is pinned in.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.slot.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Says that this thread reads at `address` while it is away; zero: no more. What was reached
+    /// under this pin and is marked before `suspend` stays until another mark takes its place:
+    /// whoever sees this thread quiet by an Acquire load sees the mark, too.
+    #[inline]
+    pub(crate) fn mark(&self, address: usize) {
+        // Release: what was read under the mark before is done.
+        self.slot.mark.store(address as u64, Ordering::Release);
+    }
+
+    /// Whether this thread has marked something.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.slot.mark.load(Ordering::Relaxed) != 0
+    }
+
+    /// Leaves for a while; `resume` pins again. Nothing happens inside of another pin.
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        if self.is_outermost() {
+            // Release: as in `drop`.
+            self.slot.pinned.store(QUIET, Ordering::Release);
+        }
+    }
+
+    /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
+    /// returns which.
+    ///
+    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had never
+    /// left: whoever takes something out of reach that was reached in `since` bumps to a later
+    /// epoch before it asks whether all have left. If the load below does not see that bump, the
+    /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
+    #[inline]
+    pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
+        if !self.is_outermost() {
+            return since;
+        }
+        // Release: what was read before `suspend` is done for whoever sees this and not the quiet
+        // slot in between.
+        self.slot.pinned.store(since, Ordering::Release);
+        barrier::light();
+        // Acquire: pairs with `bump`, as in `pin`.
+        let latest = epochs.current.load(Ordering::Acquire);
+        if latest != since {
+            // No fence: a bump beyond `latest` finds either of the two in the slot.
+            self.slot.pinned.store(latest, Ordering::Release);
+        }
+        latest
+    }
 }
 
 impl Drop for Pin<'_> {
@@ -81,7 +153,7 @@ impl Drop for Pin<'_> {
             return;
         }
         // Release: pairs with the Acquire in is_safe; what was read and written is done.
-        self.slot.store(QUIET, Ordering::Release);
+        self.slot.pinned.store(QUIET, Ordering::Release);
         if self.level == Level::OutermostLate {
             Late::leave();
         }
@@ -102,7 +174,7 @@ impl Epochs {
             current: CachePadded::new(AtomicU64::new(1)),
             first: std::array::from_fn(|at| {
                 let nobody = if at == NO_THREAD { u64::MAX } else { QUIET };
-                CachePadded::new(AtomicU64::new(nobody))
+                Slot::new(nobody)
             }),
             segments: [const { OnceLock::new() }; SEGMENTS],
         }
@@ -115,9 +187,9 @@ impl Epochs {
         debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
         // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
         // never quiet; without a check, which would be in the way of every operation.
-        let mut slot: &AtomicU64 = unsafe { &*self.first.as_ptr().byte_add(at) };
-        if slot.load(Ordering::Relaxed) == QUIET {
-            slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
+        if slot.pinned.load(Ordering::Relaxed) == QUIET {
+            slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
             barrier::light_asymmetric();
         } else {
             slot = self.pin_slow()?;
@@ -129,7 +201,7 @@ impl Epochs {
     /// where the fence is not asymmetric. A late pin is never quick.
     #[cold]
     #[inline(never)]
-    fn pin_slow(&self) -> Option<&AtomicU64> {
+    fn pin_slow(&self) -> Option<&Slot> {
         let slot = self.slot(number_for_life()?);
         self.occupy(slot).then_some(slot)
     }
@@ -165,11 +237,11 @@ impl Epochs {
     }
 
     /// Pins the slot's thread; false if it is pinned already.
-    fn occupy(&self, slot: &AtomicU64) -> bool {
-        if slot.load(Ordering::Relaxed) != QUIET {
+    fn occupy(&self, slot: &Slot) -> bool {
+        if slot.pinned.load(Ordering::Relaxed) != QUIET {
             return false;
         }
-        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
         barrier::light();
         true
     }
@@ -177,7 +249,7 @@ impl Epochs {
     /// Whether this thread is pinned.
     pub fn is_pinned(&self) -> bool {
         let number = number_for_life().or_else(Late::number);
-        number.is_some_and(|number| self.slot(number).load(Ordering::Relaxed) != QUIET)
+        number.is_some_and(|number| self.slot(number).pinned.load(Ordering::Relaxed) != QUIET)
     }
 
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
@@ -188,24 +260,45 @@ impl Epochs {
         epoch
     }
 
+    /// Whether no epoch after `since` has begun. What a thread reached in `since` it may use again
+    /// then, under the pin that it has now: see `Pin::resume`.
+    #[inline]
+    pub(crate) fn is_current(&self, since: u64) -> bool {
+        // Acquire: pairs with `bump`.
+        self.current.load(Ordering::Acquire) == since
+    }
+
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
-        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
-        self.first[..FIRST_SEGMENT].iter().chain(later).all(|slot| {
-            let pinned = slot.load(Ordering::Acquire);
+        self.slots().all(|slot| {
+            let pinned = slot.pinned.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
     }
 
+    /// What threads read that are away. Asked after `is_safe` has said so of an epoch, the answer
+    /// has every mark at something that went out of reach before that epoch.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
+        // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
+        // done.
+        let marks = self.slots().map(|slot| slot.mark.load(Ordering::Acquire) as usize);
+        marks.filter(|mark| *mark != 0)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
+        self.first[..FIRST_SEGMENT].iter().chain(later).map(|slot| &**slot)
+    }
+
     #[inline(never)]
-    fn slot(&self, thread: usize) -> &AtomicU64 {
+    fn slot(&self, thread: usize) -> &Slot {
         match thread {
             ..FIRST_SEGMENT => &self.first[thread],
             _ => self.later_slot(thread - FIRST_SEGMENT),
         }
     }
 
-    fn later_slot(&self, thread: usize) -> &AtomicU64 {
+    fn later_slot(&self, thread: usize) -> &Slot {
         let at = thread + FIRST_SEGMENT;
         let segment = at.ilog2() - FIRST_SEGMENT.ilog2();
         let first = FIRST_SEGMENT << segment;
@@ -216,14 +309,10 @@ impl Epochs {
     }
 
     #[cold]
-    fn slot_slow(&self, segment: usize, at: usize) -> &AtomicU64 {
+    fn slot_slow(&self, segment: usize, at: usize) -> &Slot {
         // is_safe looks at segments up to the first that is missing.
         for (earlier, slots) in self.segments[..=segment].iter().enumerate() {
-            slots.get_or_init(|| {
-                (0..FIRST_SEGMENT << earlier)
-                    .map(|_| CachePadded::new(AtomicU64::new(QUIET)))
-                    .collect()
-            });
+            slots.get_or_init(|| (0..FIRST_SEGMENT << earlier).map(|_| Slot::new(QUIET)).collect());
         }
         &self.segments[segment].get().expect("made just above")[at]
     }

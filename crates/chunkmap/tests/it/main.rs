@@ -6,6 +6,7 @@ mod accounting;
 mod adapter;
 mod limits;
 mod linearizable;
+mod lingering;
 mod oracle;
 mod panics;
 mod parallel;
