@@ -6,19 +6,79 @@
 //! told apart here and answered with an error instead of a wait.
 
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 
 use crate::error::Error;
 
+/// Records whose writer bit a thread holds; mostly one, rarely more than a few. Without a destructor:
+/// it is used by the destructors of other thread-locals.
+struct List {
+    first: [usize; FIRST],
+    len: usize,
+    /// Allocated while there are more.
+    more: ManuallyDrop<Vec<usize>>,
+}
+
+const FIRST: usize = 4;
+
+impl List {
+    const fn new() -> List {
+        List { first: [0; FIRST], len: 0, more: ManuallyDrop::new(Vec::new()) }
+    }
+
+    #[inline]
+    fn push(&mut self, address: usize) {
+        match self.first.get_mut(self.len) {
+            Some(place) => {
+                *place = address;
+                self.len += 1;
+            }
+            None => self.more.push(address),
+        }
+    }
+
+    fn remove(&mut self, address: usize) {
+        if let Some(at) = self.more.iter().rposition(|held| *held == address) {
+            self.more.swap_remove(at);
+            if self.more.is_empty() {
+                drop(std::mem::take(&mut *self.more));
+            }
+            return;
+        }
+        let at = self.first[..self.len].iter().rposition(|held| *held == address);
+        let at = at.expect("pushed by new, and only removed here");
+        self.len -= 1;
+        self.first[at] = match self.more.pop() {
+            // The first ones stay full while there are more.
+            Some(last) => {
+                self.len += 1;
+                last
+            }
+            None => self.first[self.len],
+        };
+        if self.more.is_empty() && self.more.capacity() > 0 {
+            drop(std::mem::take(&mut *self.more));
+        }
+    }
+
+    fn contains(&self, address: usize) -> bool {
+        self.first[..self.len].contains(&address) || self.more.contains(&address)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+}
+
 #[cfg(not(loom))]
 thread_local! {
-    /// Addresses of the records whose writer bit this thread holds.
-    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<List> = const { RefCell::new(List::new()) };
 }
 
 // A model's threads share one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::new());
+    static HELD: RefCell<List> = RefCell::new(List::new());
 }
 
 /// One record in the list, until dropped.
@@ -30,6 +90,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    #[inline]
     pub(crate) fn new(record: *const u8) -> Held {
         let address = record as usize;
         HELD.with(|held| held.borrow_mut().push(address));
@@ -38,12 +99,9 @@ impl Held {
 }
 
 impl Drop for Held {
+    #[inline]
     fn drop(&mut self) {
-        HELD.with(|held| {
-            let mut held = held.borrow_mut();
-            let at = held.iter().rposition(|address| *address == self.address);
-            held.swap_remove(at.expect("pushed by new, and only removed here"));
-        });
+        HELD.with(|held| held.borrow_mut().remove(self.address));
     }
 }
 
@@ -52,7 +110,7 @@ impl Drop for Held {
 pub(crate) fn may_wait(record: *const u8) -> Result<(), Error> {
     HELD.with(|held| {
         let held = held.borrow();
-        if held.contains(&(record as usize)) {
+        if held.contains(record as usize) {
             Err(Error::Reentrant)
         } else if held.is_empty() {
             Ok(())

@@ -4,6 +4,7 @@
 
 mod accounting;
 mod adapter;
+mod ending;
 mod limits;
 mod linearizable;
 mod lingering;
