@@ -47,6 +47,11 @@ impl Drop for Held {
     }
 }
 
+/// Is this thread inside of a closure that changes a value?
+pub(crate) fn holds_any() -> bool {
+    HELD.with(|held| !held.borrow().is_empty())
+}
+
 /// May this thread wait until another one lets go of `record`?
 #[cold]
 pub(crate) fn may_wait(record: *const u8) -> Result<(), Error> {

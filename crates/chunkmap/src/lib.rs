@@ -32,6 +32,7 @@ mod record;
 mod scan;
 mod shape;
 mod stats;
+mod tidy;
 mod tree;
 mod value;
 

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
 use crate::record::{Access, ReadLock, Record, WriteLock};
+use crate::tidy::{Tidy, set_due};
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
@@ -53,6 +54,7 @@ pub struct ChunkMap {
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
+    pub(crate) tidy: Tidy,
 }
 
 impl Default for ChunkMap {
@@ -176,7 +178,8 @@ impl ChunkMap {
         };
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
         let counters = Counters::new();
-        Ok(ChunkMap { tree, counters, options, rebalances: AtomicU64::new(0) })
+        let (rebalances, tidy) = (AtomicU64::new(0), Tidy::default());
+        Ok(ChunkMap { tree, counters, options, rebalances, tidy })
     }
 
     /// The options the map was made with.
@@ -287,16 +290,19 @@ impl ChunkMap {
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         check_key(key)?;
         let guard = self.tree.reclaimer.pin();
-        match self.lock_writer(&guard, key, Intent::Decide)? {
-            Writer::Absent(..) => Ok(None),
+        let shown = match self.lock_writer(&guard, key, Intent::Decide)? {
+            Writer::Absent(..) => return Ok(None),
             Writer::Locked(hit, lock) => {
                 let (base, len) = (lock.value().as_ptr(), lock.value_len());
                 self.unlink(&guard, hit, lock);
                 // SAFETY: the guard keeps the retired record, and a dead record's
                 // bytes never change.
-                Ok(Some(read(unsafe { std::slice::from_raw_parts(base, len) })))
+                read(unsafe { std::slice::from_raw_parts(base, len) })
             }
-        }
+        };
+        drop(guard);
+        self.tidy_if_due();
+        Ok(Some(shown))
     }
 
     /// Changes a value in place, atomically for every reader; `None` if the key is
@@ -551,14 +557,24 @@ impl ChunkMap {
         &self,
         guard: &Guard,
         hit: Hit<'_>,
+        lock: WriteLock<'_>,
+        successor: SliceRef,
+    ) {
+        self.bury_behind(guard, hit, lock, successor);
+        // SAFETY: no current chunk names the record any more (I-OWNER).
+        unsafe { self.retire(guard, hit.slice) };
+    }
+
+    /// The same, and leaves it to the caller to retire the record.
+    pub(crate) fn bury_behind(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
         mut lock: WriteLock<'_>,
         successor: SliceRef,
     ) {
         self.swap(guard, hit, lock.key(), Successor::Record(successor));
         lock.bury();
-        drop(lock);
-        // SAFETY: no current chunk names the record any more (I-OWNER).
-        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
     }
 
     /// Buries a locked record and empties its entry.
@@ -569,8 +585,10 @@ impl ChunkMap {
         let chunk = self.swap(guard, hit, key, Successor::Tombstone);
         drop(lock);
         // SAFETY: no current chunk names the record any more (I-OWNER).
-        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
+        unsafe { self.retire(guard, hit.slice) };
         if chunk.count_tombstone() {
+            // The last entry of a map comes here, too.
+            set_due();
             let leaf = self.tree.leaf(guard, key);
             if leaf.chunk.is(&chunk) {
                 // Without memory the tombstones stay a while; the remove is done.
@@ -617,6 +635,7 @@ impl ChunkMap {
         loop {
             let result = attempt(&self.tree.reclaimer.pin());
             let Err(Error::OutOfMemory { .. }) = result else {
+                self.tidy_if_due();
                 return result;
             };
             let retired_before = self.tree.reclaimer.retired_bytes();

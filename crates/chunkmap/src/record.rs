@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
 //! | | writer: writer and exclusive bit on (Acquire), off with the new length (Release) | readers and writers |
+//! | | mover: writer and moving bit on (Acquire), off (Release) | writers |
 //! | | remover, replacer: dead bit (Release), once | everybody, before use |
 //!
 //! *Thread safety*: a `Record` may be used by any number of threads.
@@ -24,8 +25,8 @@ use sapwood_mem::sync::{self, Backoff, Ordering, RawAtomicU64};
 use crate::error::Error;
 use crate::held::{Held, may_wait};
 use crate::layout::record::{
-    DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, READER, READERS_BITS, READERS_MAX, READERS_SHIFT,
-    VALUE_LEN_BITS, VALUE_LEN_SHIFT, WRITER, value_offset,
+    DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, MOVING, READER, READERS_BITS, READERS_MAX,
+    READERS_SHIFT, VALUE_LEN_BITS, VALUE_LEN_SHIFT, WRITER, value_offset,
 };
 
 /// The header word, taken apart.
@@ -219,6 +220,39 @@ impl<'g> Record<'g> {
         self.take_writer(false)
     }
 
+    /// Takes the writer bit to copy the record elsewhere, and leaves the bytes to
+    /// the readers; `None` if the record is dead or in another writer's hands.
+    pub(crate) fn try_move(&self) -> Option<WriteLock<'g>> {
+        let mut header = self.load(Ordering::Relaxed);
+        loop {
+            if header.has(DEAD) || header.has(WRITER) {
+                return None;
+            }
+            let taken = header.0 | WRITER | MOVING;
+            // Acquire: as in `take_writer`.
+            match self.header().compare_exchange(
+                header.0,
+                taken,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(self.locked(header, Access::Copy)),
+                Err(now) => header = Header(now),
+            }
+        }
+    }
+
+    fn locked(&self, header: Header, access: Access) -> WriteLock<'g> {
+        WriteLock {
+            record: *self,
+            access,
+            key_len: header.key_len(),
+            value_len: header.value_len(),
+            buried: false,
+            _held: Held::new(self.base),
+        }
+    }
+
     fn take_writer(&self, in_place: bool) -> Result<Option<WriteLock<'g>>, Error> {
         let mut backoff = None;
         let mut header = self.load(Ordering::Relaxed);
@@ -227,7 +261,10 @@ impl<'g> Record<'g> {
                 return Ok(None);
             }
             if header.has(WRITER) {
-                may_wait(self.base)?;
+                // A mover ends by itself: waiting for it closes no circle.
+                if !header.has(MOVING) {
+                    may_wait(self.base)?;
+                }
                 backoff.get_or_insert_with(Backoff::new).wait();
                 header = self.load(Ordering::Relaxed);
                 continue;
@@ -243,14 +280,7 @@ impl<'g> Record<'g> {
             ) {
                 Ok(_) => {
                     let access = if alone { Access::InPlace } else { Access::Copy };
-                    return Ok(Some(WriteLock {
-                        record: *self,
-                        access,
-                        key_len: header.key_len(),
-                        value_len: header.value_len(),
-                        buried: false,
-                        _held: Held::new(self.base),
-                    }));
+                    return Ok(Some(self.locked(header, access)));
                 }
                 Err(now) => header = Header(now),
             }
@@ -373,7 +403,7 @@ impl Drop for WriteLock<'_> {
         let header = self.record.header();
         if self.access == Access::Copy {
             // Release: pairs with the Acquire of the next writer.
-            header.fetch_and(!WRITER, Ordering::Release);
+            header.fetch_and(!(WRITER | MOVING), Ordering::Release);
             return;
         }
         // Nobody else writes a header whose exclusive bit is on, so a store will do.

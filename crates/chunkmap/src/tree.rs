@@ -335,6 +335,35 @@ impl Tree {
         while self.merge_small(guard, key).is_some() {}
     }
 
+    /// Writes inner nodes on the way to `key` anew, as they are, where `wanted` says
+    /// so. Best effort: without memory, or when others are at work here, they stay.
+    ///
+    /// Called without any latch.
+    pub(crate) fn renew_inner(&self, guard: &Guard, key: &[u8], wanted: impl Fn(SliceRef) -> bool) {
+        let (mut slice, mut low): (_, &[u8]) = (self.root(), &[]);
+        while let Node::Inner(inner) = self.node(guard, slice) {
+            let at = inner.index_of(key, Side::Covering);
+            if wanted(slice) && self.renew(guard, slice, inner, low).is_none() {
+                return;
+            }
+            // An old node leads to the same children as its copy, or to nodes that
+            // have been replaced since: those are the business of who did it.
+            if at > 0 {
+                low = inner.separator(at - 1);
+            }
+            slice = inner.child(at);
+        }
+    }
+
+    /// Replaces an inner node by a copy; `low` is the least key it covers.
+    fn renew(&self, guard: &Guard, slice: SliceRef, inner: Inner<'_>, low: &[u8]) -> Option<()> {
+        let _latch = inner.latch()?;
+        let children = inner.to_children(low);
+        self.replace_by_inner(guard, low, &[slice], inner.height(), &children).ok()?;
+        inner.set_obsolete();
+        Some(())
+    }
+
     /// Joins the highest small inner node on the way to `key`; `None` if there is
     /// none, or it could not be.
     fn merge_small(&self, guard: &Guard, key: &[u8]) -> Option<()> {

@@ -136,12 +136,13 @@ impl Reclaimer {
         self.retired_bytes.load(Ordering::Relaxed)
     }
 
-    /// Frees `slice` once nobody can be reading it.
+    /// Frees `slice` once nobody can be reading it. Answers the bytes that went to
+    /// the epochs with this call: those of a whole bag now and then, else zero.
     ///
     /// # Safety
     /// The slice is live; no thread that pins itself from now on can reach it;
     /// nobody else retires or frees it.
-    pub unsafe fn retire(&self, guard: &Guard, slice: SliceRef) {
+    pub unsafe fn retire(&self, guard: &Guard, slice: SliceRef) -> usize {
         let bytes = self.arena.capacity(slice);
         self.retired_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         let mut bag = self.lock(stripe_of_thread(self.bags.len()));
@@ -150,8 +151,11 @@ impl Reclaimer {
         if bag.slices.len() >= BAG_SLICES_MAX || bag.bytes >= BAG_BYTES_MAX {
             let full = std::mem::take(&mut *bag);
             drop(bag);
+            let handed_bytes = full.bytes;
             self.defer(guard, full);
+            return handed_bytes;
         }
+        0
     }
 
     /// Hands every bag to the epochs and frees what is due. With no other

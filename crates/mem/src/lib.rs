@@ -17,6 +17,7 @@
 pub mod arena;
 pub mod boundary;
 mod buddy;
+mod drain;
 pub mod epoch;
 pub mod region;
 pub mod reserve;

@@ -12,3 +12,4 @@ mod parallel;
 mod reentrancy;
 mod scans;
 mod soak;
+mod trim;
