@@ -88,8 +88,8 @@ impl Table {
         self.named(self.map().contains_key(key))
     }
 
-    /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
-    /// single calls on a table larger than the caches, since the searches overlap.
+    /// Calls `read(i, value)` once for each `keys[i]`, in order: faster than single calls on a
+    /// table larger than the caches, since the searches overlap.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -186,6 +186,38 @@ impl Table {
     /// What the table holds and costs, with every byte accounted for.
     pub fn stats(&self) -> Stats {
         self.map().stats()
+    }
+
+    /// Moves what removals have left together, and gives the memory that becomes free back to the
+    /// system; answers how many bytes. Afterwards the table takes about what a fresh load of its
+    /// entries takes.
+    ///
+    /// A table gives memory back by itself, too: at removals, once more than half of its memory
+    /// is idle, and never the last 4 MiB. So call this after many removals, before a long rest,
+    /// or where a table is small.
+    ///
+    /// Other threads go on meanwhile; what lies in sparse places is copied, a piece at a time.
+    /// Within a memory budget that is used up it goes as far as there is room. What is still
+    /// read stays until its reader has left; so does what this thread reads, if called inside a
+    /// closure or beside an [`Entry`] or a [`Range`] of its own: then call it again later.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// for session in 0..20_000_u32 {
+    ///     table.put(&session.to_be_bytes(), &[0; 500])?;
+    /// }
+    /// for session in (0..20_000_u32).filter(|session| session % 10 != 0) {
+    ///     table.remove(&session.to_be_bytes())?;
+    /// }
+    /// let given_back = table.trim();
+    /// let stats = table.stats();
+    /// assert!(stats.reserved_bytes < 2 * (stats.key_bytes + stats.value_bytes));
+    /// # println!("{given_back}");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        self.map().trim()
     }
 
     /// Verifies every structural invariant of the engine. Call it while nothing changes the
