@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
 use crate::record::{Access, ReadLock, Record, WriteLock};
-use crate::tidy::{Tidy, set_due};
+use crate::tidy::Tidy;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
@@ -588,7 +588,7 @@ impl ChunkMap {
         unsafe { self.retire(guard, hit.slice) };
         if chunk.count_tombstone() {
             // The last entry of a map comes here, too.
-            set_due();
+            self.tidy.set_due();
             let leaf = self.tree.leaf(guard, key);
             if leaf.chunk.is(&chunk) {
                 // Without memory the tombstones stay a while; the remove is done.

@@ -212,3 +212,86 @@ fn loom_scan_replace() {
         assert!(matches!(seen[1].1, 1 | 100));
     });
 }
+
+/// Moves every record of the chunk that covers `key`, as a pass of `trim` does.
+fn move_records(map: &ChunkMap, key: &[u8]) {
+    let guard = map.tree.reclaimer.pin();
+    let chunk = map.tree.leaf(&guard, key).chunk;
+    map.move_records(&guard, &chunk, |_| true, &mut { u64::MAX }).expect("memory");
+}
+
+/// A reader sees the value of a record that moves, and the old bytes stay for as long as it reads.
+#[test]
+fn loom_move_get() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1; 16]).expect("memory");
+        let other = spawn(&map, |map| {
+            move_records(map, b"k");
+            map.tree.reclaimer.flush();
+        });
+        assert_eq!(map.get(b"k").expect("a fine key"), Some(vec![1; 16]));
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key"), Some(vec![1; 16]));
+    });
+}
+
+/// An update in place is not lost, whether it comes before a move or after.
+#[test]
+fn loom_move_update() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1; 16]).expect("memory");
+        let other = spawn(&map, |map| move_records(map, b"k"));
+        map.update(b"k", |value| value.iter_mut().for_each(|byte| *byte += 1)).expect("memory");
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key"), Some(vec![2; 16]));
+    });
+}
+
+/// A record that is removed does not come back by a move.
+#[test]
+fn loom_move_remove() {
+    model(|| {
+        let map = small_map();
+        map.put(b"k", &[1]).expect("memory");
+        let other = spawn(&map, |map| move_records(map, b"k"));
+        assert!(map.remove(b"k").expect("a fine key"), "it is there until now");
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key"), None);
+        assert!(map.is_empty());
+    });
+}
+
+/// A record moves while its chunk is rebalanced: the new chunk names the new place.
+#[test]
+fn loom_move_rebalance() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        let other = spawn(&map, |map| move_records(map, b"a"));
+        // The delta has room for two.
+        assert!(!map.put(b"b", b"2").expect("memory"));
+        other.join().expect("no panic");
+        for (key, value) in [(b"a", b"1"), (b"b", b"2"), (b"c", b"1")] {
+            assert_eq!(map.get(key).expect("a fine key").as_deref(), Some(&value[..]));
+        }
+        assert_eq!(map.len_exact(), 3);
+    });
+}
+
+/// A write inside a closure that changes another key waits for a mover, and is never refused.
+#[test]
+fn loom_move_write_inside_a_closure() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"k", b"1").expect("memory");
+        let other = spawn(&map, |map| move_records(map, b"k"));
+        let inside = map.update(b"a", |_| map.put(b"k", b"2")).expect("memory");
+        assert_eq!(inside, Some(Ok(true)));
+        other.join().expect("no panic");
+        assert_eq!(map.get(b"k").expect("a fine key").as_deref(), Some(&b"2"[..]));
+    });
+}

@@ -242,6 +242,7 @@ impl<'g> Record<'g> {
         }
     }
 
+    #[inline]
     fn locked(&self, header: Header, access: Access) -> WriteLock<'g> {
         WriteLock {
             record: *self,

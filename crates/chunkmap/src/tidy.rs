@@ -52,14 +52,14 @@ const FLUSHES: usize = 4;
 
 #[cfg(not(loom))]
 thread_local! {
-    /// The operation that this thread is in should take a step when it ends.
-    static DUE: Cell<bool> = const { Cell::new(false) };
+    /// The map for which this thread should take a step at the end of its operation.
+    static DUE: Cell<*const Tidy> = const { Cell::new(std::ptr::null()) };
 }
 
 // A model's threads share one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static DUE: Cell<bool> = Cell::new(false);
+    static DUE: Cell<*const Tidy> = Cell::new(std::ptr::null());
 }
 
 /// What a map remembers about giving memory back.
@@ -126,14 +126,25 @@ impl Tidy {
         self.moved_bytes.load(Ordering::Relaxed)
     }
 
+    /// The operation that this thread is in takes a step when it ends.
+    pub(crate) fn set_due(&self) {
+        DUE.with(|due| due.set(self));
+    }
+
+    #[inline]
+    fn is_due(&self) -> bool {
+        DUE.with(|due| std::ptr::eq(due.get(), self))
+    }
+
+    fn set_done(&self) {
+        if self.is_due() {
+            DUE.with(|due| due.set(std::ptr::null()));
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
-}
-
-/// The operation that this thread is in takes a step when it ends.
-pub(crate) fn set_due() {
-    DUE.with(|due| due.set(true));
 }
 
 impl ChunkMap {
@@ -193,7 +204,7 @@ impl ChunkMap {
     /// Takes a step if one has fallen due. Called at the end of operations, unpinned.
     #[inline]
     pub(crate) fn tidy_if_due(&self) {
-        if DUE.with(Cell::get) {
+        if self.tidy.is_due() {
             self.tidy();
         }
     }
@@ -216,7 +227,7 @@ impl ChunkMap {
         if handed_bytes > 0 {
             let before = self.tidy.handed_bytes.fetch_add(handed_bytes, Ordering::Relaxed);
             if before + handed_bytes >= self.tidy.look_at_bytes.load(Ordering::Relaxed) {
-                set_due();
+                self.tidy.set_due();
             }
         }
     }
@@ -227,7 +238,7 @@ impl ChunkMap {
         if holds_any() {
             return;
         }
-        DUE.with(|due| due.set(false));
+        self.tidy.set_done();
         let Ok(mut state) = self.tidy.state.try_lock() else { return };
         if state.cursor.is_none() && !self.look(&mut state) {
             return;
@@ -236,7 +247,7 @@ impl ChunkMap {
             self.finish(&mut state);
         }
         // What the step itself retired is no reason for another one.
-        DUE.with(|due| due.set(false));
+        self.tidy.set_done();
     }
 
     /// Begins a pass if memory is mostly idle.
@@ -492,8 +503,7 @@ mod tests {
     #[test]
     fn records_that_move_keep_their_readers_and_values() {
         for chunk_entries in [2, 512] {
-            let mut options = crate::Options::default();
-            options.chunk_entries = chunk_entries;
+            let options = crate::Options { chunk_entries, ..crate::Options::default() };
             let map = ChunkMap::with_options(options).expect("memory");
             for key in 0..300_u32 {
                 map.put(&key.to_be_bytes(), &vec![key as u8; key as usize]).expect("memory");

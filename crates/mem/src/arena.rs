@@ -188,6 +188,13 @@ impl Arena {
         }
         let class = Class::for_bytes(bytes);
         let home = stripe_of_thread(self.stripes.len());
+        let taken = self.lock_stripe(home).take(class);
+        taken.map_or_else(|| self.alloc_slow(home, class), Ok)
+    }
+
+    /// No span of the thread's stripe has room.
+    #[cold]
+    fn alloc_slow(&self, home: usize, class: Class) -> Result<SliceRef, OutOfMemory> {
         match self.alloc_shared(home, class, Prefer::LargeSpans) {
             Ok(slice) => Ok(slice),
             // What is being emptied serves again, before anything is refused.
@@ -321,7 +328,7 @@ impl Arena {
     /// `gain_bytes`: from now on nothing new goes into them, and the caller moves
     /// what [`is_drained`](Self::is_drained). Ends whatever was drained before.
     ///
-    /// Looks at every span once.
+    /// Looks at every span; chooses without a lock that anybody else waits for.
     pub fn begin_drain(&self, gain_bytes: u64) -> bool {
         let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         self.restore(&mut draining);
@@ -329,12 +336,13 @@ impl Arena {
         for stripe in 0..self.stripes.len() {
             self.lock_stripe(stripe).survey(&mut spans);
         }
+        let ground = self.lock_buddy().ground();
+        let blocks = drain::choose(&ground, &spans, gain_bytes);
+        if blocks.is_empty() {
+            return false;
+        }
         {
             let mut buddy = self.lock_buddy();
-            let blocks = drain::choose(&buddy, &spans, gain_bytes);
-            if blocks.is_empty() {
-                return false;
-            }
             buddy.drain(&blocks);
             self.apply_changes(&mut buddy);
         }
@@ -751,6 +759,102 @@ mod tests {
         let large = arena.alloc(700 << 10).expect("the freed blocks make room");
         // SAFETY: as above.
         unsafe { arena.free(large) };
+    }
+
+    fn free_all(arena: &Arena, slices: impl IntoIterator<Item = SliceRef>) {
+        for slice in slices {
+            // SAFETY: live, and nobody reads it.
+            unsafe { arena.free(slice) };
+        }
+    }
+
+    /// One in eight slices of `bytes_of`, here and there in many blocks.
+    fn sparse(arena: &Arena, bytes_of: impl Fn(usize) -> usize) -> Vec<SliceRef> {
+        let slices: Vec<_> =
+            (0..20_000).map(|at| arena.alloc(bytes_of(at)).expect("no budget")).collect();
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            slices.into_iter().enumerate().partition(|(at, _)| at * 7 % 8 == 0);
+        free_all(arena, gone.into_iter().map(|(_, slice)| slice));
+        kept.into_iter().map(|(_, slice)| slice).collect()
+    }
+
+    #[test]
+    fn drained_blocks_take_nothing_new_and_go_back_when_they_are_empty() {
+        for block_bytes in [4096, 64 << 10, 2 << 20] {
+            for bytes_of in [|_| 200, |at: usize| at * 37 % 2_000] {
+                let arena = Arena::new(ArenaOptions { block_bytes, ..ArenaOptions::default() });
+                let mut slices = sparse(&arena, bytes_of);
+                let before = arena.stats();
+                assert!(!arena.begin_drain(before.reserved_bytes), "not all of it can go");
+                assert!(arena.begin_drain(before.reserved_bytes / 2));
+                for slice in &mut slices {
+                    let moved = arena.alloc_elsewhere(arena.capacity(*slice)).expect("no budget");
+                    assert!(!arena.is_drained(moved), "new slices go elsewhere");
+                    let gone = match arena.is_drained(*slice) {
+                        true => std::mem::replace(slice, moved),
+                        false => moved,
+                    };
+                    free_all(&arena, [gone]);
+                }
+                check_sums(&arena);
+                assert!(arena.end_drain());
+                assert!(!arena.end_drain(), "it has ended");
+                arena.trim();
+                let after = arena.stats();
+                assert_eq!(after.live_bytes, before.live_bytes);
+                let told = format!("blocks of {block_bytes}: {before:?}, then {after:?}");
+                assert!(after.reserved_bytes * 2 <= before.reserved_bytes, "{told}");
+                free_all(&arena, slices);
+                check_sums(&arena);
+                arena.trim();
+                assert_eq!(arena.stats().reserved_bytes, 0, "{told}");
+            }
+        }
+    }
+
+    /// What is being emptied serves again before anything is refused.
+    #[test]
+    fn a_drain_ends_where_the_budget_does() {
+        let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };
+        let arena = Arena::new(ArenaOptions { budget: Some(1 << 20), ..options });
+        let mut slices = Vec::new();
+        while let Ok(slice) = arena.alloc(200) {
+            slices.push(slice);
+        }
+        let full = slices.len();
+        let kept = slices.iter().step_by(8).copied().collect::<Vec<_>>();
+        slices.retain(|slice| !kept.contains(slice));
+        free_all(&arena, slices);
+        assert!(arena.begin_drain(1));
+        let mut fresh = Vec::new();
+        while let Ok(slice) = arena.alloc_elsewhere(200) {
+            assert!(!arena.is_drained(slice));
+            fresh.push(slice);
+        }
+        assert!(fresh.len() + kept.len() < full / 2, "most of it is drained");
+        while let Ok(slice) = arena.alloc(200) {
+            fresh.push(slice);
+        }
+        assert_eq!(fresh.len() + kept.len(), full, "all of it serves");
+        assert!(!arena.end_drain(), "it has ended by itself");
+        free_all(&arena, fresh.into_iter().chain(kept));
+        check_sums(&arena);
+    }
+
+    /// Idle blocks are few beside what is mapped, also while that becomes less.
+    #[test]
+    fn idle_blocks_are_an_eighth_at_most_or_one() {
+        let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };
+        let arena = Arena::new(options);
+        let mut slices: Vec<_> =
+            (0..400).map(|_| arena.alloc(32 << 10).expect("no budget")).collect();
+        while let Some(slice) = slices.pop() {
+            free_all(&arena, [slice]);
+            let stats = arena.stats();
+            let most = (stats.reserved_bytes / 8).max(64 << 10);
+            // Beside idle blocks, half of the one that is being emptied is free.
+            assert!(stats.free_bytes <= most + (32 << 10), "{stats:?}");
+        }
     }
 
     #[test]

@@ -193,8 +193,8 @@ impl Buddy {
         }
     }
 
-    /// Every block that slices share: its number, its bytes, its free bytes.
-    pub(crate) fn shared_blocks(&self) -> Vec<(u32, usize, usize)> {
+    /// What is there to choose from, for whoever decides which blocks to empty.
+    pub(crate) fn ground(&self) -> Ground {
         let mut free = vec![0; self.blocks.len()];
         for (order, extents) in self.free.iter().chain(&self.drained_free).enumerate() {
             for (block, _) in extents {
@@ -202,32 +202,15 @@ impl Buddy {
             }
         }
         let blocks = self.blocks.iter().zip(free).enumerate();
-        blocks
-            .filter_map(|(id, (block, free))| {
-                let block = block.as_ref().filter(|block| block.purpose != Purpose::Own)?;
-                Some((id as u32, block.region.bytes(), free))
-            })
-            .collect()
-    }
-
-    /// Bytes of the next block where `reserved_bytes` are mapped: small ones first,
-    /// so that a small table stays small.
-    fn next_block_bytes(&self, reserved_bytes: usize) -> usize {
-        let grown = (reserved_bytes / 4).next_power_of_two().max(FIRST_BLOCK_BYTES);
-        grown.min(self.block_bytes)
-    }
-
-    /// Bytes of the blocks that `bytes` more would take beside `reserved_bytes`.
-    pub(crate) fn mapped_for(&self, bytes: usize, reserved_bytes: usize) -> usize {
-        let mut mapped = 0;
-        while mapped < bytes {
-            let block_bytes = self.next_block_bytes(reserved_bytes + mapped);
-            if block_bytes == self.block_bytes {
-                return mapped + (bytes - mapped).next_multiple_of(block_bytes);
-            }
-            mapped += block_bytes;
+        let shared = blocks.filter_map(|(id, (block, extents_bytes))| {
+            let block = block.as_ref().filter(|block| block.purpose != Purpose::Own)?;
+            Some(SharedBlock { id: id as u32, bytes: block.region.bytes(), extents_bytes })
+        });
+        Ground {
+            shared: shared.collect(),
+            block_bytes: self.block_bytes,
+            unmapped_budget: self.unmapped_budget(),
         }
-        mapped
     }
 
     /// Bytes that extents can be had of without touching a drained block.
@@ -242,7 +225,7 @@ impl Buddy {
     }
 
     /// Bytes that may still be mapped.
-    pub(crate) fn unmapped_budget(&self) -> usize {
+    fn unmapped_budget(&self) -> usize {
         let budget = self.budget.unwrap_or(u64::MAX);
         usize::try_from(budget.saturating_sub(self.reserved_bytes as u64)).unwrap_or(usize::MAX)
     }
@@ -339,7 +322,7 @@ impl Buddy {
     /// Maps a block that holds at least `bytes`; a smaller one where the budget ends.
     fn map_shared(&mut self, bytes: usize) -> Result<(), NoMemory> {
         let staying = self.reserved_bytes - self.drained_bytes;
-        let mut block_bytes = self.next_block_bytes(staying).max(bytes);
+        let mut block_bytes = next_block_bytes(self.block_bytes, staying).max(bytes);
         while self.over_budget(block_bytes) && block_bytes > bytes {
             block_bytes /= 2;
         }
@@ -373,6 +356,44 @@ impl Buddy {
         }
         Ok(block)
     }
+}
+
+/// A block that slices share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedBlock {
+    pub(crate) id: u32,
+    pub(crate) bytes: usize,
+    /// In free extents.
+    pub(crate) extents_bytes: usize,
+}
+
+/// The blocks that slices share, and how more would be mapped.
+pub(crate) struct Ground {
+    pub(crate) shared: Vec<SharedBlock>,
+    pub(crate) unmapped_budget: usize,
+    block_bytes: usize,
+}
+
+impl Ground {
+    /// Bytes of the blocks that `bytes` more would take beside `reserved_bytes`.
+    pub(crate) fn mapped_for(&self, bytes: usize, reserved_bytes: usize) -> usize {
+        let mut mapped = 0;
+        while mapped < bytes {
+            let block_bytes = next_block_bytes(self.block_bytes, reserved_bytes + mapped);
+            if block_bytes == self.block_bytes {
+                return mapped + (bytes - mapped).next_multiple_of(block_bytes);
+            }
+            mapped += block_bytes;
+        }
+        mapped
+    }
+}
+
+/// Bytes of the next block where `reserved_bytes` are mapped: small ones first,
+/// so that a small table stays small.
+fn next_block_bytes(block_bytes_max: usize, reserved_bytes: usize) -> usize {
+    let grown = (reserved_bytes / 4).next_power_of_two().max(FIRST_BLOCK_BYTES);
+    grown.min(block_bytes_max)
 }
 
 // SAFETY: the raw pointers in `changes` are addresses to publish, nothing more.

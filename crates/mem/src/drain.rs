@@ -8,16 +8,13 @@
 //! that could stay, the sums say how much memory the others give back, less what
 //! their slices need beyond the holes of their classes; the best number wins.
 
-use crate::buddy::Buddy;
+use crate::buddy::{Ground, SharedBlock};
 use crate::slice::Class;
 use crate::stripe::{SpanUse, least_span_bytes};
 
 /// A block and what its spans hold.
 struct Candidate {
-    id: u32,
-    bytes: usize,
-    /// In free extents.
-    extents_bytes: usize,
+    block: SharedBlock,
     live_bytes: usize,
     spans: Vec<SpanUse>,
 }
@@ -42,12 +39,12 @@ impl ClassSums {
 
 /// The blocks to drain: none if they give back less than `gain_bytes`, or if
 /// what they hold would not fit under the budget.
-pub(crate) fn choose(buddy: &Buddy, spans: &[SpanUse], gain_bytes: u64) -> Vec<u32> {
-    let (mut candidates, idle_bytes) = candidates(buddy, spans);
+pub(crate) fn choose(ground: &Ground, spans: &[SpanUse], gain_bytes: u64) -> Vec<u32> {
+    let (mut candidates, idle_bytes) = candidates(ground, spans);
     // The fullest first: those stay.
     candidates.sort_by(|a, b| {
-        let (a_full, b_full) = (a.live_bytes * b.bytes, b.live_bytes * a.bytes);
-        b_full.cmp(&a_full).then(a.id.cmp(&b.id))
+        let (a_full, b_full) = (a.live_bytes * b.block.bytes, b.live_bytes * a.block.bytes);
+        b_full.cmp(&a_full).then(a.block.id.cmp(&b.block.id))
     });
     let class_count = spans.iter().map(|span| span.class.index() + 1).max().unwrap_or(0);
     let mut sums = vec![ClassSums::default(); class_count];
@@ -58,57 +55,56 @@ pub(crate) fn choose(buddy: &Buddy, spans: &[SpanUse], gain_bytes: u64) -> Vec<u
         change(class, span);
         *needed += class.needed(span.class);
     };
-    for span in candidates.iter().flat_map(|block| &block.spans) {
+    for span in candidates.iter().flat_map(|candidate| &candidate.spans) {
         change(&mut needed, span, |class, span| class.leaving += span.live_bytes);
     }
-    let mut leaving_bytes: usize = candidates.iter().map(|block| block.bytes).sum();
-    let mut moved_bytes: usize = candidates.iter().map(|block| block.live_bytes).sum();
+    let mut leaving_bytes: usize = candidates.iter().map(|candidate| candidate.block.bytes).sum();
+    let mut moved_bytes: usize = candidates.iter().map(|candidate| candidate.live_bytes).sum();
     let (mut staying_bytes, mut extents_bytes) = (idle_bytes, idle_bytes);
     let mut best = (0, candidates.len());
-    for at in 0..candidates.len() {
+    for (at, candidate) in candidates.iter().enumerate() {
         let missing = needed.saturating_sub(extents_bytes);
-        let gain = leaving_bytes.saturating_sub(buddy.mapped_for(missing, staying_bytes));
+        let gain = leaving_bytes.saturating_sub(ground.mapped_for(missing, staying_bytes));
         // A move costs something, too: four bytes of it have to bring one.
         let worth = gain.saturating_sub(moved_bytes / 4);
-        let fits = missing <= buddy.unmapped_budget();
+        let fits = missing <= ground.unmapped_budget;
         if fits && gain as u64 >= gain_bytes && worth > best.0 {
             best = (worth, at);
         }
-        let block = &candidates[at];
-        for span in &block.spans {
+        for span in &candidate.spans {
             change(&mut needed, span, |class, span| {
                 class.leaving -= span.live_bytes;
                 class.holes += span.free_bytes;
             });
         }
-        leaving_bytes -= block.bytes;
-        moved_bytes -= block.live_bytes;
-        staying_bytes += block.bytes;
-        extents_bytes += block.extents_bytes;
+        leaving_bytes -= candidate.block.bytes;
+        moved_bytes -= candidate.live_bytes;
+        staying_bytes += candidate.block.bytes;
+        extents_bytes += candidate.block.extents_bytes;
     }
-    candidates[best.1..].iter().map(|block| block.id).collect()
+    candidates[best.1..].iter().map(|candidate| candidate.block.id).collect()
 }
 
 /// Blocks that hold something, and the bytes of those that do not.
-fn candidates(buddy: &Buddy, spans: &[SpanUse]) -> (Vec<Candidate>, usize) {
+fn candidates(ground: &Ground, spans: &[SpanUse]) -> (Vec<Candidate>, usize) {
     let mut idle_bytes = 0;
     let mut candidates = Vec::new();
     let mut by_block: Vec<usize> = Vec::new();
-    for (id, bytes, extents_bytes) in buddy.shared_blocks() {
-        if extents_bytes == bytes {
-            idle_bytes += bytes;
+    for block in &ground.shared {
+        if block.extents_bytes == block.bytes {
+            idle_bytes += block.bytes;
             continue;
         }
-        by_block.resize(id as usize + 1, usize::MAX);
-        by_block[id as usize] = candidates.len();
-        candidates.push(Candidate { id, bytes, extents_bytes, live_bytes: 0, spans: Vec::new() });
+        by_block.resize(block.id as usize + 1, usize::MAX);
+        by_block[block.id as usize] = candidates.len();
+        candidates.push(Candidate { block: *block, live_bytes: 0, spans: Vec::new() });
     }
     for span in spans {
         // A block can have come or gone since the spans were looked at.
         let at = by_block.get(span.block as usize).copied();
-        if let Some(block) = at.and_then(|at| candidates.get_mut(at)) {
-            block.live_bytes += span.live_bytes;
-            block.spans.push(*span);
+        if let Some(candidate) = at.and_then(|at| candidates.get_mut(at)) {
+            candidate.live_bytes += span.live_bytes;
+            candidate.spans.push(*span);
         }
     }
     (candidates, idle_bytes)

@@ -168,7 +168,7 @@ fn values_that_shrink_give_their_memory_back() {
             let map = map(configuration);
             load(&map, 0..20_000, |_| 2_000);
             for index in shuffled(20_000) {
-                assert_eq!(map.put(&key(index), &vec![index as u8; 20]), Ok(true));
+                assert_eq!(map.put(&key(index), &[index as u8; 20]), Ok(true));
             }
             let fresh = crate::adapter::map(configuration);
             load(&fresh, 0..20_000, |_| 20);
