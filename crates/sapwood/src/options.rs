@@ -33,6 +33,10 @@ impl Options {
 
 /// Choices for one ordered [`Table`](crate::Table), made once, when it is created.
 ///
+/// How memory is mapped is none of them: a table begins with 16 KiB on small pages, takes larger
+/// blocks as it grows, up to 2 MiB on huge pages, and [`Table::trim`](crate::Table::trim) makes it
+/// small again.
+///
 /// ```
 /// use sapwood::{Db, TableOptions};
 ///
