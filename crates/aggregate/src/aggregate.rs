@@ -2,7 +2,7 @@
 
 pub(crate) mod text;
 
-use crate::error::{Error, Result};
+use crate::error::{QueryError, Result};
 use crate::group::Input;
 use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 
@@ -181,9 +181,9 @@ impl Function {
     /// What is remembered for it.
     ///
     /// # Errors
-    /// [`Error::Query`] if a number of it is out of range.
+    /// [`QueryError::Query`] if a number of it is out of range.
     pub(crate) fn spec(&self) -> Result<Spec> {
-        let out_of_range = |what: &str| Err(Error::Query(format!("{self}: {what}")));
+        let out_of_range = |what: &str| Err(QueryError::Query(format!("{self}: {what}")));
         Ok(match self {
             Function::Count | Function::CountOf(_) => Spec::Count,
             Function::Sum(_) | Function::Mean(_) => Spec::Sum,

@@ -6,10 +6,10 @@ use std::cmp::Ordering;
 
 use crate::aggregate::{Aggregate, Function};
 use crate::compiled::Compiled;
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::partial::{Partial, Tally};
 use crate::predicate::{Names, Test, Values};
-use crate::query::{Direction, Query};
+use crate::query::{Query, SortDirection};
 use crate::state::{State, TopEntry, distinct_error, distinct_exact_max};
 use crate::stored;
 use crate::value::{Kind, Value};
@@ -85,12 +85,12 @@ impl Answer {
     /// A cell, by its row and the name of its column.
     ///
     /// # Errors
-    /// [`Error::Query`] if there is no such row or column.
+    /// [`QueryError::Query`] if there is no such row or column.
     pub fn cell(&self, row: usize, column: &str) -> Result<&Cell> {
         let absent = || {
             let names: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
             let (rows, names) = (self.rows.len(), names.join(", "));
-            Error::Query(format!(
+            QueryError::Query(format!(
                 "there is no `{column}` in row {row}; the answer has {rows} rows of {names}"
             ))
         };
@@ -101,13 +101,13 @@ impl Answer {
     /// The value of a cell.
     ///
     /// # Errors
-    /// [`Error::Query`] if there is no such row or column, or if it is a list;
-    /// [`Error::Nothing`] if nothing had a value for it.
+    /// [`QueryError::Query`] if there is no such row or column, or if it is a list;
+    /// [`QueryError::Nothing`] if nothing had a value for it.
     pub fn value(&self, row: usize, column: &str) -> Result<&Value<'static>> {
         match self.cell(row, column)? {
             Cell::Value(value) => Ok(value),
-            Cell::Nothing => Err(Error::Nothing { column: column.to_owned() }),
-            Cell::Top(_) => Err(Error::Query(format!("`{column}` is a list of values"))),
+            Cell::Nothing => Err(QueryError::Nothing { column: column.to_owned() }),
+            Cell::Top(_) => Err(QueryError::Query(format!("`{column}` is a list of values"))),
         }
     }
 }
@@ -118,7 +118,7 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<Column>,
     outputs: Vec<Output>,
     having: Option<Test>,
-    order: Vec<(usize, Direction)>,
+    order: Vec<(usize, SortDirection)>,
     limit: Option<usize>,
 }
 
@@ -188,7 +188,7 @@ impl Plan {
         let name = &column.name;
         if self.columns.iter().any(|known| known.name == *name) {
             let why = format!("two columns are called `{name}`: name one with `as`");
-            return Err(Error::Query(why));
+            return Err(QueryError::Query(why));
         }
         self.columns.push(column);
         self.outputs.push(output);
@@ -199,7 +199,7 @@ impl Plan {
     pub(crate) fn arrange(&mut self, query: &Query) -> Result<()> {
         if self.columns.is_empty() {
             let why = "the query asks for nothing: add groups, or figures such as count";
-            return Err(Error::Query(why.into()));
+            return Err(QueryError::Query(why.into()));
         }
         self.having = query.having.as_ref().map(|having| having.resolve(&*self)).transpose()?;
         let order = query.order.iter().map(|by| Ok((self.number(&by.column)?, by.direction)));
@@ -219,14 +219,16 @@ impl Names for Plan {
     fn number(&self, name: &str) -> Result<usize> {
         let number = self.columns.iter().position(|column| column.name == name);
         match number {
-            Some(number) if self.is_list(number) => Err(Error::Query(format!(
+            Some(number) if self.is_list(number) => Err(QueryError::Query(format!(
                 "`{name}` is a list of values: rows do not compare by it"
             ))),
             Some(number) => Ok(number),
             None => {
                 let known: Vec<_> = self.columns.iter().map(|c| c.name.as_str()).collect();
                 let known = known.join(", ");
-                Err(Error::Query(format!("there is no column `{name}`; the answer has {known}")))
+                Err(QueryError::Query(format!(
+                    "there is no column `{name}`; the answer has {known}"
+                )))
             }
         }
     }
@@ -260,7 +262,7 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
         let is_wanted = plan.having.as_ref().map(|having| having.ask(&Row(&row))).transpose();
         let is_wanted = is_wanted.map_err(|mismatch| {
             let name = &plan.columns[mismatch.field].name;
-            Error::Query(format!("in having, `{name}` {}", mismatch.why))
+            QueryError::Query(format!("in having, `{name}` {}", mismatch.why))
         })?;
         if is_wanted.is_none_or(|truth| truth == Some(true)) {
             rows.push((group, row));
@@ -270,11 +272,10 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
         let by_order = plan.order.iter().map(|(number, direction)| {
             compare(left.1[*number].value(), right.1[*number].value(), *direction)
         });
-        let by_group = left
-            .0
-            .iter()
-            .zip(&right.0)
-            .map(|(left, right)| compare(left.as_ref(), right.as_ref(), Direction::Ascending));
+        let by_group =
+            left.0.iter().zip(&right.0).map(|(left, right)| {
+                compare(left.as_ref(), right.as_ref(), SortDirection::Ascending)
+            });
         by_order.chain(by_group).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     rows.truncate(plan.limit.unwrap_or(usize::MAX));
@@ -283,7 +284,11 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
 }
 
 /// What has no value comes last, whichever way.
-fn compare(left: Option<&Value<'_>>, right: Option<&Value<'_>>, direction: Direction) -> Ordering {
+fn compare(
+    left: Option<&Value<'_>>,
+    right: Option<&Value<'_>>,
+    direction: SortDirection,
+) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) => direction.apply(left.cmp(right)),
         _ => left.is_none().cmp(&right.is_none()),
@@ -296,8 +301,12 @@ fn row(query: &Compiled, group: &[Option<Value<'static>>], states: &[State]) -> 
     for (output, column) in plan.outputs.iter().zip(&plan.columns) {
         let cell = match &output.source {
             Source::Group(at) => Cell::of(group[*at].clone()),
-            Source::Figure { state, function } => figure(function, &states[*state])
-                .map_err(|what| Error::Overflow { column: format!("`{}`", column.name), what })?,
+            Source::Figure { state, function } => {
+                figure(function, &states[*state]).map_err(|what| QueryError::Overflow {
+                    column: format!("`{}`", column.name),
+                    what,
+                })?
+            }
         };
         cells.push(match cell {
             Cell::Value(value) if output.is_float => Cell::Value(value.into_float()),

@@ -81,7 +81,7 @@ use crate::selection::Selection;
 /// let report = shares.report(&progress);
 /// assert_eq!((report.changed, report.given), (3, 100));
 /// assert_eq!((report.sum_before, report.sum_after), (Some(5.into()), Some(105.into())));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Disaggregation {
@@ -177,7 +177,7 @@ impl Disaggregation {
     /// Checks that the parts fit together, and makes ready to collect.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query): a name that is not known, a field that cannot be
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, a field that cannot be
     /// changed, a weight that is no number, two weights for one key.
     pub fn compile(&self) -> Result<Disaggregator> {
         Disaggregator::new(self)

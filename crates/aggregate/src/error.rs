@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a query, a merge or an answer was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum QueryError {
     /// A text form cannot be read.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
@@ -107,7 +107,7 @@ pub enum Error {
 }
 
 /// The result of building, merging or answering a query.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = QueryError> = std::result::Result<T, E>;
 
 /// A text form that cannot be read: where, and what would be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -24,7 +24,7 @@ pub use tuple::{Component, ComponentForm};
 
 use std::borrow::Cow;
 
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::value::{Kind, Value};
 
 /// The fields of an object, by name.
@@ -135,14 +135,16 @@ impl Layout {
     /// A layout of these fields.
     ///
     /// # Errors
-    /// [`Error::Query`] if two fields share a name, a name is empty or has a backquote, or a field
+    /// [`QueryError::Query`] if two fields share a name, a name is empty or has a backquote, or a field
     /// reads nothing (an empty separator, an empty tuple).
     pub fn new(fields: Vec<Field>) -> Result<Layout> {
         for (at, field) in fields.iter().enumerate() {
             field.check()?;
             if fields[..at].iter().any(|earlier| earlier.name == field.name) {
                 let name = &field.name;
-                return Err(Error::Query(format!("two fields are called `{name}`: rename one")));
+                return Err(QueryError::Query(format!(
+                    "two fields are called `{name}`: rename one"
+                )));
             }
         }
         Ok(Layout { fields })
@@ -189,7 +191,7 @@ impl Field {
         } else {
             return Ok(());
         };
-        Err(Error::Query(format!("field `{name}`: {wrong}")))
+        Err(QueryError::Query(format!("field `{name}`: {wrong}")))
     }
 
     /// Of which kind its values are, where the layout alone says so.

@@ -34,7 +34,7 @@ use crate::selection::Selection;
 /// assert_eq!(answer.value(0, "carrier")?, &"UA".into());
 /// assert_eq!(answer.value(0, "sum(delay)")?, &27.into());
 /// assert_eq!(answer.tally.matched, 3);
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
@@ -76,11 +76,11 @@ pub enum Missing {
 /// in all columns so far are sorted by their groups, ascending.
 ///
 /// ```
-/// use sapwood_aggregate::{Direction, OrderBy};
+/// use sapwood_aggregate::{SortDirection, OrderBy};
 ///
 /// let order = OrderBy::list("sum(delay) desc, carrier")?;
-/// assert_eq!(order[0].direction, Direction::Descending);
-/// assert_eq!(order[1], OrderBy { column: "carrier".into(), direction: Direction::Ascending });
+/// assert_eq!(order[0].direction, SortDirection::Descending);
+/// assert_eq!(order[1], OrderBy { column: "carrier".into(), direction: SortDirection::Ascending });
 /// # Ok::<(), sapwood_aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,12 +88,12 @@ pub struct OrderBy {
     /// The column's name.
     pub column: String,
     /// Which way.
-    pub direction: Direction,
+    pub direction: SortDirection,
 }
 
 /// Which way rows are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum SortDirection {
     /// The least first.
     Ascending,
     /// The greatest first.
@@ -175,7 +175,7 @@ impl Query {
     /// Checks that the parts fit together, and makes ready to answer.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query): a name that is not known, kinds that do not compare, a
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, kinds that do not compare, a
     /// number out of range, two columns with one name, no column at all.
     pub fn compile(&self) -> Result<Compiled> {
         Compiled::new(self)
@@ -200,8 +200,8 @@ impl OrderBy {
                     return fail(input, format!("the name of a column is expected, and {found}"));
                 };
                 let direction = match keyword(input, "desc")? {
-                    true => Direction::Descending,
-                    false => keyword(input, "asc").map(|_| Direction::Ascending)?,
+                    true => SortDirection::Descending,
+                    false => keyword(input, "asc").map(|_| SortDirection::Ascending)?,
                 };
                 Ok(OrderBy { column, direction })
             })

@@ -3,7 +3,7 @@
 //! Little endian. Every structure has one form, so that equal states have equal bytes: decoding
 //! refuses all others. `docs/design/aggregate.md` draws the format.
 
-use crate::error::{Error, Example};
+use crate::error::{Example, QueryError};
 use crate::value::{Float, Value};
 
 /// What is wrong, and where.
@@ -13,9 +13,9 @@ pub(crate) struct Corrupt {
     pub(crate) what: String,
 }
 
-impl From<Corrupt> for Error {
-    fn from(Corrupt { offset, what }: Corrupt) -> Error {
-        Error::Corrupt { offset, what }
+impl From<Corrupt> for QueryError {
+    fn from(Corrupt { offset, what }: Corrupt) -> QueryError {
+        QueryError::Corrupt { offset, what }
     }
 }
 

@@ -17,7 +17,7 @@ use std::fmt;
 /// assert_eq!(Value::from(2), Value::float(2.0)?);
 /// assert!(Value::from(i64::MAX) < Value::float(9.3e18)?);
 /// assert!(Value::from("AA") < Value::from("UA"));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
@@ -72,9 +72,10 @@ impl Value<'_> {
     /// A floating point value.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query) if `value` is NaN, which compares with nothing.
+    /// [`QueryError::Query`](crate::QueryError::Query) if `value` is NaN, which compares with nothing.
     pub fn float(value: f64) -> crate::Result<Value<'static>> {
-        let refused = || crate::Error::Query("NaN is no value: it compares with nothing".into());
+        let refused =
+            || crate::QueryError::Query("NaN is no value: it compares with nothing".into());
         Float::new(value).map(Value::Float).ok_or_else(refused)
     }
 

@@ -85,7 +85,7 @@ fn usage(error: impl Into<Error>) -> Failure {
     Failure::Usage(error.into().to_string())
 }
 
-fn usage_of_columns(error: &aggregate::Error, mixed: &[Mixed]) -> Failure {
+fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed]) -> Failure {
     let error = error.to_string();
     let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
     Failure::Usage(match named {
@@ -131,7 +131,7 @@ fn answer(
             count(visited),
             count(plan.expected().visits)
         )),
-        Error::Query(aggregate::Error::Mismatched { count: mismatched, selected, first }) => {
+        Error::Query(aggregate::QueryError::Mismatched { count: mismatched, selected, first }) => {
             Failure::Failed(format!(
                 "{} of {} without what is read; the first by key, {}; say with --layout or --na how \
                  the column is read, or leave such rows out with --mismatches skip",
@@ -140,7 +140,7 @@ fn answer(
                 example(&first, keys)
             ))
         }
-        Error::Query(error @ aggregate::Error::TooManyGroups { .. }) => {
+        Error::Query(error @ aggregate::QueryError::TooManyGroups { .. }) => {
             Failure::Failed(format!("{error} (--groups-max)"))
         }
         error => error.into(),

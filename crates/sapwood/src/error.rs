@@ -8,7 +8,7 @@ use crate::{Engine, EngineError, HashEngineError};
 
 /// The result of an operation on a [`Db`](crate::Db), a [`Table`](crate::Table) or a
 /// [`HashTable`](crate::HashTable).
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -113,7 +113,7 @@ pub enum Error {
     /// A query does not fit together, objects do not have what it reads, or a figure leaves its
     /// range.
     #[error(transparent)]
-    Query(#[from] crate::aggregate::Error),
+    Query(#[from] crate::aggregate::QueryError),
     /// A text form of a query cannot be read.
     #[error(transparent)]
     Syntax(#[from] crate::aggregate::SyntaxError),

@@ -11,7 +11,8 @@ use sapwood_hashlog::{HashLog, Place};
 use crate::directory::Directory;
 use crate::mutation::Store;
 use crate::{
-    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Layout, Result, aggregate,
+    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, RecordLayout, Result,
+    aggregate,
 };
 
 pub use snapshot::HashSnapshot;
@@ -21,7 +22,7 @@ pub use snapshot::HashSnapshot;
 ///
 /// Keys are 1 byte to 16 KiB less one, values any length that lets a record fit into a page of the log
 /// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
-/// [`Layout::Fixed8`](crate::Layout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
+/// [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
 /// clones are the same table, and threads share it freely. For order, neighbours and ranges there
 /// is [`Table`](crate::Table).
 ///
@@ -249,7 +250,7 @@ impl HashTable {
     }
 
     /// How long its keys and values are.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> RecordLayout {
         self.log().layout()
     }
 

@@ -99,8 +99,8 @@ pub use sapwood_chunkmap::{
     VALUE_BYTES_MAX, ValueMut,
 };
 pub use sapwood_hashlog::{
-    CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, Layout,
-    Stats as HashStats, ValueMut as HashValueMut,
+    CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError,
+    Layout as RecordLayout, Stats as HashStats, ValueMut as HashValueMut,
 };
 pub use table::Table;
 

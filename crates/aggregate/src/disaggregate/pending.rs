@@ -42,7 +42,7 @@ use crate::stored::{self, Corrupt, Envelope, Reader};
 /// assert_eq!(objects, [[14_i64.to_le_bytes()], [23_i64.to_le_bytes()]]);
 /// let report = rest.report(&progress);
 /// assert_eq!((report.changed, report.given, report.pending), (2, 7, 0));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pending {
@@ -63,7 +63,7 @@ impl Shares {
     /// What is not settled yet. It is the whole when nothing is.
     ///
     /// # Errors
-    /// [`Error::Twice`](crate::Error::Twice) if an object was collected more than once.
+    /// [`QueryError::Twice`](crate::QueryError::Twice) if an object was collected more than once.
     pub fn pending(&self, progress: &Progress) -> Result<Pending> {
         let mut settled = self.carried.clone();
         settled.merge(progress.settled());

@@ -1,7 +1,7 @@
 //! Partial states as bytes: one form, nothing else is read, old versions are.
 
 use proptest::prelude::*;
-use sapwood_aggregate::{Aggregate, Compiled, Error, Group, Mismatches, Partial, Query};
+use sapwood_aggregate::{Aggregate, Compiled, Group, Mismatches, Partial, Query, QueryError};
 
 use crate::flight::{self, Flight, flights};
 
@@ -59,18 +59,18 @@ fn damage_is_refused_wherever_it_is() {
         assert!(query.decode(&bytes).is_ok());
         for end in 0..bytes.len() {
             let cut = query.decode(&bytes[..end]);
-            assert!(matches!(cut, Err(Error::Corrupt { .. })), "cut at {end}: {cut:?}");
+            assert!(matches!(cut, Err(QueryError::Corrupt { .. })), "cut at {end}: {cut:?}");
         }
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut flipped = bytes.clone();
                 flipped[at] ^= 1 << bit;
                 let flipped = query.decode(&flipped);
-                assert!(matches!(flipped, Err(Error::Corrupt { .. })), "{at}: {flipped:?}");
+                assert!(matches!(flipped, Err(QueryError::Corrupt { .. })), "{at}: {flipped:?}");
             }
         }
         let longer = query.decode(&[&bytes[..], &[0]].concat());
-        assert!(matches!(longer, Err(Error::Corrupt { offset: 12, .. })), "{longer:?}");
+        assert!(matches!(longer, Err(QueryError::Corrupt { offset: 12, .. })), "{longer:?}");
     }
 }
 
@@ -105,14 +105,14 @@ proptest! {
         }
         seal(&mut bytes);
         match query.decode(&bytes) {
-            Err(Error::Corrupt { offset, .. }) => prop_assert!(offset <= bytes.len()),
-            Err(other) => prop_assert!(matches!(other, Error::TooManyGroups { .. }), "{other:?}"),
+            Err(QueryError::Corrupt { offset, .. }) => prop_assert!(offset <= bytes.len()),
+            Err(other) => prop_assert!(matches!(other, QueryError::TooManyGroups { .. }), "{other:?}"),
             Ok(lie) => {
                 prop_assert_eq!(lie.encode(), bytes);
                 let merged = query.merge(honest, lie.clone());
                 let results = [query.finish(lie), merged.and_then(|merged| query.finish(merged))];
                 for result in results {
-                    let harmless = matches!(result, Ok(_) | Err(Error::Overflow { .. }));
+                    let harmless = matches!(result, Ok(_) | Err(QueryError::Overflow { .. }));
                     prop_assert!(harmless, "{result:?}");
                 }
             }
@@ -171,10 +171,10 @@ fn states_of_other_queries_are_told_apart() {
         layout,
     ] {
         let other = other.compile().expect("a query");
-        assert_eq!(other.decode(&state.encode()).map(drop), Err(Error::Foreign));
-        assert_eq!(other.finish(state.clone()).map(drop), Err(Error::Foreign));
+        assert_eq!(other.decode(&state.encode()).map(drop), Err(QueryError::Foreign));
+        assert_eq!(other.finish(state.clone()).map(drop), Err(QueryError::Foreign));
         let merged = other.merge(other.empty(), state.clone());
-        assert_eq!(merged.map(drop), Err(Error::Foreign));
+        assert_eq!(merged.map(drop), Err(QueryError::Foreign));
     }
     // What matters at the end alone, or tells where objects are, does not tell states apart.
     for same in [

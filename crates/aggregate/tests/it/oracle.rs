@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Aggregate, Answer, Cell, Compiled, Error, Group, Mismatches, Missing, OrderBy, Partial, Query,
-    Selection, Value,
+    Aggregate, Answer, Cell, Compiled, Group, Mismatches, Missing, OrderBy, Partial, Query,
+    QueryError, Selection, Value,
 };
 
 use crate::flight::{self, CARRIERS, Flight, WHOLE, flights};
@@ -530,7 +530,7 @@ fn nothing_selected_has_no_figures_but_counts() {
     check_answer(&question, &[], &answer);
     assert_eq!(answer.value(0, "count"), Ok(&0.into()));
     let nothing = answer.value(0, "mean(delay)");
-    assert_eq!(nothing, Err(Error::Nothing { column: "mean(delay)".to_owned() }));
+    assert_eq!(nothing, Err(QueryError::Nothing { column: "mean(delay)".to_owned() }));
 
     let grouped = Question { groups: vec![0], ..question }.compile();
     assert!(grouped.finish(grouped.empty()).expect("an answer").rows.is_empty());

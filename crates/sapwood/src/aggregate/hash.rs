@@ -8,7 +8,7 @@ use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
-use crate::{HashTable, Layout};
+use crate::{HashTable, RecordLayout as Layout};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;

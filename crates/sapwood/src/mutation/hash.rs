@@ -24,7 +24,7 @@ impl HashTable {
     /// Changes a value, in one step for every reader; `None` if the key is not there. In place
     /// where the value lies in the mutable part of the log and keeps its length, else in a copy.
     ///
-    /// With [`Layout::Fixed8`](crate::Layout::Fixed8) the closure may run again when another
+    /// With [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) the closure may run again when another
     /// thread gets between; the last run counts.
     ///
     /// ```

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sapwood::{
-    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, Layout, Options,
+    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, Options, RecordLayout,
     TableOptions,
 };
 use tempfile::TempDir;
@@ -150,7 +150,7 @@ fn one_goes_back_to_an_older_checkpoint() {
 fn options_are_kept_and_those_that_can_be_others_are_changed() {
     let path = directory();
     let options = plain()
-        .layout(Layout::Fixed8)
+        .layout(RecordLayout::Fixed8)
         .page_bytes(64 << 10)
         .memory_budget(8 << 20)
         .cold_reads(ColdReads::Stay)

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use sapwood::{Db, Error, HashEngineError, HashTable, HashTableOptions, Layout, Upsert};
+use sapwood::{Db, Error, HashEngineError, HashTable, HashTableOptions, RecordLayout, Upsert};
 
 fn table_of(keys: &[&str]) -> HashTable {
     let db = Db::in_memory();
@@ -129,7 +129,7 @@ fn walks_see_every_entry_once() {
 
 #[test]
 fn eight_byte_tables_refuse_other_lengths() {
-    let options = HashTableOptions::default().layout(Layout::Fixed8);
+    let options = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
     let key = 7_u64.to_le_bytes();
     table.put(&key, &1_u64.to_le_bytes()).expect("eight bytes");

@@ -9,4 +9,5 @@ mod engines;
 mod hash_table;
 mod key_bytes;
 mod key_order;
+mod names;
 mod table;
