@@ -30,13 +30,13 @@ use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 /// Instead of a field, `key` may stand. Behind each may stand `as` and a name.
 ///
 /// ```
-/// use sapwood_aggregate::Aggregate;
+/// use sapwood::aggregate::Aggregate;
 ///
 /// let figures = Aggregate::list("count, mean(delay) as late, last(dest by time)")?;
 /// assert_eq!(figures[0], Aggregate::count());
 /// assert_eq!(figures[1].name, "late");
 /// assert_eq!(figures[2].name, "last(dest by time)");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {

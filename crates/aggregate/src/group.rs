@@ -16,12 +16,12 @@ use crate::value::{Float, Value};
 /// each may stand `as` and a name.
 ///
 /// ```
-/// use sapwood_aggregate::Group;
+/// use sapwood::aggregate::Group;
 ///
 /// let groups = Group::list("carrier, bucket(time, 3600) as hour, day:key.u16be@4")?;
 /// assert_eq!(groups[1], Group::bucket("time", 3600, 0).named("hour"));
 /// assert_eq!(groups[2].name, "day");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {

@@ -51,7 +51,7 @@ use crate::value::{Kind, Value};
 /// `key(carrier:str,flight:u16)` names all components of an ordered key at once; `_` skips one.
 ///
 /// ```
-/// use sapwood_aggregate::Layout;
+/// use sapwood::aggregate::Layout;
 ///
 /// let layout: Layout = "key(carrier:str, flight:u16, _:u16, month:u8), \
 ///     delay:i16le@2?-32768, plane:text6@14"
@@ -61,7 +61,7 @@ use crate::value::{Kind, Value};
 ///
 /// let error = "count:u32@0".parse::<Layout>().unwrap_err().to_string();
 /// assert!(error.contains("`u32le` or `u32be`"), "{error}");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
@@ -165,10 +165,10 @@ impl Field {
     /// The number at an offset, in bytes, of the value.
     ///
     /// ```
-    /// use sapwood_aggregate::{Field, Number};
+    /// use sapwood::aggregate::{Field, Number};
     ///
     /// assert_eq!(Field::number("n", "u32le".parse::<Number>()?, 4).to_string(), "n:u32le@4");
-    /// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+    /// # Ok::<(), sapwood::aggregate::SyntaxError>(())
     /// ```
     pub fn number(name: impl Into<String>, number: Number, offset: usize) -> Field {
         Field {

@@ -20,7 +20,7 @@ pub(crate) type States = Box<[State]>;
 /// A partial state of a query: what some of the objects add up to.
 ///
 /// ```
-/// use sapwood_aggregate::{Aggregate, Query};
+/// use sapwood::aggregate::{Aggregate, Query};
 ///
 /// let query = Query::new("n:u32le".parse()?)
 ///     .aggregates(Aggregate::list("sum(n)")?)
@@ -35,7 +35,7 @@ pub(crate) type States = Box<[State]>;
 /// let whole = query.merge(part(50..100), query.decode(&bytes)?)?;
 /// assert_eq!(whole.encode(), part(0..100).encode());
 /// assert_eq!(query.finish(whole)?.value(0, "sum(n)")?, &4950.into());
-/// # Ok::<(), sapwood_aggregate::QueryError>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Partial {

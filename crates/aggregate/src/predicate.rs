@@ -27,14 +27,14 @@ use crate::value::{Kind, Value};
 /// asked for: `sum(delay) > 100`.
 ///
 /// ```
-/// use sapwood_aggregate::Predicate;
+/// use sapwood::aggregate::Predicate;
 ///
 /// let predicate: Predicate = "delay > 15 and carrier in ('AA', 'UA')".parse()?;
 /// assert_eq!(predicate.to_string(), r#"delay > 15 and carrier in ("AA", "UA")"#);
 ///
 /// let error = "delay > and".parse::<Predicate>().unwrap_err();
 /// assert_eq!(error.offset, 8);
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Predicate {

@@ -14,7 +14,7 @@ use crate::selection::Selection;
 /// A question about the objects of a table.
 ///
 /// ```
-/// use sapwood_aggregate::{Aggregate, Group, OrderBy, Query};
+/// use sapwood::aggregate::{Aggregate, Group, OrderBy, Query};
 ///
 /// let query = Query::new("carrier:key.bytes2, delay:i16le".parse()?)
 ///     .filter("delay > 0".parse()?)
@@ -34,7 +34,7 @@ use crate::selection::Selection;
 /// assert_eq!(answer.value(0, "carrier")?, &"UA".into());
 /// assert_eq!(answer.value(0, "sum(delay)")?, &27.into());
 /// assert_eq!(answer.tally.matched, 3);
-/// # Ok::<(), sapwood_aggregate::QueryError>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
@@ -76,12 +76,12 @@ pub enum Missing {
 /// in all columns so far are sorted by their groups, ascending.
 ///
 /// ```
-/// use sapwood_aggregate::{SortDirection, OrderBy};
+/// use sapwood::aggregate::{OrderBy, SortDirection};
 ///
 /// let order = OrderBy::list("sum(delay) desc, carrier")?;
 /// assert_eq!(order[0].direction, SortDirection::Descending);
 /// assert_eq!(order[1], OrderBy { column: "carrier".into(), direction: SortDirection::Ascending });
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderBy {

@@ -12,7 +12,7 @@ use crate::key_list::KeyList;
 ///
 /// ```
 /// use std::ops::Bound;
-/// use sapwood_aggregate::Selection;
+/// use sapwood::aggregate::Selection;
 ///
 /// let united = Selection::prefix(b"UA");
 /// assert!(united.contains(b"UA1545") && !united.contains(b"U"));

@@ -12,12 +12,12 @@ use std::fmt;
 /// A value of an object's field, of a group, or of an answer.
 ///
 /// ```
-/// use sapwood_aggregate::Value;
+/// use sapwood::aggregate::Value;
 ///
 /// assert_eq!(Value::from(2), Value::float(2.0)?);
 /// assert!(Value::from(i64::MAX) < Value::float(9.3e18)?);
 /// assert!(Value::from("AA") < Value::from("UA"));
-/// # Ok::<(), sapwood_aggregate::QueryError>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub enum Value<'a> {

@@ -67,7 +67,7 @@ impl std::fmt::Debug for ChunkMap {
     }
 }
 
-/// What [`compute`](ChunkMap::compute)'s closure wants done.
+/// What a closure of `compute` wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compute {
     /// Leave everything as it is.
@@ -78,7 +78,7 @@ pub enum Compute {
     Remove,
 }
 
-/// What [`compute`](ChunkMap::compute) did.
+/// What `compute` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Computed {
     /// The entry is there, unchanged.
@@ -93,7 +93,7 @@ pub enum Computed {
     Absent,
 }
 
-/// What [`put_if_absent_or_update`](ChunkMap::put_if_absent_or_update) did.
+/// What `put_if_absent_or_update` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert<R> {
     /// The key was absent and has the given value now.

@@ -18,18 +18,6 @@ use crate::map::{ChunkMap, check_value, suits};
 use crate::record::{Access, Record, WriteLock};
 
 /// A value under change, private to its closure. Dereferences to its bytes.
-///
-/// ```
-/// # use sapwood_chunkmap::ChunkMap;
-/// # let map = ChunkMap::new();
-/// map.put(b"k", b"abc")?;
-/// map.update(b"k", |value| {
-///     value[0] = b'A';
-///     value.resize(2)
-/// })?.expect("the key is there")?;
-/// assert_eq!(map.get(b"k")?, Some(b"Ab".to_vec()));
-/// # Ok::<(), sapwood_chunkmap::Error>(())
-/// ```
 pub struct ValueMut<'a> {
     arena: &'a Arena,
     key: &'a [u8],

@@ -33,7 +33,7 @@ pub struct Stats {
     pub tail: u64,
     /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;
     /// with a directory an estimate, as of the last look at a sample of the pages
-    /// ([`HashLog::estimate_garbage`](crate::HashLog::estimate_garbage)), and 0 before the first.
+    /// (`estimate_garbage`), and 0 before the first.
     pub garbage_bytes: u64,
     /// Bytes of log parts on the disk.
     pub file_bytes: u64,

@@ -5,9 +5,8 @@ use std::ops::{Deref, DerefMut};
 
 use crate::error::{Error, Result};
 
-/// A value under change, in a closure of [`HashLog::update`](crate::HashLog::update): a copy that
-/// takes the value's place, in one step for every reader, when the closure returns. If the closure
-/// panics the value is as before.
+/// A value under change, in a closure of `update`: a copy that takes the value's place, in one step
+/// for every reader, when the closure returns. If the closure panics the value is as before.
 pub struct ValueMut<'a> {
     bytes: Bytes<'a>,
 }

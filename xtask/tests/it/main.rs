@@ -5,6 +5,7 @@ mod boundaries;
 mod commands;
 mod dependencies;
 mod documents;
+mod facade;
 mod markdown;
 mod names;
 mod rust;

@@ -48,6 +48,14 @@ impl Table {
     ///     value[0]
     /// })?;
     /// assert_eq!(hits, Some(2));
+    ///
+    /// table.put(b"name", b"oak and elm")?;
+    /// let cut = table.update(b"name", |value| {
+    ///     value[0] = b'O';
+    ///     value.resize(3)
+    /// })?;
+    /// assert_eq!(cut, Some(Ok(())));
+    /// assert_eq!(table.get(b"name")?.as_deref(), Some(&b"Oak"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn update<R>(
