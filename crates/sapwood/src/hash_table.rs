@@ -47,10 +47,7 @@ pub use snapshot::HashSnapshot;
 /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
 /// hits.add(b"/index.html", 1)?;
 /// hits.add(b"/index.html", 1)?;
-/// let count = hits.get_with(b"/index.html", |value| {
-///     i64::from_le_bytes(value.try_into().expect("a counter has 8 bytes"))
-/// })?;
-/// assert_eq!(count, Some(2));
+/// assert_eq!(hits.get_counter(b"/index.html")?, Some(2));
 /// # Ok::<(), sapwood::Error>(())
 /// ```
 ///
@@ -105,6 +102,29 @@ impl HashTable {
     /// Whether the key is there.
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.log().contains_key(key))
+    }
+
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
+    /// key, where `add` would make one.
+    ///
+    /// # Errors
+    /// [`HashEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
+    /// [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/index.html", 42)?;
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
+    /// assert_eq!(hits.get_counter(b"/other.html")?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+        let counter = self.get_with(key, |value| match value.try_into() {
+            Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
+            Err(_) => Err(HashEngineError::NotACounter { len: value.len() }),
+        })?;
+        self.named(counter.transpose())
     }
 
     /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than

@@ -77,7 +77,8 @@ impl HashTable {
     }
 
     /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
-    /// least significant byte first; a key that is not there counts as 0.
+    /// least significant byte first; a key that is not there counts as 0, and is there afterwards.
+    /// [`get_counter`](Self::get_counter) reads one.
     ///
     /// A sum that leaves the range of `i64` answers
     /// [`HashEngineError::Overflow`], and changes nothing.
@@ -87,7 +88,7 @@ impl HashTable {
     /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
     /// assert_eq!(hits.add(b"/index.html", 1)?, 1);
     /// assert_eq!(hits.add(b"/index.html", 41)?, 42);
-    /// assert_eq!(hits.get(b"/index.html")?, Some(42_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
@@ -127,7 +128,7 @@ impl HashTable {
     /// # use sapwood::{Db, HashTableOptions};
     /// # let words = Db::in_memory().create_hash_table("words", HashTableOptions::default())?;
     /// words.add_many(&[("an", 1), ("oak", 1), ("is", 1), ("an", 1), ("oak", 1)])?;
-    /// assert_eq!(words.get(b"oak")?, Some(2_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(words.get_counter(b"oak")?, Some(2));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {

@@ -58,6 +58,22 @@ fn counters_add_and_refuse_what_is_none() {
 }
 
 #[test]
+fn reading_a_counter_makes_none() {
+    let options = HashTableOptions::default();
+    for options in [options.clone(), options.layout(RecordLayout::Fixed8)] {
+        let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
+        let [here, nowhere] = [b"counter1", b"counter2"];
+        table.add(here, -3).expect("add");
+        assert_eq!(table.get_counter(here), Ok(Some(-3)));
+        assert_eq!(table.get_counter(nowhere), Ok(None));
+        assert_eq!((table.contains_key(nowhere), table.len_exact()), (Ok(false), Ok(1)));
+    }
+    let error = table_of(&["name"]).get_counter(b"name").expect_err("no counter");
+    assert_eq!(error.hash_engine(), Some(&HashEngineError::NotACounter { len: 4 }));
+    assert!(error.to_string().starts_with("table `t`: "), "{error}");
+}
+
+#[test]
 fn batches() {
     let table = table_of(&["a"]);
     assert_eq!(table.put_many(&[("a", "1"), ("b", "2"), ("b", "3")]), Ok(()));
