@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use sapwood::{Cut, Db, Engine, Error, HashTable};
+use sapwood::{Cut, Db, Engine, Error, HashTable, HashTableOptions};
 use serde_json::{Value, json};
 
 use crate::exit::{Failure, Outcome};
@@ -38,7 +38,8 @@ impl Description {
             Columns::Json => Value::Null,
         };
         let text = json!({ "columns": columns, "key": self.keys.as_json() }).to_string();
-        let descriptions = db.open_or_create_hash_table(COLUMNS_TABLE)?;
+        let descriptions =
+            db.open_or_create_hash_table(COLUMNS_TABLE, HashTableOptions::default())?;
         descriptions.put(table.as_bytes(), text.as_bytes())?;
         descriptions.checkpoint(Cut::Full)?;
         Ok(())

@@ -12,8 +12,7 @@ use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Options, Result, Stats, Table,
-    TableOptions,
+    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Result, Stats, Table, TableOptions,
 };
 
 use hash_slot::{HashSlot, Opening};
@@ -36,7 +35,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// # Durability
 ///
 /// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps hash tables in a directory, as of their last
-/// checkpoint. Ordered tables live in memory alone in either.
+/// checkpoint. Ordered tables live in memory alone in either; in a directory their options must say
+/// so ([`TableOptions::volatile`]).
 ///
 /// ```
 /// use sapwood::{Db, TableOptions};
@@ -55,7 +55,6 @@ pub struct Db {
 
 #[derive(Debug)]
 struct Shared {
-    options: Options,
     directory: Option<Arc<Directory>>,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
@@ -102,26 +101,20 @@ pub struct DbStats {
 }
 
 impl Db {
-    /// A database without tables, in memory, with default options.
-    pub fn in_memory() -> Self {
-        Self::with_options(Options::default())
-    }
-
     /// A database without tables, in memory.
-    pub fn with_options(options: Options) -> Self {
-        let shared = Shared { options, directory: None, slots: RwLock::default() };
-        Self { shared: Arc::new(shared) }
+    pub fn in_memory() -> Self {
+        Self { shared: Arc::new(Shared { directory: None, slots: RwLock::default() }) }
     }
 
-    /// Opens the database in a directory, after making the directory if it is not there, with
-    /// default options.
+    /// Opens the database in a directory, after making the directory if it is not there.
     ///
     /// **Hash tables** live in it: all that it holds are there by their names, and each is
     /// recovered from its newest complete checkpoint when it is first opened. Dropping the `Db`
     /// without [`close`](Self::close) keeps only what the last checkpoint of each has.
     ///
     /// **Ordered tables live in memory alone**, here too: they end with the process, and their
-    /// names are free when the directory is opened again.
+    /// names are free when the directory is opened again. One is made here only with options that
+    /// say so ([`TableOptions::volatile`]).
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
     ///
@@ -137,20 +130,15 @@ impl Db {
     /// db.close()?;
     ///
     /// let db = Db::open(&path)?;
-    /// assert_eq!(db.hash_table("hits")?.add(b"/index.html", 1)?, 2);
+    /// assert_eq!(db.hash_table("hits")?.get_counter(b"/index.html")?, Some(1));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, Options::default())
-    }
-
-    /// As [`open`](Self::open), with options.
-    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
         let directory = Directory::open(path.as_ref())?;
         let stored = directory.table_names()?.into_iter();
         let slots = stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let directory = Some(Arc::new(directory));
-        Ok(Self { shared: Arc::new(Shared { options, directory, slots: RwLock::new(slots) }) })
+        Ok(Self { shared: Arc::new(Shared { directory, slots: RwLock::new(slots) }) })
     }
 
     /// The directory, if there is one.
@@ -158,10 +146,15 @@ impl Db {
         self.shared.directory.as_ref().map(|directory| directory.path())
     }
 
-    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone, also where
-    /// the database has a directory.
+    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
+    /// database has a directory, the options must say so ([`TableOptions::volatile`]).
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Volatile`] where the table would be
+    /// taken for one that lasts; [`Error::Engine`] for options that cannot work.
     pub fn create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
         check_name(name)?;
+        self.expect_lifetime(name, &options)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         Self::create(&mut slots, name, &options)
@@ -176,17 +169,38 @@ impl Db {
         }
     }
 
-    /// Opens an ordered table, after making it with [`Options::table`] if it is not there.
-    pub fn open_or_create(&self, name: &str) -> Result<Table> {
-        if let Some(slot) = self.slots().get(name) {
-            return ordered(name, slot);
-        }
+    /// Opens an ordered table, after making it with these options if it is not there. A table
+    /// that is there keeps its own.
+    ///
+    /// ```
+    /// use sapwood::{Db, TableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let options = TableOptions::default().memory_budget(64 << 20);
+    /// for _ in 0..2 {
+    ///     let sessions = db.open_or_create_table("sessions", options.clone())?;
+    ///     sessions.put_if_absent(b"ada", b"online")?;
+    /// }
+    /// assert_eq!(db.table("sessions")?.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
+    /// [`Error::Engine`] as for [`create_table`](Self::create_table).
+    pub fn open_or_create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
+        let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
         check_name(name)?;
+        // Of a table that is there, too: whoever made it may have known better.
+        self.expect_lifetime(name, &options)?;
+        if let Some(table) = found {
+            return Ok(table);
+        }
         let mut slots = self.slots_mut();
         // Another thread may have made it between the two locks.
         match slots.get(name) {
             Some(slot) => ordered(name, slot),
-            None => Self::create(&mut slots, name, &self.shared.options.table),
+            None => Self::create(&mut slots, name, &options),
         }
     }
 
@@ -240,21 +254,46 @@ impl Db {
     /// hits.checkpoint(Cut::Incremental)?;
     /// drop(hits);
     /// let hits = db.hash_table_at("hits", first.number)?;
-    /// assert_eq!(hits.get(b"/")?, Some(1_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(hits.get_counter(b"/")?, Some(1));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn hash_table_at(&self, name: &str, number: u64) -> Result<HashTable> {
         self.open_hash(name, Opening::At(number))
     }
 
-    /// Opens a hash table, after making it with [`Options::hash_table`] if it is not there.
-    pub fn open_or_create_hash_table(&self, name: &str) -> Result<HashTable> {
+    /// Opens a hash table, after making it with these options if it is not there. A table that is
+    /// there keeps its own; [`hash_table_with`](Self::hash_table_with) gives it others.
+    ///
+    /// ```
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path().join("counters");
+    /// for run in 1..=3 {
+    ///     let db = Db::open(&path)?;
+    ///     let options = HashTableOptions::default().memory_budget(64 << 20);
+    ///     let runs = db.open_or_create_hash_table("runs", options)?;
+    ///     assert_eq!(runs.add(b"this program", 1)?, run);
+    ///     drop(runs);
+    ///     db.close()?;
+    /// }
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is an ordered table; else as
+    /// [`hash_table`](Self::hash_table) and [`create_hash_table`](Self::create_hash_table).
+    pub fn open_or_create_hash_table(
+        &self,
+        name: &str,
+        options: HashTableOptions,
+    ) -> Result<HashTable> {
         if self.slots().get(name).is_none() {
             check_name(name)?;
             let mut slots = self.slots_mut();
             // Another thread may have made it between the two locks.
             if slots.get(name).is_none() {
-                return self.create_hash(&mut slots, name, &self.shared.options.hash_table);
+                return self.create_hash(&mut slots, name, &options);
             }
         }
         self.hash_table(name)
@@ -398,6 +437,14 @@ impl Db {
         match slots.get(name) {
             None => Ok(()),
             Some(slot) => Err(Error::TableExists { name: name.to_owned(), engine: slot.engine() }),
+        }
+    }
+
+    /// That a table of these options lives as long as its maker must think.
+    fn expect_lifetime(&self, name: &str, options: &TableOptions) -> Result<()> {
+        match self.shared.directory {
+            Some(_) if !options.volatile => Err(Error::Volatile { name: name.to_owned() }),
+            _ => Ok(()),
         }
     }
 

@@ -50,6 +50,17 @@ pub enum Error {
         /// The engine that it has.
         engine: Engine,
     },
+    /// An ordered table was to be made in the database of a directory, and its options do not say
+    /// that it ends with the process all the same.
+    #[error(
+        "table `{name}` would end with the process: ordered tables live in memory alone, also in a \
+         database with a directory; if that is meant, say it with `TableOptions::volatile`, or make \
+         a table that lasts with `Db::create_hash_table`"
+    )]
+    Volatile {
+        /// The name given.
+        name: String,
+    },
     /// The hash table has handles in use, and what was asked needs it closed.
     #[error("table `{name}` has handles in use; drop them first, then {what} it")]
     TableInUse {

@@ -92,7 +92,7 @@ pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
 pub use hash_table::{HashSnapshot, HashTable};
-pub use options::{Options, TableOptions};
+pub use options::TableOptions;
 pub use range::Range;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as EngineError, KEY_BYTES_MAX, Stats, Upsert,

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sapwood::{
-    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, Options, RecordLayout,
-    TableOptions,
+    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, RecordLayout, TableOptions,
 };
 use tempfile::TempDir;
 
@@ -79,12 +78,25 @@ fn a_table_without_a_checkpoint_is_there_and_empty() {
 }
 
 #[test]
-fn ordered_tables_live_in_memory_alone() {
+fn ordered_tables_live_in_memory_alone_and_say_so() {
     let path = directory();
     let db = open(&path);
-    let table = db.create_table("t", TableOptions::default()).expect("a free name");
+    let plain_ordered = TableOptions::default();
+    let says = Error::Volatile { name: "t".to_owned() };
+    assert_eq!(db.create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    for next in ["`TableOptions::volatile`", "`Db::create_hash_table`"] {
+        assert!(says.to_string().contains(next), "{says}");
+    }
+
+    let table = db.create_table("t", plain_ordered.clone().volatile()).expect("a free name");
     table.put(b"k", b"v").expect("put");
-    drop(table);
+    // Another part of the program may not know how the table was made.
+    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says));
+    let again = db.open_or_create_table("t", plain_ordered.volatile()).expect("it is there");
+    assert_eq!(again.get(b"k"), Ok(Some(b"v".to_vec())));
+    drop((table, again));
     db.close().expect("nothing of it is kept");
     let db = open(&path);
     assert_eq!(db.table_names(), Vec::<String>::new());
@@ -383,7 +395,7 @@ fn a_name_is_opened_once_by_many_threads() {
     let db = open(&path);
     db.create_hash_table("t", plain()).expect("a free name").add(b"k", 1).expect("add");
     db.close().expect("close");
-    let db = Db::open_with(path.path(), Options::default()).expect("the directory is free");
+    let db = open(&path);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| db.hash_table("t").expect("it is there").add(b"k", 1).expect("add"));
