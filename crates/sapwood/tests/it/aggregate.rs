@@ -394,7 +394,7 @@ fn declared_fields_are_there_when_the_table_is_opened_again() {
         (Ok(7.into()), Some(2))
     );
 
-    let plain = db.create_table("plain", TableOptions::default()).expect("free");
+    let plain = db.create_table("plain", TableOptions::default().volatile()).expect("free");
     let error = plain.query().expect_err("none declared");
     assert!(error.to_string().contains("`TableOptions::fields`"), "{error}");
     let long = (0..400).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");
