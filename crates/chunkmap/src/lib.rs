@@ -29,6 +29,7 @@ mod options;
 mod range;
 mod rebalance;
 mod record;
+mod removal;
 mod scan;
 mod shape;
 mod stats;

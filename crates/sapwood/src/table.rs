@@ -23,8 +23,9 @@ use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOpt
 /// and its return, for every thread. A value is read whole, as it was at one moment, also while
 /// another thread changes it in place. A scan or a range sees every key that is there through
 /// the whole of it exactly once and in order; a key put or removed meanwhile may or may not be
-/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many) and
-/// [`clear`](Self::clear) are a series of operations, not one atomic one.
+/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many),
+/// [`remove_range`](Self::remove_range), [`retain`](Self::retain) and [`clear`](Self::clear) are a
+/// series of operations, not one atomic one.
 ///
 /// A closure that is given a value may call back into this table or another; a call that would
 /// wait for itself answers [`EngineError::Reentrant`] or [`EngineError::WouldBlock`].

@@ -1,5 +1,7 @@
 //! The operations that change an ordered table.
 
+use std::ops::RangeBounds;
+
 use sapwood_chunkmap::ChunkMap;
 
 use crate::{Compute, Computed, EngineError, Error, Result, Table, Upsert, ValueMut};
@@ -99,6 +101,52 @@ impl Table {
     /// Removes every entry that is there when it starts.
     pub fn clear(&self) -> Result<()> {
         self.change(ChunkMap::clear)
+    }
+
+    /// Removes the entries within `bounds`, and answers how many: those that are there when it
+    /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions, key};
+    /// # let seen = Db::in_memory().create_table("seen", TableOptions::default())?;
+    /// for (minute, user) in [(480_u32, "ada"), (481, "bob"), (600, "eve")] {
+    ///     seen.put(&key::encode(&(minute, user)), b"")?;
+    /// }
+    /// let nine_o_clock = key::encode(&540_u32);
+    /// assert_eq!(seen.remove_range(..&nine_o_clock[..])?, 2);
+    /// assert_eq!(seen.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: inside a closure that changes a value, where it would wait for itself;
+    /// some entries may be gone by then.
+    pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+        self.change(|map| map.remove_range(bounds))
+    }
+
+    /// Removes the entries of which `keep` says false, and answers how many. A series of removals,
+    /// not one atomic one; what is put meanwhile may be asked about or not.
+    ///
+    /// An entry is removed as it was when `keep` refused it: `keep` is asked a second time right
+    /// before, while no other thread can change the entry.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let sessions = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// for (user, expires) in [("ada", 540_u32), ("bob", 600), ("eve", 480)] {
+    ///     sessions.put(user.as_bytes(), &expires.to_be_bytes())?;
+    /// }
+    /// let now = 500_u32.to_be_bytes();
+    /// assert_eq!(sessions.retain(|_user, expires| expires > &now[..])?, 1);
+    /// assert!(!sessions.contains_key(b"eve")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`remove_range`](Self::remove_range).
+    pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        self.change(|map| map.retain(keep))
     }
 
     fn change<R>(

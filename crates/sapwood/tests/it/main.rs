@@ -10,4 +10,5 @@ mod hash_table;
 mod key_bytes;
 mod key_order;
 mod names;
+mod removal;
 mod table;
