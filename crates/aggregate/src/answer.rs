@@ -2,6 +2,8 @@
 //!
 //! Partial states become rows of figures, which are filtered, sorted and cut as the query says.
 
+mod text;
+
 use std::cmp::Ordering;
 
 use crate::aggregate::{Aggregate, Function};
@@ -14,8 +16,9 @@ use crate::state::{State, TopEntry, distinct_error, distinct_exact_max};
 use crate::stored;
 use crate::value::{Kind, Value};
 
-/// The rows of an answer, and how many objects went which way.
+/// The rows of an answer, and how many objects went which way. Its text is a table.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Answer {
     /// The columns of each row: the groups, then the figures.
     pub columns: Vec<Column>,
@@ -29,6 +32,7 @@ pub struct Answer {
 
 /// A column of an answer.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -38,6 +42,7 @@ pub struct Column {
 
 /// How exact the figures of a column are.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Accuracy {
     /// As they are.
     Exact,
@@ -59,6 +64,7 @@ pub enum Accuracy {
 
 /// A cell of an answer.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
 pub enum Cell {
     /// There is no such figure: nothing had a value for it. Of a group: the value is missing.
     Nothing,
@@ -73,10 +79,24 @@ impl Cell {
         value.map_or(Cell::Nothing, Cell::Value)
     }
 
-    fn value(&self) -> Option<&Value<'static>> {
+    /// Whether there is no such figure, or the value of the group is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Cell::Nothing)
+    }
+
+    /// The value, if it is one.
+    pub fn value(&self) -> Option<&Value<'static>> {
         match self {
             Cell::Value(value) => Some(value),
             Cell::Nothing | Cell::Top(_) => None,
+        }
+    }
+
+    /// The most frequent values, if it is a list of them.
+    pub fn top(&self) -> Option<&[TopEntry]> {
+        match self {
+            Cell::Top(entries) => Some(entries),
+            Cell::Nothing | Cell::Value(_) => None,
         }
     }
 }
@@ -99,6 +119,18 @@ impl Answer {
     }
 
     /// The value of a cell.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Query};
+    /// # let table = sapwood::Db::in_memory().create_table("t", sapwood::TableOptions::default())?;
+    /// # table.put(b"k", &[7])?;
+    /// let query = Query::new("n:u8".parse()?).aggregates(Aggregate::list("sum(n)")?);
+    /// let answer = table.aggregate(&query)?;
+    /// assert_eq!(answer.value(0, "sum(n)")?.as_i64(), Some(7));
+    /// let sum: u32 = answer.value(0, "sum(n)")?.try_into()?;
+    /// # assert_eq!(sum, 7);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`QueryError::Query`] if there is no such row or column, or if it is a list;

@@ -54,6 +54,7 @@ enum Groups {
 
 /// How many objects went which way.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tally {
     /// Objects that were selected by their keys.
     pub selected: u64,

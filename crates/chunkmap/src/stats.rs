@@ -13,6 +13,7 @@ use crate::tree::Node;
 /// Figures of a map. `reserved = key + value + free + retired + overhead`, and
 /// `index` is part of the overhead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// Entries.

@@ -7,13 +7,13 @@ use crate::core::Core;
 use crate::index::depth_of;
 use crate::layout::{bucket, slot};
 use crate::record::Form;
-use crate::stats::Stats;
+use crate::stats::HashStats;
 
 impl Core {
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> HashStats {
         let parts = self.log.parts.as_ref();
         let beside = self.bytes_beside();
-        Stats {
+        HashStats {
             entries: self.entries.sum(),
             buckets: self.index.count(),
             overflow_buckets: self.index.overflow_in_use(),

@@ -56,5 +56,5 @@ pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
 pub use options::{ColdReads, Compaction, Layout, Options};
 pub use runs::{Columns, Place, Run, Runs};
 pub use sapwood_mem::Pages;
-pub use stats::{CheckpointInfo, Stats};
+pub use stats::{CheckpointInfo, HashStats};
 pub use value::ValueMut;

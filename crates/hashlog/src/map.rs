@@ -17,7 +17,7 @@ use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
 use crate::runs::{Columns, Place, Runs};
 use crate::scan::Moment;
-use crate::stats::{CheckpointInfo, Stats};
+use crate::stats::{CheckpointInfo, HashStats};
 use crate::value::ValueMut;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
@@ -628,7 +628,7 @@ impl HashLog {
     }
 
     /// What the log holds and costs.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> HashStats {
         self.core.stats()
     }
 

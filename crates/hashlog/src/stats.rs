@@ -4,8 +4,9 @@ use crate::error::Error;
 
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Stats {
+pub struct HashStats {
     /// Entries: exact for a log in memory. With a directory a put on a key whose record is on
     /// the disk does not read it, and is taken to replace an entry.
     pub entries: u64,
@@ -47,6 +48,7 @@ pub struct Stats {
     pub moved_bytes: u64,
     /// What stopped the log's own compaction last, until it goes on: it tries again after so many
     /// more pages have been filled, twice as many each time, or after a checkpoint.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
@@ -54,7 +56,7 @@ pub struct Stats {
     pub pages: &'static str,
 }
 
-impl Stats {
+impl HashStats {
     /// Mean number of slots in use in the chain of a bucket.
     pub fn load(&self) -> f64 {
         if self.buckets == 0 { 0.0 } else { self.slots as f64 / self.buckets as f64 }
@@ -69,8 +71,17 @@ impl Stats {
     }
 }
 
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(error: &Option<Error>, to: S) -> Result<S::Ok, S::Error> {
+    match error {
+        Some(error) => to.serialize_some(&error.to_string()),
+        None => to.serialize_none(),
+    }
+}
+
 /// A complete checkpoint in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CheckpointInfo {
     /// Its number, higher is newer.

@@ -100,7 +100,7 @@ pub use sapwood_chunkmap::{
 };
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError,
-    Layout as RecordLayout, Stats as HashStats, ValueMut as HashValueMut,
+    Layout as RecordLayout, HashStats, ValueMut as HashValueMut,
 };
 pub use table::Table;
 
