@@ -24,7 +24,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 ///
 /// A table is ordered ([`Table`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
 /// a handle: clones are the same database, which lives until the last handle of it and of its
-/// tables is gone. It has no threads and costs next to nothing beyond its tables.
+/// tables is gone. It has no threads of its own and costs next to nothing beyond its
+/// tables.
 ///
 /// # Consistency
 ///
@@ -81,6 +82,7 @@ impl Slot {
 
 /// What the tables of a [`Db`] hold and cost.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DbStats {
     /// Of each ordered table, by name.

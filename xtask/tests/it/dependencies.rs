@@ -30,7 +30,8 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-chunkmap", &["sapwood-testkit"]),
     ("sapwood-disk", &["sapwood-testkit"]),
     ("sapwood-hashlog", &["sapwood-testkit"]),
-    ("sapwood", &["sapwood-testkit"]),
+    // Itself, with its features.
+    ("sapwood", &["sapwood", "sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),
     ("sapwood-cli", &["sapwood-testkit"]),
     ("sapwood-testkit", &["sapwood", "sapwood-chunkmap"]),

@@ -11,4 +11,5 @@ mod key_bytes;
 mod key_order;
 mod names;
 mod removal;
+mod serialized;
 mod table;
