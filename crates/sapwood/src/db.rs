@@ -163,6 +163,9 @@ impl Db {
     }
 
     /// Opens an ordered table that is there.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is a hash table.
     pub fn table(&self, name: &str) -> Result<Table> {
         let slots = self.slots();
         match slots.get(name) {
@@ -173,6 +176,10 @@ impl Db {
 
     /// Opens an ordered table, after making it with these options if it is not there. A table
     /// that is there keeps its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
+    /// [`Error::Engine`] as for [`create_table`](Self::create_table).
     ///
     /// ```
     /// use sapwood::{Db, TableOptions};
@@ -186,10 +193,6 @@ impl Db {
     /// assert_eq!(db.table("sessions")?.len_exact(), 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
-    /// [`Error::Engine`] as for [`create_table`](Self::create_table).
     pub fn open_or_create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
         let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
         check_name(name)?;
@@ -208,6 +211,10 @@ impl Db {
 
     /// Makes a hash table; refuses a name that is taken. It lives in the database's directory if
     /// there is one, and else in memory.
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::HashEngine`] for options that cannot work;
+    /// [`Error::Directory`], and [`Error::Fields`] for fields that cannot be kept there.
     pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
         check_name(name)?;
         let mut slots = self.slots_mut();
@@ -217,6 +224,11 @@ impl Db {
 
     /// Opens a hash table that is there: in a directory, for the first time, by recovering its
     /// newest complete checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
+    /// [`Error::Directory`], [`Error::StoredOptions`] and [`Error::HashEngine`] where its files cannot be
+    /// read, or are damaged.
     pub fn hash_table(&self, name: &str) -> Result<HashTable> {
         self.open_hash(name, Opening::Newest)
     }
@@ -266,6 +278,10 @@ impl Db {
     /// Opens a hash table, after making it with these options if it is not there. A table that is
     /// there keeps its own; [`hash_table_with`](Self::hash_table_with) gives it others.
     ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is an ordered table; else as
+    /// [`hash_table`](Self::hash_table) and [`create_hash_table`](Self::create_hash_table).
+    ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
     ///
@@ -281,10 +297,6 @@ impl Db {
     /// }
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    ///
-    /// # Errors
-    /// [`Error::OtherEngine`] if it is an ordered table; else as
-    /// [`hash_table`](Self::hash_table) and [`create_hash_table`](Self::create_hash_table).
     pub fn open_or_create_hash_table(
         &self,
         name: &str,

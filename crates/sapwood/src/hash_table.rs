@@ -90,16 +90,27 @@ impl HashTable {
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key. A
     /// value on the disk is read into a buffer first.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`]; [`HashEngineError::Io`] and
+    /// [`HashEngineError::Corrupt`] for a value on the disk; inside a closure that changes a value
+    /// also [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`].
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.log().get_with(key, read))
     }
 
     /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.log().get(key))
     }
 
     /// Whether the key is there.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.log().contains_key(key))
     }
@@ -129,6 +140,9 @@ impl HashTable {
 
     /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
     /// single calls, since the searches overlap, and the reads from the disk too.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with); `read` was called for others by then.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -148,6 +162,10 @@ impl HashTable {
 
     /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;
     /// `visit` ends it with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::Io`] and [`HashEngineError::Corrupt`] for values on the
+    /// disk; `visit` was called for the entries before.
     pub fn for_each<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -157,6 +175,9 @@ impl HashTable {
 
     /// Part `part` of `parts` disjoint parts of [`for_each`](Self::for_each), which are the whole:
     /// several threads take one each.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -184,6 +205,9 @@ impl HashTable {
 
     /// Calls `visit(key, value)` for every entry as it was at the moment of the call, in the order
     /// in which the entries were written: the way to walk a table that lies on the disk.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
     pub fn scan_log<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -233,6 +257,9 @@ impl HashTable {
     /// on the disk and in memory. Writers go on meanwhile. A table does so by itself, too
     /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
+    ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
@@ -249,6 +276,9 @@ impl HashTable {
 
     /// Estimates how many bytes of the log are garbage, by a sample of it: superseded, removed or
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
     pub fn estimate_garbage(&self) -> Result<u64> {
         self.named(self.log().estimate_garbage())
     }
@@ -280,6 +310,9 @@ impl HashTable {
     }
 
     /// Verifies the engine's invariants. Call it while nothing changes the table.
+    ///
+    /// # Errors
+    /// [`Error::HashCorrupt`]: the first invariant that does not hold, and where.
     pub fn check(&self) -> Result<()> {
         let table = || Arc::clone(&self.shared.name);
         self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })

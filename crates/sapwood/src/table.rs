@@ -75,22 +75,35 @@ impl Table {
     }
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]); inside a closure that
+    /// changes a value also [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.map().get_with(key, read))
     }
 
     /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.map().get(key))
     }
 
     /// Whether the key is there.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]).
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.map().contains_key(key))
     }
 
     /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
     /// single calls on a table larger than the caches, since the searches overlap.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -100,31 +113,50 @@ impl Table {
     }
 
     /// The entry with the least key.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: inside a closure that changes a value, [`EngineError::Reentrant`] and
+    /// [`EngineError::WouldBlock`].
     pub fn first(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().first())
     }
 
     /// The entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first).
     pub fn last(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().last())
     }
 
     /// The entry with the greatest key at or below `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().floor(key))
     }
 
     /// The entry with the greatest key below `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().lower(key))
     }
 
     /// The entry with the least key at or above `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().ceiling(key))
     }
 
     /// The entry with the least key above `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().higher(key))
     }
@@ -150,6 +182,9 @@ impl Table {
 
     /// The entries within `bounds` as a stream that creates nothing per entry; `visit` ends it
     /// with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first); `visit` was called for the entries before.
     pub fn scan<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -160,6 +195,9 @@ impl Table {
     }
 
     /// As [`scan`](Self::scan), of the keys alone, without touching values.
+    ///
+    /// # Errors
+    /// None as yet: keys alone wait for no closure.
     pub fn scan_keys<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -191,6 +229,9 @@ impl Table {
 
     /// Verifies every structural invariant of the engine. Call it while nothing changes the
     /// table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: the first invariant that does not hold, and where.
     pub fn check(&self) -> Result<()> {
         self.map().check().map_err(|corruption| Error::Corrupt {
             table: Arc::clone(&self.shared.name),
@@ -199,6 +240,9 @@ impl Table {
     }
 
     /// Writes the table's structure for a person to read.
+    ///
+    /// # Errors
+    /// What `out` answers.
     pub fn dump(&self, out: &mut impl io::Write) -> io::Result<()> {
         self.map().dump(out)
     }

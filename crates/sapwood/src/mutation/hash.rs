@@ -7,16 +7,28 @@ use crate::{Error, HashEngineError, HashTable, HashValueMut, Result, Upsert};
 impl HashTable {
     /// Puts a value. It does not say whether it replaced one: for that it would have to read the
     /// disk where the key's record lies there; [`put_if_absent`](Self::put_if_absent) says it.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`], [`HashEngineError::ValueLength`];
+    /// [`HashEngineError::OutOfMemory`] in memory, [`HashEngineError::Io`] where a page had to be
+    /// written and could not; inside a closure that changes a value also
+    /// [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`]. Nothing was changed.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(|log| log.put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.change(|log| log.put_if_absent(key, value))
     }
 
     /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         self.change(|log| log.remove(key))
     }
@@ -26,6 +38,9 @@ impl HashTable {
     ///
     /// With [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) the closure may run again when another
     /// thread gets between; the last run counts.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -48,6 +63,9 @@ impl HashTable {
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
     /// closure runs as in [`update`](Self::update).
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -63,6 +81,9 @@ impl HashTable {
 
     /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no
     /// value, and equals none.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -80,8 +101,10 @@ impl HashTable {
     /// least significant byte first; a key that is not there counts as 0, and is there afterwards.
     /// [`get_counter`](Self::get_counter) reads one.
     ///
-    /// A sum that leaves the range of `i64` answers
-    /// [`HashEngineError::Overflow`], and changes nothing.
+    /// # Errors
+    /// [`HashEngineError::Overflow`] for a sum that leaves the range of `i64`, and
+    /// [`HashEngineError::NotACounter`] for a value that has not 8 bytes; otherwise as
+    /// [`update`](Self::update). Nothing was changed.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -98,12 +121,18 @@ impl HashTable {
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
     /// single calls, since the searches overlap. If one is refused, [`Error::HashBatch`] says how
     /// many before it are in.
+    ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are in; the cause is as of [`put`](Self::put).
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
         self.change_many(|log| log.put_many(entries))
     }
 
     /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
     /// key's index. Answers how many keys were there.
+    ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are done; the cause is as of [`update`](Self::update).
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -124,6 +153,9 @@ impl HashTable {
 
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
     ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are done; the cause is as of [`add`](Self::add).
+    ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let words = Db::in_memory().create_hash_table("words", HashTableOptions::default())?;
@@ -136,6 +168,9 @@ impl HashTable {
     }
 
     /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then.
     pub fn clear(&self) -> Result<()> {
         self.change(HashLog::clear)
     }

@@ -1,8 +1,8 @@
 //! Removing many entries of an ordered table, against a `BTreeMap` and beside writers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, RangeBounds};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 
 use rand::RngExt;
 use sapwood::{Db, EngineError, Table, TableOptions};
@@ -82,41 +82,38 @@ fn what_is_retained_is_what_the_closure_wants() {
 
 #[test]
 fn what_is_changed_meanwhile_is_asked_about_again() {
-    const ENTRIES: u32 = 20_000;
-    let expired: Oracle = (0..ENTRIES).map(|n| (n.to_be_bytes().to_vec(), vec![0])).collect();
-    let table = table_of(16, &expired);
-    let (started, done) = (AtomicBool::new(false), AtomicBool::new(false));
-    let renewed = std::thread::scope(|scope| {
-        let writer = scope.spawn(|| {
-            while !started.load(Ordering::Acquire) {
-                std::hint::spin_loop();
-            }
-            // Against the walk, so that they meet wherever the threads are.
-            let renew = |key: &&Vec<u8>| {
-                let found = table.update(key, |value| value[0] = 1).expect("an update");
-                found.is_some()
-            };
-            let renewed: Vec<_> = expired.keys().rev().filter(renew).collect();
-            done.store(true, Ordering::Release);
-            renewed
-        });
-        loop {
-            let is_last = done.load(Ordering::Acquire);
-            let wanted = |_: &[u8], value: &[u8]| {
-                started.store(true, Ordering::Release);
+    let expired: Oracle = (0..300_u32).map(|n| (n.to_be_bytes().to_vec(), vec![0])).collect();
+    let is_renewed = |key: &[u8]| key[3].is_multiple_of(2);
+    for chunk_entries in CHUNKS {
+        let table = table_of(chunk_entries, &expired);
+        std::thread::scope(|scope| {
+            let (ask, asked) = mpsc::channel::<Vec<u8>>();
+            let (tell, told) = mpsc::channel();
+            let writer = &table;
+            scope.spawn(move || {
+                for key in asked {
+                    tell.send(writer.update(&key, |value| value[0] = 1)).expect("it is awaited");
+                }
+            });
+            // The writer changes the entry between what the walk shows and its removal.
+            let mut shown = BTreeSet::new();
+            let removed = table.retain(|key, value| {
+                if is_renewed(key) && shown.insert(key.to_vec()) {
+                    ask.send(key.to_vec()).expect("the writer is there");
+                    assert_eq!(told.recv(), Ok(Ok(Some(()))));
+                }
                 value[0] == 1
-            };
-            table.retain(wanted).expect("removed");
-            if is_last {
-                break;
-            }
-        }
-        writer.join().expect("no panic")
-    });
-    let after = contents(&table);
-    assert_eq!(after.keys().collect::<Vec<_>>(), renewed.into_iter().rev().collect::<Vec<_>>());
-    assert!(after.values().all(|value| value[..] == [1]));
-    table.check().expect("a sound table");
+            });
+            assert_eq!(removed, Ok(150));
+        });
+        let mut after = expired.clone();
+        after.retain(|key, value| {
+            value[0] = 1;
+            is_renewed(key)
+        });
+        assert_eq!(contents(&table), after);
+        table.check().expect("a sound table");
+    }
 }
 
 #[test]
