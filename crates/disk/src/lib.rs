@@ -1,9 +1,9 @@
 //! Files as an engine sees them.
 //!
 //! A [`Disk`] is one directory of files. [`FileDisk`] is a real one; `SimDisk` is a model of one
-//! that loses, tears and reorders what was not synced. Reads and writes are whole
-//! [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so that a real disk can
-//! bypass the page cache.
+//! that loses, tears and reorders what was not synced, for tests alone: the feature `sim` has it.
+//! Reads and writes are whole [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so
+//! that a real disk can bypass the page cache.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -17,12 +17,14 @@ mod file;
 mod name;
 mod pending;
 mod pool;
+#[cfg(feature = "sim")]
 mod sim;
 
 pub use blocks::{BLOCK_BYTES, Blocks};
 pub use checksum::checksum;
 pub use file::FileDisk;
 pub use pending::{Pending, Work};
+#[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
 
 /// One read of a batch.
