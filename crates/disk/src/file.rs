@@ -2,7 +2,7 @@
 //!
 //! *Thread safety*: every method may be called by any number of threads at once; reads and writes
 //! are positional. The folder is locked against other processes, and against a second opening by
-//! this one, until the disk and all its files are dropped.
+//! this one, until the disk and all its files are dropped; those who only read share the lock.
 
 use std::any::Any;
 use std::fs;
@@ -35,8 +35,15 @@ struct Folder {
     /// The folder itself, to make names last.
     names: fs::File,
     /// Open as long as anything of the disk is: closing it gives the lock back.
-    _lock: fs::File,
+    _lock: Option<fs::File>,
     direct: bool,
+    access: Access,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadWrite,
+    ReadOnly,
 }
 
 #[derive(Debug)]
@@ -57,13 +64,34 @@ impl FileDisk {
         fs::create_dir_all(path).map_err(named)?;
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
-        let lock = lock(&path)?;
+        let lock = Some(lock(&path)?);
         let direct = probe_direct(&path).map_err(named)?;
         // The folder's own name may be new.
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder = Folder { path, names, _lock: lock, direct };
+        let folder = Folder { path, names, _lock: lock, direct, access: Access::ReadWrite };
+        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+    }
+
+    /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written or
+    /// removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and shared
+    /// with others who only read.
+    ///
+    /// A folder without a lock file was never opened to be written, or is a copy. It is not locked.
+    ///
+    /// # Errors
+    /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process; else
+    /// what the system answers.
+    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
+        let path = path.as_ref();
+        let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
+        let path = fs::canonicalize(path).map_err(named)?;
+        let names = fs::File::open(&path).map_err(named)?;
+        let lock = lock_shared(&path)?;
+        let mut folder =
+            Folder { path, names, _lock: lock, direct: false, access: Access::ReadOnly };
+        folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -77,7 +105,9 @@ impl FileDisk {
         if self.folder.direct {
             options.custom_flags(direct_flag());
         }
-        let file = Arc::new(options.read(true).write(true).open(self.folder.path.join(name))?);
+        let is_written = self.folder.access == Access::ReadWrite;
+        let file = options.read(true).write(is_written).open(self.folder.path.join(name))?;
+        let file = Arc::new(file);
         Ok(Arc::new(RealFile { file, _folder: Arc::clone(&self.folder) }))
     }
 }
@@ -98,6 +128,75 @@ fn lock(folder: &Path) -> io::Result<fs::File> {
             ),
         )),
         Err(fs::TryLockError::Error(cause)) => Err(about(&what, &cause)),
+    }
+}
+
+/// `None` where no lock file is.
+fn lock_shared(folder: &Path) -> io::Result<Option<fs::File>> {
+    let path = folder.join(LOCK_NAME);
+    let what = format!("lock {}", path.display());
+    let file = match fs::File::open(&path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|cause| about(&what, &cause))?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            format!(
+                "folder {} is open to be written, in another process or in this one: close it there, or read it later",
+                folder.display()
+            ),
+        )),
+        Err(fs::TryLockError::Error(cause)) => Err(about(&what, &cause)),
+    }
+}
+
+impl Folder {
+    /// Refuses to change a folder that is open to be read.
+    fn expect_writable(&self, what: &str, name: &str) -> io::Result<()> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(io::Error::new(
+                io::ErrorKind::ReadOnlyFilesystem,
+                format!("{what} {name}: folder {} is open to be read only", self.path.display()),
+            )),
+        }
+    }
+
+    /// The names of all files.
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path)? {
+            let entry = entry?;
+            let is_ours = |name: &String| name::check(name).is_ok();
+            if entry.file_type()?.is_file()
+                && let Some(name) = entry.file_name().into_string().ok().filter(is_ours)
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    /// Whether a file that is there can be read directly; false where none has a block.
+    fn reads_directly(&self) -> io::Result<bool> {
+        if direct_flag() == 0 {
+            return Ok(false);
+        }
+        let mut block = Blocks::new(BLOCK_BYTES);
+        for name in self.list()? {
+            let mut options = fs::OpenOptions::new();
+            let opened = options.read(true).custom_flags(direct_flag()).open(self.path.join(name));
+            match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
+                Ok(()) => return Ok(true),
+                Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => return Ok(false),
+                // Too short to tell. What cannot be read says so when it is asked for.
+                Err(_) => {}
+            }
+        }
+        Ok(false)
     }
 }
 
@@ -143,6 +242,7 @@ fn direct_flag() -> i32 {
 
 impl Disk for FileDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.folder.expect_writable("make", name)?;
         self.open_with(name, fs::OpenOptions::new().create_new(true))
     }
 
@@ -151,27 +251,18 @@ impl Disk for FileDisk {
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder.path)? {
-            let entry = entry?;
-            let is_ours = |name: &String| name::check(name).is_ok();
-            if entry.file_type()?.is_file()
-                && let Some(name) = entry.file_name().into_string().ok().filter(is_ours)
-            {
-                names.push(name);
-            }
-        }
-        names.sort();
-        Ok(names)
+        self.folder.list()
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.expect_writable("rename", from)?;
         name::check(from)?;
         name::check(to)?;
         fs::rename(self.folder.path.join(from), self.folder.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.expect_writable("remove", name)?;
         name::check(name)?;
         fs::remove_file(self.folder.path.join(name))
     }
@@ -206,6 +297,10 @@ impl Disk for FileDisk {
 
     fn spawn(&self, works: Vec<Work>) {
         self.pool.spawn(works);
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.folder.access == Access::ReadOnly
     }
 
     fn place(&self) -> String {

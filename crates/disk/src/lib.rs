@@ -63,6 +63,10 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
             work();
         }
     }
+    /// Whether everything that would change something is refused.
+    fn is_read_only(&self) -> bool {
+        false
+    }
     /// Where this is, for messages.
     fn place(&self) -> String;
 }

@@ -21,6 +21,51 @@ fn a_folder_is_made_and_opened_once_at_a_time() {
 }
 
 #[test]
+fn readers_share_a_folder_and_change_nothing() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let path = parent.path().join("folder");
+    assert_eq!(
+        FileDisk::open_read_only(&path).expect_err("it is not made").kind(),
+        ErrorKind::NotFound
+    );
+    let disk = FileDisk::open(&path).expect("made");
+    let direct = disk.direct();
+    let refused = FileDisk::open_read_only(&path).expect_err("it is being written");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    disk.create("a").and_then(|file| file.write_at(0, &blocks(&[7, 8]))).expect("written");
+    assert!(!disk.is_read_only());
+    drop(disk);
+
+    let changed = || std::fs::metadata(&path).and_then(|it| it.modified()).expect("a time");
+    let before = changed();
+    let readers = [(); 2].map(|()| FileDisk::open_read_only(&path).expect("shared"));
+    for disk in &readers {
+        assert!(disk.is_read_only() && disk.direct() == direct);
+        assert_eq!(disk.list().expect("names"), ["a"]);
+        let file = disk.open("a").expect("there");
+        assert_eq!(fills(&*file), [7, 8]);
+        file.write_at(0, &blocks(&[9])).expect_err("it is not written");
+        assert_eq!(fills(&*file), [7, 8]);
+        let refusals = [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a")];
+        for refused in refusals {
+            let refused = refused.expect_err("nothing changes");
+            assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
+            assert!(refused.to_string().contains("folder"), "{refused}");
+        }
+    }
+    assert_eq!(FileDisk::open(&path).expect_err("it is being read").kind(), ErrorKind::WouldBlock);
+    assert_eq!(changed(), before);
+    drop(readers);
+    // A copy without the lock file.
+    std::fs::remove_file(path.join(".lock")).expect("it was there");
+    assert_eq!(
+        FileDisk::open_read_only(&path).expect("nobody locks it").list().expect("names"),
+        ["a"]
+    );
+    assert!(!path.join(".lock").exists());
+}
+
+#[test]
 fn a_file_is_not_a_folder() {
     let parent = tempfile::tempdir().expect("a folder");
     let path = parent.path().join("file");
