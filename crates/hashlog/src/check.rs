@@ -24,6 +24,8 @@ impl Core {
             budget_bytes: self.options.memory_budget,
             begin: self.log.begin().bytes(),
             head: self.log.head().bytes(),
+            returning_bytes: self.log.bytes_to_come(),
+            unmarked_bytes: self.log.bytes_unmarked(),
             read_only: self.log.read_only().bytes(),
             tail: self.log.tail().bytes(),
             garbage_bytes: self.garbage_bytes(),
@@ -34,6 +36,7 @@ impl Core {
             moved_bytes: self.compactor.bytes_moved.sum(),
             compaction_error: self.compactor.error(),
             cold_reads: self.cold_reads.sum(),
+            chains_asked: self.chains_asked.sum(),
             pages: self.log.pages().describe(),
         }
     }

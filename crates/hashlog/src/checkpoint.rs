@@ -25,9 +25,9 @@ use crate::error::{Error, Result};
 use crate::image::{self, ImageReader, ImageWriter};
 use crate::index::{Index, lock};
 use crate::layout::{bucket, control, slot};
-use crate::log::{Directory, Log, no_memory};
+use crate::log::{Directory, Log, Share, no_memory};
 use crate::manifest::{self, Manifest};
-use crate::options::Options;
+use crate::options::{ColdReads, Options};
 use crate::parts::Parts;
 use crate::record::{Form, word_at};
 use crate::scan::for_each_stored;
@@ -86,6 +86,9 @@ fn info(manifest: &Manifest) -> CheckpointInfo {
 impl Core {
     pub(crate) fn checkpoint<F: Form>(&self, cut: Cut) -> Result<CheckpointInfo> {
         let checkpoints = self.checkpoints.as_ref().ok_or(Error::NoDirectory)?;
+        if checkpoints.disk.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
@@ -210,9 +213,14 @@ impl Core {
     /// Opens what a directory holds: the checkpoint of this number, or the newest.
     pub(crate) fn open<F: Form>(
         disk: Directory,
-        options: Options,
+        mut options: Options,
         number: Option<u64>,
     ) -> Result<Core> {
+        if disk.is_read_only() {
+            // Nothing moves, neither to the tail nor out of the oldest pages.
+            options.cold_reads = ColdReads::Stay;
+            options.compaction = None;
+        }
         let mut kept = Vec::new();
         let mut newer = Vec::new();
         for (_, listed) in manifest::list(&*disk)? {
@@ -235,17 +243,21 @@ impl Core {
                 Err(Error::Options(format!("{place} has no checkpoint {wanted}; it has: {known}")))
             }
             (None, _) => {
-                remove_leftovers(&disk)?;
+                if !disk.is_read_only() {
+                    remove_leftovers(&disk)?;
+                }
                 let parts = Parts::create(disk.clone(), options.page_bytes)?;
                 Core::create(options, Some((disk, parts)))
             }
             (Some(newest), _) => {
                 let newest = newest.clone();
-                // What is newer goes first, so that a crash on the way leaves no two histories.
-                for manifest in newer {
-                    manifest::remove(&*disk, manifest.number)?;
+                if !disk.is_read_only() {
+                    // What is newer goes first, so that a crash on the way leaves no two histories.
+                    for manifest in newer {
+                        manifest::remove(&*disk, manifest.number)?;
+                    }
+                    stored::sync_names(&*disk)?;
                 }
-                stored::sync_names(&*disk)?;
                 Core::recover::<F>(disk, options, newest, kept)
             }
         }
@@ -273,15 +285,17 @@ impl Core {
         let (begin, end) = (Address::from_bytes(newest.begin), Address::from_bytes(newest.end));
         let page = |address: Address| address.bytes() / newest.page_bytes;
         let parts = Parts::open(disk.clone(), options.page_bytes, page(begin), page(end))?;
-        // Spilled after the cut: another history.
-        parts.remove_from(page(end))?;
+        if !disk.is_read_only() {
+            // Spilled after the cut: another history.
+            parts.remove_from(page(end))?;
+        }
         let index = read_image(&disk, &newest, begin, &options)?;
         let log = Log::new(&options, Some(parts), page(end))?;
         log.place(begin, end, end);
         let core = Core::assemble(options, index, log, Some(Checkpoints::new(disk, kept)));
         core.entries.set(newest.entries);
         core.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
-        core.load_newest::<F>(begin, end)?;
+        core.log.bring_back(core.bytes_beside());
         Ok(core)
     }
 
@@ -315,18 +329,26 @@ impl Core {
         Ok(())
     }
 
-    /// Reads the newest pages back into memory, as many as the budget allows.
-    fn load_newest<F: Form>(&self, begin: Address, end: Address) -> Result<()> {
-        let parts = self.log.parts.as_ref().expect("recovery has parts");
-        let spare = self.log.frames_spare(self.bytes_beside());
-        let limit = self.log.page_of(end);
-        let first = self.log.page_of(begin).max(limit.saturating_sub(spare));
-        let mut blocks = Blocks::new(self.log.page_bytes);
-        for page in first..limit {
-            parts.read_page(page, &mut blocks)?;
-            let stored = &blocks.bytes()[..self.log.page_bytes];
-            let mut stale = Vec::new();
-            let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
+    /// Reads pages back into memory that were there before the log was opened, unless the caller is
+    /// pinned. What cannot be read stays on the disk: who asks for it gets the error.
+    pub(crate) fn read_back<F: Form>(&self, share: Share) {
+        let mut blocks = Blocks::default();
+        self.log.read_back(share, |next| {
+            let put_back = self.read_stored::<F>(next.page, &mut blocks).and_then(|stale| {
+                let stored = &blocks.bytes()[..self.log.page_bytes];
+                self.log.put_back(next, stored, &stale, self.bytes_beside())
+            });
+            put_back == Ok(true)
+        });
+    }
+
+    /// Reads a page; answers what of its records' control words says nothing in memory.
+    fn read_stored<F: Form>(&self, page: u64, into: &mut Blocks) -> Result<Vec<(usize, u64)>> {
+        let parts = self.log.parts.as_ref().expect("only stored pages come back");
+        parts.read_page(page, into)?;
+        let mut stale = Vec::new();
+        let _all =
+            for_each_stored::<F, ()>(&into.bytes()[..self.log.page_bytes], 0, |offset, record| {
                 let word = word_at(record, 0).expect("a record has a control word");
                 // Superseded after the cut, as far as this history goes: not at all.
                 let late = match word & control::LATE {
@@ -336,12 +358,7 @@ impl Core {
                 stale.push((offset, late | control::LOCKS));
                 Ok(std::ops::ControlFlow::Continue(()))
             })?;
-            self.log.load(page, stored, &stale)?;
-        }
-        if first < limit {
-            self.log.place(begin, self.log.page_start(first).max(begin), end);
-        }
-        Ok(())
+        Ok(stale)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::index::{Index, Insert, Place, Probe, Walk};
 use crate::layout::control;
 use crate::life::{Life, Shared};
-use crate::log::{Directory, Log, no_memory};
+use crate::log::{Directory, Log, Share, no_memory};
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::point::InPlace;
@@ -34,6 +34,8 @@ pub(crate) struct Core {
     /// Bytes of superseded records in memory.
     pub(crate) garbage: Counter,
     pub(crate) cold_reads: Counter,
+    /// Records that walks of the log asked the index about.
+    pub(crate) chains_asked: Counter,
     /// A read found no room at the tail for a copy of what it had read from the disk.
     pub(crate) copy_wants_page: AtomicBool,
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
@@ -125,6 +127,7 @@ impl Core {
             entries: Counter::default(),
             garbage: Counter::default(),
             cold_reads: Counter::default(),
+            chains_asked: Counter::default(),
             copy_wants_page: AtomicBool::new(false),
             life: Life::default(),
             compactor,
@@ -215,6 +218,8 @@ impl Core {
         match stop {
             Stop::Failed(error) => return Err(*error),
             Stop::Raced => backoff.wait(),
+            // No page was begun: nothing of what is open to be read is ever changed.
+            Stop::PageFull if self.is_read_only() => return Err(Error::ReadOnly),
             Stop::PageFull => {
                 // Pages that hold nothing live go without room for a copy.
                 while let Err(error) = self.log.turn(nested, self.bytes_beside()) {
@@ -247,6 +252,9 @@ impl Core {
             Stop::Cold(address) => {
                 self.cold_reads.add(1);
                 fetched.push(cold::fetch::<F>(&self.log, address)?);
+                if !nested {
+                    self.read_back::<F>(Share::Earned(1));
+                }
             }
         }
         Ok(())
@@ -435,6 +443,11 @@ impl Core {
     /// cost reads.
     fn may_extend(&self) -> bool {
         self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 8 * 5)
+    }
+
+    /// Whether the log is open to be read alone.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.disk.is_read_only())
     }
 
     /// Bytes of memory beside the log's pages.

@@ -71,6 +71,8 @@ pub enum Error {
     },
     /// The table has no directory, and the operation needs one.
     NoDirectory,
+    /// The table's disk is open to be read only, and the operation would change the table.
+    ReadOnly,
     /// The options cannot work, or contradict what the directory holds.
     Options(String),
 }
@@ -132,6 +134,9 @@ impl std::fmt::Display for Error {
             }
             Error::NoDirectory => f.write_str(
                 "the table lives in memory alone: open it with a directory to take checkpoints",
+            ),
+            Error::ReadOnly => f.write_str(
+                "the table is open to be read only: nothing was changed; open it to be written",
             ),
             Error::Options(why) => write!(f, "these options cannot work: {why}"),
         }

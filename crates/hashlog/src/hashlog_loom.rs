@@ -11,7 +11,7 @@ use sapwood_mem::sync::model;
 
 use crate::hash;
 use crate::layout::slot;
-use crate::{HashLog, Layout, Options, Place, Snapshot, ValueMut};
+use crate::{HashLog, Layout, Options, Place, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
 fn small_log(layout: Layout) -> Arc<HashLog> {
@@ -317,6 +317,45 @@ fn loom_superseded_sweep() {
         log.put(&word(1), &word(30)).expect("memory");
     };
     race(counters, sweep, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(30)));
+}
+
+/// What a sweep shows.
+fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    let mut seen = Vec::new();
+    let _all = sweep
+        .scan_part(0, 1, |key, value| {
+            seen.push((number(key), number(value)));
+            ControlFlow::<()>::Continue(())
+        })
+        .expect("a walk in memory");
+    seen
+}
+
+/// As `counters`, and the page of key 1 lies on the disk alone.
+fn opened_counters() -> Arc<HashLog> {
+    let log = counters();
+    drop(log.snapshot().expect("unpinned"));
+    log.core.log.leave_memory();
+    log
+}
+
+/// A record comes back without a mark while a put that does not find it in memory replaces it: a walk
+/// that has begun before shows one of the two, and the marks that it leaves are complete.
+#[test]
+fn loom_superseded_while_it_comes_back() {
+    let walk = |log: &HashLog| {
+        let sweep = log.sweep().expect("unpinned");
+        log.core.log.return_to_memory();
+        let seen = swept(&sweep);
+        assert!(matches!(seen[..], [(1, 10 | 20)]), "{seen:?}");
+        assert_eq!(log.stats().unmarked_bytes, 0);
+    };
+    let put = |log: &HashLog| log.put(&word(1), &word(20)).expect("memory");
+    race(opened_counters, walk, put, |log, (), ()| {
+        assert_eq!(swept(&log.sweep().expect("unpinned")), [(1, 20)]);
+        assert_eq!(value_of(log, 1), Some(20));
+    });
 }
 
 /// As `counters`, and the page of key 1 is closed, so that it can be edited.

@@ -22,7 +22,10 @@
 //! - I-BOUNDARIES: begin <= head <= read_only <= mutable <= tail; read_only moves to where mutable
 //!   is only after every thread that was pinned before mutable moved has left, and down before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
+//! - `head` moves down only over pages that come back after opening (`log::back`), and never after it
+//!   has moved up.
 
+mod back;
 mod edits;
 
 use std::marker::PhantomData;
@@ -32,6 +35,8 @@ use crossbeam_utils::CachePadded;
 use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::{Epochs, Pin};
+#[cfg(loom)]
+use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
@@ -40,6 +45,8 @@ use crate::error::{Error, Result};
 use crate::flush::{self, Flights};
 use crate::frames::{Addressing, Frames};
 use crate::index::lock;
+use crate::log::back::Back;
+pub(crate) use crate::log::back::Share;
 pub(crate) use crate::log::edits::Edit;
 use crate::log::edits::Edits;
 use crate::options::Options;
@@ -61,7 +68,7 @@ pub(crate) struct Bounds {
     mutable: AtomicU64,
     flushed: AtomicU64,
     /// From here up the flags of records in memory tell which are superseded: below lie pages
-    /// that were read back from the disk.
+    /// that come back from the disk, which tell it once a walk has asked.
     marked: AtomicU64,
     /// The highest of what snapshots pinned, or zero.
     fixed_below: AtomicU64,
@@ -85,6 +92,7 @@ pub(crate) struct Log {
     /// How many there are, or are about to be, and sweeps.
     snapshots: AtomicU64,
     edits: Edits,
+    back: Back,
     wasted: std::sync::atomic::AtomicU64,
     pub(crate) parts: Option<Parts>,
     /// Pages on their way there.
@@ -170,6 +178,7 @@ impl Log {
             pinned: Mutex::default(),
             snapshots: AtomicU64::new(0),
             edits: Edits::default(),
+            back: Back::default(),
             wasted: std::sync::atomic::AtomicU64::new(0),
             parts,
             flights: Mutex::default(),
@@ -257,11 +266,6 @@ impl Log {
     #[inline(always)]
     pub(crate) fn records<'p>(&self, _: &'p Pin<'_>) -> Records<'p> {
         Records { head: self.head(), at: self.frames.addressing(), pinned: PhantomData }
-    }
-
-    /// Whether the flags of a page in memory tell which of its records are superseded.
-    pub(crate) fn is_marked(&self, page: u64) -> bool {
-        self.page_start(page) >= self.marked()
     }
 
     /// Room for so many bytes at the tail, zeroed and the caller's alone.
@@ -369,6 +373,7 @@ impl Log {
     /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
     fn evict_to(&self, limit: Address) {
         let (from, to) = (self.page_of(self.head()), self.page_of(limit));
+        self.end_return_moving();
         self.bounds.head.store(limit.units(), Ordering::Release);
         if self.marked() < limit {
             self.bounds.marked.store(limit.units(), Ordering::Release);
@@ -457,6 +462,11 @@ impl Log {
         self.snapshots.load(Ordering::Acquire) > 0
     }
 
+    /// Whether one is going on, and no other.
+    pub(crate) fn has_one_snapshot(&self) -> bool {
+        self.snapshots.load(Ordering::SeqCst) == 1
+    }
+
     /// Ends what `pin_below` began: what is not on the disk may be changed in place again.
     pub(crate) fn unpin_below(&self, limit: Address) {
         self.change_pinned(|pinned| {
@@ -521,14 +531,20 @@ impl Log {
         left
     }
 
-    /// Puts a page that was read from the disk back into memory, below the tail, with some bits
-    /// of the control words at some offsets cleared. Nobody else uses the log yet.
-    pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
+    /// Gives a page below `head` its frame, and the bytes that were read from the disk, with some bits
+    /// of the control words at some offsets cleared. Hold `moving`.
+    fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         self.frames.install(page).map_err(no_memory)?;
         let base = self.frames.base(page);
         debug_assert_eq!(bytes.len(), self.page_bytes);
         // SAFETY: a fresh frame of page_bytes that nobody else knows.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
+        #[cfg(loom)]
+        for (at, word) in bytes.chunks_exact(UNIT_BYTES).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("a word"));
+            // SAFETY: inside the frame, as above.
+            unsafe { RawAtomicU64::init(base.cast::<RawAtomicU64>().add(at), word) };
+        }
         for (start, bits) in stale {
             assert!(start + UNIT_BYTES <= self.page_bytes, "a record lies inside its page");
             // SAFETY: a record of the page, inside it; see above.
@@ -566,7 +582,7 @@ impl Log {
         }
     }
 
-    /// Frames that fit beside what is there already, for pages read back on opening.
+    /// Frames that fit beside what is there already, and one to write to.
     pub(crate) fn frames_spare(&self, beside: u64) -> u64 {
         self.frames_max(beside).unwrap_or(u64::MAX).saturating_sub(self.frames.count() + 1)
     }

@@ -97,6 +97,9 @@ impl HashLog {
     /// # Errors
     /// [`Error::Corrupt`] if the newest checkpoint is damaged: [`HashLog::open_at`] opens the one
     /// before. [`Error::Options`] if the directory was made with another layout or page size.
+    ///
+    /// Of a disk that is open to be read only nothing is changed: what would change the log answers
+    /// [`Error::ReadOnly`], and newer checkpoints stay.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<HashLog> {
         HashLog::open_number(disk, options, None)
     }
@@ -713,8 +716,8 @@ impl Snapshot<'_> {
     ) -> Result<ControlFlow<B>> {
         assert!(part < parts, "part {part} of {parts}");
         let log = self.log;
-        let boundary = self.moment.boundary;
-        by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut |_, key, value| {
+        let moment = &self.moment;
+        by_layout!(log, F => log.core.scan::<F, B>(moment, (part, parts), &mut |_, key, value| {
             visit(key, value)
         }))
     }
@@ -750,8 +753,8 @@ impl Snapshot<'_> {
         fixed.then_some(Runs { snapshot: self, columns })
     }
 
-    pub(crate) fn moment(&self) -> (&Core, Address) {
-        (&self.log.core, self.moment.boundary)
+    pub(crate) fn moment(&self) -> (&Core, &Moment<'_>) {
+        (&self.log.core, &self.moment)
     }
 }
 

@@ -27,6 +27,13 @@ pub struct Stats {
     pub begin: u64,
     /// First address in memory.
     pub head: u64,
+    /// Bytes of the log below `head` that there is room for in memory, and that come back: opening
+    /// reads none of them, the first walk that needs them reads all, and each record that is read
+    /// from the disk brings some.
+    pub returning_bytes: u64,
+    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index about
+    /// each of their records, as it does about those on the disk, and leaves the marks.
+    pub unmarked_bytes: u64,
     /// First address that is updated in place.
     pub read_only: u64,
     /// Where the next record goes.
@@ -50,6 +57,8 @@ pub struct Stats {
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
+    /// Records that walks of the log asked the index about so far.
+    pub chains_asked: u64,
     /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
     pub pages: &'static str,
 }

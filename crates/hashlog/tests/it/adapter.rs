@@ -217,7 +217,7 @@ pub(crate) fn snapped(snapshot: &Snapshot<'_>, parts: usize) -> sapwood_hashlog:
 }
 
 /// What a sweep meets, by runs where the layout has them.
-fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
+pub(crate) fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
     let sweep = log.sweep()?;
     let mut pairs = Vec::new();
     for part in 0..parts {

@@ -12,6 +12,7 @@ mod kill;
 mod late;
 mod limits;
 mod linearizable;
+mod opened;
 mod oracle;
 mod panics;
 mod placed;
