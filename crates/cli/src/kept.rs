@@ -102,7 +102,8 @@ pub(crate) fn open_any(
             directory.display()
         )));
     }
-    let db = Db::open(directory)?;
+    // Others may read it at the same time, and leave to write is not needed.
+    let db = Db::open_read_only(directory)?;
     let rows = db.hash_table(table)?;
     let description = Description::read(&db, table)?;
     Ok((db, rows, description))

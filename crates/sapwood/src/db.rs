@@ -124,6 +124,7 @@ impl Db {
     /// names are free when the directory is opened again.
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
+    /// [`Db::open_read_only`] is for any number of readers.
     ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
@@ -146,7 +147,43 @@ impl Db {
 
     /// As [`open`](Self::open), with options.
     pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let directory = Directory::open(path.as_ref())?;
+        Self::of_directory(Directory::open(path.as_ref())?, options)
+    }
+
+    /// Opens the database in a directory to read it, which takes no more than leave to read: nothing
+    /// is made, written or removed there, and what would change a hash table answers
+    /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly). Each table is as its newest
+    /// complete checkpoint left it.
+    ///
+    /// Any number of them have a directory open at once, in any processes, while none has it open to
+    /// be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are opened with
+    /// ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a checkpoint
+    /// ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
+    ///
+    /// ```
+    /// use sapwood::{Db, Error, HashEngineError, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path().join("counters");
+    /// let db = Db::open(&path)?;
+    /// db.create_hash_table("hits", HashTableOptions::default())?.add(b"/", 7)?;
+    /// db.close()?;
+    ///
+    /// let (one, other) = (Db::open_read_only(&path)?, Db::open_read_only(&path)?);
+    /// for db in [&one, &other] {
+    ///     let hits = db.hash_table("hits")?;
+    ///     assert_eq!(hits.get(b"/")?, Some(7_i64.to_le_bytes().to_vec()));
+    ///     let refused = hits.add(b"/", 1).unwrap_err();
+    ///     assert_eq!(refused.hash_engine(), Some(&HashEngineError::ReadOnly));
+    /// }
+    /// assert!(matches!(Db::open(&path), Err(Error::DirectoryInUse { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of_directory(Directory::open_read_only(path.as_ref())?, Options::default())
+    }
+
+    fn of_directory(directory: Directory, options: Options) -> Result<Self> {
         let stored = directory.table_names()?.into_iter();
         let slots = stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let directory = Some(Arc::new(directory));
@@ -324,8 +361,11 @@ impl Db {
     /// Where one table's checkpoint fails, those of the others are still taken, and the first
     /// error is the answer. A database in memory answers [`Error::NoDirectory`].
     pub fn checkpoint(&self) -> Result<()> {
-        match self.shared.directory {
-            Some(_) => self.checkpoint_all(Cut::Incremental),
+        match &self.shared.directory {
+            Some(directory) => {
+                directory.expect_writable()?;
+                self.checkpoint_all(Cut::Incremental)
+            }
             None => Err(Error::NoDirectory),
         }
     }
@@ -337,9 +377,9 @@ impl Db {
     /// and its tables work on, and keep the directory from being opened again until they are gone;
     /// what they change is not kept unless they take a checkpoint. In memory it does nothing.
     pub fn close(self) -> Result<()> {
-        match self.shared.directory {
-            Some(_) => self.checkpoint_all(Cut::Full),
-            None => Ok(()),
+        match &self.shared.directory {
+            Some(directory) if !directory.is_read_only() => self.checkpoint_all(Cut::Full),
+            _ => Ok(()),
         }
     }
 

@@ -30,7 +30,7 @@ const OPTIONS_NEW: &str = "options.new";
 pub(crate) struct Directory {
     path: PathBuf,
     /// Locked; the lock ends with the process, however that ends.
-    _disk: FileDisk,
+    disk: FileDisk,
 }
 
 /// The folder of a table in it.
@@ -50,7 +50,28 @@ impl Directory {
         fs::create_dir_all(&tables)
             .and_then(|()| disk.sync())
             .map_err(|cause| Error::directory(&tables, "made", &cause))?;
-        Ok(Self { path: path.to_owned(), _disk: disk })
+        Ok(Self { path: path.to_owned(), disk })
+    }
+
+    /// Opens a directory that holds a database, to read it.
+    pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
+        let disk = FileDisk::open_read_only(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
+            _ => Error::directory(path, "opened", &cause),
+        })?;
+        Ok(Self { path: path.to_owned(), disk })
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.disk.is_read_only()
+    }
+
+    /// Refuses what would change something of a directory that is open to be read.
+    pub(crate) fn expect_writable(&self) -> Result<()> {
+        match self.is_read_only() {
+            true => Err(Error::ReadOnly { path: self.path.clone() }),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -76,6 +97,7 @@ impl Directory {
 
     /// An empty folder for a table that is being made.
     pub(crate) fn make(&self, name: &str) -> Result<Folder> {
+        self.expect_writable()?;
         self.clear(name)?;
         self.folder(name)
     }
@@ -83,7 +105,11 @@ impl Directory {
     /// The folder of a table.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
         let path = self.folder_path(name);
-        match FileDisk::open(&path) {
+        let opened = match self.is_read_only() {
+            true => FileDisk::open_read_only(&path),
+            false => FileDisk::open(&path),
+        };
+        match opened {
             Ok(disk) => Ok(Folder { disk: Arc::new(disk), path }),
             Err(cause) => Err(Error::directory(&path, "opened", &cause)),
         }
@@ -91,6 +117,7 @@ impl Directory {
 
     /// Ends a table that nobody has open, and removes what lies in its folder.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        self.expect_writable()?;
         let Folder { disk, path } = self.folder(name)?;
         let removed = match disk.remove(OPTIONS) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),

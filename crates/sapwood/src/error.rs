@@ -178,13 +178,21 @@ pub enum Error {
     /// The database lives in memory alone, and what was asked needs a directory.
     #[error("the database lives in memory alone; `Db::open` keeps one in a directory")]
     NoDirectory,
-    /// Another `Db` has the directory open, in this process or another.
+    /// Another `Db` has the directory open, in this process or another: one at a time writes to it
+    /// ([`Db::open`](crate::Db::open)), or any number of them read it
+    /// ([`Db::open_read_only`](crate::Db::open_read_only)).
     #[error(
-        "{} is open already, in this process or another; use that `Db`, or close it and drop the \
-         handles of its hash tables first",
+        "{} is open already, in this process or another: one at a time writes to it, or several only \
+         read it; close it there, with the handles of its hash tables, and try again",
         path.display()
     )]
     DirectoryInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The database is open to be read only, and what was asked would change it.
+    #[error("{} is open to be read only; `Db::open` opens it to be written", path.display())]
+    ReadOnly {
         /// The directory.
         path: PathBuf,
     },
@@ -293,7 +301,7 @@ fn hash_next_step(cause: &HashEngineError) -> &'static str {
         HashEngineError::ValueLength { min, max, .. } if min < max => {
             " (`HashTableOptions::page_bytes`)"
         }
-        HashEngineError::NoDirectory => " (`Db::open`)",
+        HashEngineError::NoDirectory | HashEngineError::ReadOnly => " (`Db::open`)",
         _ => "",
     }
 }

@@ -152,6 +152,33 @@ fn rows_are_kept_from_one_command_to_the_next() {
     refused(&["get", &database, "x", "9"], 1, "no row has the key x,9 (k:str,n:int)");
 }
 
+/// Commands that only read run side by side, and not beside one that writes.
+#[test]
+fn readers_share_a_directory() {
+    let files = Files::new();
+    let database = files.database();
+    files.load(&[]);
+    let reads: [&[&str]; 4] = [
+        &["get", &database, "-q", "a", "1"],
+        &["scan", &database],
+        &["stats", &database],
+        &["aggregate", &database, "--select", "count"],
+    ];
+    let reader = sapwood::Db::open_read_only(&database).expect("nobody writes");
+    let rows = reader.hash_table("rows").expect("it is there");
+    for args in reads {
+        assert!(!stdout_of(args).is_empty(), "{args:?}");
+    }
+    let load = ["load", &files.rows(), "--key", "k,n", "--engine", "hash", "--dir", &database];
+    let in_use = format!("{database} is open already, in this process or another: ");
+    refused(&load, 1, &in_use);
+    drop((reader, rows));
+    let _writer = sapwood::Db::open(&database).expect("nobody reads");
+    for args in reads {
+        refused(args, 1, &in_use);
+    }
+}
+
 #[test]
 fn a_second_load_adds_to_the_first() {
     let files = Files::new();

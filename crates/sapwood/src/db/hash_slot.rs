@@ -68,9 +68,11 @@ impl HashSlot {
                 expect_unused(table, "open")?;
                 match opening {
                     // What was changed since the last checkpoint stays.
-                    Opening::With(_) => table.checkpoint(Cut::Incremental).map(|_| ())?,
+                    Opening::With(_) if !is_read_only(directory) => {
+                        table.checkpoint(Cut::Incremental).map(|_| ())?
+                    }
                     Opening::At(number) => expect_checkpoint(table, number)?,
-                    Opening::Newest => {}
+                    Opening::With(_) | Opening::Newest => {}
                 }
                 *state = State::Stored;
             }
@@ -94,7 +96,9 @@ impl HashSlot {
             }
         };
         let log = log.map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
-        if let Opening::With(options) = &opening {
+        if let Opening::With(options) = &opening
+            && !directory.is_read_only()
+        {
             folder.write_options(options)?;
         }
         let table =
@@ -111,6 +115,9 @@ impl HashSlot {
             (State::Open(table), Some(_)) => expect_unused(table, "drop")?,
             _ => {}
         }
+        if let Some(directory) = directory {
+            directory.expect_writable()?;
+        }
         // Its files are closed before they go; if they cannot go, it can be opened again.
         *state = State::Stored;
         if let Some(directory) = directory {
@@ -124,6 +131,10 @@ impl HashSlot {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_read_only(directory: Option<&Arc<Directory>>) -> bool {
+    directory.is_some_and(|directory| directory.is_read_only())
 }
 
 /// Two logs must not write to one folder. The slot's own handle does not count; it is under this
