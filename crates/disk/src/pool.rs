@@ -224,11 +224,12 @@ mod tests {
         let all = Arc::new(std::sync::Barrier::new(AT_ONCE));
         let wait = |_| {
             let all = Arc::clone(&all);
-            Pending::new(move || drop(all.wait()))
+            Pending::new(move || all.wait().is_leader())
         };
         let (done, works): (Vec<_>, Vec<_>) = (0..AT_ONCE).map(wait).unzip();
         pool.spawn(works);
-        done.into_iter().for_each(Pending::wait);
+        let leaders = done.into_iter().map(Pending::wait).filter(|led| *led);
+        assert_eq!(leaders.count(), 1);
         assert_eq!(threads(), AT_ONCE);
     }
 }

@@ -304,10 +304,9 @@ fn look_ups_bring_pages_back() {
 #[test]
 fn the_second_walk_asks_about_nothing() {
     for configuration in CONFIGURATIONS {
-        for first in 0..WALKS.len() {
+        for (name, walk) in WALKS {
             let (disk, pairs) = stored(configuration);
             let log = configuration.open(&disk);
-            let (name, walk) = WALKS[first];
             let by_log = matches!(name, "snapshot" | "sweep");
             // Of the index the first one follows some chains on the disk, before pages come back.
             for _ in 0..if by_log { 1 } else { 2 } {
