@@ -19,7 +19,7 @@ use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, Work, name};
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
-/// Shows once whether the filesystem takes direct I/O.
+/// Shows whether the filesystem takes direct I/O, where there is no file that could.
 const PROBE_NAME: &str = ".probe";
 
 /// A folder of real files, read and written past the page cache where the filesystem allows.
@@ -105,12 +105,51 @@ fn about(what: &str, cause: &io::Error) -> io::Error {
     io::Error::new(cause.kind(), format!("{what}: {cause}"))
 }
 
-/// Writes and reads a block directly. Filesystems that cannot do it refuse the flag or the first
-/// transfer, and some only the size, so all of it is tried.
+/// Whether the filesystem takes direct I/O. Filesystems that cannot do it refuse the flag or the
+/// first transfer, and some only the size, so all of it is tried: by a read, where there is a file
+/// to read, since a full disk must open.
 fn probe_direct(folder: &Path) -> io::Result<bool> {
     if direct_flag() == 0 {
         return Ok(false);
     }
+    let tried = match probe_by_read(folder)? {
+        Some(tried) => tried,
+        None => probe_by_write(folder),
+    };
+    match tried {
+        Ok(()) => Ok(true),
+        // Nothing lies here, and nothing more fits: the page cache serves in any case.
+        Err(cause) if matches!(cause.kind(), NOT_DIRECT | NO_SPACE | NO_QUOTA) => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
+const NOT_DIRECT: io::ErrorKind = io::ErrorKind::InvalidInput;
+const NO_SPACE: io::ErrorKind = io::ErrorKind::StorageFull;
+const NO_QUOTA: io::ErrorKind = io::ErrorKind::QuotaExceeded;
+
+/// Reads a block of whatever file has one; `None` without such a file.
+fn probe_by_read(folder: &Path) -> io::Result<Option<io::Result<()>>> {
+    let mut block = Blocks::new(BLOCK_BYTES);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name::check(name).is_ok());
+        let is_long = || Ok::<bool, io::Error>(entry.metadata()?.len() >= BLOCK_BYTES as u64);
+        if !is_ours || !entry.file_type()?.is_file() || !is_long()? {
+            continue;
+        }
+        let opened =
+            fs::OpenOptions::new().read(true).custom_flags(direct_flag()).open(entry.path());
+        match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
+            // Of another user: it says nothing.
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {}
+            tried => return Ok(Some(tried)),
+        }
+    }
+    Ok(None)
+}
+
+fn probe_by_write(folder: &Path) -> io::Result<()> {
     let path = folder.join(PROBE_NAME);
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(true).read(true).write(true).custom_flags(direct_flag());
@@ -120,13 +159,8 @@ fn probe_direct(folder: &Path) -> io::Result<bool> {
         file.read_exact_at(block.bytes_mut(), 0)
     });
     match fs::remove_file(&path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-        _ => {}
-    }
-    match tried {
-        Ok(()) => Ok(true),
-        Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => Ok(false),
-        Err(cause) => Err(cause),
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => tried,
     }
 }
 
@@ -230,6 +264,10 @@ impl File for RealFile {
     fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
         let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
         self.file.write_all_at(&from.bytes()[range], offset)
+    }
+
+    fn cut(&self, bytes: u64) -> io::Result<()> {
+        if self.bytes()? > bytes { self.file.set_len(bytes) } else { Ok(()) }
     }
 
     fn sync(&self) -> io::Result<()> {

@@ -80,6 +80,9 @@ pub trait File: Any + Send + Sync + std::fmt::Debug {
         some.bytes_mut().copy_from_slice(&from.bytes()[range]);
         self.write_at(offset, &some)
     }
+    /// Cuts off what lies from `bytes` on, a multiple of [`BLOCK_BYTES`]; a shorter file stays as
+    /// it is. Lasting after a [`File::sync`].
+    fn cut(&self, bytes: u64) -> io::Result<()>;
     /// Makes what was written last.
     fn sync(&self) -> io::Result<()>;
 }

@@ -74,3 +74,72 @@ fn a_batch_may_name_files_of_another_disk() {
     assert!(reads.iter().all(|read| read.result.is_ok()));
     assert_eq!((first.bytes()[0], second.bytes()[0]), (1, 2));
 }
+
+/// A filesystem without room opens: there is something to read direct I/O by.
+#[test]
+fn a_full_filesystem_opens() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let Some(mounted) = Mounted::new(parent.path(), 256 << 10) else {
+        println!("skipped: this process may mount nothing");
+        return;
+    };
+    let path = parent.path().join("folder");
+    let disk = FileDisk::open(&path).expect("made");
+    let file = disk.create("a").expect("made");
+    file.write_at(0, &blocks(&[7])).expect("written");
+    let mut count = 1;
+    let full = loop {
+        match file.write_at(count * BLOCK_BYTES as u64, &blocks(&[8])) {
+            Ok(()) => count += 1,
+            Err(cause) => break cause.kind(),
+        }
+    };
+    assert_eq!(full, ErrorKind::StorageFull);
+    drop((file, disk));
+    let disk = FileDisk::open(&path).expect("to read");
+    assert_eq!(fills(&*disk.open("a").expect("there"))[0], 7);
+    drop(disk);
+    // Nothing to read either.
+    std::fs::create_dir(parent.path().join("empty")).expect("a name");
+    let empty = FileDisk::open(parent.path().join("empty")).expect("nothing is written");
+    assert!(empty.list().expect("names").is_empty());
+    drop(empty);
+    drop(mounted);
+}
+
+/// A small filesystem in memory, as long as it lives.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    /// None where it is not permitted.
+    fn new(path: &std::path::Path, bytes: u64) -> Option<Mounted> {
+        let status = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
+            .arg(path)
+            .stderr(std::process::Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success()).then(|| Mounted(path.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "it was mounted");
+    }
+}
+
+#[test]
+fn opening_again_writes_nothing() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    disk.create("a").expect("made").write_at(0, &blocks(&[1])).expect("written");
+    let direct = disk.direct();
+    drop(disk);
+    let changed = || std::fs::metadata(parent.path()).and_then(|folder| folder.modified());
+    let before = changed().expect("a time");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    assert_eq!(disk.direct(), direct, "found out by a read");
+    assert_eq!(changed().expect("a time"), before, "no file came or went");
+}
