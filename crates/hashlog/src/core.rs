@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::index::{Index, Insert, Place, Probe, Walk};
 use crate::layout::control;
 use crate::life::{Life, Shared};
-use crate::log::{Directory, Log, no_memory};
+use crate::log::{Log, no_memory};
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::point::InPlace;
@@ -100,11 +100,11 @@ impl Found<'_> {
 
 impl Core {
     /// An empty log, in a directory if one is given.
-    pub(crate) fn create(options: Options, files: Option<(Directory, Parts)>) -> Result<Core> {
+    pub(crate) fn create(options: Options, files: Option<(Checkpoints, Parts)>) -> Result<Core> {
         let buckets = Index::buckets_for(options.expected_entries);
         let index = Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory)?;
         let (checkpoints, parts) = match files {
-            Some((disk, parts)) => (Some(Checkpoints::new(disk, Vec::new())), Some(parts)),
+            Some((checkpoints, parts)) => (Some(checkpoints), Some(parts)),
             None => (None, None),
         };
         let log = Log::new(&options, parts, 1)?;

@@ -69,6 +69,17 @@ pub enum Error {
         /// What is wrong there.
         what: String,
     },
+    /// The newest checkpoint cannot be opened, and an older one can be. Nothing was changed.
+    CheckpointDamaged {
+        /// The newest one.
+        number: u64,
+        /// What is wrong with it.
+        cause: Arc<Error>,
+        /// The newest of those that open.
+        opens: u64,
+    },
+    /// The log is a view of a checkpoint, and the operation would write to its directory.
+    View,
     /// The table has no directory, and the operation needs one.
     NoDirectory,
     /// The options cannot work, or contradict what the directory holds.
@@ -130,6 +141,13 @@ impl std::fmt::Display for Error {
             Error::Corrupt { file, offset, what } => {
                 write!(f, "{file} is corrupt at offset {offset}: {what}")
             }
+            Error::CheckpointDamaged { number, cause, opens } => write!(
+                f,
+                "checkpoint {number} cannot be opened: {cause}; bring the file back from a copy, or go back to checkpoint {opens}, which opens"
+            ),
+            Error::View => f.write_str(
+                "this is a view of a checkpoint, which only reads files: go back to the checkpoint to go on from it",
+            ),
             Error::NoDirectory => f.write_str(
                 "the table lives in memory alone: open it with a directory to take checkpoints",
             ),

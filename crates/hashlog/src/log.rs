@@ -566,6 +566,12 @@ impl Log {
         }
     }
 
+    /// Waits for the pages that are on their way to the disk.
+    pub(crate) fn land(&self) {
+        let _moving = lock(&self.moving);
+        self.give_up_below(self.begin());
+    }
+
     /// Frames that fit beside what is there already, for pages read back on opening.
     pub(crate) fn frames_spare(&self, beside: u64) -> u64 {
         self.frames_max(beside).unwrap_or(u64::MAX).saturating_sub(self.frames.count() + 1)

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use sapwood_disk::Disk;
 
 use crate::address::Address;
-use crate::checkpoint::Cut;
+use crate::checkpoint::{self, Cut, Opening};
 use crate::compact::Compacted;
 use crate::core::Core;
 use crate::error::{BatchError, Error, Result};
 use crate::life::Shared;
 use crate::log;
-use crate::options::{Layout, Options};
+use crate::options::{ColdReads, Layout, Options};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
 use crate::runs::{Columns, Place, Runs};
 use crate::scan::Moment;
-use crate::stats::{CheckpointInfo, Stats};
+use crate::stats::{CheckpointInfo, Stats, StoredCheckpoint};
 use crate::value::ValueMut;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
@@ -92,28 +92,52 @@ impl HashLog {
         Ok(HashLog::of(Core::create(options, None)?))
     }
 
-    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it has none.
+    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the newest checkpoint is damaged: [`HashLog::open_at`] opens the one
-    /// before. [`Error::Options`] if the directory was made with another layout or page size.
+    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing, and
+    /// names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is changed
+    /// then. [`Error::Options`] if the directory was made with another layout or page size.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<HashLog> {
-        HashLog::open_number(disk, options, None)
+        HashLog::open_by(disk, options, Opening::Newest)
     }
 
-    /// Opens a log as checkpoint `number` left it, and removes newer ones.
+    /// Goes back: opens a log as checkpoint `number` left it, and removes newer ones, damaged ones
+    /// among them. Their numbers are not used again.
     ///
     /// # Errors
     /// As [`HashLog::open`]; [`Error::Options`] names the checkpoints that are there.
     pub fn open_at(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
-        HashLog::open_number(disk, options, Some(number))
+        HashLog::open_by(disk, options, Opening::Back(number))
     }
 
-    fn open_number(disk: Arc<dyn Disk>, options: Options, number: Option<u64>) -> Result<HashLog> {
+    /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
+    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and a
+    /// checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
+    ///
+    /// # Errors
+    /// As [`HashLog::open_at`].
+    pub fn view(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
+        // There is no room for copies of what is read.
+        let options = Options { cold_reads: ColdReads::Stay, ..options };
+        HashLog::open_by(disk, options, Opening::View(number))
+    }
+
+    /// The checkpoints in a directory that is not open, oldest first, and whether each opens: its
+    /// index image is read whole, of the log only where its pages lie. A newest one whose manifest
+    /// is missing is listed too. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn stored(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
+        checkpoint::list(disk)
+    }
+
+    fn open_by(disk: Arc<dyn Disk>, options: Options, opening: Opening) -> Result<HashLog> {
         options.validate()?;
         let core = match options.layout {
-            Layout::Fixed8 => Core::open::<Fixed>(disk, options, number),
-            Layout::Variable => Core::open::<Variable>(disk, options, number),
+            Layout::Fixed8 => Core::open::<Fixed>(disk, options, opening),
+            Layout::Variable => Core::open::<Variable>(disk, options, opening),
         }?;
         Ok(HashLog::of(core))
     }
@@ -252,7 +276,7 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        let mut refused = None;
+        let mut refused: Option<Error> = None;
         let mut change = |value: &mut ValueMut<'_>| {
             if **value != *expected {
                 return (false, Write::Unchanged);
@@ -531,8 +555,9 @@ impl HashLog {
     /// What it covers is there after any crash, once it has returned.
     ///
     /// # Errors
-    /// [`Error::NoDirectory`] in memory; [`Error::WouldBlock`] inside a closure; [`Error::Io`]:
-    /// then it does not count, and the one before is still the newest.
+    /// [`Error::NoDirectory`] in memory; [`Error::View`]; [`Error::WouldBlock`] inside a closure;
+    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists it
+    /// where only removing older files failed.
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
         by_layout!(self, F => self.core.checkpoint::<F>(cut))
     }
@@ -542,7 +567,7 @@ impl HashLog {
     /// # Errors
     /// [`Error::NoDirectory`] in memory.
     pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
-        self.core.checkpoints.as_ref().map(|all| all.infos()).ok_or(Error::NoDirectory)
+        self.core.expect_checkpoints().map(|all| all.infos())
     }
 
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
@@ -668,6 +693,7 @@ impl HashLog {
 impl Drop for HashLog {
     fn drop(&mut self) {
         self.core.end_compaction();
+        self.core.give_up_unsaved();
     }
 }
 

@@ -79,6 +79,10 @@ pub struct Options {
     /// When a log in a directory compacts itself; default [`Compaction::default`]. `None`: on
     /// request alone, and without a thread. A log in memory needs no option, its writers do it.
     pub compaction: Option<Compaction>,
+    /// Number that the files of a log carry that is made in a directory, by which those of another
+    /// are told from them: best drawn at random. A log that is there keeps its own. Default 0, by
+    /// which none are told apart.
+    pub table_id: u64,
     /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
     pub pages: Pages,
 }
@@ -94,6 +98,7 @@ impl Default for Options {
             cold_reads: ColdReads::default(),
             checkpoints_kept: 2,
             compaction: Some(Compaction::default()),
+            table_id: 0,
             pages: Pages::default(),
         }
     }

@@ -1,6 +1,7 @@
 //! What is in the log, and where are its bytes?
 
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::stored::FileKind;
 
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -81,6 +82,32 @@ pub struct CheckpointInfo {
     pub begin: u64,
     /// ... to here.
     pub end: u64,
+    /// Entries of the table, as [`HashLog::len`](crate::HashLog::len) counted them.
+    pub entries: u64,
     /// Bytes it wrote.
     pub written_bytes: u64,
+}
+
+/// A checkpoint in a directory, as its files tell ([`HashLog::stored`](crate::HashLog::stored)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredCheckpoint {
+    /// Its number, higher is newer.
+    pub number: u64,
+    /// What it is, or why it does not open.
+    pub state: Result<CheckpointInfo>,
+}
+
+impl CheckpointInfo {
+    /// The file that makes it one.
+    pub fn file_name(&self) -> String {
+        FileKind::Manifest.file_name(self.number)
+    }
+}
+
+impl StoredCheckpoint {
+    /// The file that makes it one.
+    pub fn file_name(&self) -> String {
+        FileKind::Manifest.file_name(self.number)
+    }
 }

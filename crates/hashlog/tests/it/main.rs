@@ -10,6 +10,7 @@ mod faults;
 mod growth;
 mod kill;
 mod late;
+mod leftovers;
 mod limits;
 mod linearizable;
 mod oracle;
