@@ -1,5 +1,6 @@
 //! A database: named tables, in memory or in a directory.
 
+mod checkpoints;
 mod hash_slot;
 
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_hashlog::HashLog;
 
-use crate::directory::Directory;
+use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
@@ -17,6 +18,8 @@ use crate::{
 };
 
 use hash_slot::{HashSlot, Opening};
+
+pub use checkpoints::StoredCheckpoint;
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -226,7 +229,8 @@ impl Db {
 
     /// Goes back: opens a hash table as its checkpoint `number` left it. Newer checkpoints are
     /// removed, and what was changed since is gone. Answers [`Error::TableInUse`] while handles of
-    /// the table are in use; [`HashTable::checkpoints`] lists the numbers.
+    /// the table are in use; [`Db::checkpoints`] lists the numbers, also where the newest checkpoint
+    /// is damaged and the table does not open. [`Db::hash_table_view`] looks before.
     ///
     /// ```
     /// use sapwood::{Cut, Db, HashTableOptions};
@@ -423,7 +427,9 @@ impl Db {
             Some(directory) => {
                 stored_options::check(&name, options)?;
                 let folder = directory.make(&name)?;
-                let log = HashLog::open(Arc::clone(&folder.disk), options.engine());
+                let mut engine = options.engine();
+                engine.table_id = directory::new_table_id();
+                let log = HashLog::open(Arc::clone(&folder.disk), engine);
                 let log = log.map_err(named)?;
                 folder.write_options(options)?;
                 log

@@ -11,11 +11,13 @@
 //! between those steps left, and is cleared when a table of that name is made.
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use sapwood_disk::{Blocks, Disk, FileDisk};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk};
 
 use crate::stored_options;
 use crate::{Error, HashTableOptions, Result};
@@ -37,6 +39,12 @@ pub(crate) struct Directory {
 pub(crate) struct Folder {
     pub(crate) disk: Arc<dyn Disk>,
     path: PathBuf,
+}
+
+/// A number for a table that is made, by which its files are told from those of others. It decides
+/// nothing else, so that the hasher's keys, which the system's source of randomness seeds, serve.
+pub(crate) fn new_table_id() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
 }
 
 impl Directory {
@@ -102,6 +110,11 @@ impl Directory {
         self.clear(name)
     }
 
+    /// When a file of a table's folder was written last, where the system knows.
+    pub(crate) fn written(&self, name: &str, file: &str) -> Option<SystemTime> {
+        fs::metadata(self.folder_path(name).join(file)).and_then(|data| data.modified()).ok()
+    }
+
     fn clear(&self, name: &str) -> Result<()> {
         let path = self.folder_path(name);
         match fs::remove_dir_all(&path) {
@@ -140,12 +153,20 @@ impl Folder {
     /// The options that the table was made with, or opened with last.
     pub(crate) fn read_options(&self) -> Result<HashTableOptions> {
         let path = self.path.join(OPTIONS);
-        let read = || -> io::Result<Blocks> {
-            let mut block = Blocks::new(1);
-            self.disk.open(OPTIONS)?.read_at(0, &mut block)?;
-            Ok(block)
+        let mut block = Blocks::new(1);
+        let read = |block: &mut Blocks| -> io::Result<u64> {
+            let file = self.disk.open(OPTIONS)?;
+            let bytes = file.bytes()?;
+            match bytes < BLOCK_BYTES as u64 {
+                true => Ok(bytes),
+                false => file.read_at(0, block).map(|()| bytes),
+            }
         };
-        let block = read().map_err(|cause| Error::directory(&path, "read", &cause))?;
+        let bytes = read(&mut block).map_err(|cause| Error::directory(&path, "read", &cause))?;
+        if bytes < BLOCK_BYTES as u64 {
+            let what = format!("the file is cut off, it should have {BLOCK_BYTES} bytes");
+            return Err(Error::StoredOptions { path, offset: bytes, what });
+        }
         stored_options::decode(block.bytes()).map_err(|unreadable| Error::StoredOptions {
             path,
             offset: unreadable.offset,

@@ -58,6 +58,15 @@ pub enum Error {
         /// What was to be done with it.
         what: &'static str,
     },
+    /// The hash table is open in this `Db`, and what was asked needs it closed.
+    #[error(
+        "table `{name}` is open, and a view of one of its checkpoints needs it closed; ask a `Db` \
+         that has not opened it"
+    )]
+    TableOpen {
+        /// Its name.
+        name: String,
+    },
     /// The table has no checkpoint of the number to go back to. Nothing was closed.
     #[error("table `{name}` has no checkpoint {number}; it has {}", numbers(known))]
     CheckpointMissing {
@@ -294,6 +303,14 @@ fn hash_next_step(cause: &HashEngineError) -> &'static str {
             " (`HashTableOptions::page_bytes`)"
         }
         HashEngineError::NoDirectory => " (`Db::open`)",
+        HashEngineError::CheckpointDamaged { .. } => {
+            " (`Db::hash_table_at`; `Db::hash_table_view` looks at it, `Db::checkpoints` lists all)"
+        }
+        HashEngineError::View => " (`Db::hash_table_at`)",
+        HashEngineError::Corrupt { .. } => {
+            "; bring the file back from a copy, go back to a checkpoint that is whole \
+             (`Db::checkpoints`, `Db::hash_table_at`), or drop the table"
+        }
         _ => "",
     }
 }

@@ -66,7 +66,8 @@
 //!
 //! # What is absent
 //!
-//! No threads but those that a query is told to use while it runs, no global state, no randomness, and
+//! No threads but those that a query is told to use while it runs, no global state, no randomness but
+//! for the number that tells the files of a table in a directory from those of another, and
 //! no clock but for telling how long a query took: the same changes in the same order give the same
 //! contents. No files, unless a directory was given.
 #![forbid(unsafe_code)]
@@ -87,7 +88,7 @@ mod range;
 mod stored_options;
 mod table;
 
-pub use db::{Db, DbStats};
+pub use db::{Db, DbStats, StoredCheckpoint};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;

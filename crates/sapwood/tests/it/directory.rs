@@ -231,6 +231,116 @@ fn damaged_options_are_named_with_file_and_offset() {
     db.create_hash_table("t", plain()).expect("the name is free again");
 }
 
+#[test]
+fn options_that_are_cut_off_are_named_with_file_and_offset() {
+    let path = directory();
+    drop(open(&path).create_hash_table("t", plain()).expect("a free name"));
+    let file = path.path().join("tables/t/options");
+    for len in [0, 30, 4095] {
+        let cut = fs::File::options().write(true).open(&file).expect("it is there");
+        cut.set_len(len).expect("it can be cut");
+        let error = open(&path).hash_table("t").expect_err("a cut file");
+        let Error::StoredOptions { path: named, offset, .. } = &error else { panic!("{error}") };
+        assert_eq!((named, *offset), (&file, len));
+        let told = error.to_string();
+        assert!(told.contains("cut off") && told.contains("drop the table"), "{told}");
+    }
+}
+
+/// The newest checkpoint is damaged: the error says which one opens and how, and it does.
+#[test]
+fn a_damaged_checkpoint_leads_to_the_one_before() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        hits.add(b"/", 1).expect("add");
+        numbers.push(hits.checkpoint(Cut::Full).expect("checkpoint").number);
+    }
+    let error = db.hash_table_view("hits", numbers[0]).expect_err("it is open");
+    assert!(matches!(&error, Error::TableOpen { name } if name == "hits"), "{error}");
+    let listed = db.checkpoints("hits").expect("of an open table");
+    assert_eq!(listed.iter().map(|one| one.number).collect::<Vec<_>>(), numbers);
+    assert!(listed.iter().all(|one| one.taken.is_some() && one.state.is_ok()), "{listed:?}");
+    drop((hits, db));
+
+    let image = format!("tables/hits/index-{:016x}.image", numbers[1]);
+    damage(&path.path().join(image), 20);
+    let db = open(&path);
+    let told = db.hash_table("hits").expect_err("a damaged image").to_string();
+    for part in [&*format!("index-{:016x}.image", numbers[1]), "checkpoint 1", "hash_table_at"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let listed = db.checkpoints("hits").expect("of a table that does not open");
+    assert!(listed[0].state.is_ok() && listed[1].state.is_err(), "{listed:?}");
+    assert_eq!(listed[0].state.as_ref().map(|info| info.entries), Ok(1));
+    let view = db.hash_table_view("hits", numbers[0]).expect("a whole one");
+    assert_eq!(counter(&view, "/"), Some(1));
+    assert!(view.checkpoint(Cut::Full).is_err(), "of a view");
+    drop(view);
+    assert!(db.hash_table("hits").is_err(), "looking changes nothing");
+    let hits = db.hash_table_at("hits", numbers[0]).expect("a whole one");
+    assert_eq!(counter(&hits, "/"), Some(1));
+    hits.checkpoint(Cut::Full).expect("it goes on");
+    drop((hits, db));
+    assert_eq!(counter(&open(&path).hash_table("hits").expect("it opens again"), "/"), Some(1));
+
+    let error = Db::in_memory().checkpoints("t").expect_err("no table");
+    assert!(matches!(error, Error::TableMissing { .. }), "{error}");
+    let db = Db::in_memory();
+    db.create_hash_table("t", plain()).expect("a free name");
+    assert_eq!(db.checkpoints("t").expect_err("in memory"), Error::NoDirectory);
+    assert_eq!(db.hash_table_view("t", 1).expect_err("in memory"), Error::NoDirectory);
+}
+
+#[test]
+fn a_table_without_its_manifests_is_not_an_empty_one() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    hits.add(b"/", 1).expect("add");
+    drop(hits);
+    db.close().expect("a checkpoint");
+    let folder = path.path().join("tables/hits");
+    let manifest = folder.join("checkpoint-0000000000000001.manifest");
+    let kept = fs::read(&manifest).expect("it is there");
+    fs::remove_file(&manifest).expect("it is there");
+    let count = || fs::read_dir(&folder).expect("a folder").count();
+    let before = count();
+    let db = open(&path);
+    let told = db.hash_table("hits").expect_err("no manifest").to_string();
+    assert!(told.contains("bring the file back") && told.contains("drop the table"), "{told}");
+    assert_eq!(count(), before, "nothing is removed");
+    fs::write(&manifest, kept).expect("brought back");
+    assert_eq!(counter(&db.hash_table("hits").expect("it opens"), "/"), Some(1));
+}
+
+/// What was changed and never checkpointed takes no space once the table is closed.
+#[test]
+fn changes_without_a_checkpoint_leave_no_files() {
+    let path = directory();
+    let options = plain().page_bytes(64 << 10).memory_budget(1 << 20);
+    let db = open(&path);
+    let table = db.create_hash_table("t", options).expect("a free name");
+    table.put(b"k", b"v").expect("room");
+    drop(table);
+    db.close().expect("a checkpoint");
+    let bytes = || -> u64 {
+        let files = fs::read_dir(path.path().join("tables/t")).expect("a folder");
+        files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
+    };
+    let before = bytes();
+    let db = open(&path);
+    let table = db.hash_table("t").expect("it is there");
+    for index in 0..50_000_u32 {
+        table.put(&index.to_le_bytes(), &[7; 64]).expect("it spills");
+    }
+    assert!(bytes() > before + (1 << 20), "it spilled");
+    drop((table, db));
+    assert_eq!(bytes(), before);
+}
+
 fn damage(file: &Path, offset: usize) {
     let mut bytes = fs::read(file).expect("it is there");
     bytes[offset] ^= 1;
