@@ -459,7 +459,7 @@ impl Core {
         let first = self.log.page_of(begin).max(limit.saturating_sub(spare));
         let mut blocks = Blocks::new(self.log.page_bytes);
         for page in first..limit {
-            parts.read_page(page, &mut blocks)?;
+            let used = parts.read_page(page, &mut blocks)?;
             let stored = &blocks.bytes()[..self.log.page_bytes];
             let mut stale = Vec::new();
             let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
@@ -472,7 +472,7 @@ impl Core {
                 stale.push((offset, late | control::LOCKS));
                 Ok(std::ops::ControlFlow::Continue(()))
             })?;
-            self.log.load(page, stored, &stale)?;
+            self.log.load(page, &stored[..used], &stale)?;
         }
         if first < limit {
             self.log.place(begin, self.log.page_start(first).max(begin), end);

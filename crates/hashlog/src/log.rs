@@ -521,16 +521,17 @@ impl Log {
         left
     }
 
-    /// Puts a page that was read from the disk back into memory, below the tail, with some bits
-    /// of the control words at some offsets cleared. Nobody else uses the log yet.
+    /// Puts a page, of which these bytes are used and were read from the disk, back into memory,
+    /// below the tail, with some bits of the control words at some offsets cleared. Nobody else
+    /// uses the log yet.
     pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
-        self.frames.install(page).map_err(no_memory)?;
+        assert!(bytes.len() <= self.page_bytes, "a page has no more");
+        self.frames.install_used(page, bytes.len()).map_err(no_memory)?;
         let base = self.frames.base(page);
-        debug_assert_eq!(bytes.len(), self.page_bytes);
-        // SAFETY: a fresh frame of page_bytes that nobody else knows.
+        // SAFETY: a fresh frame of page_bytes that nobody else knows; the rest of it is zero.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
         for (start, bits) in stale {
-            assert!(start + UNIT_BYTES <= self.page_bytes, "a record lies inside its page");
+            assert!(start + UNIT_BYTES <= bytes.len(), "a record lies inside of what is used");
             // SAFETY: a record of the page, inside it; see above.
             let record = unsafe { Record::at(base.add(*start)) };
             record.control().fetch_and(!bits, Ordering::Relaxed);

@@ -202,6 +202,7 @@ pub(crate) fn read(disk: &dyn Disk, number: u64) -> Result<Manifest> {
 
 /// All complete checkpoints, newest first: their numbers, and their manifests or what is wrong with
 /// them.
+#[cfg(test)]
 pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<(u64, Result<Manifest>)>> {
     let numbers = FileKind::Manifest.list(disk)?;
     Ok(numbers.into_iter().rev().map(|number| (number, read(disk, number))).collect())

@@ -373,12 +373,14 @@ impl FileKind {
 
     /// The numbers of all files of this kind, ascending.
     pub(crate) fn list(self, disk: &dyn Disk) -> Result<Vec<u64>> {
-        let names = disk
-            .list()
-            .map_err(|cause| Error::io(format!("list the files of {}", disk.place()), &cause))?;
+        Ok(self.among(&names(disk)?))
+    }
+
+    /// The numbers of those of this kind, ascending.
+    pub(crate) fn among(self, names: &[String]) -> Vec<u64> {
         let mut numbers: Vec<_> = names.iter().filter_map(|name| self.number_in(name)).collect();
         numbers.sort_unstable();
-        Ok(numbers)
+        numbers
     }
 
     /// Makes file `number`, in place of one that was left behind.
@@ -418,6 +420,11 @@ impl FileKind {
             _ => Ok(()),
         }
     }
+}
+
+/// The names of all files.
+pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+    disk.list().map_err(|cause| Error::io(format!("list the files of {}", disk.place()), &cause))
 }
 
 /// Makes the names of files last.

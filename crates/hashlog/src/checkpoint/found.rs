@@ -28,13 +28,14 @@ pub(crate) struct Found {
 impl Found {
     /// Looks and changes nothing.
     pub(super) fn look(disk: &dyn Disk) -> Result<Found> {
-        let mut manifests = manifest::list(disk)?;
-        manifests.reverse();
+        let names = stored::names(disk)?;
+        let manifests = FileKind::Manifest.among(&names).into_iter();
+        let manifests = manifests.map(|number| (number, manifest::read(disk, number))).collect();
         Ok(Found {
             manifests,
-            unfinished: FileKind::UnfinishedManifest.list(disk)?,
-            images: FileKind::Image.list(disk)?,
-            parts: FileKind::Part.list(disk)?,
+            unfinished: FileKind::UnfinishedManifest.among(&names),
+            images: FileKind::Image.among(&names),
+            parts: FileKind::Part.among(&names),
             identity: Identity::read(disk)?,
         })
     }
@@ -202,14 +203,14 @@ pub(super) fn tidy<'a>(
 ) -> Result<()> {
     let is_named = |number: &u64| named.clone().any(|manifest| manifest.number == *number);
     let is_image = |number: &u64| named.clone().any(|manifest| manifest.image == *number);
-    let numbers = |kind: FileKind| kind.list(disk);
-    for number in numbers(FileKind::UnfinishedManifest)? {
+    let names = stored::names(disk)?;
+    for number in FileKind::UnfinishedManifest.among(&names) {
         FileKind::UnfinishedManifest.remove(disk, number)?;
     }
-    for number in numbers(FileKind::Manifest)?.iter().filter(|number| !is_named(number)) {
+    for number in FileKind::Manifest.among(&names).iter().filter(|number| !is_named(number)) {
         FileKind::Manifest.remove(disk, *number)?;
     }
-    let images = numbers(FileKind::Image)?;
+    let images = FileKind::Image.among(&names);
     let mut unnamed = images.iter().filter(|number| !is_image(number)).peekable();
     if unnamed.peek().is_some() {
         // A manifest goes, lastingly, before what it names.

@@ -4,7 +4,7 @@ use crate::adapter::{
     Adapter, COLDEST, Configuration, KEPT_SHORT, ON_DISK, configurations, contents, key, value,
 };
 use sapwood_disk::{Disk as _, SimDisk};
-use sapwood_hashlog::{Cut, Error, HashLog};
+use sapwood_hashlog::{Cut, Error, HashLog, Layout, Options};
 use sapwood_testkit::case;
 use sapwood_testkit::engine::Pair;
 use sapwood_testkit::interleave::{self, Running};
@@ -344,4 +344,40 @@ fn a_directory_changes_no_answer() {
         })
         .collect();
     assert!(held[0].len() > 300 && held.iter().all(|pairs| *pairs == held[0]));
+}
+
+/// Each opening begins a page: those that hold next to nothing take next to no memory.
+#[test]
+fn pages_that_are_mostly_empty_take_little_memory() {
+    const ROUNDS: u64 = 40;
+    for layout in [Layout::Variable, Layout::Fixed8] {
+        let disk = SimDisk::new();
+        let mut options = Options::default();
+        options.layout = layout;
+        let open = || HashLog::open(Arc::new(disk.clone()), options.clone()).unwrap();
+        for round in 0..ROUNDS {
+            let log = open();
+            log.put(&key(2 * round), &value(round)).unwrap();
+            log.put(&key(2 * round + 1), &value(round)).unwrap();
+            log.checkpoint(Cut::Full).unwrap();
+        }
+        let log = open();
+        let stats = log.stats();
+        assert!(stats.log_bytes <= ROUNDS * 4_096, "{} bytes", stats.log_bytes);
+        assert!(stats.reserved_bytes <= ROUNDS * 4_096 + (128 << 10), "{stats:?}");
+        assert_eq!(log.stats().cold_reads, 0, "all of it is in memory");
+        let held = contents(&log);
+        let right = (0..ROUNDS).flat_map(|round| {
+            [2 * round, 2 * round + 1].map(|index| (key(index).to_vec(), value(round).to_vec()))
+        });
+        let mut right: Vec<Pair> = right.collect();
+        right.sort_unstable();
+        assert_eq!(held, right);
+        // What is written goes behind them.
+        for (key, _) in &right {
+            log.add(key, 1).unwrap();
+        }
+        assert_eq!(log.len_exact(), Ok(right.len()));
+        log.check().unwrap();
+    }
 }

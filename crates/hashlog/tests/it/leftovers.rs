@@ -23,7 +23,7 @@ fn failing_syncs(number: u64) -> [Faults; 2] {
 
 /// Every image of a crash, where these are few, opens as one of what is given.
 fn assert_opens(configuration: Configuration, disk: &SimDisk, right: &[Vec<Pair>], what: &str) {
-    for image in disk.crash_images(24) {
+    for image in disk.crash_images(8) {
         let log = configuration.try_open(&image).unwrap_or_else(|error| panic!("{what}: {error}"));
         let held = contents(&log);
         assert!(right.contains(&held), "{what}: {held:?}");
@@ -300,7 +300,7 @@ fn a_way_back_that_is_cut_off_ends_at_a_checkpoint() {
             let (disk, _) = several(configuration);
             disk.stop_after(power);
             let done = back(configuration, &disk, *older).is_ok();
-            for image in disk.crash_images(64) {
+            for image in disk.crash_images(16) {
                 let held = contents(&configuration.open(&image));
                 assert!(held == *right || held == *newest && !done, "power for {power}");
             }
