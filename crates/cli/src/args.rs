@@ -97,7 +97,7 @@ Examples:
 
 Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
-    Aggregate(Aggregate),
+    Aggregate(Box<Aggregate>),
 
     /// Load a file into a table and say what the table costs, to the byte
     #[command(after_help = "\
@@ -106,6 +106,18 @@ Examples:
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json
   sapwood stats flights")]
     Stats(Stats),
+
+    /// List the checkpoints of a table in a directory, or go back to one
+    #[command(after_help = "\
+Examples:
+  sapwood checkpoints flights
+  sapwood checkpoints flights --table rows --json
+  sapwood checkpoints flights --go-back 1
+  sapwood scan flights --checkpoint 1 --limit 5
+
+Works where a table does not open because its newest checkpoint is damaged. `get`, `scan`,
+`aggregate` and `stats` look at an older one with --checkpoint, and change nothing.")]
+    Checkpoints(Checkpoints),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
@@ -197,6 +209,13 @@ pub(crate) struct Input {
     /// The table's name, in a directory
     #[arg(long, value_name = "NAME", default_value = "rows")]
     pub(crate) table: String,
+
+    /// Look at a table of a directory as it was at this checkpoint, and change nothing
+    /// [default: the newest]
+    ///
+    /// `sapwood checkpoints DIRECTORY` lists them.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) checkpoint: Option<u64>,
 
     /// The format of the rows [default: by the file's name]
     #[arg(long, value_name = "FORMAT")]
@@ -433,6 +452,20 @@ pub(crate) enum OnMismatch {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Checkpoints {
+    /// A directory that `sapwood load --dir` has filled, or a program
+    pub(crate) directory: PathBuf,
+
+    /// The table's name
+    #[arg(long, value_name = "NAME", default_value = "rows")]
+    pub(crate) table: String,
+
+    /// Go on from this checkpoint: newer ones, and what was changed since, are removed
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) go_back: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@ use std::path::Path;
 use sapwood::{Cut, Db, Engine, Error, HashTable};
 use serde_json::{Value, json};
 
+use crate::checkpoints;
 use crate::exit::{Failure, Outcome};
 use crate::format::quoted;
 use crate::key_columns::KeyColumns;
@@ -77,9 +78,14 @@ impl Description {
     }
 }
 
-/// A table of a directory, opened to be read, if `sapwood load` has made it.
-pub(crate) fn open(directory: &Path, table: &str) -> Outcome<(Db, HashTable, Description)> {
-    match open_any(directory, table)? {
+/// A table of a directory, opened to be read, if `sapwood load` has made it: as it is, or as it was
+/// at a checkpoint.
+pub(crate) fn open(
+    directory: &Path,
+    table: &str,
+    checkpoint: Option<u64>,
+) -> Outcome<(Db, HashTable, Description)> {
+    match open_any(directory, table, checkpoint)? {
         (db, rows, Some(description)) => Ok((db, rows, description)),
         (_, _, None) => Err(Failure::Failed(format!(
             "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
@@ -93,7 +99,20 @@ pub(crate) fn open(directory: &Path, table: &str) -> Outcome<(Db, HashTable, Des
 pub(crate) fn open_any(
     directory: &Path,
     table: &str,
+    checkpoint: Option<u64>,
 ) -> Outcome<(Db, HashTable, Option<Description>)> {
+    let db = database(directory)?;
+    let rows = match checkpoint {
+        None => db.hash_table(table),
+        Some(number) => db.hash_table_view(table, number),
+    };
+    let rows = rows.map_err(|error| checkpoints::explained(directory, table, error))?;
+    let description = Description::read(&db, table)?;
+    Ok((db, rows, description))
+}
+
+/// The database in a directory.
+pub(crate) fn database(directory: &Path) -> Outcome<Db> {
     // Looking must not make one.
     if !directory.join("tables").is_dir() {
         return Err(Failure::Failed(format!(
@@ -102,10 +121,7 @@ pub(crate) fn open_any(
             directory.display()
         )));
     }
-    let db = Db::open(directory)?;
-    let rows = db.hash_table(table)?;
-    let description = Description::read(&db, table)?;
-    Ok((db, rows, description))
+    Ok(Db::open(directory)?)
 }
 
 /// The database that rows are to be loaded into, and the table if it is there with the same

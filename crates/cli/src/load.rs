@@ -182,13 +182,13 @@ impl Loaded {
 /// The rows that a command is to look at: those of a file, loaded into memory, or those that a
 /// directory keeps.
 pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    load_by(input, ui, kept::open)
+    load_by(input, ui, |directory, table| kept::open(directory, table, input.checkpoint))
 }
 
 /// As [`load`]; a table that others made has rows without columns.
 pub(crate) fn load_any(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     load_by(input, ui, |directory, table| {
-        let (db, rows, description) = kept::open_any(directory, table)?;
+        let (db, rows, description) = kept::open_any(directory, table, input.checkpoint)?;
         Ok((db, rows, description.unwrap_or_else(Description::none)))
     })
 }
@@ -232,6 +232,11 @@ struct Keep<'a> {
 /// cannot take.
 fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> {
     let directory = keep.map(|keep| keep.directory);
+    if input.checkpoint.is_some() {
+        return Err(Failure::Usage(
+            "--checkpoint looks at a directory that was loaded before; a file has none".to_owned(),
+        ));
+    }
     let engine = input.engine.unwrap_or(EngineName::Ordered);
     let Some(key) = &input.key else {
         return Err(Failure::Usage(

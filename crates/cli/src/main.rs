@@ -6,6 +6,7 @@
 mod aggregate;
 mod args;
 mod bench;
+mod checkpoints;
 mod exit;
 mod format;
 mod get;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),
+        Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Completions(completions) => manual::completions(completions, &ui),
         Command::Man(man) => manual::man(man, &ui),

@@ -4,6 +4,7 @@ mod aggregate;
 mod airports;
 mod bad_input;
 mod bench;
+mod checkpoints;
 mod counters;
 mod examples;
 mod files;
