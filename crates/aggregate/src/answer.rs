@@ -41,9 +41,12 @@ pub struct Column {
 pub enum Accuracy {
     /// As they are.
     Exact,
-    /// Exact until they were rounded to the nearest float, once (twice for a standard deviation).
+    /// Exact until they were rounded to the nearest float: once, twice for a standard deviation, a
+    /// few times for a quantile that lies between two numbers.
     Rounded,
-    /// Within this share of the true value.
+    /// Within this share of the number at that rank, the lower one of two. Before the run this is said
+    /// of all quantiles; those of few different numbers are exact, and then the answer says
+    /// [`Rounded`](Accuracy::Rounded).
     Within(f64),
     /// Exact up to some number; beyond, estimates with this relative standard error: two thirds
     /// are within it, 95 % within twice as much.
@@ -89,9 +92,10 @@ impl Answer {
     pub fn cell(&self, row: usize, column: &str) -> Result<&Cell> {
         let absent = || {
             let names: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
+            let ending = if self.rows.len() == 1 { "" } else { "s" };
             let (rows, names) = (self.rows.len(), names.join(", "));
             Error::Query(format!(
-                "there is no `{column}` in row {row}; the answer has {rows} rows of {names}"
+                "there is no `{column}` in row {row}; the answer has {rows} row{ending} of {names}"
             ))
         };
         let at = self.columns.iter().position(|known| known.name == column).ok_or_else(absent)?;
@@ -129,6 +133,18 @@ struct Output {
     kind: Option<Kind>,
     /// Whole numbers are floats that were stored so.
     is_float: bool,
+}
+
+impl Output {
+    /// Whether it is a quantile of few different numbers.
+    fn is_exact_quantile(&self, states: &[State]) -> bool {
+        match &self.source {
+            Source::Figure { state, .. } => {
+                matches!(&states[*state], State::Sketch(sketch) if sketch.is_exact())
+            }
+            Source::Group(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -217,8 +233,16 @@ impl Plan {
 /// What names mean in `having`.
 impl Names for Plan {
     fn number(&self, name: &str) -> Result<usize> {
-        let number = self.columns.iter().position(|column| column.name == name);
-        match number {
+        let named = self.columns.iter().position(|column| column.name == name);
+        // Else as it is computed: `mean(x)` is the column `avg(x)`, if that was asked for.
+        let asked = || {
+            let function = crate::aggregate::text::function(name)?;
+            self.outputs.iter().position(|output| match &output.source {
+                Source::Figure { function: known, .. } => *known == function,
+                Source::Group(_) => false,
+            })
+        };
+        match named.or_else(asked) {
             Some(number) if self.is_list(number) => Err(Error::Query(format!(
                 "`{name}` is a list of values: rows do not compare by it"
             ))),
@@ -254,7 +278,12 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
     let tally = partial.tally().clone();
     let groups = partial.groups() as u64;
     let mut rows = Vec::with_capacity(partial.groups());
+    let mut columns = plan.columns.clone();
+    let mut exact_quantiles = vec![true; columns.len()];
     for (group, states) in partial.into_groups() {
+        for (is_exact, output) in exact_quantiles.iter_mut().zip(&plan.outputs) {
+            *is_exact &= output.is_exact_quantile(&states);
+        }
         let group = stored::values(&group, query.groups.len())?;
         let row = row(query, &group, &states)?;
         let is_wanted = plan.having.as_ref().map(|having| having.ask(&Row(&row))).transpose();
@@ -279,7 +308,12 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
     });
     rows.truncate(plan.limit.unwrap_or(usize::MAX));
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    Ok(Answer { columns: plan.columns.clone(), rows, groups, tally })
+    for (column, is_exact) in columns.iter_mut().zip(exact_quantiles) {
+        if is_exact && matches!(column.accuracy, Accuracy::Within(_)) {
+            column.accuracy = Accuracy::Rounded;
+        }
+    }
+    Ok(Answer { columns, rows, groups, tally })
 }
 
 /// What has no value comes last, whichever way.

@@ -158,6 +158,13 @@ impl Compiled {
         self.columns.as_ref().is_none_or(Columns::needs_keys)
     }
 
+    /// Whether the filter, a group or a figure reads the field of the layout that is called so.
+    pub fn reads_field(&self, name: &str) -> bool {
+        self.fields.iter().position(|field| field.name == name).is_some_and(|field| {
+            self.reads.contains(&field) || self.test.as_ref().is_some_and(|test| test.asks(field))
+        })
+    }
+
     /// The columns that an answer has.
     pub fn columns(&self) -> &[Column] {
         &self.answer.columns

@@ -295,4 +295,4 @@ fn decode_states(
     query.states.iter().map(|plan| plan.spec.decode(reader)).collect()
 }
 
-const ENVELOPE: Envelope = Envelope { magic: *b"SWagPart", version: 1, what: "a partial state" };
+const ENVELOPE: Envelope = Envelope { magic: *b"SWagPart", version: 2, what: "a partial state" };

@@ -232,6 +232,19 @@ impl Operand {
 }
 
 impl Test {
+    /// Whether it asks a field.
+    pub(crate) fn asks(&self, field: usize) -> bool {
+        match self {
+            Test::Constant(number, ..)
+            | Test::In(number, _)
+            | Test::Begins(number, _)
+            | Test::Missing(number) => *number == field,
+            Test::Pair(first, _, second) => *first == field || *second == field,
+            Test::And(parts) | Test::Or(parts) => parts.iter().any(|part| part.asks(field)),
+            Test::Not(part) => part.asks(field),
+        }
+    }
+
     /// Whether it is true; `None` if that is unknown because something is missing.
     ///
     /// What comes first is asked first: `a is missing or a > 1` never compares what is missing.

@@ -207,7 +207,7 @@ fn a_value_of_another_kind_is_a_mismatch() {
 fn cells_that_are_not_there_are_named() {
     let answer = ask(&query("n:u8", "count, top(n, 2)"), &[&[1]]).expect("an answer");
     let error = answer.cell(0, "sum").expect_err("no such column").to_string();
-    assert_eq!(error, "there is no `sum` in row 0; the answer has 1 rows of count, top(n, 2)");
+    assert_eq!(error, "there is no `sum` in row 0; the answer has 1 row of count, top(n, 2)");
     assert!(answer.cell(1, "count").is_err());
     assert!(answer.value(0, "top(n, 2)").is_err());
 }
