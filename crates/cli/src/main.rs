@@ -2,6 +2,8 @@
 //!
 //! `args` says what can be asked, a module per command answers it, `exit` says how it ends.
 #![forbid(unsafe_code)]
+// They panic when nobody reads: `stderr::line` and `Ui::print` are the ways out.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod aggregate;
 mod args;
@@ -22,6 +24,7 @@ mod sample;
 mod scan;
 mod source;
 mod stats;
+mod stderr;
 mod stored;
 mod ui;
 
@@ -33,7 +36,10 @@ use args::{Args, Command};
 use ui::Ui;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::of_arguments(&error),
+    };
     let ui = Ui::new(&args);
     let outcome = match &args.command {
         Command::Sample(sample) => sample::run(sample, &ui),

@@ -1,9 +1,9 @@
 //! What a hash table costs, in memory and on the disk.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
-use crate::format::{bytes, count};
+use crate::format::{bytes, count, table};
 
 use super::fields;
 
@@ -40,9 +40,7 @@ pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
         0 => String::new(),
         entries => format!("{:.1}", number as f64 / entries as f64),
     };
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
-    table.set_header(["where", "bytes", "", "an entry"]);
+    let mut table = table(["where", "bytes", "", "an entry"]);
     for (name, number) in [
         ("index", stats.index_bytes),
         ("log in memory", stats.log_bytes),

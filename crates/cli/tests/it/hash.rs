@@ -173,7 +173,7 @@ fn a_second_load_adds_to_the_first() {
     refused(
         &["scan", &database, "--table", "none"],
         1,
-        "no table `none`; there are: load.columns, others, rows",
+        "no table `none`; there are: others, rows\n",
     );
     refused(
         &[&load[..], &["--table", "load.columns"]].concat(),

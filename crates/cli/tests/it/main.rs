@@ -6,6 +6,7 @@ mod bad_input;
 mod bench;
 mod counters;
 mod examples;
+mod failed_loads;
 mod files;
 mod flights;
 mod hash;
