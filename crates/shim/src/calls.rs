@@ -2,9 +2,9 @@
 //! lets it fail, or does it by the closure that it is given.
 //!
 //! The standard library for Linux with the GNU C library reaches files by these names and no
-//! others: `open64`, `openat64`, `close`, `pread64`, `pwrite64`, `fdatasync`, `fsync`, `rename`,
-//! `unlink`, `unlinkat`, `rmdir`, `mkdir`. By `write` and `ftruncate64` it could change a file too;
-//! the journal refuses those. They are wrapped by hand-made system calls, so that nothing here
+//! others: `open64`, `openat64`, `close`, `pread64`, `pwrite64`, `ftruncate64`, `fdatasync`, `fsync`,
+//! `rename`, `unlink`, `unlinkat`, `rmdir`, `mkdir`. By `write` it could change a file too; the
+//! journal refuses that. They are wrapped by hand-made system calls, so that nothing here
 //! depends on the functions that it replaces.
 //!
 //! I-CALLER: a caller keeps the contract of the C function of that name: pointers are valid for as
@@ -93,7 +93,8 @@ unsafe extern "C" fn pwrite64(
     offset: off64_t,
 ) -> isize {
     // SAFETY: I-CALLER; it is called with no more bytes than there are.
-    let raw = |bytes: usize| unsafe { libc::syscall(libc::SYS_pwrite64, file, from, bytes, offset) };
+    let raw =
+        |bytes: usize| unsafe { libc::syscall(libc::SYS_pwrite64, file, from, bytes, offset) };
     let seen = match bytes {
         0 => &[],
         // SAFETY: I-CALLER.
@@ -111,9 +112,9 @@ unsafe extern "C" fn write(file: c_int, from: *const c_void, bytes: usize) -> is
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ftruncate64(file: c_int, bytes: off64_t) -> c_int {
-    journal::expect_not_ours(file, "ftruncate");
     // SAFETY: no pointers.
-    unsafe { libc::syscall(libc::SYS_ftruncate, file, bytes) as c_int }
+    let raw = || unsafe { libc::syscall(libc::SYS_ftruncate, file, bytes) };
+    journal::cut(file, bytes as u64, raw) as c_int
 }
 
 #[unsafe(no_mangle)]

@@ -77,7 +77,8 @@ struct Write {
     offset: u64,
     /// What was there before; shorter where the file ended.
     old: Vec<u8>,
-    new: Vec<u8>,
+    /// What is there since; `None`: the file ends there.
+    new: Option<Vec<u8>>,
 }
 
 struct NameChange {
@@ -243,6 +244,20 @@ pub(crate) fn write(
     }
 }
 
+pub(crate) fn cut(file: c_int, bytes: u64, raw: impl FnOnce() -> c_long) -> c_long {
+    let Some(mut inside) = Inside::enter() else { return raw() };
+    let state = inside.state();
+    let Some(Handle::Data(key)) = state.handles.get(&file).cloned() else { return raw() };
+    if let Some(errno) = state.failure_of(Call::Cut) {
+        return refuse(errno);
+    }
+    let answer = state.files.get_mut(&key).expect("opened").cut(bytes, raw);
+    if answer == 0 {
+        state.changed();
+    }
+    answer
+}
+
 pub(crate) fn sync(file: c_int, raw: impl FnOnce() -> c_long) -> c_long {
     let Some(mut inside) = Inside::enter() else { return raw() };
     let state = inside.state();
@@ -359,9 +374,7 @@ impl State {
         let path = match (name.is_absolute(), folder) {
             (true, _) => name.to_owned(),
             (false, AT_FDCWD) => return None,
-            (false, folder) => {
-                fs::read_link(format!("/proc/self/fd/{folder}")).ok()?.join(name)
-            }
+            (false, folder) => fs::read_link(format!("/proc/self/fd/{folder}")).ok()?.join(name),
         };
         path.starts_with(&self.root).then_some(path)
     }
@@ -495,23 +508,41 @@ impl State {
 impl File {
     /// I-UNDO: called under the lock; notes what it wrote.
     fn write(&mut self, new: &[u8], offset: u64, raw: impl FnOnce() -> c_long) -> c_long {
-        let mut old = vec![0; new.len()];
-        let mut there = 0;
-        while there < old.len() {
-            match self.own.read_at(&mut old[there..], offset + there as u64) {
-                Ok(0) => break,
-                Ok(more) => there += more,
-                Err(cause) => panic!("the shim cannot read what a write replaces: {cause}"),
-            }
-        }
-        old.truncate(there);
+        let mut old = self.read(offset, new.len());
         let written = raw();
         if written > 0 {
             let new = new[..written as usize].to_vec();
             old.truncate(new.len());
-            self.writes.push(Write { offset, old, new });
+            self.writes.push(Write { offset, old, new: Some(new) });
         }
         written
+    }
+
+    /// I-UNDO: called under the lock; notes what it cut off.
+    fn cut(&mut self, offset: u64, raw: impl FnOnce() -> c_long) -> c_long {
+        let bytes = self.own.metadata().expect("an open file").len();
+        expect(bytes >= offset, "an `ftruncate` to more than the length");
+        let old = self.read(offset, (bytes - offset) as usize);
+        let answer = raw();
+        if answer == 0 {
+            self.writes.push(Write { offset, old, new: None });
+        }
+        answer
+    }
+
+    /// As many bytes as there are, up to a number.
+    fn read(&self, offset: u64, bytes_max: usize) -> Vec<u8> {
+        let mut bytes = vec![0; bytes_max];
+        let mut there = 0;
+        while there < bytes.len() {
+            match self.own.read_at(&mut bytes[there..], offset + there as u64) {
+                Ok(0) => break,
+                Ok(more) => there += more,
+                Err(cause) => panic!("the shim cannot read what a call replaces: {cause}"),
+            }
+        }
+        bytes.truncate(there);
+        bytes
     }
 
     fn make_last(&mut self) {
@@ -536,7 +567,14 @@ impl File {
 
     fn keep_some(&self, write: &Write, rng: &mut ChaCha8Rng) {
         let whole = rng.random_range(0..4);
-        for (at, sector) in write.new.chunks(SECTOR_BYTES).enumerate() {
+        let Some(new) = &write.new else {
+            let bytes = self.own.metadata().expect("an open file").len();
+            if whole > 1 && bytes > write.offset {
+                self.own.set_len(write.offset).expect("a file can be cut");
+            }
+            return;
+        };
+        for (at, sector) in new.chunks(SECTOR_BYTES).enumerate() {
             let kept = match whole {
                 0 => false,
                 1 => rng.random(),
@@ -555,9 +593,8 @@ impl NameChange {
         let undone = match self.what {
             Change::Made(path) => fs::remove_file(path),
             Change::MadeFolder(path) => fs::remove_dir_all(path),
-            Change::Renamed { from, to, replaced } => fs::rename(&to, from).and_then(|()| {
-                replaced.map_or(Ok(()), |kept| fs::hard_link(kept, to))
-            }),
+            Change::Renamed { from, to, replaced } => fs::rename(&to, from)
+                .and_then(|()| replaced.map_or(Ok(()), |kept| fs::hard_link(kept, to))),
             Change::Removed { name, kept } => fs::hard_link(kept, name),
             Change::RemovedFolder(path) => fs::create_dir(path),
         };

@@ -13,8 +13,8 @@
 //! process that only ends loses nothing. So thousands of runs do not wait for a disk.
 //!
 //! *Not for* programs that ship, other systems than Linux with the GNU C library, and calls that
-//! [`FileDisk`](../sapwood_disk/struct.FileDisk.html) does not make: a `write` or `ftruncate` of an
-//! armed file ends the process with a message, lest a loss of power miss it.
+//! [`FileDisk`](../sapwood_disk/struct.FileDisk.html) does not make: a `write` to an armed file
+//! ends the process with a message, lest a loss of power miss it.
 //!
 //! *Thread safety*: one lock is held over each call that changes something, so that a loss of power
 //! falls between two calls. Reads hold it to be counted, not while they read.

@@ -12,6 +12,8 @@ pub enum Call {
     Read,
     /// Writes to a place in a file.
     Write,
+    /// Cuts a file.
+    Cut,
     /// Makes the bytes of a file last.
     SyncData,
     /// Makes the names of a folder last.
@@ -26,10 +28,11 @@ pub enum Call {
 
 impl Call {
     /// All kinds.
-    pub const ALL: [Call; 8] = [
+    pub const ALL: [Call; 9] = [
         Call::Open,
         Call::Read,
         Call::Write,
+        Call::Cut,
         Call::SyncData,
         Call::SyncNames,
         Call::Rename,
@@ -43,6 +46,7 @@ impl Call {
             Call::Open => "open",
             Call::Read => "pread",
             Call::Write => "pwrite",
+            Call::Cut => "ftruncate",
             Call::SyncData => "fdatasync",
             Call::SyncNames => "fsync",
             Call::Rename => "rename",

@@ -102,8 +102,14 @@ impl Chain {
         let fate = [Fate::Lost, Fate::Some, Fate::Kept][rng.random_range(0..3)];
         let lose = Some(PowerLoss { seed: rng.random(), nth, since: Since::Armed, fate });
         let fail = (rng.random_range(0..3) == 0).then(|| {
-            let call = [Call::Write, Call::SyncData, Call::SyncNames, Call::SyncNames, Call::Rename, Call::Remove]
-                [rng.random_range(0..6)];
+            let call = [
+                Call::Write,
+                Call::SyncData,
+                Call::SyncNames,
+                Call::SyncNames,
+                Call::Rename,
+                Call::Remove,
+            ][rng.random_range(0..6)];
             let error = if rng.random() { SystemError::Io } else { SystemError::NoSpace };
             let nth = rng.random_range(1..=CHANGES / 8);
             Failure { call, nth, error, repeat: Repeat::Once }

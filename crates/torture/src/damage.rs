@@ -14,7 +14,7 @@ use sapwood::Db;
 use sapwood_testkit::Rng;
 
 use crate::chains::look;
-use crate::expected::{Expected, State};
+use crate::expected::Expected;
 use crate::oracle::{Oracle, read_all};
 use crate::report::{self, Outcome};
 use crate::runs::{Place, Run, copy, last_words, spawn};
@@ -42,8 +42,6 @@ struct Whole {
     expected: PathBuf,
     /// Relative to the database.
     files: Vec<PathBuf>,
-    /// Those of them that are the newest manifests: without one, an older checkpoint is right.
-    newest: Vec<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -96,35 +94,18 @@ impl Damages {
         look(&mut oracle, &place)?;
 
         let mut expected = Expected::default();
-        let mut newest = Vec::new();
-        for state in [State::Newest, State::Older] {
-            // Going back to an older checkpoint removes the newer.
-            let copied = Place::make(self.within.as_deref())?;
-            copy(&place.database, &copied.database).map_err(|e| e.to_string())?;
-            let db = Db::open(&copied.database).map_err(|e| e.to_string())?;
-            for name in db.table_names() {
-                let mut table = db.hash_table(&name).map_err(|e| e.to_string())?;
-                let checkpoints = table.checkpoints().map_err(|e| e.to_string())?;
-                match (state, &checkpoints[..]) {
-                    (State::Newest, [.., last]) => {
-                        let file = format!("tables/{name}/checkpoint-{:016x}.manifest", last.number);
-                        newest.push(PathBuf::from(file));
-                    }
-                    (State::Older, [.., older, _]) => {
-                        drop(table);
-                        table = db.hash_table_at(&name, older.number).map_err(|e| e.to_string())?;
-                    }
-                    _ => continue,
-                }
-                expected.add(&name, state, read_all(&table)?);
-            }
+        let db = Db::open(&place.database).map_err(|e| e.to_string())?;
+        for name in db.table_names() {
+            let table = db.hash_table(&name).map_err(|e| e.to_string())?;
+            expected.add(&name, read_all(&table)?);
         }
+        drop(db);
         let file = place.removed.join("expected");
         fs::write(&file, expected.to_text()).map_err(|e| e.to_string())?;
         let mut files = Vec::new();
         list(&place.database, Path::new(""), &mut files).map_err(|e| e.to_string())?;
         files.sort();
-        Ok(Whole { place, expected: file, files, newest })
+        Ok(Whole { place, expected: file, files })
     }
 
     fn damage_one(
@@ -140,7 +121,6 @@ impl Damages {
         let path = place.database.join(file);
         let mut bytes = fs::read(&path).map_err(|e| e.to_string())?;
         let kind = Kind::pick(&mut rng, bytes.len() as u64);
-        let older = matches!(kind, Kind::Missing) && whole.newest.contains(file);
         let told = format!("{} of {} bytes, {kind:?}", file.display(), bytes.len());
         kind.apply(&mut bytes, &mut rng);
         match kind {
@@ -148,8 +128,7 @@ impl Damages {
             _ => fs::write(&path, &bytes),
         }
         .map_err(|e| e.to_string())?;
-        let state = if older { State::Older } else { State::Newest };
-        let read = read_in_a_process(&place.database, &whole.expected, state);
+        let read = read_in_a_process(&place.database, &whole.expected);
         let read = read.map_err(|what| format!("{told}: {what}"))?;
         outcome.add(kind.name(), 1);
         match read.starts_with("refused") {
@@ -232,13 +211,10 @@ fn list(root: &Path, within: &Path, files: &mut Vec<PathBuf>) -> std::io::Result
 }
 
 /// The first line of what a reader says, or what is wrong about it.
-fn read_in_a_process(database: &Path, expected: &Path, state: State) -> Result<String, String> {
+fn read_in_a_process(database: &Path, expected: &Path) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = Command::new(program);
     command.arg("read").arg("--dir").arg(database).arg("--expected").arg(expected);
-    if state == State::Older {
-        command.arg("--or-older");
-    }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = spawn(&mut command)?;
     let limit = Instant::now() + Duration::from_secs(SECONDS_MAX);

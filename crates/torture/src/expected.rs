@@ -1,5 +1,5 @@
-//! What a reader of a damaged database compares with: the contents of each table, as of its newest
-//! checkpoint and of the one before. It travels in a file, a line for each entry.
+//! What a reader of a damaged database compares with: the contents of each table. It travels in a
+//! file, a line for each entry.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -9,28 +9,21 @@ use sapwood::{Db, Error, HashTable};
 
 use crate::stream::Contents;
 
-/// Of which checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum State {
-    Newest,
-    Older,
-}
-
 /// The contents of all tables.
 #[derive(Debug, Default)]
 pub(crate) struct Expected {
-    tables: BTreeMap<(String, State), Contents>,
+    tables: BTreeMap<String, Contents>,
 }
 
 impl Expected {
-    pub(crate) fn add(&mut self, table: &str, state: State, contents: Contents) {
-        self.tables.insert((table.to_owned(), state), contents);
+    pub(crate) fn add(&mut self, table: &str, contents: Contents) {
+        self.tables.insert(table.to_owned(), contents);
     }
 
     pub(crate) fn to_text(&self) -> String {
         let mut text = String::new();
-        for ((table, state), contents) in &self.tables {
-            text += &format!("table {table} {}\n", state_name(*state));
+        for (table, contents) in &self.tables {
+            text += &format!("table {table}\n");
             for (key, value) in contents {
                 text += &format!("{} {}\n", hex(key), hex(value));
             }
@@ -44,11 +37,9 @@ impl Expected {
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
-                ["table", name, state] => {
-                    let states = [State::Newest, State::Older];
-                    let state = states.into_iter().find(|known| state_name(*known) == state)?;
-                    at = Some((name.to_owned(), state));
-                    expected.tables.insert(at.clone()?, Contents::new());
+                ["table", name] => {
+                    at = Some(name.to_owned());
+                    expected.add(name, Contents::new());
                 }
                 [key, value] => {
                     let contents = expected.tables.get_mut(at.as_ref()?)?;
@@ -61,16 +52,13 @@ impl Expected {
     }
 
     /// Reads all of a database. `Ok` holds what was refused, `Err` what is wrong.
-    pub(crate) fn compare(&self, folder: &Path, state: State) -> Result<Vec<String>, String> {
+    pub(crate) fn compare(&self, folder: &Path) -> Result<Vec<String>, String> {
         let mut refused = Vec::new();
         let db = match Db::open(folder) {
             Ok(db) => db,
             Err(e) => return Ok(vec![e.to_string()]),
         };
-        for ((name, of), newest) in &self.tables {
-            if *of != State::Newest {
-                continue;
-            }
+        for (name, right) in &self.tables {
             let table = match db.hash_table(name) {
                 Ok(table) => table,
                 Err(e) => {
@@ -78,14 +66,7 @@ impl Expected {
                     continue;
                 }
             };
-            let older = self.tables.get(&(name.clone(), State::Older));
-            let older = older.filter(|_| state == State::Older);
-            let compared = compare(&table, newest, &mut refused);
-            let compared = match (compared, older) {
-                (Err(_), Some(older)) => compare(&table, older, &mut refused),
-                (compared, _) => compared,
-            };
-            compared.map_err(|what| format!("table {name}: {what}"))?;
+            compare(&table, right, &mut refused).map_err(|what| format!("table {name}: {what}"))?;
             if let Err(e @ Error::HashCorrupt { .. }) = table.check() {
                 refused.push(e.to_string());
             }
@@ -102,7 +83,9 @@ fn compare(table: &HashTable, right: &Contents, refused: &mut Vec<String>) -> Re
             seen += 1;
             match right.get(key) {
                 Some(right) if right == value => ControlFlow::Continue(()),
-                other => ControlFlow::Break(format!("{way:?}: {key:?} has {value:?}, not {other:?}")),
+                other => {
+                    ControlFlow::Break(format!("{way:?}: {key:?} has {value:?}, not {other:?}"))
+                }
             }
         };
         let walked = match way {
@@ -134,13 +117,6 @@ enum Way {
     ScanLog,
 }
 
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::Newest => "newest",
-        State::Older => "older",
-    }
-}
-
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -157,8 +133,8 @@ mod tests {
     #[test]
     fn contents_are_read_as_they_are_written() {
         let mut expected = Expected::default();
-        expected.add("a", State::Newest, Contents::from([(vec![0, 255], vec![])]));
-        expected.add("a", State::Older, Contents::new());
+        expected.add("a", Contents::from([(vec![0, 255], vec![])]));
+        expected.add("b", Contents::new());
         let read = Expected::parse(&expected.to_text()).expect("text of ours");
         assert_eq!(read.tables, expected.tables);
         assert!(Expected::parse("00 1").is_none());

@@ -57,7 +57,8 @@ impl Sweep {
             };
             for &error in errors {
                 for repeat in [Repeat::Once, Repeat::FromThenOn] {
-                    points.push(Point { failure: Failure { call, nth, error, repeat }, loss: None });
+                    points
+                        .push(Point { failure: Failure { call, nth, error, repeat }, loss: None });
                 }
             }
         }

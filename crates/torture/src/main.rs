@@ -23,7 +23,7 @@ use clap::{Args, Parser, Subcommand};
 
 use chains::{Chain, Ends};
 use damage::Damages;
-use expected::{Expected, State};
+use expected::Expected;
 use faults::Sweep;
 use sapwood_shim::{Call, Failure, PowerLoss};
 
@@ -126,9 +126,6 @@ struct Read {
     dir: PathBuf,
     #[arg(long)]
     expected: PathBuf,
-    /// What the checkpoint before the newest left is right, too
-    #[arg(long)]
-    or_older: bool,
 }
 
 fn call(name: &str) -> Result<Call, String> {
@@ -197,8 +194,7 @@ fn run_faults(faults: &Faults) -> Result<(), String> {
 fn read_damaged(read: &Read) -> Result<(), String> {
     let text = std::fs::read_to_string(&read.expected).map_err(|e| e.to_string())?;
     let expected = Expected::parse(&text).ok_or("the file of what is expected is not ours")?;
-    let state = if read.or_older { State::Older } else { State::Newest };
-    let refused = expected.compare(&read.dir, state)?;
+    let refused = expected.compare(&read.dir)?;
     match refused.first() {
         Some(first) => println!("refused {first}, and {} more", refused.len() - 1),
         None => println!("read all"),

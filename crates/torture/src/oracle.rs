@@ -67,12 +67,8 @@ impl Oracle {
             match told {
                 Told::Making(name) => {
                     let streams = tables::streams(self.seed, name, self.threads);
-                    let part = |stream| Part {
-                        stream,
-                        found: None,
-                        least: 0,
-                        contents: Contents::new(),
-                    };
+                    let part =
+                        |stream| Part { stream, found: None, least: 0, contents: Contents::new() };
                     let parts = streams.into_iter().map(part).collect();
                     let table = TableOracle { presence: Presence::Either, parts };
                     self.tables.insert(name.clone(), table);
@@ -228,7 +224,9 @@ impl Part {
                 let value = found.remove(key);
                 if !stages.iter().any(|stage| stage.get(key) == value.as_ref()) {
                     let number = first + operations;
-                    return Err(format!("after a part of operation {number}: {key:?} has {value:?}"));
+                    return Err(format!(
+                        "after a part of operation {number}: {key:?} has {value:?}"
+                    ));
                 }
                 self.contents.remove(key);
                 doubtful.extend(value.map(|value| (key.to_vec(), value)));

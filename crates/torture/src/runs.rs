@@ -145,7 +145,9 @@ impl Run {
         let ended = self.told.last() == Some(&Told::Ended) && self.status.success();
         match ended || self.was_killed() {
             true => Ok(()),
-            false => Err(format!("the worker ended with {}: {}", self.status, last_words(&self.errors))),
+            false => {
+                Err(format!("the worker ended with {}: {}", self.status, last_words(&self.errors)))
+            }
         }
     }
 

@@ -121,9 +121,8 @@ impl Stream {
                 Op::PutMany((0..6).map(entry).collect())
             }
             16 => {
-                let mut delta = |_| {
-                    (self.key(KEYS + rng.random_range(0..KEYS)), rng.random_range(-1000..1000))
-                };
+                let mut delta =
+                    |_| (self.key(KEYS + rng.random_range(0..KEYS)), rng.random_range(-1000..1000));
                 Op::AddMany((0..6).map(&mut delta).collect())
             }
             _ => Op::Get(if rng.random() { data } else { counter }),

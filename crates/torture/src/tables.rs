@@ -32,9 +32,7 @@ pub(crate) fn options(name: &str, compactor: Compactor) -> HashTableOptions {
     };
     let options = HashTableOptions::default().compaction(compaction);
     match layout(name) {
-        Layout::Variable => {
-            options.page_bytes(4 << 10).memory_budget(48 << 10).mutable_share(0.3)
-        }
+        Layout::Variable => options.page_bytes(4 << 10).memory_budget(48 << 10).mutable_share(0.3),
         Layout::Fixed8 => options
             .layout(Layout::Fixed8)
             .page_bytes(512)

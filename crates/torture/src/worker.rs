@@ -224,7 +224,8 @@ impl Worker<'_> {
     /// What the main thread does in a round: checkpoints, a compaction, a table made or dropped.
     fn turn(&self, db: &Db, lasting: &[Open], round: u64) -> Outcome {
         for (at, open) in lasting.iter().enumerate() {
-            let cut = if (round + at as u64).is_multiple_of(3) { Cut::Full } else { Cut::Incremental };
+            let cut =
+                if (round + at as u64).is_multiple_of(3) { Cut::Full } else { Cut::Incremental };
             // As programs do: what was refused once may succeed the next time.
             if self.checkpoint(open, cut).is_err() {
                 self.soften(self.checkpoint(open, cut))?;
@@ -254,8 +255,7 @@ impl Worker<'_> {
     }
 
     fn open_or_make(&self, db: &Db, name: &str) -> Outcome<Open> {
-        let compactor =
-            if self.work.in_order { Compactor::Absent } else { Compactor::Eager };
+        let compactor = if self.work.in_order { Compactor::Absent } else { Compactor::Eager };
         let options = tables::options(name, compactor);
         let table = if db.table_names().iter().any(|there| there == name) {
             db.hash_table(name).map_err(|e| self.allowed("open table", &e))?
@@ -368,9 +368,10 @@ impl Worker<'_> {
                 let turned = self.attempt("update", || {
                     table.update(key, |value| {
                         // By the model: the closure may run again.
-                        old.into_iter().flatten().zip(value.iter_mut()).for_each(
-                            |(old, byte)| *byte = !*old,
-                        );
+                        old.into_iter()
+                            .flatten()
+                            .zip(value.iter_mut())
+                            .for_each(|(old, byte)| *byte = !*old);
                     })
                 })?;
                 Answer::Did(turned.is_some())

@@ -19,6 +19,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("sapwood-cli", &["sapwood", "sapwood-bench"]),
     ("sapwood-testkit", &[]),
+    ("sapwood-shim", &[]),
+    ("sapwood-torture", &["sapwood", "sapwood-shim", "sapwood-testkit"]),
     ("xtask", &[]),
 ];
 
