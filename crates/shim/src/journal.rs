@@ -1,7 +1,7 @@
 //! What the armed process has changed and not yet made last, in the order in which it did.
 //!
 //! *Thread safety*: all is under one lock, [`STATE`]. A thread inside is marked, so that file
-//! operations of the journal itself pass [`calls`] unchanged.
+//! operations of the journal itself pass [`crate::calls`] unchanged.
 //!
 //! I-UNDO: a change is noted under the lock under which it was made, with what undoes it. So at any
 //! moment under the lock, undoing all notes in reverse order leads to what was made to last.
@@ -10,6 +10,7 @@
 //! others, and are not taken back.
 
 use std::cell::Cell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -144,7 +145,10 @@ pub(crate) fn arm(root: &Path, removed: &Path, plan: Plan) {
         names: Vec::new(),
         removed_count: 0,
     };
+    // An older state closes its files when it is dropped, which is the journal's own call.
+    INSIDE.set(true);
     *STATE.lock().unwrap_or_else(PoisonError::into_inner) = Some(state);
+    INSIDE.set(false);
     // Release: pairs with Acquire in `Inside::enter`.
     ARMED.store(true, Ordering::Release);
 }
@@ -403,12 +407,11 @@ impl State {
             Handle::Hidden
         } else {
             let key = (about.dev(), about.ino());
-            if !self.files.contains_key(&key) {
+            if let Entry::Vacant(entry) = self.files.entry(key) {
                 let mut options = fs::OpenOptions::new();
                 let own = options.read(true).write(true).open(format!("/proc/self/fd/{file}"));
                 let own = own.expect("a file that was just opened");
-                let file = File { own, lasting_bytes: about.len(), writes: Vec::new() };
-                self.files.insert(key, file);
+                entry.insert(File { own, lasting_bytes: about.len(), writes: Vec::new() });
                 self.file_order.push(key);
             }
             Handle::Data(key)

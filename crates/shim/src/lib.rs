@@ -13,7 +13,7 @@
 //! process that only ends loses nothing. So thousands of runs do not wait for a disk.
 //!
 //! *Not for* programs that ship, other systems than Linux with the GNU C library, and calls that
-//! [`FileDisk`](../sapwood_disk/struct.FileDisk.html) does not make: a `write` to an armed file
+//! the crate `disk` does not make: a `write` to an armed file
 //! ends the process with a message, lest a loss of power miss it.
 //!
 //! *Thread safety*: one lock is held over each call that changes something, so that a loss of power

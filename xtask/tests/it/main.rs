@@ -5,6 +5,7 @@ mod boundaries;
 mod commands;
 mod dependencies;
 mod documents;
+mod duckdb;
 mod markdown;
 mod names;
 mod rust;

@@ -42,7 +42,7 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|e| e.to_string())
 }
 
-/// Twelve changes, of which the ninth removes `old` and the tenth makes names last.
+/// Thirteen changes: the ninth removes `old`, the tenth makes names last, the last cuts a file.
 fn change_all(data: &Path) -> std::io::Result<()> {
     let data = fs::canonicalize(data)?;
     let kept = OpenOptions::new().read(true).write(true).open(data.join("kept"))?;
@@ -57,7 +57,8 @@ fn change_all(data: &Path) -> std::io::Result<()> {
     fs::remove_file(data.join("old"))?;
     File::open(&data)?.sync_all()?;
     fs::remove_file(data.join("renamed"))?;
-    kept.write_all_at(b"last", 0)
+    kept.write_all_at(b"last", 0)?;
+    kept.set_len(3)
 }
 
 fn lose_all(folder: &Path, nth: u64, fate: Fate) {
@@ -97,6 +98,16 @@ fn all_is_kept_when_only_the_process_ends() {
         assert!(!data.join("old").exists() && !data.join("renamed").exists());
     };
     case("all_is_kept_when_only_the_process_ends", |folder| lose_all(folder, 12, Fate::Kept), look);
+}
+
+#[test]
+fn a_cut_that_was_not_synced_is_taken_back() {
+    let look = |data: &Path, status: ExitStatus| {
+        assert_eq!(status.signal(), Some(9), "the power went: {status}");
+        assert_eq!(text(&data.join("kept")), "synced");
+    };
+    let test = "a_cut_that_was_not_synced_is_taken_back";
+    case(test, |folder| lose_all(folder, 13, Fate::Lost), look);
 }
 
 #[test]

@@ -15,12 +15,12 @@ fn torture(line: &str) {
 
 #[test]
 fn killed_processes_lose_nothing_that_they_told_of() {
-    torture("kills --chains 4 --links 10");
+    torture("kills --chains 4 --links 8");
 }
 
 #[test]
 fn lost_power_loses_nothing_that_was_told_of() {
-    torture("losses --chains 10 --links 6");
+    torture("losses --chains 8 --links 6");
 }
 
 /// A program that retries a failed checkpoint, and is ended while it does: the images of both have
@@ -37,7 +37,7 @@ fn failing_calls_are_told_and_lose_nothing() {
 
 #[test]
 fn damaged_files_answer_right_or_not_at_all() {
-    torture("damage --count 120");
+    torture("damage --count 100");
 }
 
 /// Says that it was skipped where no disk can be mounted.
