@@ -31,7 +31,8 @@ pub(crate) fn of_table(folder: &Path, table: &HashTable) -> Result<Vec<String>, 
     let mut left = Vec::new();
     for file in fs::read_dir(folder).map_err(|e| unread(folder, e))? {
         let name = file.map_err(|e| unread(folder, e))?.file_name().to_string_lossy().into_owned();
-        if !needed.contains(&name) && !(name.starts_with("log-") && name.ends_with(".part")) {
+        let of_log = name.starts_with("log-") && name.ends_with(".part");
+        if !of_log && !needed.contains(&name) {
             left.push(name);
         }
     }
