@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use sapwood_aggregate::{Aggregate, Compiled, Error, Group, Mismatches, Query};
+use sapwood_aggregate::{Aggregate, Compiled, Group, Mismatches, Query, QueryError};
 
 static QUERIES: LazyLock<[Compiled; 2]> = LazyLock::new(|| {
     let figures = "count, sum(n), sum(x), min(t), max(x), variance(x), first(t by n), last(n), \
@@ -36,11 +36,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             assert_eq!(partial.encode(), sealed);
             let merged = query.merge(partial.clone(), partial.clone());
             for result in [query.finish(partial), merged.and_then(|merged| query.finish(merged))] {
-                assert!(matches!(result, Ok(_) | Err(Error::Overflow { .. })), "{result:?}");
+                assert!(matches!(result, Ok(_) | Err(QueryError::Overflow { .. })), "{result:?}");
             }
         }
-        Err(Error::Corrupt { offset, .. }) => assert!(offset <= sealed.len()),
-        Err(other) => assert!(matches!(other, Error::TooManyGroups { .. }), "{other:?}"),
+        Err(QueryError::Corrupt { offset, .. }) => assert!(offset <= sealed.len()),
+        Err(other) => assert!(matches!(other, QueryError::TooManyGroups { .. }), "{other:?}"),
     }
     // As it came, nothing is sealed.
     assert!(query.decode(bytes).is_err());

@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use sapwood_aggregate::{Disaggregation, Disaggregator, Error, Fate};
+use sapwood_aggregate::{Disaggregation, Disaggregator, Fate, QueryError};
 
 static DISAGGREGATORS: LazyLock<[Disaggregator; 3]> = LazyLock::new(|| {
     [7, -1_000_000, i128::MIN].map(|total| {
@@ -54,7 +54,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             let report = shares.report(&progress);
             assert_eq!((report.pending, report.pending_sum), (0, 0));
         }
-        Err(Error::Corrupt { offset, .. }) => assert!(offset <= sealed.len()),
+        Err(QueryError::Corrupt { offset, .. }) => assert!(offset <= sealed.len()),
         Err(other) => panic!("{other:?}"),
     }
     // As it came, nothing is sealed.

@@ -22,6 +22,20 @@ const CRASHES: &str = "100000";
 /// About as long again: each kill is a process that starts, works, and is recovered.
 const KILLS: &str = "1000";
 
+/// Systems without a test run of ours, for which the facade must compile: a Mac, and Linux on ARM.
+const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
+/// A thousand kills on ten databases: each is a process that starts, works, and is looked at.
+pub(crate) const KILLED_CHAINS: &str = "--chains 10 --links 100";
+/// Two thousand losses of power and a few more, six on each database.
+const LOST_CHAINS: &str = "--chains 334 --links 6";
+/// Some hundred for each stored file.
+pub(crate) const DAMAGES: &str = "--count 5000";
+/// One for each eight KiB that may be free.
+pub(crate) const FULL_DISKS: &str = "--count 150";
+
+/// Where the environment of the script lies that asks DuckDB.
+const DUCKDB_VENV: &str = "target/duckdb";
+
 /// Where AddressSanitizer runs.
 const ASAN_TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -54,6 +68,31 @@ pub(crate) fn doc() -> Steps {
     Ok(vec![doc.env("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// Types alone, and of the facade, none of whose crates needs a C compiler for the target.
+pub(crate) fn targets() -> Steps {
+    let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
+    // Without rustup there is no telling: the check itself says what it lacks.
+    let installed = listed
+        .ok()
+        .filter(|it| it.status.success())
+        .and_then(|it| String::from_utf8(it.stdout).ok());
+    let missing = |target: &&str| {
+        installed.as_ref().is_some_and(|all| !all.lines().any(|line| line == *target))
+    };
+    let missing: Vec<&str> = TARGETS.into_iter().filter(missing).collect();
+    if !missing.is_empty() {
+        let missing = missing.join(" ");
+        return Err(format!(
+            "no standard library for {missing} is installed; next: rustup target add {missing}"
+        ));
+    }
+    let check = |target| {
+        Step::new(format!("types {target}"), &format!("cargo check -p sapwood --target {target}"))
+            .env("RUSTFLAGS", "-D warnings")
+    };
+    Ok(TARGETS.map(check).into())
+}
+
 /// Release, for the number of interleavings; its own target folder, for the other flags.
 pub(crate) fn loom(preemptions: u32) -> Steps {
     let models = |package: &&str| {
@@ -61,7 +100,7 @@ pub(crate) fn loom(preemptions: u32) -> Steps {
             format!("loom {package}"),
             &format!("cargo test --release -p {package} --lib -- loom"),
         )
-        .env("RUSTFLAGS", "--cfg loom --cfg crossbeam_loom")
+        .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", "target/loom")
         .env("LOOM_MAX_PREEMPTIONS", preemptions.to_string())
         .must_pick_tests()
@@ -69,7 +108,8 @@ pub(crate) fn loom(preemptions: u32) -> Steps {
     Ok(MODELLED.iter().map(models).collect())
 }
 
-/// All but xtask, whose tests read texts. `cfg(asan)` lets `mem` mark what is free in an arena,
+/// All but xtask, whose tests read texts, and the shim and its user: it stands in for functions of the
+/// C library for which the sanitizer stands in, too. `cfg(asan)` lets `mem` mark what is free in an arena,
 /// which the sanitizer cannot know.
 pub(crate) fn asan(root: &Path) -> Steps {
     require(
@@ -77,7 +117,8 @@ pub(crate) fn asan(root: &Path) -> Steps {
         "AddressSanitizer needs the nightly toolchain",
         "rustup toolchain install nightly --profile minimal",
     )?;
-    let suite = "rustup run nightly cargo test --workspace --exclude xtask --no-fail-fast";
+    let without = "--exclude xtask --exclude sapwood-shim --exclude sapwood-torture";
+    let suite = format!("rustup run nightly cargo test --workspace {without} --no-fail-fast");
     let flags = "-Zsanitizer=address --cfg asan";
     let leaks = root.join("xtask/leaks-of-peers.txt");
     // A target of its own, even if it is the host: build scripts stay without the sanitizer.
@@ -144,6 +185,44 @@ pub(crate) fn crash() -> Steps {
     let durable = "cargo test --release -p sapwood-hashlog --test it -- durable";
     let crash = Step::new("crash", durable).env("CRASHES", CRASHES).env("KILLS", KILLS);
     Ok(vec![crash.must_pick_tests()])
+}
+
+/// One of the tortures of a database in real files, at full size unless `args` say otherwise.
+pub(crate) fn torture(what: &str, full: &str, args: Vec<String>) -> Steps {
+    let size = if args.is_empty() { full } else { "" };
+    let torture = format!("cargo run --release -p sapwood-torture -- {what} {size}");
+    Ok(vec![Step::new(what, &torture).args(args)])
+}
+
+/// Failing calls; losses of power too, where no `args` ask for something else.
+pub(crate) fn faults(args: Vec<String>) -> Steps {
+    let losses =
+        if args.is_empty() { torture("losses", LOST_CHAINS, Vec::new())? } else { Vec::new() };
+    let mut steps = torture("faults", "", args)?;
+    steps.extend(losses);
+    Ok(steps)
+}
+
+/// Builds the program, and an environment for the script where there is none yet.
+pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
+    require(
+        &["python3", "-m", "venv", "--help"],
+        "DuckDB is asked by a script in Python",
+        "install python3 with its module venv",
+    )?;
+    let python = format!("{DUCKDB_VENV}/bin/python");
+    let mut steps = Vec::new();
+    if !root.join(&python).exists() {
+        steps.push(Step::new("environment", &format!("python3 -m venv {DUCKDB_VENV}")));
+    }
+    // Says nothing new where it is there already.
+    steps.push(Step::new("duckdb", &format!("{python} -m pip install --quiet duckdb")));
+    steps.push(Step::new("sapwood", "cargo build --release -p sapwood-cli"));
+    let compare = format!(
+        "{python} xtask/duckdb/compare.py --sapwood target/release/sapwood --flights datasets/flights-2013.csv.zst"
+    );
+    steps.push(Step::new("compare", &compare).args(args));
+    Ok(steps)
 }
 
 /// Which engine `sapwood bench` measures.

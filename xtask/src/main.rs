@@ -25,6 +25,8 @@ enum Chore {
     Lint,
     /// The API documentation, warnings denied
     Doc,
+    /// Type-checks the facade for macOS and for Linux on ARM (needs their standard libraries)
+    Targets,
     /// Loom models of the concurrent code: every interleaving up to a number of preemptions
     Loom {
         /// More preemptions: many minutes in place of one
@@ -43,6 +45,36 @@ enum Chore {
     Soak,
     /// Crashes by the hundred thousand: images of a simulated disk, and killed processes
     Crash,
+    /// Processes killed at any moment, over and over on one database, at full size
+    Kills {
+        /// For the program: torture kills --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Every call on a file failed once and from then on; losses of power, at full size
+    Faults {
+        /// For the program, in place of all sizes: torture faults --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Every stored file damaged in many ways, and read, at full size
+    Damage {
+        /// For the program: torture damage --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Disks that are full at many points, at full size (needs the right to mount them)
+    Enospc {
+        /// For the program: torture enospc --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Figures of `sapwood aggregate` against those of DuckDB (needs python3; gets DuckDB from PyPI)
+    Duckdb {
+        /// For the script, such as --smoke or --data small
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// `sapwood bench` of an engine at full size; more arguments go to the bench
     Bench {
         /// The engine
@@ -74,12 +106,18 @@ fn main() -> ExitCode {
         Chore::Test => chores::test(),
         Chore::Lint => chores::lint(),
         Chore::Doc => chores::doc(),
+        Chore::Targets => chores::targets(),
         Chore::Loom { deep: false } => chores::loom(chores::LOOM_PREEMPTIONS),
         Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
         Chore::Asan => chores::asan(root),
         Chore::Fuzz { seconds } => chores::fuzz(root, seconds),
         Chore::Soak => chores::soak(),
         Chore::Crash => chores::crash(),
+        Chore::Kills { args } => chores::torture("kills", chores::KILLED_CHAINS, args),
+        Chore::Faults { args } => chores::faults(args),
+        Chore::Damage { args } => chores::torture("damage", chores::DAMAGES, args),
+        Chore::Enospc { args } => chores::torture("enospc", chores::FULL_DISKS, args),
+        Chore::Duckdb { args } => chores::duckdb(root, args),
         Chore::Bench { engine, args } => chores::bench(engine, args),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),

@@ -8,7 +8,8 @@
 use std::time::{Duration, Instant};
 
 use sapwood_aggregate::{
-    Block, Disaggregation, Disaggregator, Error, Live, Places, Progress, Result, Shares, Strided,
+    Block, Disaggregation, Disaggregator, Live, Places, Progress, QueryError, Result, Shares,
+    Strided,
 };
 
 const STRIDE: usize = 24;
@@ -21,12 +22,12 @@ fn main() -> Result<()> {
     let mut number = |default| match arguments.next() {
         None => Ok(default),
         Some(parsed) => {
-            parsed.map_err(|_| Error::Query("arguments are numbers: objects, runs".to_owned()))
+            parsed.map_err(|_| QueryError::Query("arguments are numbers: objects, runs".to_owned()))
         }
     };
     let (objects, runs) = (number(10_000_000)?, number(5)?);
     let mut bytes = records(objects);
-    let asked = || Ok::<_, Error>(Disaggregation::new("n:i64le, w:u8@0".parse()?, "n", TOTAL));
+    let asked = || Ok::<_, QueryError>(Disaggregation::new("n:i64le, w:u8@0".parse()?, "n", TOTAL));
     let contenders: [(&str, Disaggregator, Apply); 4] = [
         ("equally, adding to words", asked()?.adding().compile()?, add_words),
         ("equally, adding by `change`", asked()?.adding().compile()?, change),

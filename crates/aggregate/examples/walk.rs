@@ -9,7 +9,7 @@ use std::ops::Bound;
 use std::time::{Duration, Instant};
 
 use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Error, Group, Live, Query, Result, Selection, Strided, Value,
+    Aggregate, Block, Compiled, Group, Live, Query, QueryError, Result, Selection, Strided, Value,
 };
 
 const STRIDE: usize = 24;
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
     let mut number = |default| match arguments.next() {
         None => Ok(default),
         Some(parsed) => {
-            parsed.map_err(|_| Error::Query("arguments are numbers: objects, runs".to_owned()))
+            parsed.map_err(|_| QueryError::Query("arguments are numbers: objects, runs".to_owned()))
         }
     };
     let (objects, runs) = (number(10_000_000)?, number(7)?);
@@ -95,7 +95,7 @@ struct Contender {
 
 fn contenders(objects: usize) -> Result<Vec<Contender>> {
     let query = |figures: &str| {
-        Ok::<_, Error>(Query::new("n:i64le".parse()?).aggregates(Aggregate::list(figures)?))
+        Ok::<_, QueryError>(Query::new("n:i64le".parse()?).aggregates(Aggregate::list(figures)?))
     };
     let sum = query("sum(n)")?.compile()?;
     let several = query("count, sum(n), min(n), max(n)")?.compile()?;

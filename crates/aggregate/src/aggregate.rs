@@ -2,7 +2,7 @@
 
 pub(crate) mod text;
 
-use crate::error::{Error, Result};
+use crate::error::{QueryError, Result};
 use crate::group::Input;
 use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 
@@ -22,7 +22,7 @@ use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 /// | `first(x)` `last(x)` | of the object with the least and the greatest key | nothing |
 /// | `first(x by t)` `last(x by t)` | with the least and the greatest `t`, ties by key | nothing |
 /// | `distinct(x)` | how many different values, estimated when there are many | 0 |
-/// | `quantile(x, 0.9)` `median(x)` | within 1 % of the value of that rank | nothing |
+/// | `quantile(x, 0.9)` `median(x)` | exact of up to 4,096 different numbers, else within 1 % | nothing |
 /// | `top(x, 5)` | the most frequent values, with bounds of their counts | no values |
 ///
 /// More exact at a price: `distinct(x, 18)` uses 2^18 registers instead of 2^14, `quantile(x, 0.9,
@@ -30,13 +30,13 @@ use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 /// Instead of a field, `key` may stand. Behind each may stand `as` and a name.
 ///
 /// ```
-/// use sapwood_aggregate::Aggregate;
+/// use sapwood::aggregate::Aggregate;
 ///
 /// let figures = Aggregate::list("count, mean(delay) as late, last(dest by time)")?;
 /// assert_eq!(figures[0], Aggregate::count());
 /// assert_eq!(figures[1].name, "late");
 /// assert_eq!(figures[2].name, "last(dest by time)");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
@@ -88,15 +88,18 @@ pub enum Function {
         /// 4 to 18: a group takes up to 2^precision bytes.
         precision: u8,
     },
-    /// The value with this share of the others below it: that at position floor(share * (n - 1)) of
-    /// all, ascending, within a relative error of it.
+    /// The number with this share of the others below it: that at position share * (n - 1) of all,
+    /// ascending. Of up to 4,096 different numbers it is exact, and between two of them lies so far on
+    /// the way as the position does: the median of 116 and 177 is 146.5. Of more it is within a
+    /// relative error of the lower of the two.
     Quantile {
         /// The numbers.
         input: Input,
         /// 0 to 1.
         share: f64,
-        /// The relative error, 0.0001 to 0.5. A group takes about 30 bytes a bin, and a bin covers a
-        /// factor of (1 + accuracy) / (1 - accuracy).
+        /// The relative error of many numbers, 0.0001 to 0.5. A group takes about 50 bytes a number
+        /// while they are few, then about 30 bytes a bin, and a bin covers a factor of
+        /// (1 + accuracy) / (1 - accuracy).
         accuracy: f64,
     },
     /// The most frequent values.
@@ -181,9 +184,9 @@ impl Function {
     /// What is remembered for it.
     ///
     /// # Errors
-    /// [`Error::Query`] if a number of it is out of range.
+    /// [`QueryError::Query`] if a number of it is out of range.
     pub(crate) fn spec(&self) -> Result<Spec> {
-        let out_of_range = |what: &str| Err(Error::Query(format!("{self}: {what}")));
+        let out_of_range = |what: &str| Err(QueryError::Query(format!("{self}: {what}")));
         Ok(match self {
             Function::Count | Function::CountOf(_) => Spec::Count,
             Function::Sum(_) | Function::Mean(_) => Spec::Sum,

@@ -2,20 +2,23 @@
 //!
 //! Partial states become rows of figures, which are filtered, sorted and cut as the query says.
 
+mod text;
+
 use std::cmp::Ordering;
 
 use crate::aggregate::{Aggregate, Function};
 use crate::compiled::Compiled;
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::partial::{Partial, Tally};
 use crate::predicate::{Names, Test, Values};
-use crate::query::{Direction, Query};
+use crate::query::{Query, SortDirection};
 use crate::state::{State, TopEntry, distinct_error, distinct_exact_max};
 use crate::stored;
 use crate::value::{Kind, Value};
 
-/// The rows of an answer, and how many objects went which way.
+/// The rows of an answer, and how many objects went which way. Its text is a table.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Answer {
     /// The columns of each row: the groups, then the figures.
     pub columns: Vec<Column>,
@@ -29,6 +32,7 @@ pub struct Answer {
 
 /// A column of an answer.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Column {
     /// Its name.
     pub name: String,
@@ -38,12 +42,16 @@ pub struct Column {
 
 /// How exact the figures of a column are.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Accuracy {
     /// As they are.
     Exact,
-    /// Exact until they were rounded to the nearest float, once (twice for a standard deviation).
+    /// Exact until they were rounded to the nearest float: once, twice for a standard deviation, a
+    /// few times for a quantile that lies between two numbers.
     Rounded,
-    /// Within this share of the true value.
+    /// Within this share of the number at that rank, the lower one of two. Before the run this is said
+    /// of all quantiles; those of few different numbers are exact, and then the answer says
+    /// [`Rounded`](Accuracy::Rounded).
     Within(f64),
     /// Exact up to some number; beyond, estimates with this relative standard error: two thirds
     /// are within it, 95 % within twice as much.
@@ -59,6 +67,7 @@ pub enum Accuracy {
 
 /// A cell of an answer.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(untagged))]
 pub enum Cell {
     /// There is no such figure: nothing had a value for it. Of a group: the value is missing.
     Nothing,
@@ -73,10 +82,24 @@ impl Cell {
         value.map_or(Cell::Nothing, Cell::Value)
     }
 
-    fn value(&self) -> Option<&Value<'static>> {
+    /// Whether there is no such figure, or the value of the group is missing.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Cell::Nothing)
+    }
+
+    /// The value, if it is one.
+    pub fn value(&self) -> Option<&Value<'static>> {
         match self {
             Cell::Value(value) => Some(value),
             Cell::Nothing | Cell::Top(_) => None,
+        }
+    }
+
+    /// The most frequent values, if it is a list of them.
+    pub fn top(&self) -> Option<&[TopEntry]> {
+        match self {
+            Cell::Top(entries) => Some(entries),
+            Cell::Nothing | Cell::Value(_) => None,
         }
     }
 }
@@ -85,13 +108,14 @@ impl Answer {
     /// A cell, by its row and the name of its column.
     ///
     /// # Errors
-    /// [`Error::Query`] if there is no such row or column.
+    /// [`QueryError::Query`] if there is no such row or column.
     pub fn cell(&self, row: usize, column: &str) -> Result<&Cell> {
         let absent = || {
             let names: Vec<_> = self.columns.iter().map(|column| column.name.as_str()).collect();
+            let ending = if self.rows.len() == 1 { "" } else { "s" };
             let (rows, names) = (self.rows.len(), names.join(", "));
-            Error::Query(format!(
-                "there is no `{column}` in row {row}; the answer has {rows} rows of {names}"
+            QueryError::Query(format!(
+                "there is no `{column}` in row {row}; the answer has {rows} row{ending} of {names}"
             ))
         };
         let at = self.columns.iter().position(|known| known.name == column).ok_or_else(absent)?;
@@ -100,14 +124,26 @@ impl Answer {
 
     /// The value of a cell.
     ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Query};
+    /// # let table = sapwood::Db::in_memory().create_table("t", sapwood::TableOptions::default())?;
+    /// # table.put(b"k", &[7])?;
+    /// let query = Query::new("n:u8".parse()?).aggregates(Aggregate::list("sum(n)")?);
+    /// let answer = table.aggregate(&query)?;
+    /// assert_eq!(answer.value(0, "sum(n)")?.as_i64(), Some(7));
+    /// let sum: u32 = answer.value(0, "sum(n)")?.try_into()?;
+    /// # assert_eq!(sum, 7);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
     /// # Errors
-    /// [`Error::Query`] if there is no such row or column, or if it is a list;
-    /// [`Error::Nothing`] if nothing had a value for it.
+    /// [`QueryError::Query`] if there is no such row or column, or if it is a list;
+    /// [`QueryError::Nothing`] if nothing had a value for it.
     pub fn value(&self, row: usize, column: &str) -> Result<&Value<'static>> {
         match self.cell(row, column)? {
             Cell::Value(value) => Ok(value),
-            Cell::Nothing => Err(Error::Nothing { column: column.to_owned() }),
-            Cell::Top(_) => Err(Error::Query(format!("`{column}` is a list of values"))),
+            Cell::Nothing => Err(QueryError::Nothing { column: column.to_owned() }),
+            Cell::Top(_) => Err(QueryError::Query(format!("`{column}` is a list of values"))),
         }
     }
 }
@@ -118,7 +154,7 @@ pub(crate) struct Plan {
     pub(crate) columns: Vec<Column>,
     outputs: Vec<Output>,
     having: Option<Test>,
-    order: Vec<(usize, Direction)>,
+    order: Vec<(usize, SortDirection)>,
     limit: Option<usize>,
 }
 
@@ -129,6 +165,18 @@ struct Output {
     kind: Option<Kind>,
     /// Whole numbers are floats that were stored so.
     is_float: bool,
+}
+
+impl Output {
+    /// Whether it is a quantile of few different numbers.
+    fn is_exact_quantile(&self, states: &[State]) -> bool {
+        match &self.source {
+            Source::Figure { state, .. } => {
+                matches!(&states[*state], State::Sketch(sketch) if sketch.is_exact())
+            }
+            Source::Group(_) => false,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -188,7 +236,7 @@ impl Plan {
         let name = &column.name;
         if self.columns.iter().any(|known| known.name == *name) {
             let why = format!("two columns are called `{name}`: name one with `as`");
-            return Err(Error::Query(why));
+            return Err(QueryError::Query(why));
         }
         self.columns.push(column);
         self.outputs.push(output);
@@ -199,7 +247,7 @@ impl Plan {
     pub(crate) fn arrange(&mut self, query: &Query) -> Result<()> {
         if self.columns.is_empty() {
             let why = "the query asks for nothing: add groups, or figures such as count";
-            return Err(Error::Query(why.into()));
+            return Err(QueryError::Query(why.into()));
         }
         self.having = query.having.as_ref().map(|having| having.resolve(&*self)).transpose()?;
         let order = query.order.iter().map(|by| Ok((self.number(&by.column)?, by.direction)));
@@ -217,16 +265,26 @@ impl Plan {
 /// What names mean in `having`.
 impl Names for Plan {
     fn number(&self, name: &str) -> Result<usize> {
-        let number = self.columns.iter().position(|column| column.name == name);
-        match number {
-            Some(number) if self.is_list(number) => Err(Error::Query(format!(
+        let named = self.columns.iter().position(|column| column.name == name);
+        // Else as it is computed: `mean(x)` is the column `avg(x)`, if that was asked for.
+        let asked = || {
+            let function = crate::aggregate::text::function(name)?;
+            self.outputs.iter().position(|output| match &output.source {
+                Source::Figure { function: known, .. } => *known == function,
+                Source::Group(_) => false,
+            })
+        };
+        match named.or_else(asked) {
+            Some(number) if self.is_list(number) => Err(QueryError::Query(format!(
                 "`{name}` is a list of values: rows do not compare by it"
             ))),
             Some(number) => Ok(number),
             None => {
                 let known: Vec<_> = self.columns.iter().map(|c| c.name.as_str()).collect();
                 let known = known.join(", ");
-                Err(Error::Query(format!("there is no column `{name}`; the answer has {known}")))
+                Err(QueryError::Query(format!(
+                    "there is no column `{name}`; the answer has {known}"
+                )))
             }
         }
     }
@@ -254,13 +312,18 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
     let tally = partial.tally().clone();
     let groups = partial.groups() as u64;
     let mut rows = Vec::with_capacity(partial.groups());
+    let mut columns = plan.columns.clone();
+    let mut exact_quantiles = vec![true; columns.len()];
     for (group, states) in partial.into_groups() {
+        for (is_exact, output) in exact_quantiles.iter_mut().zip(&plan.outputs) {
+            *is_exact &= output.is_exact_quantile(&states);
+        }
         let group = stored::values(&group, query.groups.len())?;
         let row = row(query, &group, &states)?;
         let is_wanted = plan.having.as_ref().map(|having| having.ask(&Row(&row))).transpose();
         let is_wanted = is_wanted.map_err(|mismatch| {
             let name = &plan.columns[mismatch.field].name;
-            Error::Query(format!("in having, `{name}` {}", mismatch.why))
+            QueryError::Query(format!("in having, `{name}` {}", mismatch.why))
         })?;
         if is_wanted.is_none_or(|truth| truth == Some(true)) {
             rows.push((group, row));
@@ -270,20 +333,28 @@ pub(crate) fn finish(query: &Compiled, partial: Partial) -> Result<Answer> {
         let by_order = plan.order.iter().map(|(number, direction)| {
             compare(left.1[*number].value(), right.1[*number].value(), *direction)
         });
-        let by_group = left
-            .0
-            .iter()
-            .zip(&right.0)
-            .map(|(left, right)| compare(left.as_ref(), right.as_ref(), Direction::Ascending));
+        let by_group =
+            left.0.iter().zip(&right.0).map(|(left, right)| {
+                compare(left.as_ref(), right.as_ref(), SortDirection::Ascending)
+            });
         by_order.chain(by_group).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
     });
     rows.truncate(plan.limit.unwrap_or(usize::MAX));
     let rows = rows.into_iter().map(|(_, row)| row).collect();
-    Ok(Answer { columns: plan.columns.clone(), rows, groups, tally })
+    for (column, is_exact) in columns.iter_mut().zip(exact_quantiles) {
+        if is_exact && matches!(column.accuracy, Accuracy::Within(_)) {
+            column.accuracy = Accuracy::Rounded;
+        }
+    }
+    Ok(Answer { columns, rows, groups, tally })
 }
 
 /// What has no value comes last, whichever way.
-fn compare(left: Option<&Value<'_>>, right: Option<&Value<'_>>, direction: Direction) -> Ordering {
+fn compare(
+    left: Option<&Value<'_>>,
+    right: Option<&Value<'_>>,
+    direction: SortDirection,
+) -> Ordering {
     match (left, right) {
         (Some(left), Some(right)) => direction.apply(left.cmp(right)),
         _ => left.is_none().cmp(&right.is_none()),
@@ -296,8 +367,12 @@ fn row(query: &Compiled, group: &[Option<Value<'static>>], states: &[State]) -> 
     for (output, column) in plan.outputs.iter().zip(&plan.columns) {
         let cell = match &output.source {
             Source::Group(at) => Cell::of(group[*at].clone()),
-            Source::Figure { state, function } => figure(function, &states[*state])
-                .map_err(|what| Error::Overflow { column: format!("`{}`", column.name), what })?,
+            Source::Figure { state, function } => {
+                figure(function, &states[*state]).map_err(|what| QueryError::Overflow {
+                    column: format!("`{}`", column.name),
+                    what,
+                })?
+            }
         };
         cells.push(match cell {
             Cell::Value(value) if output.is_float => Cell::Value(value.into_float()),

@@ -4,7 +4,7 @@
 //! of such a run: where keys and values lie, and which of the objects count. Figures of whole-number
 //! fields are then computed a column at a time, at the speed of memory.
 
-use crate::error::{Error, Result};
+use crate::error::{QueryError, Result};
 
 /// Items of one width at a constant distance.
 ///
@@ -31,7 +31,7 @@ impl<'a> Strided<'a> {
     /// Items of `width` bytes, the first at `offset`, each `stride` bytes behind the one before.
     ///
     /// # Errors
-    /// [`Error::Query`] if items overlap, or the offset lies behind the bytes.
+    /// [`QueryError::Query`] if items overlap, or the offset lies behind the bytes.
     pub fn new(bytes: &'a [u8], offset: usize, stride: usize, width: usize) -> Result<Strided<'a>> {
         match bytes.get(offset..) {
             Some(bytes) if stride >= width.max(1) => Ok(Strided { bytes, stride, width }),
@@ -40,7 +40,7 @@ impl<'a> Strided<'a> {
                 let why = format!(
                     "items of {width} bytes at {offset}, {stride} bytes apart, do not lie in {len} bytes"
                 );
-                Err(Error::Query(why))
+                Err(QueryError::Query(why))
             }
         }
     }
@@ -112,7 +112,7 @@ pub enum Live<'a> {
 /// fold.push_block(&block)?;
 /// let answer = query.finish(fold.into_partial())?;
 /// assert_eq!(answer.value(0, "sum(n)")?, &42.into());
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
 pub struct Block<'a> {
@@ -126,7 +126,7 @@ impl<'a> Block<'a> {
     /// `count` objects.
     ///
     /// # Errors
-    /// [`Error::Query`] if keys, values, words or bits are fewer, or words are not of 8 bytes.
+    /// [`QueryError::Query`] if keys, values, words or bits are fewer, or words are not of 8 bytes.
     pub fn new(
         count: usize,
         keys: Strided<'a>,
@@ -144,7 +144,7 @@ impl<'a> Block<'a> {
             let why = format!(
                 "the block says {count} objects, and its bytes have {there}; words are 8 bytes wide"
             );
-            return Err(Error::Query(why));
+            return Err(QueryError::Query(why));
         }
         Ok(Block { count, keys, values, live })
     }

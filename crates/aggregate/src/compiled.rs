@@ -10,14 +10,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::answer::{self, Answer, Column};
 use crate::columns::Columns;
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::fold::Fold;
 use crate::group::{GroupBy, Input, Shape};
 use crate::layout::{Field, Layout};
 use crate::membership::Membership;
 use crate::partial::Partial;
 use crate::predicate::{Names, Test, Values};
-use crate::query::{Direction, Mismatches, Missing, Query};
+use crate::query::{Mismatches, Missing, Query, SortDirection};
 use crate::selection::Selection;
 use crate::state::Spec;
 use crate::value::{Kind, Value};
@@ -158,6 +158,13 @@ impl Compiled {
         self.columns.as_ref().is_none_or(Columns::needs_keys)
     }
 
+    /// Whether the filter, a group or a figure reads the field of the layout that is called so.
+    pub fn reads_field(&self, name: &str) -> bool {
+        self.fields.iter().position(|field| field.name == name).is_some_and(|field| {
+            self.reads.contains(&field) || self.test.as_ref().is_some_and(|test| test.asks(field))
+        })
+    }
+
     /// The columns that an answer has.
     pub fn columns(&self) -> &[Column] {
         &self.answer.columns
@@ -178,8 +185,8 @@ impl Compiled {
     /// hold in any order.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if one is of another query, [`Error::TooManyGroups`],
-    /// [`Error::Overflow`] of a counter, which no honest state can have.
+    /// [`QueryError::Foreign`] if one is of another query, [`QueryError::TooManyGroups`],
+    /// [`QueryError::Overflow`] of a counter, which no honest state can have.
     pub fn merge(&self, left: Partial, right: Partial) -> Result<Partial> {
         left.merge(self, right)
     }
@@ -187,7 +194,7 @@ impl Compiled {
     /// Reads the bytes of a partial state of this query, [`Partial::encode`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for anything that `encode` did not write, [`Error::Foreign`] for the state
+    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::Foreign`] for the state
     /// of another query.
     pub fn decode(&self, bytes: &[u8]) -> Result<Partial> {
         Partial::decode(self, bytes)
@@ -196,18 +203,18 @@ impl Compiled {
     /// The rows of the answer.
     ///
     /// # Errors
-    /// [`Error::Mismatched`] if objects did not have what the query reads and it does not skip them,
-    /// [`Error::Overflow`] if a figure leaves the range of its type, [`Error::TooManyGroups`],
-    /// [`Error::Foreign`].
+    /// [`QueryError::Mismatched`] if objects did not have what the query reads and it does not skip them,
+    /// [`QueryError::Overflow`] if a figure leaves the range of its type, [`QueryError::TooManyGroups`],
+    /// [`QueryError::Foreign`].
     pub fn finish(&self, partial: Partial) -> Result<Answer> {
         self.check_own(&partial)?;
         // The last objects of a fold are put into groups when it ends, and it cannot refuse them.
         if partial.groups() > self.groups_max.max(1) {
-            return Err(Error::TooManyGroups { max: self.groups_max });
+            return Err(QueryError::TooManyGroups { max: self.groups_max });
         }
         let tally = partial.tally();
         if let (Mismatches::Refuse, Some(first)) = (self.mismatches, &tally.first_mismatch) {
-            return Err(Error::Mismatched {
+            return Err(QueryError::Mismatched {
                 count: tally.mismatched,
                 selected: tally.selected,
                 first: Box::new(first.clone()),
@@ -217,7 +224,7 @@ impl Compiled {
     }
 
     pub(crate) fn check_own(&self, partial: &Partial) -> Result<()> {
-        if partial.fingerprint() == self.fingerprint { Ok(()) } else { Err(Error::Foreign) }
+        if partial.fingerprint() == self.fingerprint { Ok(()) } else { Err(QueryError::Foreign) }
     }
 
     pub(crate) fn fingerprint(&self) -> u64 {
@@ -311,7 +318,7 @@ impl Scope<'_> {
         match self.kind(number) {
             Some(kind) if kind != Kind::Number => {
                 let field = self.fields.get(number).map_or("key", |field| &field.name);
-                Err(Error::Query(format!("`{what}` needs a number, and `{field}` is {kind}")))
+                Err(QueryError::Query(format!("`{what}` needs a number, and `{field}` is {kind}")))
             }
             _ => Ok(()),
         }
@@ -324,7 +331,7 @@ impl Names for Scope<'_> {
             let known = self.layout.fields().iter().map(|field| field.name.as_str());
             let known: Vec<_> = known.chain(["key"]).collect();
             let known = known.join(", ");
-            Error::Query(format!("there is no field `{name}`; the layout has {known}"))
+            QueryError::Query(format!("there is no field `{name}`; the layout has {known}"))
         })
     }
 
@@ -355,11 +362,11 @@ impl Values for Object<'_> {
     }
 }
 
-impl Direction {
+impl SortDirection {
     pub(crate) fn apply(self, order: std::cmp::Ordering) -> std::cmp::Ordering {
         match self {
-            Direction::Ascending => order,
-            Direction::Descending => order.reverse(),
+            SortDirection::Ascending => order,
+            SortDirection::Descending => order.reverse(),
         }
     }
 }

@@ -48,40 +48,27 @@ use crate::selection::Selection;
 /// Floats are changed where the result is exact.
 ///
 /// ```
-/// use sapwood_aggregate::{Disaggregation, Fate};
+/// use sapwood::aggregate::Disaggregation;
+/// use sapwood::{Db, TableOptions};
+///
+/// let flights = Db::in_memory().create_table("flights", TableOptions::default())?;
+/// for (flight, minutes, seats) in [("AA1", 10_i16, 150_u16), ("UA1", -5, 150), ("UA2", 0, 30)] {
+///     let value = [minutes.to_le_bytes(), seats.to_le_bytes()].concat();
+///     flights.put(flight.as_bytes(), &value)?;
+/// }
 ///
 /// let budget = Disaggregation::new("minutes:i16le, seats:u16le@2".parse()?, "minutes", 100)
 ///     .in_proportion_to("seats")
-///     .adding()
-///     .compile()?;
-/// let mut flights: Vec<([u8; 3], Vec<u8>)> = [(b"AA1", 10_i16, 150_u16), (b"UA1", -5, 150), (b"UA2", 0, 30)]
-///     .map(|(key, minutes, seats)| (*key, [minutes.to_le_bytes(), seats.to_le_bytes()].concat()))
-///     .into();
-///
-/// // Nothing is changed while objects are collected.
-/// let mut collector = budget.collector();
-/// for (key, value) in &flights {
-///     collector.push(key, value);
-/// }
-/// let shares = budget.shares([collector.into_collected()])?;
-///
-/// let mut progress = shares.progress();
-/// for at in 0..shares.batch_count() {
-///     for share in shares.batch(at).shares() {
-///         let flight = flights.iter_mut().find(|(key, _)| key == share.key);
-///         let fate = match flight {
-///             Some((_, value)) => budget.change(value, share.part).into(),
-///             None => Fate::Vanished,
-///         };
-///         progress.settle(at, &share, fate);
-///     }
-/// }
-/// let minutes = |at: usize| i16::from_le_bytes([flights[at].1[0], flights[at].1[1]]);
-/// assert_eq!([minutes(0), minutes(1), minutes(2)], [10 + 46, -5 + 45, 9]);
-/// let report = shares.report(&progress);
+///     .adding();
+/// let report = flights.disaggregate(&budget)?;
 /// assert_eq!((report.changed, report.given), (3, 100));
 /// assert_eq!((report.sum_before, report.sum_after), (Some(5.into()), Some(105.into())));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+///
+/// let minutes = |value: &[u8]| i16::from_le_bytes([value[0], value[1]]);
+/// assert_eq!(flights.get_with(b"AA1", minutes)?, Some(10 + 46));
+/// assert_eq!(flights.get_with(b"UA1", minutes)?, Some(-5 + 45));
+/// assert_eq!(flights.get_with(b"UA2", minutes)?, Some(9));
+/// # Ok::<(), sapwood::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Disaggregation {
@@ -177,7 +164,7 @@ impl Disaggregation {
     /// Checks that the parts fit together, and makes ready to collect.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query): a name that is not known, a field that cannot be
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, a field that cannot be
     /// changed, a weight that is no number, two weights for one key.
     pub fn compile(&self) -> Result<Disaggregator> {
         Disaggregator::new(self)

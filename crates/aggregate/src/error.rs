@@ -5,7 +5,7 @@ use std::fmt;
 /// Why a query, a merge or an answer was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum QueryError {
     /// A text form cannot be read.
     #[error(transparent)]
     Syntax(#[from] SyntaxError),
@@ -49,6 +49,16 @@ pub enum Error {
     Nothing {
         /// The column of the answer.
         column: String,
+    },
+    /// A value is to be taken as a type that cannot hold it.
+    #[error("the value {value} is {found}, and no {wanted}: take it as what it is (`Value::kind`)")]
+    Conversion {
+        /// The value, as text.
+        value: String,
+        /// What it is.
+        found: String,
+        /// The type.
+        wanted: &'static str,
     },
     /// A total is to be spread over no objects at all.
     #[error(
@@ -107,7 +117,7 @@ pub enum Error {
 }
 
 /// The result of building, merging or answering a query.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = QueryError> = std::result::Result<T, E>;
 
 /// A text form that cannot be read: where, and what would be.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -136,11 +146,19 @@ impl fmt::Display for SyntaxError {
 
 /// An object that does not have what a query reads.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Example {
     /// The first 64 bytes of its key.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_value"))]
     pub key: Vec<u8>,
     /// What it does not have.
     pub what: String,
+}
+
+/// As values are written.
+#[cfg(feature = "serde")]
+fn as_value<S: serde::Serializer>(key: &[u8], to: S) -> std::result::Result<S::Ok, S::Error> {
+    serde::Serialize::serialize(&crate::Value::from(key), to)
 }
 
 impl Example {

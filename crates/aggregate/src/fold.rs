@@ -38,7 +38,7 @@ impl<'q> Fold<'q> {
     /// Adds an object, unless it is not selected.
     ///
     /// # Errors
-    /// [`Error::TooManyGroups`](crate::Error::TooManyGroups), some objects later perhaps, and when the
+    /// [`QueryError::TooManyGroups`](crate::QueryError::TooManyGroups), some objects later perhaps, and when the
     /// query is finished at the latest. An object that does not have what the
     /// query reads is counted, and is an error when the query is finished, if at all.
     #[inline]

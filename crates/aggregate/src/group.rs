@@ -2,7 +2,7 @@
 
 pub(crate) mod text;
 
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::layout::Field;
 use crate::value::{Float, Value};
 
@@ -16,12 +16,12 @@ use crate::value::{Float, Value};
 /// each may stand `as` and a name.
 ///
 /// ```
-/// use sapwood_aggregate::Group;
+/// use sapwood::aggregate::Group;
 ///
 /// let groups = Group::list("carrier, bucket(time, 3600) as hour, day:key.u16be@4")?;
 /// assert_eq!(groups[1], Group::bucket("time", 3600, 0).named("hour"));
 /// assert_eq!(groups[2].name, "day");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
@@ -127,7 +127,7 @@ impl Shape {
     pub(crate) fn bucket(width: i128, origin: i128) -> Result<Shape> {
         if width <= 0 {
             let why = format!("a bucket is {width} wide: give it a width above zero");
-            return Err(Error::Query(why));
+            return Err(QueryError::Query(why));
         }
         Ok(Shape::Bucket { width, begin: origin.rem_euclid(width) })
     }
@@ -137,7 +137,7 @@ impl Shape {
         let numbers = bounds.iter().all(|bound| bound.kind() == crate::Kind::Number);
         if bounds.is_empty() || !ascend || !numbers {
             let why = "the bounds of classes are numbers, at least one, that ascend";
-            return Err(Error::Query(why.into()));
+            return Err(QueryError::Query(why.into()));
         }
         Ok(Shape::Classes(bounds.to_vec()))
     }

@@ -8,7 +8,7 @@ use std::fmt;
 /// Keys, ascending by their bytes, each once.
 ///
 /// ```
-/// use sapwood_aggregate::Selection;
+/// use sapwood::aggregate::Selection;
 ///
 /// let some = Selection::keys(["oak", "elm", "oak"]);
 /// let keys = some.as_keys().expect("it is a list");

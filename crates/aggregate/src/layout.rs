@@ -24,7 +24,7 @@ pub use tuple::{Component, ComponentForm};
 
 use std::borrow::Cow;
 
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::value::{Kind, Value};
 
 /// The fields of an object, by name.
@@ -51,7 +51,7 @@ use crate::value::{Kind, Value};
 /// `key(carrier:str,flight:u16)` names all components of an ordered key at once; `_` skips one.
 ///
 /// ```
-/// use sapwood_aggregate::Layout;
+/// use sapwood::aggregate::Layout;
 ///
 /// let layout: Layout = "key(carrier:str, flight:u16, _:u16, month:u8), \
 ///     delay:i16le@2?-32768, plane:text6@14"
@@ -61,7 +61,7 @@ use crate::value::{Kind, Value};
 ///
 /// let error = "count:u32@0".parse::<Layout>().unwrap_err().to_string();
 /// assert!(error.contains("`u32le` or `u32be`"), "{error}");
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Layout {
@@ -135,14 +135,16 @@ impl Layout {
     /// A layout of these fields.
     ///
     /// # Errors
-    /// [`Error::Query`] if two fields share a name, a name is empty or has a backquote, or a field
+    /// [`QueryError::Query`] if two fields share a name, a name is empty or has a backquote, or a field
     /// reads nothing (an empty separator, an empty tuple).
     pub fn new(fields: Vec<Field>) -> Result<Layout> {
         for (at, field) in fields.iter().enumerate() {
             field.check()?;
             if fields[..at].iter().any(|earlier| earlier.name == field.name) {
                 let name = &field.name;
-                return Err(Error::Query(format!("two fields are called `{name}`: rename one")));
+                return Err(QueryError::Query(format!(
+                    "two fields are called `{name}`: rename one"
+                )));
             }
         }
         Ok(Layout { fields })
@@ -163,10 +165,10 @@ impl Field {
     /// The number at an offset, in bytes, of the value.
     ///
     /// ```
-    /// use sapwood_aggregate::{Field, Number};
+    /// use sapwood::aggregate::{Field, Number};
     ///
     /// assert_eq!(Field::number("n", "u32le".parse::<Number>()?, 4).to_string(), "n:u32le@4");
-    /// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+    /// # Ok::<(), sapwood::aggregate::SyntaxError>(())
     /// ```
     pub fn number(name: impl Into<String>, number: Number, offset: usize) -> Field {
         Field {
@@ -189,7 +191,7 @@ impl Field {
         } else {
             return Ok(());
         };
-        Err(Error::Query(format!("field `{name}`: {wrong}")))
+        Err(QueryError::Query(format!("field `{name}`: {wrong}")))
     }
 
     /// Of which kind its values are, where the layout alone says so.

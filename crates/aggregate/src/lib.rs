@@ -37,13 +37,13 @@
 //! assert_eq!(answer.value(1, "count")?, &2.into());
 //! assert_eq!(answer.value(1, "mean(delay)")?.to_string(), "60");
 //! assert_eq!(answer.tally.missing, 1);
-//! # Ok::<(), sapwood_aggregate::Error>(())
+//! # Ok::<(), sapwood_aggregate::QueryError>(())
 //! ```
 //!
 //! # Figures are right, or there is none
 //!
 //! - Sums, means and variances are exact until one rounding at the end, whatever the order. A figure
-//!   that its type cannot hold is [`Error::Overflow`].
+//!   that its type cannot hold is [`QueryError::Overflow`].
 //! - What has not the form that the layout says is counted and shown, and the query refuses to
 //!   answer or leaves such objects out, as it was told ([`Mismatches`]). An object is in all figures
 //!   or in none.
@@ -83,7 +83,7 @@ pub use disaggregate::{
     Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
     Disaggregator, Fate, Pending, Places, Progress, Refusal, Share, Shares,
 };
-pub use error::{Error, Example, Result, SyntaxError};
+pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;
 pub use group::{Group, GroupBy, Input};
 pub use key_list::KeyList;
@@ -92,7 +92,7 @@ pub use layout::{
 };
 pub use partial::{Partial, Tally};
 pub use predicate::{Comparison, Operand, Predicate};
-pub use query::{Direction, Mismatches, Missing, OrderBy, Query};
+pub use query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use selection::Selection;
 pub use state::TopEntry;
 pub use value::{Float, Kind, Value};

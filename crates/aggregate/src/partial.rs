@@ -10,7 +10,7 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
 use crate::compiled::Compiled;
-use crate::error::{Error, Example, Mismatch, Result};
+use crate::error::{Example, Mismatch, QueryError, Result};
 use crate::state::{State, add_counts};
 use crate::stored::{self, Corrupt, Envelope, Reader};
 
@@ -20,7 +20,7 @@ pub(crate) type States = Box<[State]>;
 /// A partial state of a query: what some of the objects add up to.
 ///
 /// ```
-/// use sapwood_aggregate::{Aggregate, Query};
+/// use sapwood::aggregate::{Aggregate, Query};
 ///
 /// let query = Query::new("n:u32le".parse()?)
 ///     .aggregates(Aggregate::list("sum(n)")?)
@@ -35,7 +35,7 @@ pub(crate) type States = Box<[State]>;
 /// let whole = query.merge(part(50..100), query.decode(&bytes)?)?;
 /// assert_eq!(whole.encode(), part(0..100).encode());
 /// assert_eq!(query.finish(whole)?.value(0, "sum(n)")?, &4950.into());
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Partial {
@@ -54,6 +54,7 @@ enum Groups {
 
 /// How many objects went which way.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tally {
     /// Objects that were selected by their keys.
     pub selected: u64,
@@ -130,8 +131,8 @@ impl Tally {
     }
 }
 
-pub(crate) fn count_overflow() -> Error {
-    Error::Overflow { column: "a counter".into(), what: "above 2^64".into() }
+pub(crate) fn count_overflow() -> QueryError {
+    QueryError::Overflow { column: "a counter".into(), what: "above 2^64".into() }
 }
 
 impl Partial {
@@ -193,7 +194,7 @@ impl Partial {
                 match groups.entry_ref(group) {
                     EntryRef::Occupied(entry) => Ok(entry.into_mut()),
                     EntryRef::Vacant(_) if count >= groups_max => {
-                        Err(Error::TooManyGroups { max: groups_max })
+                        Err(QueryError::TooManyGroups { max: groups_max })
                     }
                     EntryRef::Vacant(entry) => {
                         Ok(entry.insert_with_key(group.into(), new_states(query)))
@@ -251,7 +252,7 @@ impl Partial {
         let mut reader = ENVELOPE.open(bytes)?;
         let fingerprint = reader.u64("the fingerprint of the query")?;
         if fingerprint != query.fingerprint() {
-            return Err(Error::Foreign);
+            return Err(QueryError::Foreign);
         }
         let mut partial = Partial::new(query);
         partial.tally = Tally::decode(&mut reader)?;
@@ -260,7 +261,7 @@ impl Partial {
             Groups::Many(groups) => {
                 let count = reader.count(4, "groups")?;
                 if count > query.groups_max {
-                    return Err(Error::TooManyGroups { max: query.groups_max });
+                    return Err(QueryError::TooManyGroups { max: query.groups_max });
                 }
                 let mut last: Option<&[u8]> = None;
                 for _ in 0..count {
@@ -295,4 +296,4 @@ fn decode_states(
     query.states.iter().map(|plan| plan.spec.decode(reader)).collect()
 }
 
-const ENVELOPE: Envelope = Envelope { magic: *b"SWagPart", version: 1, what: "a partial state" };
+const ENVELOPE: Envelope = Envelope { magic: *b"SWagPart", version: 2, what: "a partial state" };

@@ -11,7 +11,7 @@ mod text;
 
 pub(crate) use text::column;
 
-use crate::error::{Error, Mismatch, Result, Why};
+use crate::error::{Mismatch, QueryError, Result, Why};
 use crate::syntax::DEPTH_MAX;
 use crate::value::{Kind, Value};
 
@@ -27,14 +27,14 @@ use crate::value::{Kind, Value};
 /// asked for: `sum(delay) > 100`.
 ///
 /// ```
-/// use sapwood_aggregate::Predicate;
+/// use sapwood::aggregate::Predicate;
 ///
 /// let predicate: Predicate = "delay > 15 and carrier in ('AA', 'UA')".parse()?;
 /// assert_eq!(predicate.to_string(), r#"delay > 15 and carrier in ("AA", "UA")"#);
 ///
 /// let error = "delay > and".parse::<Predicate>().unwrap_err();
 /// assert_eq!(error.offset, 8);
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Predicate {
@@ -151,7 +151,7 @@ impl Predicate {
     fn resolve_at(&self, names: &impl Names, depth: usize) -> Result<Test> {
         if depth > DEPTH_MAX {
             let why = format!("the predicate nests deeper than {DEPTH_MAX} levels: flatten it");
-            return Err(Error::Query(why));
+            return Err(QueryError::Query(why));
         }
         let all = |parts: &[Predicate]| {
             parts.iter().map(|part| part.resolve_at(names, depth + 1)).collect::<Result<_>>()
@@ -175,14 +175,14 @@ impl Predicate {
                 values.sort();
                 if values.windows(2).any(|pair| pair[0].kind() != pair[1].kind()) {
                     let why = format!("the values that {operand} may have are of different kinds");
-                    return Err(Error::Query(why));
+                    return Err(QueryError::Query(why));
                 }
                 Test::In(number, values)
             }
             Predicate::Compare(left, comparison, right) => match (left, right) {
                 (Operand::Value(_), Operand::Value(_)) => {
                     let why = format!("{left} and {right} are both values: compare a field");
-                    return Err(Error::Query(why));
+                    return Err(QueryError::Query(why));
                 }
                 (_, Operand::Value(value)) => constant(names, left, *comparison, value)?,
                 (Operand::Value(value), _) => constant(names, right, comparison.flipped(), value)?,
@@ -212,9 +212,9 @@ fn constant(
 /// Refuses what would never match.
 fn same_kind(names: &impl Names, number: usize, wanted: Kind, operand: &Operand) -> Result<()> {
     match names.kind(number) {
-        Some(kind) if kind != wanted => {
-            Err(Error::Query(format!("{operand} is {kind} and cannot be compared with {wanted}")))
-        }
+        Some(kind) if kind != wanted => Err(QueryError::Query(format!(
+            "{operand} is {kind} and cannot be compared with {wanted}"
+        ))),
         _ => Ok(()),
     }
 }
@@ -225,13 +225,26 @@ impl Operand {
             Operand::Key => names.key(),
             Operand::Name(name) => names.number(name),
             Operand::Value(_) => {
-                Err(Error::Query(format!("{self} is a value: a field is expected there")))
+                Err(QueryError::Query(format!("{self} is a value: a field is expected there")))
             }
         }
     }
 }
 
 impl Test {
+    /// Whether it asks a field.
+    pub(crate) fn asks(&self, field: usize) -> bool {
+        match self {
+            Test::Constant(number, ..)
+            | Test::In(number, _)
+            | Test::Begins(number, _)
+            | Test::Missing(number) => *number == field,
+            Test::Pair(first, _, second) => *first == field || *second == field,
+            Test::And(parts) | Test::Or(parts) => parts.iter().any(|part| part.asks(field)),
+            Test::Not(part) => part.asks(field),
+        }
+    }
+
     /// Whether it is true; `None` if that is unknown because something is missing.
     ///
     /// What comes first is asked first: `a is missing or a > 1` never compares what is missing.
@@ -314,7 +327,7 @@ mod tests {
     impl Names for Sample {
         fn number(&self, name: &str) -> Result<usize> {
             let number = ["a", "b", "c", "d", "n"].iter().position(|known| *known == name);
-            number.ok_or_else(|| Error::Query(format!("no {name}")))
+            number.ok_or_else(|| QueryError::Query(format!("no {name}")))
         }
 
         fn kind(&self, number: usize) -> Option<Kind> {

@@ -14,7 +14,7 @@ use crate::selection::Selection;
 /// A question about the objects of a table.
 ///
 /// ```
-/// use sapwood_aggregate::{Aggregate, Group, OrderBy, Query};
+/// use sapwood::aggregate::{Aggregate, Group, OrderBy, Query};
 ///
 /// let query = Query::new("carrier:key.bytes2, delay:i16le".parse()?)
 ///     .filter("delay > 0".parse()?)
@@ -34,7 +34,7 @@ use crate::selection::Selection;
 /// assert_eq!(answer.value(0, "carrier")?, &"UA".into());
 /// assert_eq!(answer.value(0, "sum(delay)")?, &27.into());
 /// assert_eq!(answer.tally.matched, 3);
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {
@@ -76,24 +76,24 @@ pub enum Missing {
 /// in all columns so far are sorted by their groups, ascending.
 ///
 /// ```
-/// use sapwood_aggregate::{Direction, OrderBy};
+/// use sapwood::aggregate::{OrderBy, SortDirection};
 ///
 /// let order = OrderBy::list("sum(delay) desc, carrier")?;
-/// assert_eq!(order[0].direction, Direction::Descending);
-/// assert_eq!(order[1], OrderBy { column: "carrier".into(), direction: Direction::Ascending });
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// assert_eq!(order[0].direction, SortDirection::Descending);
+/// assert_eq!(order[1], OrderBy { column: "carrier".into(), direction: SortDirection::Ascending });
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderBy {
     /// The column's name.
     pub column: String,
     /// Which way.
-    pub direction: Direction,
+    pub direction: SortDirection,
 }
 
 /// Which way rows are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
+pub enum SortDirection {
     /// The least first.
     Ascending,
     /// The greatest first.
@@ -175,7 +175,7 @@ impl Query {
     /// Checks that the parts fit together, and makes ready to answer.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query): a name that is not known, kinds that do not compare, a
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, kinds that do not compare, a
     /// number out of range, two columns with one name, no column at all.
     pub fn compile(&self) -> Result<Compiled> {
         Compiled::new(self)
@@ -200,8 +200,8 @@ impl OrderBy {
                     return fail(input, format!("the name of a column is expected, and {found}"));
                 };
                 let direction = match keyword(input, "desc")? {
-                    true => Direction::Descending,
-                    false => keyword(input, "asc").map(|_| Direction::Ascending)?,
+                    true => SortDirection::Descending,
+                    false => keyword(input, "asc").map(|_| SortDirection::Ascending)?,
                 };
                 Ok(OrderBy { column, direction })
             })

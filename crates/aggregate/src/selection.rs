@@ -2,7 +2,7 @@
 
 use std::ops::Bound;
 
-use crate::error::{Error, Result};
+use crate::error::{QueryError, Result};
 use crate::key_list::KeyList;
 
 /// Which objects are looked at, by their keys alone. A predicate narrows it further.
@@ -12,7 +12,7 @@ use crate::key_list::KeyList;
 ///
 /// ```
 /// use std::ops::Bound;
-/// use sapwood_aggregate::Selection;
+/// use sapwood::aggregate::Selection;
 ///
 /// let united = Selection::prefix(b"UA");
 /// assert!(united.contains(b"UA1545") && !united.contains(b"U"));
@@ -43,7 +43,7 @@ impl Selection {
     /// The objects with keys between two bounds, in the order of their bytes.
     ///
     /// # Errors
-    /// [`Error::Query`] if no key can lie between them because they are the wrong way around.
+    /// [`QueryError::Query`] if no key can lie between them because they are the wrong way around.
     pub fn range(begin: Bound<&[u8]>, limit: Bound<&[u8]>) -> Result<Selection> {
         if let (
             Bound::Included(first) | Bound::Excluded(first),
@@ -52,7 +52,7 @@ impl Selection {
             && first > last
         {
             let why = "the range of keys begins behind its end: give the smaller key first";
-            return Err(Error::Query(why.into()));
+            return Err(QueryError::Query(why.into()));
         }
         let range =
             What::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };

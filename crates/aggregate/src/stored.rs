@@ -3,7 +3,7 @@
 //! Little endian. Every structure has one form, so that equal states have equal bytes: decoding
 //! refuses all others. `docs/design/aggregate.md` draws the format.
 
-use crate::error::{Error, Example};
+use crate::error::{Example, QueryError};
 use crate::value::{Float, Value};
 
 /// What is wrong, and where.
@@ -13,9 +13,9 @@ pub(crate) struct Corrupt {
     pub(crate) what: String,
 }
 
-impl From<Corrupt> for Error {
-    fn from(Corrupt { offset, what }: Corrupt) -> Error {
-        Error::Corrupt { offset, what }
+impl From<Corrupt> for QueryError {
+    fn from(Corrupt { offset, what }: Corrupt) -> QueryError {
+        QueryError::Corrupt { offset, what }
     }
 }
 
@@ -24,6 +24,7 @@ impl From<Corrupt> for Error {
 pub(crate) struct Reader<'a> {
     all: &'a [u8],
     rest: &'a [u8],
+    version: u32,
 }
 
 macro_rules! ints {
@@ -36,8 +37,14 @@ macro_rules! ints {
 }
 
 impl<'a> Reader<'a> {
+    /// Of the newest version.
     pub(crate) fn new(all: &'a [u8]) -> Reader<'a> {
-        Reader { all, rest: all }
+        Reader { all, rest: all, version: u32::MAX }
+    }
+
+    /// Which version of its format the bytes have.
+    pub(crate) fn version(&self) -> u32 {
+        self.version
     }
 
     ints!(u8 u16 u32 u64 i128);
@@ -222,6 +229,7 @@ impl Example {
 #[derive(Debug)]
 pub(crate) struct Envelope {
     pub(crate) magic: [u8; 8],
+    /// The one that is written; those from 1 on are read.
     pub(crate) version: u32,
     /// What the bytes are, for people.
     pub(crate) what: &'static str,
@@ -249,11 +257,15 @@ impl Envelope {
             return Err(Corrupt { offset: 0, what: format!("this is not {}", self.what) });
         }
         let version = reader.u32("the version")?;
-        if version != self.version {
-            let reads = self.version;
+        if !(1..=self.version).contains(&version) {
+            let reads = match self.version {
+                1 => "version 1".to_owned(),
+                newest => format!("versions 1 to {newest}"),
+            };
             let what = format!("the format has version {version}, this program reads {reads}");
             return Err(Corrupt { offset: 8, what });
         }
+        reader.version = version;
         let checksum = reader.u32("the checksum")?;
         if checksum != crc32fast::hash(&bytes[ENVELOPE_BYTES..]) {
             return Err(Corrupt {

@@ -5,6 +5,10 @@
 //! one is a mismatch. Kinds have an order too (booleans, numbers, bytes), so that every set of
 //! values has one least and one greatest element, whatever the order in which they arrived.
 
+mod convert;
+#[cfg(feature = "serde")]
+mod serialize;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,14 +16,14 @@ use std::fmt;
 /// A value of an object's field, of a group, or of an answer.
 ///
 /// ```
-/// use sapwood_aggregate::Value;
+/// use sapwood::aggregate::Value;
 ///
 /// assert_eq!(Value::from(2), Value::float(2.0)?);
 /// assert!(Value::from(i64::MAX) < Value::float(9.3e18)?);
 /// assert!(Value::from("AA") < Value::from("UA"));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Value<'a> {
     /// True or false.
     Bool(bool),
@@ -72,9 +76,10 @@ impl Value<'_> {
     /// A floating point value.
     ///
     /// # Errors
-    /// [`Error::Query`](crate::Error::Query) if `value` is NaN, which compares with nothing.
+    /// [`QueryError::Query`](crate::QueryError::Query) if `value` is NaN, which compares with nothing.
     pub fn float(value: f64) -> crate::Result<Value<'static>> {
-        let refused = || crate::Error::Query("NaN is no value: it compares with nothing".into());
+        let refused =
+            || crate::QueryError::Query("NaN is no value: it compares with nothing".into());
         Float::new(value).map(Value::Float).ok_or_else(refused)
     }
 
@@ -196,6 +201,18 @@ impl<'a> From<&'a [u8]> for Value<'a> {
     }
 }
 
+/// The variant; text as text, other bytes in hexadecimal.
+impl fmt::Debug for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Bool(value) => f.debug_tuple("Bool").field(value).finish(),
+            Value::Int(value) => f.debug_tuple("Int").field(value).finish(),
+            Value::Float(Float(value)) => f.debug_tuple("Float").field(value).finish(),
+            Value::Bytes(_) => write!(f, "Bytes({})", literal(self)),
+        }
+    }
+}
+
 /// For people: text as it is, other bytes in hexadecimal.
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -272,8 +289,8 @@ mod tests {
             (float(2.0), "Int(2)"),
             (float(-0.0), "Int(0)"),
             (float(-TWO_TO_127), "Int(-170141183460469231731687303715884105728)"),
-            (float(TWO_TO_127), "Float(Float(1.7014118346046923e38))"),
-            (float(2.5), "Float(Float(2.5))"),
+            (float(TWO_TO_127), "Float(1.7014118346046923e38)"),
+            (float(2.5), "Float(2.5)"),
         ] {
             assert_eq!(format!("{:?}", value.canonical()), expected);
         }
@@ -290,6 +307,8 @@ mod tests {
         assert_eq!(Value::from("UA").to_string(), "UA");
         assert_eq!(Value::from(&[0, 255][..]).to_string(), "00ff");
         assert_eq!(literal(&Value::from("a\"b\\")), r#""a\"b\\""#);
+        assert_eq!(format!("{:?}", Value::from("/p/0")), r#"Bytes("/p/0")"#);
+        assert_eq!(format!("{:?}", Value::from(&[0, 255][..])), r#"Bytes(x"00ff")"#);
         assert_eq!(literal(&float(2.0)), "2.0");
     }
 }

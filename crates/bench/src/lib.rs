@@ -9,6 +9,8 @@
 //! | [`hash`] | how fast and how large is the hash log beside its peers, in memory and beyond it? |
 //! | [`aggregate`] | how fast are figures of many objects, by each executor? |
 #![forbid(unsafe_code)]
+// Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod aggregate;
 pub mod hash;

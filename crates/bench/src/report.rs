@@ -10,9 +10,11 @@ use crate::figures::{Rate, Rates, Ratio, Timed};
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::UTF8_FULL_CONDENSED);
+    // As the command line prints its other tables.
+    table.load_style(presets::NOTHING);
     table.set_header(header.to_vec());
     for (at, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 2));
         if at >= numbers_from {
             column.set_cell_alignment(CellAlignment::Right);
         }
@@ -71,7 +73,7 @@ pub(crate) fn print_json<W: Timed>(
     ours: &[&str],
 ) -> io::Result<()> {
     for sentence in &rates.wrong {
-        eprintln!("left out: {sentence}");
+        tell(format_args!("left out: {sentence}"));
     }
     for rate in &rates.rates {
         let mut line = labels.rate(rate);
@@ -164,19 +166,33 @@ fn time(nanoseconds: u64) -> String {
     }
 }
 
+/// Says something on standard error. A reader that is gone is no reason to end a measurement.
+pub(crate) fn tell(what: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{what}");
+}
+
+/// Whether a run is of the size at which its bars were set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdicts {
+    Given,
+    /// Figures of another size say nothing about a bar.
+    Withheld,
+}
+
 /// The bars of a bench, and whether they were reached.
-pub(crate) struct Bars(Table);
+pub(crate) struct Bars {
+    table: Table,
+    verdicts: Verdicts,
+}
 
 impl Bars {
-    pub(crate) fn new() -> Bars {
-        let mut table = Table::new();
-        table.load_style(presets::UTF8_FULL_CONDENSED);
-        table.set_header(["bar", "threads", "wanted", "measured", "rounds from .. to", ""]);
-        Bars(table)
+    pub(crate) fn new(verdicts: Verdicts) -> Bars {
+        let header = ["bar", "threads", "wanted", "measured", "rounds from .. to", ""];
+        Bars { table: table(&header, header.len()), verdicts }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.row_count() == 0
+        self.table.row_count() == 0
     }
 
     /// A ratio that must be `least` at least.
@@ -212,14 +228,18 @@ impl Bars {
         spread: String,
         reached: bool,
     ) {
-        let verdict = if reached { "hit" } else { "miss" };
+        let verdict = match (self.verdicts, reached) {
+            (Verdicts::Withheld, _) => "",
+            (Verdicts::Given, true) => "hit",
+            (Verdicts::Given, false) => "miss",
+        };
         let threads = threads.to_string();
-        self.0.add_row([title, &threads, &wanted, &measured, &spread, verdict]);
+        self.table.add_row([title, &threads, &wanted, &measured, &spread, verdict]);
     }
 }
 
 impl std::fmt::Display for Bars {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
+        self.table.fmt(f)
     }
 }

@@ -25,11 +25,10 @@ impl ChunkMap {
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         for (group, keys) in keys.chunks(GROUP).enumerate() {
-            let guard = self.tree.reclaimer.pin();
-            self.prefetch_keys(keys);
+            self.prefetch_keys(keys, AsRef::as_ref);
             for (at, key) in keys.iter().enumerate() {
                 check_key(key.as_ref())?;
-                let lock = self.read_lock(&guard, key.as_ref())?;
+                let lock = self.read_lock_unpinned(key.as_ref())?;
                 read(group * GROUP + at, lock.as_ref().map(|lock| lock.value()));
             }
         }
@@ -48,13 +47,7 @@ impl ChunkMap {
     ) -> std::result::Result<usize, BatchError> {
         let mut replaced = 0;
         for (group, entries) in entries.chunks(GROUP).enumerate() {
-            {
-                let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
-                for (key, entry) in keys.iter_mut().zip(entries) {
-                    *key = entry.0.as_ref();
-                }
-                self.prefetch_keys(&keys[..entries.len()]);
-            }
+            self.prefetch_keys(entries, |entry| entry.0.as_ref());
             for (at, (key, value)) in entries.iter().enumerate() {
                 match self.put(key.as_ref(), value.as_ref()) {
                     Ok(did) => replaced += usize::from(did),
@@ -70,11 +63,17 @@ impl ChunkMap {
     /// Goes down to the chunk of each key, then to its group, then to its likely
     /// record: each step for all keys before the next one for any, asking for what
     /// comes next instead of waiting for it.
-    fn prefetch_keys<K: AsRef<[u8]>>(&self, keys: &[K]) {
+    fn prefetch_keys<'k, E>(&self, entries: &'k [E], key_of: impl Fn(&'k E) -> &'k [u8]) {
+        let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
+        for (key, entry) in keys.iter_mut().zip(entries) {
+            *key = key_of(entry);
+        }
+        let keys = &keys[..entries.len()];
+        // Only now: what a key is, is up to the caller's code.
         let guard = self.tree.reclaimer.pin();
         let mut slices = [None; GROUP];
         for (slice, key) in slices.iter_mut().zip(keys) {
-            *slice = Some(self.tree.leaf_slice(&guard, key.as_ref()));
+            *slice = Some(self.tree.leaf_slice(&guard, key));
         }
         let chunk_of = |slice: Option<SliceRef>| match self.tree.node(&guard, slice?) {
             Node::Chunk(chunk) => Some(chunk),
@@ -83,11 +82,11 @@ impl ChunkMap {
         let chunks = slices.map(chunk_of);
         for (chunk, key) in chunks.iter().zip(keys) {
             if let Some(chunk) = chunk {
-                chunk.prefetch_group(key.as_ref());
+                chunk.prefetch_group(key);
             }
         }
         for (chunk, key) in chunks.iter().zip(keys) {
-            if let Some(slice) = chunk.and_then(|chunk| chunk.likely_slice(key.as_ref())) {
+            if let Some(slice) = chunk.and_then(|chunk| chunk.likely_slice(key)) {
                 self.tree.arena.prefetch(slice, RECORD_LINES);
             }
         }

@@ -186,8 +186,13 @@ impl ChunkMap {
     /// # Errors
     /// As of `out`.
     pub fn dump(&self, out: &mut impl Write) -> std::io::Result<()> {
-        let guard = self.tree.reclaimer.pin();
-        self.dump_node(&guard, self.tree.root_node(&guard), 0, out)
+        let mut text = Vec::new();
+        {
+            let guard = self.tree.reclaimer.pin();
+            self.dump_node(&guard, self.tree.root_node(&guard), 0, &mut text)?;
+        }
+        // Unpinned, since `out` may take its time.
+        out.write_all(&text)
     }
 
     fn dump_node(
@@ -195,7 +200,7 @@ impl ChunkMap {
         guard: &Guard,
         node: Node<'_>,
         depth: usize,
-        out: &mut impl Write,
+        out: &mut Vec<u8>,
     ) -> std::io::Result<()> {
         let indent = depth * 2;
         match node {

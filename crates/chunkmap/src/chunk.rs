@@ -28,7 +28,6 @@ use std::cmp::Ordering as KeyOrder;
 use std::marker::PhantomData;
 
 use sapwood_mem::arena::prefetch_line;
-use sapwood_mem::epoch::Guard;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, SliceRef};
 
@@ -49,7 +48,7 @@ pub(crate) struct Chunk<'g> {
     layout: ChunkLayout,
     sorted_len: usize,
     delta_cap: usize,
-    pinned: PhantomData<&'g Guard>,
+    pinned: PhantomData<&'g ()>,
 }
 
 /// Lines of a record to ask for before its key is compared: some 1,200 bytes; what

@@ -2,9 +2,13 @@
 //!
 //! A cursor merges the sorted part with the delta as it was when the cursor was
 //! made, sorted once. It needs no more work downwards than upwards.
+//!
+//! A cursor knows what was reached in one epoch. It keeps addresses and no
+//! references, so that it may lie about after that epoch, unused.
 
 use std::cmp::Ordering as KeyOrder;
 use std::ops::Bound;
+use std::ptr::NonNull;
 
 use sapwood_mem::SliceRef;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
@@ -103,7 +107,7 @@ pub(crate) struct ChunkCursor<'g> {
     delta: [DeltaEntry; DELTA_ENTRIES_MAX],
     delta_range: std::ops::Range<usize>,
     /// Entries merged and asked for, but not yet visited: a ring.
-    ahead: [Option<&'g RawAtomicU64>; AHEAD],
+    ahead: [Option<NonNull<RawAtomicU64>>; AHEAD],
     visited: usize,
     /// The record visited last, and whether it had moved.
     previous: Option<(Record<'g>, bool)>,
@@ -170,7 +174,7 @@ impl<'g> ChunkCursor<'g> {
             prefetch_lines,
         };
         for place in 0..AHEAD {
-            cursor.ahead[place] = cursor.merge_next();
+            cursor.ahead[place] = cursor.merge_next().map(NonNull::from);
         }
         cursor
     }
@@ -210,22 +214,23 @@ impl<'g> ChunkCursor<'g> {
     fn next_word(&mut self) -> Option<&'g RawAtomicU64> {
         let place = self.visited % AHEAD;
         let word = self.ahead[place]?;
-        self.ahead[place] = self.merge_next();
+        self.ahead[place] = self.merge_next().map(NonNull::from);
         self.visited += 1;
-        Some(word)
+        // SAFETY: a word of the chunk, which is there for as long as the cursor is used.
+        Some(unsafe { word.as_ref() })
     }
 
     /// Merges one entry more, and asks for its record.
     #[inline]
     fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
-        let (sorted_at, delta) = match self.direction {
-            Direction::Ascending => {
-                (self.sorted.start, self.delta[self.delta_range.clone()].first())
-            }
+        let (sorted_at, delta_at) = match self.direction {
+            Direction::Ascending => (self.sorted.start, self.delta_range.start),
             Direction::Descending => {
-                (self.sorted.end.wrapping_sub(1), self.delta[self.delta_range.clone()].last())
+                (self.sorted.end.wrapping_sub(1), self.delta_range.end.wrapping_sub(1))
             }
         };
+        let delta =
+            (!self.delta_range.is_empty()).then(|| &self.delta[delta_at % self.delta.len()]);
         let word = if self.sorted_is_next(sorted_at, delta)? {
             match self.direction {
                 Direction::Ascending => self.sorted.start += 1,

@@ -7,18 +7,20 @@
 
 use std::cell::RefCell;
 
+use sapwood_mem::holding::Holding;
+
 use crate::error::Error;
 
 #[cfg(not(loom))]
 thread_local! {
     /// Addresses of the records whose writer bit this thread holds.
-    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Holding> = const { RefCell::new(Holding::new()) };
 }
 
 // A model's threads share one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static HELD: RefCell<Vec<usize>> = RefCell::new(Vec::new());
+    static HELD: RefCell<Holding> = RefCell::new(Holding::new());
 }
 
 /// One record in the list, until dropped.
@@ -30,6 +32,7 @@ pub(crate) struct Held {
 }
 
 impl Held {
+    #[inline]
     pub(crate) fn new(record: *const u8) -> Held {
         let address = record as usize;
         HELD.with(|held| held.borrow_mut().push(address));
@@ -38,13 +41,15 @@ impl Held {
 }
 
 impl Drop for Held {
+    #[inline]
     fn drop(&mut self) {
-        HELD.with(|held| {
-            let mut held = held.borrow_mut();
-            let at = held.iter().rposition(|address| *address == self.address);
-            held.swap_remove(at.expect("pushed by new, and only removed here"));
-        });
+        HELD.with(|held| held.borrow_mut().remove(self.address));
     }
+}
+
+/// Is this thread inside of a closure that changes a value?
+pub(crate) fn holds_any() -> bool {
+    HELD.with(|held| !held.borrow().is_empty())
 }
 
 /// May this thread wait until another one lets go of `record`?
@@ -52,7 +57,7 @@ impl Drop for Held {
 pub(crate) fn may_wait(record: *const u8) -> Result<(), Error> {
     HELD.with(|held| {
         let held = held.borrow();
-        if held.contains(&(record as usize)) {
+        if held.contains(record as usize) {
             Err(Error::Reentrant)
         } else if held.is_empty() {
             Ok(())

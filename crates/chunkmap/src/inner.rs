@@ -12,7 +12,6 @@
 use std::marker::PhantomData;
 
 use sapwood_mem::SliceRef;
-use sapwood_mem::epoch::Guard;
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 
 use crate::abbreviation::{abbreviate_foreign, lower_bound};
@@ -31,7 +30,7 @@ pub(crate) struct Inner<'g> {
     base: *mut u8,
     node_bytes: usize,
     layout: InnerLayout,
-    pinned: PhantomData<&'g Guard>,
+    pinned: PhantomData<&'g ()>,
 }
 
 /// Which way a search goes where the key is a separator.

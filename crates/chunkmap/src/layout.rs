@@ -27,10 +27,15 @@ pub(crate) mod record {
     pub(crate) const VALUE_LEN_SHIFT: u32 = KEY_LEN_BITS;
     pub(crate) const VALUE_LEN_BITS: u32 = 29;
     pub(crate) const READERS_SHIFT: u32 = VALUE_LEN_SHIFT + VALUE_LEN_BITS;
-    pub(crate) const READERS_BITS: u32 = 16;
+    pub(crate) const READERS_BITS: u32 = 15;
     pub(crate) const READER: u64 = 1 << READERS_SHIFT;
-    /// As many as the count can tell; from here it stays (see `Record::read`).
+    /// As many as the count can tell.
     pub(crate) const READERS_MAX: u64 = (1 << READERS_BITS) - 1;
+    /// The highest bit of the count. So many readers stay for as long as they like; further ones go
+    /// in for as long as it takes to copy the record, so that the count never stays at its end.
+    pub(crate) const CROWDED: u64 = 1 << (READERS_SHIFT + READERS_BITS - 1);
+    /// The writer copies the bytes elsewhere as they are, and waits for no thread.
+    pub(crate) const MOVING: u64 = 1 << 60;
     /// Removed or superseded; never cleared.
     pub(crate) const DEAD: u64 = 1 << 61;
     /// The writer changes the bytes in place: readers wait.
@@ -38,7 +43,7 @@ pub(crate) mod record {
     /// A writer has the record: other writers wait.
     pub(crate) const WRITER: u64 = 1 << 63;
 
-    const _: () = assert!(READERS_SHIFT + READERS_BITS == 61);
+    const _: () = assert!(READERS_SHIFT + READERS_BITS == 60);
     const _: () = assert!(KEY_BYTES_MAX == 1 << KEY_LEN_BITS);
     const _: () = assert!(VALUE_BYTES_MAX < 1 << VALUE_LEN_BITS);
 
@@ -241,7 +246,13 @@ pub fn layout_table() -> String {
             record::READERS_SHIFT,
             record::READERS_BITS,
             "readers",
-            "readers inside; stays at the maximum once reached",
+            "readers inside; beyond half of the range each copies and leaves",
+        ),
+        (
+            record::MOVING.ilog2(),
+            1,
+            "moving",
+            "the writer moves the record: waiting for it is always short",
         ),
         (record::DEAD.ilog2(), 1, "dead", "removed or superseded; never cleared"),
         (record::EXCLUSIVE.ilog2(), 1, "exclusive", "bytes change in place: readers wait"),

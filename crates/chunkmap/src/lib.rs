@@ -29,9 +29,11 @@ mod options;
 mod range;
 mod rebalance;
 mod record;
+mod removal;
 mod scan;
 mod shape;
 mod stats;
+mod tidy;
 mod tree;
 mod value;
 

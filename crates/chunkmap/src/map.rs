@@ -2,8 +2,13 @@
 //!
 //! Every operation is: pin, go down to the chunk, find the entry, take the
 //! record the way it needs, and do it; if something moved in between, again.
+//!
+//! No caller's closure runs under a pin, and nothing that a closure may prolong is
+//! waited for under one: either would hold back all that is retired meanwhile. The
+//! record in hand stays by itself then (I-HELD); what else was reached is looked for
+//! again if the guard says that it may have gone.
 
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::epoch::{Epoch, Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
 use sapwood_mem::{Arena, ArenaOptions, SliceRef};
@@ -13,7 +18,8 @@ use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
-use crate::record::{Access, ReadLock, Record, WriteLock};
+use crate::record::{Access, Entered, ReadLock, Record, WriteLock};
+use crate::tidy::Tidy;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
@@ -53,6 +59,7 @@ pub struct ChunkMap {
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
+    pub(crate) tidy: Tidy,
 }
 
 impl Default for ChunkMap {
@@ -67,7 +74,7 @@ impl std::fmt::Debug for ChunkMap {
     }
 }
 
-/// What [`compute`](ChunkMap::compute)'s closure wants done.
+/// What a closure of `compute` wants done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compute {
     /// Leave everything as it is.
@@ -78,7 +85,7 @@ pub enum Compute {
     Remove,
 }
 
-/// What [`compute`](ChunkMap::compute) did.
+/// What `compute` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Computed {
     /// The entry is there, unchanged.
@@ -93,7 +100,7 @@ pub enum Computed {
     Absent,
 }
 
-/// What [`put_if_absent_or_update`](ChunkMap::put_if_absent_or_update) did.
+/// What `put_if_absent_or_update` did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert<R> {
     /// The key was absent and has the given value now.
@@ -176,7 +183,8 @@ impl ChunkMap {
         };
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
         let counters = Counters::new();
-        Ok(ChunkMap { tree, counters, options, rebalances: AtomicU64::new(0) })
+        let (rebalances, tidy) = (AtomicU64::new(0), Tidy::default());
+        Ok(ChunkMap { tree, counters, options, rebalances, tidy })
     }
 
     /// The options the map was made with.
@@ -192,8 +200,16 @@ impl ChunkMap {
     /// [`Error::Reentrant`] and [`Error::WouldBlock`].
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         check_key(key)?;
+        Ok(self.read_lock_unpinned(key)?.map(|lock| read(lock.value())))
+    }
+
+    /// Goes into the live record of `key` as a reader, and lets go of the pin.
+    #[inline]
+    pub(crate) fn read_lock_unpinned(&self, key: &[u8]) -> Result<Option<ReadLock<'_>>> {
         let guard = self.tree.reclaimer.pin();
-        Ok(self.read_lock(&guard, key)?.map(|lock| read(lock.value())))
+        let lock = self.read_lock(&guard, key)?;
+        // SAFETY: the borrow of the map ends before the map does.
+        Ok(lock.map(|lock| unsafe { lock.beyond_pin() }))
     }
 
     /// A copy of a value. Errors as of [`get_with`](Self::get_with).
@@ -276,7 +292,16 @@ impl ChunkMap {
     /// [`Error::KeyLength`]; inside a closure that changes a value also
     /// [`Error::Reentrant`] and [`Error::WouldBlock`].
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.remove_with(key, |_| ())?.is_some())
+        check_key(key)?;
+        {
+            let guard = self.tree.reclaimer.pin();
+            match self.lock_writer(&guard, key, Intent::Decide)? {
+                Writer::Absent(..) => return Ok(false),
+                Writer::Locked(hit, lock) => self.unlink(&guard, hit, lock),
+            }
+        }
+        self.tidy_if_due();
+        Ok(true)
     }
 
     /// Removes an entry and shows its value to `read`, afterwards: the entry is
@@ -287,16 +312,17 @@ impl ChunkMap {
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         check_key(key)?;
         let guard = self.tree.reclaimer.pin();
-        match self.lock_writer(&guard, key, Intent::Decide)? {
-            Writer::Absent(..) => Ok(None),
+        let shown = match self.lock_writer(&guard, key, Intent::Decide)? {
+            Writer::Absent(..) => return Ok(None),
             Writer::Locked(hit, lock) => {
-                let (base, len) = (lock.value().as_ptr(), lock.value_len());
+                let removed = lock.read();
                 self.unlink(&guard, hit, lock);
-                // SAFETY: the guard keeps the retired record, and a dead record's
-                // bytes never change.
-                Ok(Some(read(unsafe { std::slice::from_raw_parts(base, len) })))
+                guard.outside(|| read(removed.value()))
             }
-        }
+        };
+        drop(guard);
+        self.tidy_if_due();
+        Ok(Some(shown))
     }
 
     /// Changes a value in place, atomically for every reader; `None` if the key is
@@ -392,12 +418,21 @@ impl ChunkMap {
                 };
                 let value = match decided.take() {
                     Some(value) => value,
-                    None => match decide(None) {
-                        Compute::Keep | Compute::Remove => return Ok(Computed::Absent),
-                        Compute::Replace(value) => value,
-                    },
+                    None => {
+                        let epoch = guard.epoch();
+                        let value = match guard.outside(|| decide(None)) {
+                            Compute::Keep | Compute::Remove => return Ok(Computed::Absent),
+                            Compute::Replace(value) => value,
+                        };
+                        check_value(value.len())?;
+                        if guard.epoch() != epoch {
+                            // The chunk may have gone.
+                            decided = Some(value);
+                            continue;
+                        }
+                        value
+                    }
                 };
-                check_value(value.len())?;
                 let mut fresh = Fresh::new(&self.tree.arena);
                 let inserted = self.insert(guard, leaf, end, key, &value, &mut fresh);
                 decided = Some(value);
@@ -415,7 +450,10 @@ impl ChunkMap {
         mut lock: WriteLock<'_>,
         decide: &mut impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        match decide(Some(lock.value())) {
+        let epoch = guard.epoch();
+        let decision = guard.outside(|| decide(Some(lock.value())));
+        let hit = self.still(guard, epoch, hit, lock.key());
+        match decision {
             Compute::Keep => Ok(Computed::Kept),
             Compute::Remove => {
                 self.unlink(guard, hit, lock);
@@ -442,7 +480,7 @@ impl ChunkMap {
             let leaf = self.tree.leaf(guard, key);
             match leaf.chunk.find(key) {
                 Find::Hit(hit) => {
-                    if let Some(lock) = hit.record.read()? {
+                    if let Some(lock) = enter(guard, || hit.record.try_read())? {
                         return Ok(Some(lock));
                     }
                 }
@@ -462,10 +500,10 @@ impl ChunkMap {
             let leaf = self.tree.leaf(guard, key);
             match leaf.chunk.find(key) {
                 Find::Hit(hit) => {
-                    let lock = match intent {
-                        Intent::ChangeInPlace => hit.record.write_in_place()?,
-                        Intent::Decide => hit.record.write_shared()?,
-                    };
+                    let lock = enter(guard, || match intent {
+                        Intent::ChangeInPlace => hit.record.try_write_in_place(),
+                        Intent::Decide => hit.record.try_write_shared(),
+                    })?;
                     if let Some(lock) = lock {
                         return Ok(Writer::Locked(hit, lock));
                     }
@@ -543,11 +581,43 @@ impl ChunkMap {
         let mut work = Change::begin(self, guard, hit, lock)?;
         let change = change.take().expect("a closure runs once: nothing fails after it began");
         // `work` commits when it is dropped, also while unwinding.
-        Ok(change(work.value()))
+        Ok(guard.outside(|| change(work.value())))
+    }
+
+    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go since.
+    pub(crate) fn still<'g>(
+        &'g self,
+        guard: &'g Guard,
+        epoch: Epoch,
+        hit: Hit<'g>,
+        key: &[u8],
+    ) -> Hit<'g> {
+        if guard.epoch() == epoch { hit } else { self.find_held(guard, key, hit.slice) }
+    }
+
+    /// The entry of a record that this thread is writing.
+    #[cold]
+    fn find_held<'g>(&'g self, guard: &'g Guard, key: &[u8], slice: SliceRef) -> Hit<'g> {
+        let leaf = self.tree.leaf(guard, key);
+        let found = leaf.chunk.find_slice(key, slice);
+        found.expect("I-OWNER: a rebalance copies every record that is not removed")
     }
 
     /// Puts `successor` into the entry of a locked record, and buries the record.
     pub(crate) fn supersede(
+        &self,
+        guard: &Guard,
+        hit: Hit<'_>,
+        lock: WriteLock<'_>,
+        successor: SliceRef,
+    ) {
+        self.bury_behind(guard, hit, lock, successor);
+        // SAFETY: no current chunk names the record any more (I-OWNER).
+        unsafe { self.retire(hit.slice) };
+    }
+
+    /// The same, and leaves it to the caller to retire the record.
+    pub(crate) fn bury_behind(
         &self,
         guard: &Guard,
         hit: Hit<'_>,
@@ -556,9 +626,6 @@ impl ChunkMap {
     ) {
         self.swap(guard, hit, lock.key(), Successor::Record(successor));
         lock.bury();
-        drop(lock);
-        // SAFETY: no current chunk names the record any more (I-OWNER).
-        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
     }
 
     /// Buries a locked record and empties its entry.
@@ -569,8 +636,10 @@ impl ChunkMap {
         let chunk = self.swap(guard, hit, key, Successor::Tombstone);
         drop(lock);
         // SAFETY: no current chunk names the record any more (I-OWNER).
-        unsafe { self.tree.reclaimer.retire(guard, hit.slice) };
+        unsafe { self.retire(hit.slice) };
         if chunk.count_tombstone() {
+            // The last entry of a map comes here, too.
+            self.tidy.set_due();
             let leaf = self.tree.leaf(guard, key);
             if leaf.chunk.is(&chunk) {
                 // Without memory the tombstones stay a while; the remove is done.
@@ -591,12 +660,7 @@ impl ChunkMap {
         let mut hit = hit;
         while !hit.swap(successor) {
             self.wait_for_successor(guard, &hit.chunk);
-            hit = self
-                .tree
-                .leaf(guard, key)
-                .chunk
-                .find_slice(key, hit.slice)
-                .expect("I-OWNER: a rebalance copies every record that is not removed");
+            hit = self.find_held(guard, key, hit.slice);
         }
         hit.chunk
     }
@@ -612,27 +676,68 @@ impl ChunkMap {
     /// Runs `attempt`; when memory runs out, frees what readers have left and
     /// tries again before it gives up.
     fn with_memory<R>(&self, mut attempt: impl FnMut(&Guard) -> Result<R>) -> Result<R> {
-        const ROUNDS_MAX: usize = 64;
-        let mut rounds = 0;
+        const ATTEMPTS_MAX: usize = 64;
+        // Pins are short: only a thread that the system does not run stays in one for so many
+        // sleeps of a wait, a tenth of a second and more.
+        const WAITS_MAX: usize = 2_000;
+        let reclaimer = &self.tree.reclaimer;
+        let backoff = Backoff::new();
+        let (mut attempts, mut waits) = (0, 0);
         loop {
-            let result = attempt(&self.tree.reclaimer.pin());
-            let Err(Error::OutOfMemory { .. }) = result else {
-                return result;
-            };
-            let retired_before = self.tree.reclaimer.retired_bytes();
-            if rounds == ROUNDS_MAX || retired_before == 0 {
+            let retired_before = reclaimer.retired_bytes();
+            let result = attempt(&reclaimer.pin());
+            attempts += 1;
+            if !matches!(result, Err(Error::OutOfMemory { .. })) {
+                self.tidy_if_due();
                 return result;
             }
-            self.tree.reclaimer.flush();
-            if self.tree.reclaimer.retired_bytes() == retired_before {
-                sapwood_mem::sync::yield_now();
+            if attempts == ATTEMPTS_MAX {
+                return result;
             }
-            rounds += 1;
+            while reclaimer.flush() == Left::Pinned
+                && reclaimer.retired_bytes() >= retired_before
+                && waits < WAITS_MAX
+            {
+                backoff.wait();
+                waits += 1;
+            }
+            if reclaimer.retired_bytes() == retired_before {
+                // What is retired is in the hands of readers, or nothing is.
+                return result;
+            }
         }
     }
 
     pub(crate) fn count_rebalance(&self) {
         self.rebalances.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key is
+/// to be looked up again.
+#[inline]
+fn enter<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
+    match try_enter()? {
+        Entered::Inside(lock) => Ok(Some(lock)),
+        Entered::Dead => Ok(None),
+        Entered::Busy => enter_slow(guard, try_enter),
+    }
+}
+
+#[cold]
+fn enter_slow<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
+    let (epoch, backoff) = (guard.epoch(), Backoff::new());
+    loop {
+        guard.outside(|| backoff.wait());
+        if guard.epoch() != epoch {
+            // The record may have gone.
+            return Ok(None);
+        }
+        match try_enter()? {
+            Entered::Inside(lock) => return Ok(Some(lock)),
+            Entered::Dead => return Ok(None),
+            Entered::Busy => {}
+        }
     }
 }
 

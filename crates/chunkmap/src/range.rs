@@ -1,30 +1,28 @@
-//! Iterators: entries one by one, each under a guard of its own; both ends.
+//! Iterators: entries one by one, each held by itself; both ends.
 
 use std::ops::{Bound, RangeBounds};
 
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::epoch::{Epoch, Guard};
 
 use crate::chunk::RECORD_LINES;
 use crate::cursor::{ChunkCursor, Direction, KeyBounds, Visit};
 use crate::error::Result;
 use crate::map::ChunkMap;
-use crate::record::ReadLock;
+use crate::record::{Entered, ReadLock};
 use crate::scan::{key_bounds, next_border};
 
-/// An entry under its guard: key and value stay as they are for as long as it lives.
+/// An entry that is held: key and value stay as they are for as long as it lives.
 ///
-/// Others may update or remove the entry meanwhile, which goes to a copy. An
-/// entry that is kept keeps memory from being reused: let go of it soon.
+/// Others may update or remove the entry meanwhile, which goes to a copy. An entry
+/// that is kept keeps the memory of its own key and value, and no other.
 pub struct Entry<'a> {
-    // Before the guard, since it must go first.
     lock: ReadLock<'a>,
-    _guard: Guard,
 }
 
 impl Entry<'_> {
     /// The key.
     pub fn key(&self) -> &[u8] {
-        self.lock.record().key()
+        self.lock.key()
     }
 
     /// The value.
@@ -62,22 +60,21 @@ pub struct Range<'a> {
     done: bool,
 }
 
-/// One end of a range: where its cursor is, and the guard that keeps it valid.
+/// One end of a range: where its cursor is, and in which epoch it got there. The cursor is used
+/// under a guard that keeps the epoch, or not at all.
 #[derive(Default)]
 struct End<'a> {
-    // Before the guard, since it must go first.
-    cursor: Option<Box<ChunkCursor<'a>>>,
-    guard: Option<Guard>,
+    cursor: Option<(Box<ChunkCursor<'a>>, Epoch)>,
 }
 
 impl<'a> End<'a> {
-    /// The guard, with a lifetime that ends with the cursor rather than with the borrow.
-    fn pinned(&mut self, map: &ChunkMap) -> &'a Guard {
-        let guard: *const Guard = self.guard.get_or_insert_with(|| map.tree.reclaimer.pin());
-        // SAFETY: what is made with this reference lives in `cursor` or in a value
-        // with its own guard; `cursor` is dropped or replaced before the guard is.
-        // A guard is an owner of a pin, not a place: moving the `End` keeps it.
-        unsafe { &*guard }
+    /// The cursor, if what it knows is still there.
+    #[inline]
+    fn cursor(&mut self, guard: &Guard) -> Option<&mut ChunkCursor<'a>> {
+        if self.cursor.as_ref().is_some_and(|(_, epoch)| !guard.keeps(*epoch)) {
+            self.cursor = None;
+        }
+        self.cursor.as_mut().map(|(cursor, _)| &mut **cursor)
     }
 }
 
@@ -116,27 +113,34 @@ impl<'a> Range<'a> {
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<Entry<'a>>> {
+        if self.done {
+            return None;
+        }
+        let map = self.map;
+        let pinned = map.tree.reclaimer.pin();
+        // SAFETY: what is made with this reference and outlives the guard is an end's cursor, which
+        // is used again only under a guard that keeps the cursor's epoch, and locks, which hold
+        // their records by themselves.
+        let guard: &'a Guard<'a> = unsafe { &*(&raw const pinned).cast() };
         while !self.done {
             let bounds = KeyBounds {
                 low: self.low.as_ref().map(Vec::as_slice),
                 high: self.high.as_ref().map(Vec::as_slice),
             };
-            let map = self.map;
             let end = match direction {
                 Direction::Ascending => &mut self.front,
                 Direction::Descending => &mut self.back,
             };
-            let guard = end.pinned(map);
-            let cursor = end.cursor.get_or_insert_with(|| {
+            if end.cursor(guard).is_none() {
                 let chunk = map.chunk_at_edge(guard, bounds, direction);
-                Box::new(ChunkCursor::new(chunk, bounds, direction, RECORD_LINES))
-            });
+                let cursor = ChunkCursor::new(chunk, bounds, direction, RECORD_LINES);
+                end.cursor = Some((Box::new(cursor), guard.epoch()));
+            }
+            let Some((cursor, _)) = &mut end.cursor else { unreachable!("made just now") };
             let Some(visit) = cursor.next() else {
                 let border = next_border(cursor.chunk(), bounds, direction).map(<[u8]>::to_vec);
                 end.cursor = None;
-                if let Some(guard) = &mut end.guard {
-                    guard.repin();
-                }
+                guard.repin();
                 match (border, direction) {
                     (None, _) => self.done = true,
                     (Some(border), Direction::Ascending) => self.low = Bound::Included(border),
@@ -158,20 +162,20 @@ impl<'a> Range<'a> {
                 self.done = beyond;
                 continue;
             }
-            let locked = match record.read() {
-                Ok(Some(lock)) => Ok(Some(lock)),
-                Ok(None) => map.read_lock(guard, key),
-                Err(refused) => Err(refused),
-            };
             let narrowed = match direction {
                 Direction::Ascending => &mut self.low,
                 Direction::Descending => &mut self.high,
             };
             exclude(narrowed, key);
+            let locked = match record.try_read() {
+                Ok(Entered::Inside(lock)) => Ok(Some(lock)),
+                Err(refused) => Err(refused),
+                // The wait for a value may take the record away: its key is in the bound now.
+                Ok(Entered::Dead | Entered::Busy) => map.read_lock(guard, excluded(narrowed)),
+            };
             match locked {
-                Ok(Some(lock)) => {
-                    return Some(Ok(Entry { lock, _guard: map.tree.reclaimer.pin() }));
-                }
+                // SAFETY: the borrow of the map ends before the map does.
+                Ok(Some(lock)) => return Some(Ok(Entry { lock: unsafe { lock.beyond_pin() } })),
                 Ok(None) => {}
                 Err(refused) => return Some(Err(refused)),
             }
@@ -189,6 +193,14 @@ fn exclude(bound: &mut Bound<Vec<u8>>, key: &[u8]) {
     buffer.clear();
     buffer.extend_from_slice(key);
     *bound = Bound::Excluded(buffer);
+}
+
+/// The key that [`exclude`] has put there.
+fn excluded(bound: &Bound<Vec<u8>>) -> &[u8] {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
 }
 
 impl<'a> Iterator for Range<'a> {

@@ -94,6 +94,16 @@ impl ChunkMap {
         Ok(false)
     }
 
+    /// Would a chunk of so many entries join a neighbour?
+    pub(crate) fn fits_beside(&self, guard: &Guard, leaf: Leaf<'_>, entry_count: usize) -> bool {
+        let chunk = &leaf.chunk;
+        entry_count <= self.options.chunk_entries / 4
+            && [Side::Right, Side::Left].into_iter().any(|side| {
+                self.neighbour(guard, chunk, side)
+                    .is_some_and(|neighbour| self.fits(entry_count, &neighbour.chunk))
+            })
+    }
+
     /// A neighbour, claimed, if the two fit into one chunk. An empty chunk fits to any.
     fn claim_neighbour<'g>(
         &'g self,
@@ -102,12 +112,24 @@ impl ChunkMap {
         side: Side,
         entry_count: usize,
     ) -> Option<Leaf<'g>> {
-        let neighbour = match side {
+        let neighbour = self.neighbour(guard, chunk, side)?;
+        (self.fits(entry_count, &neighbour.chunk) && neighbour.chunk.claim()).then_some(neighbour)
+    }
+
+    fn neighbour<'g>(
+        &'g self,
+        guard: &'g Guard,
+        chunk: &Chunk<'g>,
+        side: Side,
+    ) -> Option<Leaf<'g>> {
+        Some(match side {
             Side::Right => self.tree.leaf(guard, chunk.high()?),
             Side::Left => self.tree.leaf_below(guard, chunk.low()?),
-        };
-        let fits = entry_count + neighbour.chunk.sorted_len() <= self.options.chunk_entries;
-        ((entry_count == 0 || fits) && neighbour.chunk.claim()).then_some(neighbour)
+        })
+    }
+
+    fn fits(&self, entry_count: usize, neighbour: &Chunk<'_>) -> bool {
+        entry_count == 0 || entry_count + neighbour.sorted_len() <= self.options.chunk_entries
     }
 
     /// Builds chunks of `entries` and puts them in the place of frozen ones.

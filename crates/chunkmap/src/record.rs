@@ -4,12 +4,15 @@
 //! |---|---|---|
 //! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
 //! | | writer: writer and exclusive bit on (Acquire), off with the new length (Release) | readers and writers |
+//! | | mover: writer and moving bit on (Acquire), off (Release) | writers |
 //! | | remover, replacer: dead bit (Release), once | everybody, before use |
 //!
 //! *Thread safety*: a `Record` may be used by any number of threads.
 //!
 //! *Invariants*
 //! - I-PINNED: whoever holds a `Record<'g>` is pinned for `'g`, so its slice is not freed.
+//! - I-HELD: a record is not freed while a reader is inside or a writer has it, pinned or not. The
+//!   reclaimer asks for readers; a record that a writer has is retired by that writer alone (I-OWNER).
 //! - I-KEY: key and key length never change after the record was published.
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
 //!   excludes readers; or before the record is published.
@@ -17,15 +20,15 @@
 //!   that names the record (besides freezing it), and the dead bit.
 
 use std::marker::PhantomData;
+use std::mem::ManuallyDrop;
 
-use sapwood_mem::epoch::Guard;
-use sapwood_mem::sync::{self, Backoff, Ordering, RawAtomicU64};
+use sapwood_mem::sync::{self, Ordering, RawAtomicU64};
 
 use crate::error::Error;
 use crate::held::{Held, may_wait};
 use crate::layout::record::{
-    DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, READER, READERS_BITS, READERS_MAX, READERS_SHIFT,
-    VALUE_LEN_BITS, VALUE_LEN_SHIFT, WRITER, value_offset,
+    self, CROWDED, DEAD, EXCLUSIVE, HEADER_BYTES, KEY_LEN_BITS, MOVING, READER, READERS_BITS,
+    READERS_MAX, READERS_SHIFT, VALUE_LEN_BITS, VALUE_LEN_SHIFT, WRITER, value_offset,
 };
 
 /// The header word, taken apart.
@@ -58,7 +61,17 @@ impl Header {
 #[derive(Clone, Copy)]
 pub(crate) struct Record<'g> {
     base: *mut u8,
-    pinned: PhantomData<&'g Guard>,
+    pinned: PhantomData<&'g ()>,
+}
+
+/// What came of going into a record.
+pub(crate) enum Entered<T> {
+    Inside(T),
+    /// Removed or superseded: look the key up again.
+    Dead,
+    /// Another thread's closure has the record, for as long as it likes. The caller lets go of its
+    /// pin while it waits.
+    Busy,
 }
 
 /// How a writer got hold of a record.
@@ -127,6 +140,12 @@ impl<'g> Record<'g> {
         }
     }
 
+    /// Where it is, for a mark.
+    #[inline]
+    pub(crate) fn address(&self) -> *const u8 {
+        self.base
+    }
+
     /// Is it removed or superseded?
     #[inline]
     pub(crate) fn is_dead(&self) -> bool {
@@ -149,53 +168,66 @@ impl<'g> Record<'g> {
         unsafe { self.base.add(value_offset(key_len)) }
     }
 
-    /// Goes in as a reader; `None` if the record is dead. Waits only while this
-    /// very value is being changed in place.
+    /// Goes in as a reader. Busy only while this very value is being changed in place.
     ///
     /// Linearization point of every read: the successful exchange.
     #[inline]
-    pub(crate) fn read(&self) -> Result<Option<ReadLock<'g>>, Error> {
-        let mut backoff = None;
+    pub(crate) fn try_read(&self) -> Result<Entered<ReadLock<'g>>, Error> {
         let mut header = self.load(Ordering::Relaxed);
+        while header.0 & (DEAD | EXCLUSIVE | CROWDED) == 0 {
+            match self.try_enter(header) {
+                Ok(lock) => return Ok(Entered::Inside(lock)),
+                Err(now) => header = now,
+            }
+        }
+        self.try_read_slow(header)
+    }
+
+    /// Goes in from this very header, or says which there is instead.
+    #[inline]
+    fn try_enter(&self, header: Header) -> Result<ReadLock<'g>, Header> {
+        // Acquire: pairs with the Release that ended the last change.
+        let entered = self.header().compare_exchange(
+            header.0,
+            header.0 + READER,
+            Ordering::Acquire,
+            Ordering::Relaxed,
+        );
+        entered.map_err(Header)?;
+        let value = self.value_ptr(header.key_len());
+        Ok(ReadLock { record: *self, value, value_len: header.value_len() })
+    }
+
+    #[cold]
+    fn try_read_slow(&self, mut header: Header) -> Result<Entered<ReadLock<'g>>, Error> {
         loop {
             if header.has(DEAD) {
-                return Ok(None);
+                return Ok(Entered::Dead);
             }
             if header.has(EXCLUSIVE) {
                 may_wait(self.base)?;
-                backoff.get_or_insert_with(Backoff::new).wait();
-                header = self.load(Ordering::Relaxed);
-                continue;
+                return Ok(Entered::Busy);
             }
-            // A full count stays full: from then on this record is only ever
-            // changed by copy, and readers neither enter nor leave it.
-            let entered =
-                if header.readers() == READERS_MAX { header.0 } else { header.0 + READER };
-            // Acquire: pairs with the Release that ended the last change.
-            match self.header().compare_exchange(
-                header.0,
-                entered,
-                Ordering::Acquire,
-                Ordering::Relaxed,
-            ) {
-                Ok(_) => {
-                    let value = self.value_ptr(header.key_len());
-                    return Ok(Some(ReadLock {
-                        record: *self,
-                        value,
-                        value_len: header.value_len(),
-                    }));
-                }
-                Err(now) => header = Header(now),
+            if header.readers() == READERS_MAX {
+                // Readers of a crowded record leave as soon as they have their copies.
+                return Ok(Entered::Busy);
+            }
+            match self.try_enter(header) {
+                Ok(lock) if header.has(CROWDED) => return Ok(Entered::Inside(lock.into_copy())),
+                Ok(lock) => return Ok(Entered::Inside(lock)),
+                Err(now) => header = now,
             }
         }
     }
 
+    #[inline]
     fn leave(&self) {
         let mut header = self.load(Ordering::Relaxed);
-        while header.readers() != READERS_MAX {
+        // Readers keep the bit off in a record of the map: only a copy has it.
+        while !header.has(EXCLUSIVE) {
             debug_assert!(header.readers() > 0, "a reader leaves once");
-            // Release: pairs with the Acquire of a writer that finds no reader inside.
+            // Release: pairs with the Acquire of a writer that finds no reader inside, and of the
+            // reclaimer, which may free a dead record at once.
             match self.header().compare_exchange(
                 header.0,
                 header.0 - READER,
@@ -206,31 +238,77 @@ impl<'g> Record<'g> {
                 Err(now) => header = Header(now),
             }
         }
+        // SAFETY: a copy has one reader, which leaves once.
+        unsafe { free_copy(self.base, header) };
     }
 
-    /// Takes the writer bit, with the bytes if no reader is inside; `None` if
-    /// the record is dead.
-    pub(crate) fn write_in_place(&self) -> Result<Option<WriteLock<'g>>, Error> {
+    /// Whether a reader is inside of the record at `base`. Of a dead record the answer no is final.
+    ///
+    /// # Safety
+    /// `base` is the start of a record in a live slice.
+    pub(crate) unsafe fn is_read(base: *const u8) -> bool {
+        // SAFETY: the caller's.
+        let record = unsafe { Record::new(base.cast_mut()) };
+        // Acquire: pairs with the Release in `leave`.
+        record.load(Ordering::Acquire).readers() > 0
+    }
+
+    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has it.
+    pub(crate) fn try_write_in_place(&self) -> Result<Entered<WriteLock<'g>>, Error> {
         self.take_writer(true)
     }
 
-    /// Takes the writer bit and leaves the bytes to the readers.
-    pub(crate) fn write_shared(&self) -> Result<Option<WriteLock<'g>>, Error> {
+    /// Takes the writer bit and leaves the bytes to the readers. Busy while another writer has it.
+    pub(crate) fn try_write_shared(&self) -> Result<Entered<WriteLock<'g>>, Error> {
         self.take_writer(false)
     }
 
-    fn take_writer(&self, in_place: bool) -> Result<Option<WriteLock<'g>>, Error> {
-        let mut backoff = None;
+    /// Takes the writer bit to copy the record elsewhere, and leaves the bytes to
+    /// the readers; `None` if the record is dead or in another writer's hands.
+    pub(crate) fn try_move(&self) -> Option<WriteLock<'g>> {
+        let mut header = self.load(Ordering::Relaxed);
+        loop {
+            if header.has(DEAD) || header.has(WRITER) {
+                return None;
+            }
+            let taken = header.0 | WRITER | MOVING;
+            // Acquire: as in `take_writer`.
+            match self.header().compare_exchange(
+                header.0,
+                taken,
+                Ordering::Acquire,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => return Some(self.locked(header, Access::Copy)),
+                Err(now) => header = Header(now),
+            }
+        }
+    }
+
+    #[inline]
+    fn locked(&self, header: Header, access: Access) -> WriteLock<'g> {
+        WriteLock {
+            record: *self,
+            access,
+            key_len: header.key_len(),
+            value_len: header.value_len(),
+            buried: false,
+            _held: Held::new(self.base),
+        }
+    }
+
+    fn take_writer(&self, in_place: bool) -> Result<Entered<WriteLock<'g>>, Error> {
         let mut header = self.load(Ordering::Relaxed);
         loop {
             if header.has(DEAD) {
-                return Ok(None);
+                return Ok(Entered::Dead);
             }
             if header.has(WRITER) {
-                may_wait(self.base)?;
-                backoff.get_or_insert_with(Backoff::new).wait();
-                header = self.load(Ordering::Relaxed);
-                continue;
+                // A mover ends by itself: waiting for it closes no circle.
+                if !header.has(MOVING) {
+                    may_wait(self.base)?;
+                }
+                return Ok(Entered::Busy);
             }
             let alone = in_place && header.readers() == 0;
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
@@ -243,14 +321,7 @@ impl<'g> Record<'g> {
             ) {
                 Ok(_) => {
                     let access = if alone { Access::InPlace } else { Access::Copy };
-                    return Ok(Some(WriteLock {
-                        record: *self,
-                        access,
-                        key_len: header.key_len(),
-                        value_len: header.value_len(),
-                        buried: false,
-                        _held: Held::new(self.base),
-                    }));
+                    return Ok(Entered::Inside(self.locked(header, access)));
                 }
                 Err(now) => header = Header(now),
             }
@@ -259,6 +330,8 @@ impl<'g> Record<'g> {
 }
 
 /// A reader inside a record: the value's bytes stay as they are until dropped.
+///
+/// The readers of a [`CROWDED`] record each read a copy of their own.
 pub(crate) struct ReadLock<'g> {
     record: Record<'g>,
     value: *const u8,
@@ -266,18 +339,61 @@ pub(crate) struct ReadLock<'g> {
 }
 
 impl<'g> ReadLock<'g> {
+    /// The key.
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        self.record.key()
+    }
+
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         if self.value_len > 0 {
             sync::read_bytes(self.value);
         }
-        // SAFETY: I-PINNED; I-VALUE: this lock keeps the exclusive bit off.
+        // SAFETY: I-HELD; I-VALUE: this lock keeps the exclusive bit off.
         unsafe { std::slice::from_raw_parts(self.value, self.value_len) }
     }
 
-    pub(crate) fn record(&self) -> Record<'g> {
-        self.record
+    /// The same reader, which outlives the pin that found the record (I-HELD).
+    ///
+    /// # Safety
+    /// `'m` ends before the map does.
+    #[inline]
+    pub(crate) unsafe fn beyond_pin<'m>(self) -> ReadLock<'m> {
+        let lock = ManuallyDrop::new(self);
+        let record = Record { base: lock.record.base, pinned: PhantomData };
+        ReadLock { record, value: lock.value, value_len: lock.value_len }
     }
+
+    /// Leaves the record and reads a copy of it.
+    #[cold]
+    fn into_copy(self) -> ReadLock<'g> {
+        ReadLock::of_copy(self.key(), self.value())
+    }
+
+    /// A reader of a record of its own, on the heap.
+    #[cold]
+    fn of_copy(key: &[u8], value: &[u8]) -> ReadLock<'g> {
+        let words = vec![0u64; record::bytes(key.len(), value.len()).div_ceil(8)];
+        let base = Box::into_raw(words.into_boxed_slice()).cast::<u8>();
+        let header = Header::fresh(key.len(), value.len()).0 | EXCLUSIVE;
+        // SAFETY: new memory with room for the record, which is this reader's until `leave`.
+        unsafe {
+            Record::write(base, key, value);
+            RawAtomicU64::init(base.cast(), header);
+            let record = Record::new(base);
+            ReadLock { record, value: record.value_ptr(key.len()), value_len: value.len() }
+        }
+    }
+}
+
+/// # Safety
+/// `base` was made by `ReadLock::of_copy`, with this header, and nothing reads it any more.
+#[cold]
+unsafe fn free_copy(base: *mut u8, header: Header) {
+    let words = record::bytes(header.key_len(), header.value_len()).div_ceil(8);
+    // SAFETY: `of_copy` made a boxed slice of so many words.
+    drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(base.cast::<u64>(), words)) });
 }
 
 impl Drop for ReadLock<'_> {
@@ -307,7 +423,7 @@ impl<'g> WriteLock<'g> {
     }
 
     pub(crate) fn key(&self) -> &'g [u8] {
-        // SAFETY: I-PINNED, I-KEY.
+        // SAFETY: I-HELD, I-KEY.
         unsafe { std::slice::from_raw_parts(self.record.base.add(HEADER_BYTES), self.key_len) }
     }
 
@@ -317,8 +433,30 @@ impl<'g> WriteLock<'g> {
         if self.value_len > 0 {
             sync::read_bytes(value);
         }
-        // SAFETY: I-PINNED; the writer bit keeps every other writer out.
+        // SAFETY: I-HELD; the writer bit keeps every other writer out.
         unsafe { std::slice::from_raw_parts(value, self.value_len) }
+    }
+
+    /// Goes in as a reader besides, who may stay when this writer has gone.
+    pub(crate) fn read(&self) -> ReadLock<'g> {
+        debug_assert!(self.access == Access::Copy, "no thread reads what is changed in place");
+        let mut header = self.record.load(Ordering::Relaxed);
+        while !header.has(CROWDED) {
+            // Relaxed: this thread has seen the bytes when it became the writer.
+            match self.record.header().compare_exchange(
+                header.0,
+                header.0 + READER,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            ) {
+                Ok(_) => {
+                    let value = self.record.value_ptr(self.key_len);
+                    return ReadLock { record: self.record, value, value_len: self.value_len };
+                }
+                Err(now) => header = Header(now),
+            }
+        }
+        ReadLock::of_copy(self.key(), self.value())
     }
 
     /// Start of the value's bytes, to change them in place.
@@ -373,7 +511,7 @@ impl Drop for WriteLock<'_> {
         let header = self.record.header();
         if self.access == Access::Copy {
             // Release: pairs with the Acquire of the next writer.
-            header.fetch_and(!WRITER, Ordering::Release);
+            header.fetch_and(!(WRITER | MOVING), Ordering::Release);
             return;
         }
         // Nobody else writes a header whose exclusive bit is on, so a store will do.

@@ -3,11 +3,13 @@
 
 use std::ops::{Bound, ControlFlow, RangeBounds};
 
+use sapwood_mem::epoch::{Epoch, Guard};
+
 use crate::chunk::RECORD_LINES;
 use crate::cursor::{ChunkCursor, Direction, KeyBounds, Visit};
 use crate::error::Result;
 use crate::map::ChunkMap;
-use crate::record::Record;
+use crate::record::Entered;
 
 /// Lines to ask for ahead where keys alone are read.
 const KEY_LINES: usize = 2;
@@ -51,20 +53,45 @@ impl ChunkMap {
         mut show: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
-        self.walk(bounds, direction, RECORD_LINES, |guard, mut seen| {
+        let guard = self.tree.reclaimer.pin();
+        self.walk(&guard, bounds, direction, RECORD_LINES, |guard, mut seen, place| {
+            let epoch = guard.epoch();
             loop {
-                match seen {
-                    Visit::Gone => return Ok(ControlFlow::Continue(())),
-                    Visit::Record(record) => match record.read()? {
-                        Some(lock) => return Ok(show(record.key(), lock.value())),
+                let lock = match seen {
+                    Visit::Gone => return Ok(Step::On),
+                    Visit::Record(record) => match record.try_read()? {
+                        Entered::Inside(lock) => lock,
                         // It died just now: by removal, or it has a successor.
-                        None => seen = Visit::Moved(record),
+                        Entered::Dead => {
+                            seen = Visit::Moved(record);
+                            continue;
+                        }
+                        Entered::Busy => {
+                            place.set(From::At, record.key());
+                            match self.read_lock(guard, &place.key)? {
+                                Some(lock) => lock,
+                                None => return Ok(Step::after(guard, epoch)),
+                            }
+                        }
                     },
-                    Visit::Moved(record) => match self.read_lock(guard, record.key())? {
-                        Some(lock) => return Ok(show(record.key(), lock.value())),
-                        None => seen = Visit::Gone,
-                    },
+                    Visit::Moved(record) => {
+                        // The wait for a value may take the record away: its key is copied.
+                        place.set(From::At, record.key());
+                        match self.read_lock(guard, &place.key)? {
+                            Some(lock) => lock,
+                            None => return Ok(Step::after(guard, epoch)),
+                        }
+                    }
+                };
+                if let ControlFlow::Break(result) = guard.outside(|| show(lock.key(), lock.value()))
+                {
+                    return Ok(Step::Break(result));
                 }
+                if guard.epoch() != epoch {
+                    place.set(From::Behind, lock.key());
+                    return Ok(Step::Anew);
+                }
+                return Ok(Step::On);
             }
         })
     }
@@ -81,65 +108,79 @@ impl ChunkMap {
         mut show: impl FnMut(&[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
-        self.walk(bounds, direction, KEY_LINES, |_guard, seen| {
-            let present = |record: &Record<'_>| self.contains_key(record.key());
-            match seen {
-                Visit::Gone => Ok(ControlFlow::Continue(())),
-                Visit::Record(record) => Ok(show(record.key())),
-                Visit::Moved(record) if present(&record)? => Ok(show(record.key())),
-                Visit::Moved(_) => Ok(ControlFlow::Continue(())),
+        let guard = self.tree.reclaimer.pin();
+        // Keys never change, so that a mark will do for a count of readers. Inside of a closure that
+        // is shown a key so, keys are copied.
+        let (marker, mut copy) = (guard.marker(), Vec::new());
+        self.walk(&guard, bounds, direction, KEY_LINES, |guard, seen, place| {
+            let epoch = guard.epoch();
+            let record = match seen {
+                Visit::Gone => return Ok(Step::On),
+                Visit::Record(record) => record,
+                Visit::Moved(record) if self.contains_key(record.key())? => record,
+                Visit::Moved(_) => return Ok(Step::On),
+            };
+            let mut key = record.key();
+            let flow = match &marker {
+                Some(marker) => marker.outside(record.address(), || show(key)),
+                None => {
+                    copy.clear();
+                    copy.extend_from_slice(key);
+                    key = &copy;
+                    guard.outside(|| show(key))
+                }
+            };
+            if let ControlFlow::Break(result) = flow {
+                return Ok(Step::Break(result));
             }
+            if guard.epoch() != epoch {
+                place.set(From::Behind, key);
+                return Ok(Step::Anew);
+            }
+            Ok(Step::On)
         })
     }
 
-    /// Goes from chunk to chunk; pins anew for each, so that a long scan does not
-    /// hold back reclamation.
+    /// Goes from entry to entry and from chunk to chunk. `each` may let go of the guard; if it
+    /// then says that it has to begin anew, it has said from where.
     fn walk<B>(
         &self,
+        guard: &Guard,
         bounds: KeyBounds<'_>,
         direction: Direction,
         prefetch_lines: usize,
-        mut each: impl FnMut(&sapwood_mem::epoch::Guard, Visit<'_>) -> Result<ControlFlow<B>>,
+        mut each: impl FnMut(&Guard, Visit<'_>, &mut Place) -> Result<Step<B>>,
     ) -> Result<ControlFlow<B>> {
         if bounds.is_empty() {
             return Ok(ControlFlow::Continue(()));
         }
-        let mut guard = self.tree.reclaimer.pin();
-        // Where to go on: the border of the last chunk.
-        let mut border: Option<Vec<u8>> = None;
+        let mut place = Place { from: From::Bounds, key: Vec::new() };
         loop {
-            {
-                let rest = match (&border, direction) {
-                    (None, _) => bounds,
-                    (Some(border), Direction::Ascending) => {
-                        KeyBounds { low: Bound::Included(border), ..bounds }
-                    }
-                    (Some(border), Direction::Descending) => {
-                        KeyBounds { high: Bound::Excluded(border), ..bounds }
-                    }
-                };
-                let chunk = self.chunk_at_edge(&guard, rest, direction);
-                let mut cursor = ChunkCursor::new(chunk, rest, direction, prefetch_lines);
-                while let Some(visit) = cursor.next() {
-                    if let ControlFlow::Break(result) = each(&guard, visit)? {
-                        return Ok(ControlFlow::Break(result));
-                    }
+            let rest = place.rest_of(bounds, direction);
+            let chunk = self.chunk_at_edge(guard, rest, direction);
+            let mut cursor = ChunkCursor::new(chunk, rest, direction, prefetch_lines);
+            let ended = loop {
+                let Some(visit) = cursor.next() else { break true };
+                match each(guard, visit, &mut place)? {
+                    Step::On => {}
+                    Step::Anew => break false,
+                    Step::Break(result) => return Ok(ControlFlow::Break(result)),
                 }
-                let Some(next) = next_border(&chunk, bounds, direction) else {
+            };
+            if ended {
+                let Some(border) = next_border(&chunk, bounds, direction) else {
                     return Ok(ControlFlow::Continue(()));
                 };
-                let border = border.get_or_insert_default();
-                border.clear();
-                border.extend_from_slice(next);
+                place.set_border(border, direction);
+                guard.repin();
             }
-            guard.repin();
         }
     }
 
     /// The chunk where a walk over `bounds` begins.
     pub(crate) fn chunk_at_edge<'g>(
         &'g self,
-        guard: &'g sapwood_mem::epoch::Guard,
+        guard: &'g Guard,
         bounds: KeyBounds<'_>,
         direction: Direction,
     ) -> crate::chunk::Chunk<'g> {
@@ -153,6 +194,69 @@ impl ChunkMap {
             (Direction::Descending, _, Bound::Excluded(high)) => self.tree.leaf_below(guard, high),
         };
         leaf.chunk
+    }
+}
+
+/// How a walk goes on after an entry.
+enum Step<B> {
+    On,
+    /// What the walk had reached may have gone: from its place again.
+    Anew,
+    Break(B),
+}
+
+impl<B> Step<B> {
+    /// After an entry that was not shown: the guard may have let go in between.
+    fn after(guard: &Guard, epoch: Epoch) -> Step<B> {
+        if guard.epoch() == epoch { Step::On } else { Step::Anew }
+    }
+}
+
+/// Where a walk goes on when it looks for its chunk again.
+struct Place {
+    from: From,
+    key: Vec<u8>,
+}
+
+/// How the key of a [`Place`] is meant, in the direction of the walk.
+#[derive(Clone, Copy)]
+enum From {
+    /// There is none yet: at the bounds.
+    Bounds,
+    /// With the key itself.
+    At,
+    /// Behind the key.
+    Behind,
+}
+
+impl Place {
+    #[cold]
+    fn set(&mut self, from: From, key: &[u8]) {
+        self.from = from;
+        self.key.clear();
+        self.key.extend_from_slice(key);
+    }
+
+    /// Goes on in the next chunk: a border belongs to the chunk above it.
+    fn set_border(&mut self, border: &[u8], direction: Direction) {
+        let from = match direction {
+            Direction::Ascending => From::At,
+            Direction::Descending => From::Behind,
+        };
+        self.set(from, border);
+    }
+
+    /// What is left of `bounds`.
+    fn rest_of<'k>(&'k self, bounds: KeyBounds<'k>, direction: Direction) -> KeyBounds<'k> {
+        let edge = match self.from {
+            From::Bounds => return bounds,
+            From::At => Bound::Included(&self.key[..]),
+            From::Behind => Bound::Excluded(&self.key[..]),
+        };
+        match direction {
+            Direction::Ascending => KeyBounds { low: edge, ..bounds },
+            Direction::Descending => KeyBounds { high: edge, ..bounds },
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use crate::tree::Node;
 /// Figures of a map. `reserved = key + value + free + retired + overhead`, and
 /// `index` is part of the overhead.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// Entries.
@@ -43,6 +44,8 @@ pub struct Stats {
     pub height: u32,
     /// Rebalances so far.
     pub rebalances: u64,
+    /// Bytes moved so far to give memory back.
+    pub moved_bytes: u64,
     /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
     pub pages: &'static str,
 }
@@ -99,6 +102,8 @@ impl ChunkMap {
                 ControlFlow::Break(())
             }
         })?;
+        // Until now the scan's own guard kept what was removed.
+        self.tidy_now();
         match refused {
             Some(error) => Err(error),
             None => Ok(()),
@@ -129,15 +134,9 @@ impl ChunkMap {
             inner_nodes: shape.inner_nodes,
             height: shape.height,
             rebalances: self.rebalances.load(Ordering::Relaxed),
+            moved_bytes: self.tidy.moved_bytes(),
             pages: arena.pages.describe(),
         }
-    }
-
-    /// Frees what has been removed or superseded and is no longer read by anyone,
-    /// and gives idle memory back to the system.
-    pub fn trim(&self) {
-        self.tree.reclaimer.flush();
-        self.tree.arena.trim();
     }
 
     fn measure(&self, guard: &Guard, node: Node<'_>, level: u32, shape: &mut Shape) {

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use sapwood_mem::epoch::{Guard, Reclaimer};
+use sapwood_mem::epoch::{Guard, Kind, Reclaimer};
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 
@@ -23,6 +23,7 @@ use crate::build::{ChunkPlan, write_chunk, write_inner};
 use crate::chunk::Chunk;
 use crate::inner::{Child, Inner, Latch, Side};
 use crate::layout::KIND_CHUNK;
+use crate::record::Record;
 
 /// Cache lines of a node to ask for at once: head, fingerprints, template and
 /// samples of a chunk with the default options.
@@ -90,7 +91,10 @@ impl Tree {
             RawAtomicU64::init(&raw mut (*cell).latch, 0);
             root.assume_init()
         };
-        let reclaimer = Reclaimer::new(Arc::clone(&arena));
+        let reclaimer = Reclaimer::new(Arc::clone(&arena), |base| {
+            // SAFETY: counted slices are records, and live until they are freed.
+            unsafe { Record::is_read(base) }
+        });
         Ok(Tree { arena, reclaimer, root, fanout })
     }
 
@@ -209,7 +213,7 @@ impl Tree {
         }
         for slice in old {
             // SAFETY: unreachable since just now; we alone replaced it.
-            unsafe { self.reclaimer.retire(guard, *slice) };
+            unsafe { self.reclaimer.retire(*slice, Kind::Plain) };
         }
         Ok(())
     }
@@ -254,7 +258,7 @@ impl Tree {
             let replaced = self.replace_root(&[slice], &children)?;
             assert!(replaced, "the latch keeps the root as it is");
             // SAFETY: unreachable since just now; the latch made us the only one.
-            unsafe { self.reclaimer.retire(guard, slice) };
+            unsafe { self.reclaimer.retire(slice, Kind::Plain) };
         } else {
             self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;
         }
@@ -333,6 +337,35 @@ impl Tree {
     pub(crate) fn merge_inner(&self, guard: &Guard, key: &[u8]) {
         // Each success leaves one small node less on the way.
         while self.merge_small(guard, key).is_some() {}
+    }
+
+    /// Writes inner nodes on the way to `key` anew, as they are, where `wanted` says
+    /// so. Best effort: without memory, or when others are at work here, they stay.
+    ///
+    /// Called without any latch.
+    pub(crate) fn renew_inner(&self, guard: &Guard, key: &[u8], wanted: impl Fn(SliceRef) -> bool) {
+        let (mut slice, mut low): (_, &[u8]) = (self.root(), &[]);
+        while let Node::Inner(inner) = self.node(guard, slice) {
+            let at = inner.index_of(key, Side::Covering);
+            if wanted(slice) && self.renew(guard, slice, inner, low).is_none() {
+                return;
+            }
+            // An old node leads to the same children as its copy, or to nodes that
+            // have been replaced since: those are the business of who did it.
+            if at > 0 {
+                low = inner.separator(at - 1);
+            }
+            slice = inner.child(at);
+        }
+    }
+
+    /// Replaces an inner node by a copy; `low` is the least key it covers.
+    fn renew(&self, guard: &Guard, slice: SliceRef, inner: Inner<'_>, low: &[u8]) -> Option<()> {
+        let _latch = inner.latch()?;
+        let children = inner.to_children(low);
+        self.replace_by_inner(guard, low, &[slice], inner.height(), &children).ok()?;
+        inner.set_obsolete();
+        Some(())
     }
 
     /// Joins the highest small inner node on the way to `key`; `None` if there is

@@ -8,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::epoch::{Epoch, Guard};
 use sapwood_mem::{Arena, SliceRef};
 
 use crate::chunk::Hit;
@@ -18,18 +18,6 @@ use crate::map::{ChunkMap, check_value, suits};
 use crate::record::{Access, Record, WriteLock};
 
 /// A value under change, private to its closure. Dereferences to its bytes.
-///
-/// ```
-/// # use sapwood_chunkmap::ChunkMap;
-/// # let map = ChunkMap::new();
-/// map.put(b"k", b"abc")?;
-/// map.update(b"k", |value| {
-///     value[0] = b'A';
-///     value.resize(2)
-/// })?.expect("the key is there")?;
-/// assert_eq!(map.get(b"k")?, Some(b"Ab".to_vec()));
-/// # Ok::<(), sapwood_chunkmap::Error>(())
-/// ```
 pub struct ValueMut<'a> {
     arena: &'a Arena,
     key: &'a [u8],
@@ -133,8 +121,10 @@ impl std::fmt::Debug for ValueMut<'_> {
 /// A change under way; dropping it commits.
 pub(crate) struct Change<'g> {
     map: &'g ChunkMap,
-    guard: &'g Guard,
+    guard: &'g Guard<'g>,
+    /// Reached in this epoch: the closure runs without a pin.
     hit: Hit<'g>,
+    epoch: Epoch,
     lock: Option<WriteLock<'g>>,
     value: ValueMut<'g>,
 }
@@ -144,7 +134,7 @@ impl<'g> Change<'g> {
     /// and there is no memory, nothing has happened.
     pub(crate) fn begin(
         map: &'g ChunkMap,
-        guard: &'g Guard,
+        guard: &'g Guard<'g>,
         hit: Hit<'g>,
         mut lock: WriteLock<'g>,
     ) -> Result<Change<'g>> {
@@ -157,7 +147,7 @@ impl<'g> Change<'g> {
         if !in_place {
             value.move_to(len)?;
         }
-        Ok(Change { map, guard, hit, lock: Some(lock), value })
+        Ok(Change { map, guard, hit, epoch: guard.epoch(), lock: Some(lock), value })
     }
 
     pub(crate) fn value(&mut self) -> &mut ValueMut<'g> {
@@ -184,7 +174,8 @@ impl Drop for Change<'_> {
                 let base = self.map.tree.arena.ptr(fresh);
                 // SAFETY: private until `supersede` publishes it.
                 unsafe { Record::set_value_len(base, self.value.key.len(), new_len) };
-                self.map.supersede(self.guard, self.hit, lock, fresh);
+                let hit = self.map.still(self.guard, self.epoch, self.hit, self.value.key);
+                self.map.supersede(self.guard, hit, lock, fresh);
             }
         }
         self.map.counters.resized(old_len, new_len);

@@ -13,15 +13,16 @@ use std::io::Write;
 use std::thread;
 
 use sapwood::Error;
-use sapwood::aggregate::{self, Answer, Execution, Layout, Plan, Progress, Tally};
+use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
 
 use crate::args;
-use crate::exit::{Failure, Outcome};
-use crate::format::{count, plural, quoted, time};
+use crate::exit::{Failure, Outcome, words};
+use crate::format::{count, escaped, plural, quoted, shown_list, time, write_table};
 use crate::key_columns::KeyColumns;
 use crate::key_range;
 use crate::load::{self, Loaded};
 use crate::rows_table::RowsTable;
+use crate::stderr;
 use crate::ui::{Answers, Ui};
 
 use asked::Asked;
@@ -33,9 +34,11 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
     let asked = Asked::parse(args)?;
     let range = key_range::Asked::parse(&args.range, args.input.key.as_ref())?;
     selected::check(args)?;
+    let is_explained = args.explain || args.dry_run;
     let loaded = load::load_any(&args.input, ui)?;
     loaded.tell(&args.input, ui);
-    let Fields { fields, mixed } = fields::of_rows(&loaded, args.na.as_deref(), &asked.fields)?;
+    let Fields { fields, mixed, keeps_na } =
+        fields::of_rows(&loaded, args.na.as_deref(), &asked.fields)?;
     if fields.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has a table {}, which was not made by `sapwood load` and declares no fields: say \
@@ -45,15 +48,21 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
         )));
     }
     let layout = Layout::new(fields).map_err(usage)?;
-    let explained = args.explain.then_some(Explained { layout: &layout });
+    let explained = is_explained.then_some(Explained { layout: &layout });
     if let Some(explained) = &explained {
         explained.columns(ui)?;
     }
     let selection = selected::selection(args, &range, &loaded.keys, ui)?;
     let query = asked.query(layout.clone(), args).select(selection);
     // What does not fit the rows is told apart from what does not fit the answer.
-    query.compile().map_err(|error| usage_of_columns(&error, &mixed))?;
+    query.compile().map_err(|error| usage_of_columns(&error, &mixed, is_explained))?;
+    let groups = asked.groups.clone();
     let query = asked.arranged(query).compile().map_err(usage)?;
+    for mixed in mixed.iter().filter(|mixed| mixed.is_read_by(&query, &layout)) {
+        stderr::line(format_args!("warning: {mixed}"));
+    }
+    let mut kept = keeps_na;
+    kept.retain(|name| query.reads_field(name));
 
     let threads = args.threads.map_or_else(cores, usize::from);
     let mut execution = Execution::new().threads(threads);
@@ -68,7 +77,7 @@ pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
         explained.plan(&plan, ui)?;
     }
     let (answer, plan) = answer(&loaded.table, &loaded.keys, &query, execution, &plan, ui)?;
-    print(&answer, ui)?;
+    print(&answer, &groups, &kept, ui)?;
     if let Some(explained) = &explained {
         explained.after(&plan, &answer, ui)?;
     }
@@ -82,20 +91,24 @@ fn cores() -> usize {
 
 /// What does not fit together, or not the rows.
 fn usage(error: impl Into<Error>) -> Failure {
-    Failure::Usage(error.into().to_string())
+    Failure::Usage(words(&error.into()))
 }
 
-fn usage_of_columns(error: &aggregate::Error, mixed: &[Mixed]) -> Failure {
+fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed], is_explained: bool) -> Failure {
     let error = error.to_string();
     let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
     Failure::Usage(match named {
-        Some(Mixed { field, other }) => format!(
+        Some(Mixed { field, other, .. }) => format!(
             "{error}\nit has {} beside numbers; --layout '{field}' reads \
              numbers, and --na or --mismatches skip passes over what is none",
             quoted(other)
         ),
+        // It stands above.
+        None if is_explained => {
+            format!("{error}\n--layout 'delay:cell(4).decimal' changes how columns are read")
+        }
         None => format!(
-            "{error}\n--explain --dry-run shows how columns are read, --layout \
+            "{error}\n--dry-run shows how columns are read, --layout \
              'delay:cell(4).decimal' changes it"
         ),
     })
@@ -131,7 +144,7 @@ fn answer(
             count(visited),
             count(plan.expected().visits)
         )),
-        Error::Query(aggregate::Error::Mismatched { count: mismatched, selected, first }) => {
+        Error::Query(aggregate::QueryError::Mismatched { count: mismatched, selected, first }) => {
             Failure::Failed(format!(
                 "{} of {} without what is read; the first by key, {}; say with --layout or --na how \
                  the column is read, or leave such rows out with --mismatches skip",
@@ -140,9 +153,6 @@ fn answer(
                 example(&first, keys)
             ))
         }
-        Error::Query(error @ aggregate::Error::TooManyGroups { .. }) => {
-            Failure::Failed(format!("{error} (--groups-max)"))
-        }
         error => error.into(),
     })
 }
@@ -150,22 +160,29 @@ fn answer(
 /// A row that does not fit, by its key as a user would type it.
 fn example(first: &aggregate::Example, keys: &KeyColumns) -> String {
     match keys.decode(&first.key) {
-        Ok(values) if !values.is_empty() => format!("{}: {}", values.join(","), first.what),
-        _ => first.to_string(),
+        Ok(values) if !values.is_empty() => {
+            format!("{}: {}", shown_list(&values), escaped(&first.what))
+        }
+        _ => escaped(&first.to_string()).into_owned(),
     }
 }
 
-fn print(answer: &Answer, ui: &Ui) -> Outcome {
+/// `keeps_na` are columns that the query reads and of which more is to be known.
+fn print(answer: &Answer, groups: &[Group], keeps_na: &[String], ui: &Ui) -> Outcome {
     match ui.answers {
         Answers::Json => ui.print(|out| rows::write_json(answer, out))?,
         Answers::Text => {
-            let table = rows::as_table(answer);
-            ui.print(|out| {
-                table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
-            })?;
+            let table = rows::as_table(answer, groups);
+            ui.print(|out| write_table(&table, out))?;
         }
     }
-    let notes = rows::notes(answer);
+    let mut notes = rows::notes(answer);
+    notes.extend(keeps_na.iter().map(|name| {
+        format!(
+            "{} is missing where it is empty, and NA is a value of it: --na NA changes that",
+            escaped(name)
+        )
+    }));
     match ui.answers {
         // Objects alone on standard output; --explain has the bounds as one.
         Answers::Json => notes.iter().for_each(|note| ui.notice(note)),
@@ -196,7 +213,7 @@ fn tell(tally: &Tally, plan: &Plan, loaded: &Loaded, ui: &Ui) {
     ui.notice(what);
     if absent > 0 {
         let keys = plural(absent as usize, "key");
-        eprintln!("warning: {keys} of --keys without a row");
+        stderr::line(format_args!("warning: {keys} of --keys without a row"));
     }
     if mismatched > 0 {
         let first = tally.first_mismatch.as_ref();
@@ -204,7 +221,7 @@ fn tell(tally: &Tally, plan: &Plan, loaded: &Loaded, ui: &Ui) {
             format!("; the first by key, {}", example(first, &loaded.keys))
         });
         let rows = plural(mismatched as usize, "row");
-        eprintln!("warning: {rows} left out, without what is read{first}");
+        stderr::line(format_args!("warning: {rows} left out, without what is read{first}"));
     }
 }
 

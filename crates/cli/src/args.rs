@@ -88,16 +88,19 @@ table (a directory, or --engine hash) has no order: its rows come as they were w
     /// Print figures of rows: sums, means, ranks and more, of all or of groups
     #[command(after_help = "\
 Examples:
-  sapwood aggregate flights.csv.zst --key carrier,flight,month,day,sched_dep_time --by carrier
+  sapwood aggregate flights.csv.zst --by carrier
   sapwood aggregate flights.csv.zst --key time_hour,carrier,flight --from 2013-03-01 --by origin
   sapwood aggregate flights --by carrier --select 'mean(dep_delay) as late' --order 'late desc'
   sapwood aggregate flights --where 'dest = \"MIA\" and dep_delay > 60' --by 'bucket(hour, 6)' --json
   sapwood aggregate flights --select 'median(arr_delay), top(dest, 3)' --explain
   echo UA,1545,1,1 | sapwood aggregate flights --keys - --select 'sum(distance)'
 
+Without --key every row of a file counts. With --key a file is a table, which has one row a key: rows
+that --duplicates drops are in no figure, and a warning says how many.
+
 Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
-    Aggregate(Aggregate),
+    Aggregate(Box<Aggregate>),
 
     /// Load a file into a table and say what the table costs, to the byte
     #[command(after_help = "\
@@ -106,6 +109,18 @@ Examples:
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json
   sapwood stats flights")]
     Stats(Stats),
+
+    /// List the checkpoints of a table in a directory, or go back to one
+    #[command(after_help = "\
+Examples:
+  sapwood checkpoints flights
+  sapwood checkpoints flights --table rows --json
+  sapwood checkpoints flights --go-back 1
+  sapwood scan flights --checkpoint 1 --limit 5
+
+Works where a table does not open because its newest checkpoint is damaged. `get`, `scan`,
+`aggregate` and `stats` look at an older one with --checkpoint, and change nothing.")]
+    Checkpoints(Checkpoints),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
@@ -186,7 +201,8 @@ pub(crate) struct Input {
     ///
     /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
     /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
-    /// Needed for a file; a directory knows its own.
+    /// Needed for a file, but by `aggregate`, which counts every row without it; a directory knows its
+    /// own.
     #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
     pub(crate) key: Option<KeySpec>,
 
@@ -197,6 +213,13 @@ pub(crate) struct Input {
     /// The table's name, in a directory
     #[arg(long, value_name = "NAME", default_value = "rows")]
     pub(crate) table: String,
+
+    /// Look at a table of a directory as it was at this checkpoint, and change nothing
+    /// [default: the newest]
+    ///
+    /// `sapwood checkpoints DIRECTORY` lists them.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) checkpoint: Option<u64>,
 
     /// The format of the rows [default: by the file's name]
     #[arg(long, value_name = "FORMAT")]
@@ -247,7 +270,7 @@ pub(crate) struct Load {
     /// Keep the rows in this directory, for `sapwood get`, `scan` and `stats`; needs --engine hash
     ///
     /// Rows of a table that is there already stay; a row with the key of one takes its place, or is
-    /// left out, as --duplicates says. If the load fails, the directory is as it was.
+    /// left out, as --duplicates says. If the load fails or is stopped, the directory is as it was.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -367,15 +390,18 @@ pub(crate) struct Aggregate {
 
     /// How columns are read: fields beside those that the rows have, or instead of one of them
     ///
-    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text; a key
+    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text. NaN and
+    /// infinities are no numbers, since nothing adds up with them; +4 is one beside others. A key
     /// column is what --key says. --explain prints how each is read; change what does not suit:
     /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a
     /// program made has the fields that it declared.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) layout: Option<String>,
 
-    /// The text that stands for a missing value [default: empty; in columns of numbers that have
-    /// it, NA]
+    /// The text that stands for a missing value [default: empty; NA in a file whose numbers have it]
+    ///
+    /// A file has one way to write what is missing: if NA stands in a column of numbers, it is
+    /// missing in columns of text too. A column that has empty values keeps to those.
     #[arg(long, value_name = "TEXT")]
     pub(crate) na: Option<String>,
 
@@ -407,7 +433,7 @@ pub(crate) struct Aggregate {
     pub(crate) explain: bool,
 
     /// Only explain, and answer nothing
-    #[arg(long, requires = "explain")]
+    #[arg(long)]
     pub(crate) dry_run: bool,
 }
 
@@ -433,6 +459,20 @@ pub(crate) enum OnMismatch {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) input: Input,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Checkpoints {
+    /// A directory that `sapwood load --dir` has filled, or a program
+    pub(crate) directory: PathBuf,
+
+    /// The table's name
+    #[arg(long, value_name = "NAME", default_value = "rows")]
+    pub(crate) table: String,
+
+    /// Go on from this checkpoint: newer ones, and what was changed since, are removed
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) go_back: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -1,6 +1,26 @@
 //! Figures for people: counts, bytes, times and rates, with their units.
 
+use std::borrow::Cow;
+use std::io::{self, Write};
 use std::time::Duration;
+
+use comfy_table::{Cell, Table, presets};
+
+/// A table as all commands print theirs: columns two blanks apart, no lines, easy to cut.
+pub(crate) fn table(header: impl IntoIterator<Item = impl Into<Cell>>) -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table
+}
+
+/// Writes a table, without the blanks that would end its lines.
+pub(crate) fn write_table(table: &Table, out: &mut impl Write) -> io::Result<()> {
+    table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
+}
 
 /// `336,776`.
 pub(crate) fn count(number: u64) -> String {
@@ -71,26 +91,59 @@ fn three_digits(number: f64) -> String {
     }
 }
 
-/// What cannot be printed as it is (control characters, line ends) escaped, and long text cut.
+/// [`shown`] in backquotes, for names and single values.
 pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", shown(text))
+}
+
+/// Escaped as by [`escaped`], and long text cut.
+pub(crate) fn shown(text: &str) -> String {
     const CHARS_MAX: usize = 60;
-    let mut out = String::from("`");
+    let mut out = String::new();
     for (index, char) in text.chars().enumerate() {
         if index == CHARS_MAX {
             out.push_str("...");
             break;
         }
         match char {
-            c if c.is_control() || c == '\u{FFFD}' => out.extend(c.escape_default()),
+            c if disturbs(c) || c == '\u{FFFD}' => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
-    out.push('`');
     out
+}
+
+/// The values of a key, with commas between.
+pub(crate) fn shown_list(values: &[String]) -> String {
+    values.iter().map(|value| shown(value)).collect::<Vec<_>>().join(",")
+}
+
+/// Text out of a file for a line on a terminal: line ends and what steers terminals (control
+/// characters, changes of direction) escaped.
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(disturbs) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::new();
+    for char in text.chars() {
+        if disturbs(char) {
+            out.extend(char.escape_default());
+        } else {
+            out.push(char);
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn disturbs(char: char) -> bool {
+    char.is_control()
+        || matches!(char, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A number of bytes as people type it: `500`, `64K`, `1.5GiB`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    const EXPECTED: &str = "a number of bytes is expected, such as 64M or 1.5G";
+    const TOO_LARGE: &str = "that is 16 EiB or more, beyond every memory";
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let scale: u64 = match unit.trim().to_ascii_lowercase().as_str() {
@@ -101,10 +154,23 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
         "t" | "tb" | "tib" => 1 << 40,
         _ => return Err("units are K, M, G and T (of 1024)".to_owned()),
     };
-    match number.parse::<f64>() {
-        Ok(number) => Ok((number * scale as f64) as u64),
-        Err(_) => Err("a number of bytes is expected, such as 64M or 1.5G".to_owned()),
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() && fraction.is_empty() || !are_digits(fraction) {
+        return Err(EXPECTED.to_owned());
     }
+    // Below one unit, so that no float is too large for it.
+    let part = match fraction.is_empty() {
+        true => 0,
+        false => {
+            let part: f64 = format!("0.{fraction}").parse().map_err(|_| EXPECTED)?;
+            (part * scale as f64) as u64
+        }
+    };
+    let whole = if whole.is_empty() { Ok(0) } else { whole.parse::<u64>() };
+    // All that can be wrong with digits is that they are too many.
+    let bytes = whole.ok().and_then(|whole| whole.checked_mul(scale)?.checked_add(part));
+    bytes.ok_or_else(|| TOO_LARGE.to_owned())
 }
 
 #[cfg(test)]
@@ -157,14 +223,24 @@ mod tests {
         assert_eq!(parse_bytes("500"), Ok(500));
         assert_eq!(parse_bytes("64K"), Ok(65_536));
         assert_eq!(parse_bytes("1.5 GiB"), Ok(1_610_612_736));
-        for bad in ["", "M", "1X", "-1", "1.2.3"] {
+        assert_eq!(parse_bytes(".5K"), Ok(512));
+        assert_eq!(parse_bytes("2.K"), Ok(2048));
+        assert_eq!(parse_bytes("18446744073709551615"), Ok(u64::MAX));
+        assert_eq!(parse_bytes("16777215.5T"), Ok(u64::MAX - (1 << 39) + 1));
+        for bad in ["", ".", "M", "1X", "-1", "1.2.3"] {
             assert!(parse_bytes(bad).is_err(), "{bad}");
+        }
+        for large in ["99999999999999999999999", "18446744073709551616", "16777216T", "1e9G"] {
+            let refused = parse_bytes(large).expect_err(large);
+            assert!(refused.contains("16 EiB") || large.contains('e'), "{large}: {refused}");
         }
     }
 
     #[test]
     fn quoting_escapes_and_cuts() {
         assert_eq!(quoted("a\tb\u{1b}"), "`a\\tb\\u{1b}`");
+        assert_eq!(escaped("\u{1b}[31m\u{202e}x\n"), "\\u{1b}[31m\\u{202e}x\\n");
+        assert_eq!(escaped("é, 1"), "é, 1");
         assert_eq!(quoted(&"x".repeat(100)), format!("`{}...`", "x".repeat(60)));
     }
 }

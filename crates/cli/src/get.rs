@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::args::Get;
 use crate::exit::{Failure, Outcome};
-use crate::format::plural;
+use crate::format::{escaped, plural, shown_list};
 use crate::load::load;
 use crate::stored::Stored;
 use crate::ui::{Answers, Ui};
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
         }
     })??;
     if found == 0 {
-        let values = args.values.join(",");
+        let values = shown_list(&args.values);
         return Err(Failure::Failed(format!("no row has the key {values} ({keys})")));
     }
     loaded.strictly(&args.input)
@@ -59,9 +59,9 @@ fn check_count(values: &[String], wanted: usize) -> Outcome {
 }
 
 fn write_fields(fields: &[(String, String)], out: &mut impl Write) -> std::io::Result<()> {
-    let width = fields.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let width = fields.iter().map(|(name, _)| escaped(name).chars().count()).max().unwrap_or(0);
     for (name, text) in fields {
-        writeln!(out, "{name:width$}  {text}")?;
+        writeln!(out, "{:width$}  {}", escaped(name), escaped(text))?;
     }
     Ok(())
 }

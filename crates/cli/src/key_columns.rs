@@ -12,7 +12,8 @@ use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
 use serde_json::{Value, json};
 
 use crate::exit::{Failure, Outcome};
-use crate::format::{plural, quoted};
+use crate::format::{plural, quoted, shown};
+use crate::lines::ends_within_quotes;
 use crate::rows::{Columns, Row};
 
 /// How the values of a column sort.
@@ -95,6 +96,9 @@ impl FromStr for KeySpec {
 
 /// Splits `a,b,"c,d"` as a line of CSV, so that values with commas can be given.
 pub(crate) fn split_list(text: &str) -> Result<Vec<String>, String> {
+    if ends_within_quotes(text) {
+        return Err("a quote opens a value, and none closes it".to_owned());
+    }
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
     let mut lines = reader.records();
     let first = lines.next().transpose().map_err(|error| error.to_string())?;
@@ -109,6 +113,17 @@ pub(crate) fn split_list(text: &str) -> Result<Vec<String>, String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyColumns {
     columns: Vec<KeyColumn>,
+    without: Without,
+}
+
+/// What keys are made of if not of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    /// Of what others know.
+    Unknown,
+    /// Of the line on which the row stands, and of its number in the file, which tells rows apart
+    /// where lines do not.
+    Line,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -142,12 +157,17 @@ impl KeyColumns {
                 named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
             });
         }
-        Ok(Self { columns: resolved })
+        Ok(Self { columns: resolved, without: Without::Unknown })
     }
 
     /// Of keys that were not made of columns.
     pub(crate) fn none() -> Self {
-        Self { columns: Vec::new() }
+        Self { columns: Vec::new(), without: Without::Unknown }
+    }
+
+    /// Every row has a key of its own: where it stands in the file.
+    pub(crate) fn lines() -> Self {
+        Self { columns: Vec::new(), without: Without::Line }
     }
 
     /// Whether these are the names of the columns.
@@ -193,7 +213,8 @@ impl KeyColumns {
                 named_by: NamedBy::User,
             })
         };
-        Some(Self { columns: json.as_array()?.iter().map(column).collect::<Option<_>>()? })
+        let columns = json.as_array()?.iter().map(column).collect::<Option<_>>()?;
+        Some(Self { columns, without: Without::Unknown })
     }
 
     /// The same columns, of which the user has named the types.
@@ -208,9 +229,17 @@ impl KeyColumns {
         self.columns.len()
     }
 
-    /// Writes the key of `row` into `out`, or says why the row has none.
-    pub(crate) fn encode_row(&self, row: &Row, out: &mut Vec<u8>) -> Result<(), String> {
+    /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has none.
+    pub(crate) fn encode_row(
+        &self,
+        row: &Row,
+        number: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
         out.clear();
+        if self.without == Without::Line {
+            (row.line, number).encode_to(out);
+        }
         for column in &self.columns {
             let cell = row
                 .cell(column.index, &column.name)
@@ -252,6 +281,9 @@ impl KeyColumns {
     /// The values of an encoded key, as a user would type them.
     pub(crate) fn decode(&self, key: &[u8]) -> Result<Vec<String>, DecodeError> {
         let mut decoder = Decoder::new(key);
+        if self.without == Without::Line {
+            return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]);
+        }
         let values = self.columns.iter().map(|column| {
             Ok(match column.kind {
                 ColumnType::Int => i64::decode_from(&mut decoder)?.to_string(),
@@ -268,7 +300,7 @@ impl fmt::Display for KeyColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, column) in self.columns.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
-            write!(f, "{comma}{}:{}", column.name, column.kind)?;
+            write!(f, "{comma}{}:{}", shown(&column.name), column.kind)?;
         }
         Ok(())
     }
@@ -304,7 +336,7 @@ impl KeyColumn {
             NamedBy::FirstRows => format!(
                 "key column {name} {what}, not {kind} as in the first rows \
                  (`--key {}:str` would take every value as text)",
-                self.name
+                shown(&self.name)
             ),
         }
     }
@@ -419,6 +451,7 @@ mod tests {
             (":int", "a column name is empty"),
             ("a,a:int", "column `a` is named twice"),
             ("a\nb", "one line is expected"),
+            ("a,\"b", "a quote opens a value, and none closes it"),
         ] {
             assert_eq!(bad.parse::<KeySpec>(), Err(why.to_owned()), "{bad:?}");
         }
@@ -432,7 +465,7 @@ mod tests {
             kind: *kind,
             named_by: NamedBy::User,
         });
-        KeyColumns { columns: columns.collect() }
+        KeyColumns { columns: columns.collect(), without: Without::Unknown }
     }
 
     #[test]

@@ -8,13 +8,15 @@ use sapwood::{Db, EngineError, HashEngineError, HashTable};
 use serde_json::json;
 
 use crate::args::{CompactAt, Duplicates, EngineName, Input, Load};
-use crate::exit::{Failure, Outcome};
-use crate::format::{bytes, count, plural, rate, time};
-use crate::kept::{self, Description};
+use crate::exit::{Failure, Outcome, words};
+use crate::format::{bytes, count, plural, rate, shown_list, time};
+use crate::interrupt::Promise;
+use crate::kept::{self, Description, Filling, Held};
 use crate::key_columns::KeyColumns;
 use crate::rows::{Columns, Malformed, Row, RowReader};
 use crate::rows_table::{self, Put, RowsTable};
-use crate::source::Source;
+use crate::source::{self, Source};
+use crate::stderr;
 use crate::stored;
 use crate::ui::{Answers, Ui};
 
@@ -29,44 +31,69 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
             args.input.file.display()
         )));
     }
-    let compact_at = args.compact_at;
-    let keep = args.dir.as_deref().map(|directory| Keep { directory, compact_at });
-    let loaded = load_into(&args.input, keep, ui)?;
-    // With a directory a strict load keeps all of the file or nothing.
-    if let (Some(directory), Err(failure)) = (&args.dir, loaded.strictly(&args.input)) {
-        report(args, &loaded, ui)?;
+    let Some(directory) = &args.dir else {
+        let loaded = load_into(&args.input, None, Keyless::Refused, ui)?;
+        let told = report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui);
+        // The report may have no reader left; the exit code still tells.
+        return loaded.strictly(&args.input).and(told);
+    };
+    let mut keep = Keep { directory, compact_at: args.compact_at, filling: None, promise: None };
+    let loaded = fill(args, &mut keep, ui);
+    // With a directory a strict load keeps all of the file or nothing, like any that fails.
+    match (loaded, keep.filling) {
+        (Ok(loaded), _) => report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui),
+        (Err(failure), None) => Err(failure),
+        (Err(failure), Some(filling)) => Err(filling.undo_after(failure)),
+    }
+}
+
+/// Loads into a directory and makes it last. If it fails, no handle of the table is left, and
+/// `keep` has what is to be taken back.
+fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<Loaded> {
+    let loaded = load_into(&args.input, Some(keep), Keyless::Refused, ui)?;
+    if let Err(failure) = loaded.strictly(&args.input) {
+        // The report may have no reader left; the exit code still tells.
+        let _ = report(args, &loaded.keys, &loaded.counts, None, ui);
         return Err(match failure {
-            Failure::Failed(why) => Failure::Failed(format!("{why}; {}", nothing_kept(directory))),
+            Failure::Failed(why) => {
+                Failure::Failed(format!("{why}; {}", nothing_kept(keep.directory)))
+            }
             other => other,
         });
     }
-    if args.dir.is_some() {
-        loaded.db.clone().close()?;
-    }
-    report(args, &loaded, ui)?;
-    loaded.strictly(&args.input)
+    let filling = keep.filling.as_mut().expect("it was loaded into the directory");
+    filling.publish()?;
+    Ok(loaded)
 }
 
-fn report(args: &Load, loaded: &Loaded, ui: &Ui) -> Outcome {
-    let Loaded { keys, counts, .. } = loaded;
-    let figures = Figures::of(&loaded.table);
+/// What was read, and what it has become if it stays.
+fn report(
+    args: &Load,
+    keys: &KeyColumns,
+    counts: &Counts,
+    table: Option<&RowsTable>,
+    ui: &Ui,
+) -> Outcome {
+    let figures = table.map(Figures::of);
     match ui.answers {
         Answers::Json => {
             let mut object = json!({
                 "file": args.input.file.display().to_string(),
                 "key": keys.to_string(),
                 "rows": counts.rows,
-                "entries": loaded.table.len(),
                 "malformed": counts.malformed,
                 "duplicates": counts.duplicates,
                 "seconds": counts.elapsed.as_secs_f64(),
             });
-            if let Some(directory) = &args.dir {
-                object["dir"] = json!(directory.display().to_string());
-                object["table"] = json!(args.input.table);
-            }
-            for (_, name, number) in figures.named {
-                object[name] = json!(number);
+            if let Some(Figures { entries, named }) = figures {
+                object["entries"] = json!(entries);
+                for (_, name, number) in named {
+                    object[name] = json!(number);
+                }
+                if let Some(directory) = &args.dir {
+                    object["dir"] = json!(directory.display().to_string());
+                    object["table"] = json!(args.input.table);
+                }
             }
             ui.print_json(&object)
         }
@@ -75,12 +102,19 @@ fn report(args: &Load, loaded: &Loaded, ui: &Ui) -> Outcome {
             writeln!(out, "rows         {}", count(counts.rows))?;
             writeln!(out, "  malformed  {}", count(counts.malformed))?;
             writeln!(out, "  duplicates {}", count(counts.duplicates))?;
-            writeln!(out, "entries      {}", count(loaded.table.len() as u64))?;
-            for (label, _, number) in figures.named {
-                writeln!(out, "{label:12} {}", bytes(number))?;
-            }
-            if let Some(directory) = &args.dir {
-                writeln!(out, "kept in      {}, table {}", directory.display(), args.input.table)?;
+            if let Some(Figures { entries, named }) = figures {
+                writeln!(out, "entries      {}", count(entries))?;
+                for (label, _, number) in named {
+                    writeln!(out, "{label:12} {}", bytes(number))?;
+                }
+                if let Some(directory) = &args.dir {
+                    writeln!(
+                        out,
+                        "kept in      {}, table {}",
+                        directory.display(),
+                        args.input.table
+                    )?;
+                }
             }
             let speed = rate(counts.rows, "rows", counts.elapsed);
             writeln!(out, "time         {}, {speed}", time(counts.elapsed))
@@ -90,6 +124,7 @@ fn report(args: &Load, loaded: &Loaded, ui: &Ui) -> Outcome {
 
 /// What a loaded table costs: for people, for machines, and in bytes.
 struct Figures {
+    entries: u64,
     named: [(&'static str, &'static str, u64); 3],
 }
 
@@ -113,7 +148,7 @@ impl Figures {
                 ]
             }
         };
-        Self { named }
+        Self { entries: table.len() as u64, named }
     }
 }
 
@@ -146,19 +181,27 @@ impl Loaded {
     /// Says by the way what was loaded, for commands whose answer is another.
     pub(crate) fn tell(&self, input: &Input, ui: &Ui) {
         let (file, elapsed) = (input.file.display(), time(self.counts.elapsed));
-        let entries = count(self.table.len() as u64);
+        let entries = self.table.len();
+        let entries = match entries {
+            1 => "1 entry".to_owned(),
+            many => format!("{} entries", count(many as u64)),
+        };
         let keys = &self.keys;
         match self.db.directory() {
             Some(_) => {
                 let by = if keys.len() == 0 { String::new() } else { format!(" by {keys}") };
                 ui.notice(format_args!(
-                    "{file}: table {}, {entries} entries{by}, opened in {elapsed}",
+                    "{file}: table {}, {entries}{by}, opened in {elapsed}",
                     input.table
                 ));
             }
+            None if keys.len() == 0 => ui.notice(format_args!(
+                "{file}: {}, {elapsed}",
+                plural(self.counts.rows as usize, "row")
+            )),
             None => ui.notice(format_args!(
-                "{file}: {} rows into {entries} entries by {keys}, {elapsed}",
-                count(self.counts.rows)
+                "{file}: {} into {entries} by {keys}, {elapsed}",
+                plural(self.counts.rows as usize, "row")
             )),
         }
     }
@@ -182,24 +225,27 @@ impl Loaded {
 /// The rows that a command is to look at: those of a file, loaded into memory, or those that a
 /// directory keeps.
 pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    load_by(input, ui, kept::open)
+    load_by(input, Keyless::Refused, ui, |directory, table| {
+        kept::open(directory, table, input.checkpoint)
+    })
 }
 
-/// As [`load`]; a table that others made has rows without columns.
+/// As [`load`]; rows of a file need no key, and a table that others made has rows without columns.
 pub(crate) fn load_any(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    load_by(input, ui, |directory, table| {
-        let (db, rows, description) = kept::open_any(directory, table)?;
+    load_by(input, Keyless::ByLine, ui, |directory, table| {
+        let (db, rows, description) = kept::open_any(directory, table, input.checkpoint)?;
         Ok((db, rows, description.unwrap_or_else(Description::none)))
     })
 }
 
 fn load_by(
     input: &Input,
+    keyless: Keyless,
     ui: &Ui,
     open: impl FnOnce(&Path, &str) -> Outcome<(Db, HashTable, Description)>,
 ) -> Outcome<Loaded> {
     if !input.file.is_dir() {
-        return load_into(input, None, ui);
+        return load_into(input, None, keyless, ui);
     }
     for (given, name) in [
         (input.key.is_some(), "--key"),
@@ -222,22 +268,45 @@ fn load_by(
 }
 
 /// Where rows are kept, and how.
-#[derive(Clone, Copy)]
 struct Keep<'a> {
     directory: &'a Path,
     compact_at: Option<CompactAt>,
+    /// From the moment on at which the directory may have changed.
+    filling: Option<Filling>,
+    /// From then on too: however it ends, the directory is tidied up.
+    promise: Option<Promise>,
+}
+
+/// What becomes of a file without `--key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keyless {
+    Refused,
+    /// Every row is there, by its line.
+    ByLine,
 }
 
 /// Loads `input` into a table, in memory or in a directory, naming on standard error the rows it
 /// cannot take.
-fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> {
-    let directory = keep.map(|keep| keep.directory);
+fn load_into(
+    input: &Input,
+    keep: Option<&mut Keep<'_>>,
+    keyless: Keyless,
+    ui: &Ui,
+) -> Outcome<Loaded> {
+    let directory = keep.as_ref().map(|keep| keep.directory);
+    if input.checkpoint.is_some() {
+        return Err(Failure::Usage(
+            "--checkpoint looks at a directory that was loaded before; a file has none".to_owned(),
+        ));
+    }
     let engine = input.engine.unwrap_or(EngineName::Ordered);
-    let Some(key) = &input.key else {
+    if input.key.is_none() && keyless == Keyless::Refused {
+        // What is not there needs no key either.
+        source::exists(&input.file)?;
         return Err(Failure::Usage(
             "--key is needed: it names the columns that make the key of a row".to_owned(),
         ));
-    };
+    }
     if engine == EngineName::Ordered && directory.is_some() {
         return Err(Failure::Usage(
             "ordered tables live in memory alone: --dir needs --engine hash".to_owned(),
@@ -249,23 +318,37 @@ fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> 
         ));
     }
     let started = Instant::now();
-    let source = Source::open(&input.file, input.format, ui)?;
-    let progress = source.progress.clone();
-    let mut reader = RowReader::new(source)?;
+    let opened = Source::open(&input.file, input.format, ui).and_then(|source| {
+        let progress = source.progress.clone();
+        Ok((RowReader::new(source)?, progress))
+    });
+    let (mut reader, progress) = match opened {
+        Err(_) if ui.interrupt.asked() => {
+            return Err(Failure::Interrupted("nothing had been read".to_owned()));
+        }
+        opened => opened?,
+    };
+    for renamed in reader.renamed() {
+        stderr::line(format_args!("warning: {renamed}"));
+    }
 
     let mut first = Vec::new();
-    while first.len() < TYPING_ROWS && !ui.interrupt.asked() {
-        match reader.next_row()? {
+    while first.len() < TYPING_ROWS {
+        match next(&mut reader, ui)? {
             None => break,
             Some(row) => first.push(row),
         }
     }
     let typing: Vec<&Row> = first.iter().filter_map(|row| row.as_ref().ok()).collect();
-    let keys = KeyColumns::resolve(key, reader.columns(), &typing)?;
-    let (db, table) = target(input, engine, keep, reader.columns(), &keys)?;
+    let keys = match &input.key {
+        Some(key) => KeyColumns::resolve(key, reader.columns(), &typing)?,
+        None => KeyColumns::lines(),
+    };
+    let Target { db, table, held } = target(input, engine, keep, reader.columns(), &keys, ui)?;
     let mut loader = Loader {
         table,
         keys,
+        held,
         duplicates: input.duplicates,
         directory,
         counts: Counts::default(),
@@ -280,20 +363,17 @@ fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> 
     for row in first {
         loader.take_or_refuse(row)?;
     }
-    while !ui.interrupt.asked() {
-        match reader.next_row()? {
-            None => break,
-            Some(row) => loader.take_or_refuse(row)?,
-        }
+    while let Some(row) = next(&mut reader, ui)? {
+        loader.take_or_refuse(row)?;
     }
     progress.finish_and_clear();
     let columns = reader.columns().clone();
-    let mut counts = loader.counts;
+    let mut counts = loader.counts.clone();
     counts.elapsed = started.elapsed();
-    loader.complaints.close(&counts);
+    loader.close(&counts, keyless);
     if ui.interrupt.asked() {
-        let rows = count(counts.rows);
-        let mut done = format!("{rows} rows had been read in {}", time(counts.elapsed));
+        let rows = plural(counts.rows as usize, "row");
+        let mut done = format!("{rows} had been read in {}", time(counts.elapsed));
         if let Some(directory) = directory {
             done = format!("{done}; {}", nothing_kept(directory));
         }
@@ -302,35 +382,59 @@ fn load_into(input: &Input, keep: Option<Keep<'_>>, ui: &Ui) -> Outcome<Loaded> 
     Ok(Loaded { db, table: loader.table, columns, keys: loader.keys, counts })
 }
 
+/// The next row; none at the end, or when the user has asked to stop, which may be why reading
+/// failed.
+fn next(reader: &mut RowReader, ui: &Ui) -> Outcome<Option<Result<Row, Malformed>>> {
+    if ui.interrupt.asked() {
+        return Ok(None);
+    }
+    match reader.next_row() {
+        Err(_) if ui.interrupt.asked() => Ok(None),
+        read => read,
+    }
+}
+
 /// The table that rows go to: a new one, or one of the directory that has the same columns.
+struct Target {
+    db: Db,
+    table: RowsTable,
+    held: Held,
+}
+
 fn target(
     input: &Input,
     engine: EngineName,
-    keep: Option<Keep<'_>>,
+    keep: Option<&mut Keep<'_>>,
     columns: &Columns,
     keys: &KeyColumns,
-) -> Outcome<(Db, RowsTable)> {
-    let compact_at = keep.and_then(|keep| keep.compact_at);
+    ui: &Ui,
+) -> Outcome<Target> {
+    let compact_at = keep.as_ref().and_then(|keep| keep.compact_at);
     let create =
         |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget, compact_at);
-    let Some(Keep { directory, .. }) = keep else {
+    let Some(keep) = keep else {
         let db = Db::in_memory();
         let table = create(&db)?;
-        return Ok((db, table));
+        return Ok(Target { db, table, held: Held::Nothing });
     };
     let description = Description { columns: columns.clone(), keys: keys.clone().settled() };
-    let (db, table) = kept::open_for_load(directory, &input.table, &description)?;
-    description.keep(&db, &input.table)?;
-    let table = match table {
-        Some(table) => RowsTable::Hash(table),
-        None => create(&db)?,
-    };
-    Ok((db, table))
+    keep.promise = Some(ui.interrupt.promise());
+    let (filling, table) = Filling::begin(keep.directory, &input.table, description)?;
+    let filling = keep.filling.insert(filling);
+    let db = filling.db().clone();
+    Ok(match table {
+        Some(table) => {
+            let held = if table.is_empty()? { Held::Nothing } else { Held::Rows };
+            Target { db, table: RowsTable::Hash(table), held }
+        }
+        None => Target { table: create(&db)?, db, held: Held::Nothing },
+    })
 }
 
 struct Loader<'a> {
     table: RowsTable,
     keys: KeyColumns,
+    held: Held,
     duplicates: Duplicates,
     directory: Option<&'a Path>,
     counts: Counts,
@@ -353,12 +457,13 @@ impl Loader<'_> {
 
     fn take(&mut self, row: &Row) -> Outcome {
         let line = row.line;
-        if let Err(what) = self.keys.encode_row(row, &mut self.key) {
+        let number = self.counts.rows;
+        if let Err(what) = self.keys.encode_row(row, number, &mut self.key) {
             self.refuse(&Malformed { line, what });
             return Ok(());
         }
         stored::encode(row, &mut self.value);
-        match self.table.put(&mut self.key, &self.value, line, self.duplicates) {
+        match self.table.put(&mut self.key, &self.value, number, self.duplicates) {
             Ok(Put::New) => self.counts.rows += 1,
             Ok(Put::Again) => {
                 self.counts.rows += 1;
@@ -368,8 +473,12 @@ impl Loader<'_> {
                     Duplicates::Last => "this row takes the place of the earlier one",
                     Duplicates::All => return Ok(()),
                 };
-                let values = self.keys.decode(&self.key).unwrap_or_default().join(",");
-                let what = format!("key {values} came before; {outcome}");
+                let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
+                let before = match self.held {
+                    Held::Nothing => "came before",
+                    Held::Rows => "is in the table or came before",
+                };
+                let what = format!("key {values} {before}; {outcome}");
                 self.complaints.name("repeated", line, &what);
             }
             Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
@@ -386,20 +495,60 @@ impl Loader<'_> {
             (Some(cause @ EngineError::OutOfMemory { .. }), _) => {
                 format!("{cause} (--memory-budget)")
             }
-            (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => {
-                format!("{cause} (--memory-budget, --dir)")
-            }
-            _ => error.to_string(),
+            (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => match self.directory {
+                Some(_) => format!("{cause} (--memory-budget)"),
+                None => format!("{cause} (--memory-budget, --dir)"),
+            },
+            _ => words(error),
         };
         Failure::Failed(match self.directory {
             None => {
-                let rows = count(self.counts.rows);
-                format!("line {line} cannot be loaded, {rows} rows are: {why}")
+                let rows = match self.counts.rows {
+                    1 => "1 row is".to_owned(),
+                    rows => format!("{} rows are", count(rows)),
+                };
+                format!("line {line} cannot be loaded, {rows}: {why}")
             }
             Some(directory) => {
                 format!("line {line} cannot be loaded, {}: {why}", nothing_kept(directory))
             }
         })
+    }
+
+    /// Says how many rows are not in the table.
+    fn close(&self, counts: &Counts, keyless: Keyless) {
+        if counts.malformed > 0 {
+            let malformed = plural(counts.malformed as usize, "malformed row");
+            stderr::line(format_args!("warning: {malformed} left out"));
+        }
+        if counts.duplicates == 0 {
+            return;
+        }
+        let rows = plural(counts.duplicates as usize, "row");
+        let what = match (self.duplicates, self.held) {
+            // All are there, as was asked.
+            (Duplicates::All, _) => return,
+            (Duplicates::First, Held::Nothing) => "dropped: an earlier row has the same key",
+            (Duplicates::First, Held::Rows) => {
+                "dropped: the table or an earlier row has the same key"
+            }
+            (Duplicates::Last, Held::Nothing) => "dropped: a later row has the same key",
+            (Duplicates::Last, Held::Rows) => {
+                "dropped, of the table or of the file: a later row has the same key"
+            }
+        };
+        let mut ways = vec!["more columns in --key"];
+        if matches!(self.table, RowsTable::Ordered(_)) {
+            ways.push("--duplicates all");
+        }
+        if keyless == Keyless::ByLine {
+            ways.push("no --key");
+        }
+        let ways = match &ways[..] {
+            [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+            ways => ways.concat(),
+        };
+        stderr::line(format_args!("warning: {rows} {what}; {ways} would keep them all"));
     }
 
     fn refuse(&mut self, malformed: &Malformed) {
@@ -420,21 +569,8 @@ impl Complaints {
     fn name(&mut self, kind: &str, line: u64, what: &str) {
         if self.named < self.named_max {
             self.named += 1;
-            self.progress.suspend(|| eprintln!("line {line}: {kind}: {what}"));
-        }
-    }
-
-    fn close(&self, counts: &Counts) {
-        if counts.malformed > 0 {
-            let malformed = plural(counts.malformed as usize, "malformed row");
-            eprintln!("warning: {malformed} left out");
-        }
-        if counts.duplicates > 0 {
-            let duplicates = plural(counts.duplicates as usize, "row");
-            eprintln!(
-                "warning: {duplicates} with the key of an earlier row; more columns in --key, \
-                 or --duplicates all, would keep them apart"
-            );
+            let line = format!("line {line}: {kind}: {what}");
+            self.progress.suspend(|| stderr::line(line));
         }
     }
 }

@@ -2,10 +2,13 @@
 //!
 //! `args` says what can be asked, a module per command answers it, `exit` says how it ends.
 #![forbid(unsafe_code)]
+// They panic when the reader has left: `stderr::line` and `Ui::print` are the ways out.
+#![deny(clippy::print_stdout, clippy::print_stderr)]
 
 mod aggregate;
 mod args;
 mod bench;
+mod checkpoints;
 mod exit;
 mod format;
 mod get;
@@ -22,6 +25,7 @@ mod sample;
 mod scan;
 mod source;
 mod stats;
+mod stderr;
 mod stored;
 mod ui;
 
@@ -33,7 +37,10 @@ use args::{Args, Command};
 use ui::Ui;
 
 fn main() -> ExitCode {
-    let args = Args::parse();
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => return exit::of_arguments(&error),
+    };
     let ui = Ui::new(&args);
     let outcome = match &args.command {
         Command::Sample(sample) => sample::run(sample, &ui),
@@ -43,6 +50,7 @@ fn main() -> ExitCode {
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),
+        Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Completions(completions) => manual::completions(completions, &ui),
         Command::Man(man) => manual::man(man, &ui),

@@ -4,14 +4,15 @@
 //! counts it and goes on; only input that cannot be read at all ends the reading.
 
 use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Map, Value};
 
 use crate::exit::{Failure, Outcome};
-use crate::format::{plural, quoted};
+use crate::format::{plural, quoted, shown};
 use crate::key_columns::{Cell, Form};
-use crate::lines::{Lines, NotingReader};
+use crate::lines::{Lines, NotingReader, byte_order_mark};
 use crate::source::{Format, Source, plain};
 
 /// The longest line of JSON that is read: no longer value could be kept.
@@ -54,7 +55,20 @@ impl Columns {
     /// Where in a row a column stands; of JSON, whether any of the first rows has it.
     pub(crate) fn find(&self, name: &str, first_rows: &[&Row]) -> Result<usize, String> {
         let missing = |there: &str, names: &mut dyn Iterator<Item = &String>| {
-            let names: Vec<String> = names.take(40).map(|name| quoted(name)).collect();
+            let names: Vec<&String> = names.collect();
+            let typed = name.rsplit_once(':');
+            if let Some((column, kind)) =
+                typed.filter(|(column, _)| names.iter().any(|n| n == column))
+            {
+                return format!(
+                    "no column {}, and no type {}: {column}:str, {column}:int and {column}:float \
+                     are what there is",
+                    quoted(name),
+                    quoted(kind),
+                    column = shown(column)
+                );
+            }
+            let names: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
             format!("no column {}; {there} has {}", quoted(name), names.join(", "))
         };
         match self {
@@ -110,10 +124,63 @@ impl Row {
     }
 }
 
+/// Columns with the same name, of which all but the first got another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Renamed {
+    name: String,
+    /// From one.
+    first: usize,
+    position: usize,
+    now: String,
+}
+
+impl std::fmt::Display for Renamed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Renamed { name, first, position, now } = self;
+        write!(
+            f,
+            "columns {first} and {position} are both called {}; column {position} is called {} here",
+            quoted(name),
+            quoted(now)
+        )
+    }
+}
+
+/// Gives every column a name of its own, as others do: the second `id` is `id_1`.
+pub(crate) fn distinct_names(names: Vec<String>) -> (Vec<String>, Vec<Renamed>) {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    for (index, name) in names.iter().enumerate() {
+        first.entry(name.clone()).or_insert(index);
+    }
+    let mut taken: HashSet<String> = first.keys().cloned().collect();
+    let mut next: HashMap<String, usize> = HashMap::new();
+    let mut renamed = Vec::new();
+    let mut distinct = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        if first[&name] == index {
+            distinct.push(name);
+            continue;
+        }
+        let number = next.entry(name.clone()).or_insert(1);
+        let now = loop {
+            let now = format!("{name}_{number}");
+            *number += 1;
+            if taken.insert(now.clone()) {
+                break now;
+            }
+        };
+        let first = first[&name] + 1;
+        renamed.push(Renamed { name, first, position: index + 1, now: now.clone() });
+        distinct.push(now);
+    }
+    (distinct, renamed)
+}
+
 /// Reads the rows of a source.
 pub(crate) struct RowReader {
     name: String,
     columns: Columns,
+    renamed: Vec<Renamed>,
     input: Input,
 }
 
@@ -130,6 +197,7 @@ impl RowReader {
             Format::Jsonl => Ok(Self {
                 name,
                 columns: Columns::Json,
+                renamed: Vec::new(),
                 input: Input::Json {
                     reader: BufReader::with_capacity(256 * 1024, bytes),
                     line: 0,
@@ -142,9 +210,11 @@ impl RowReader {
                     .flexible(true)
                     .buffer_capacity(256 * 1024)
                     .from_reader(lines.note(bytes));
-                let header = reader
-                    .byte_headers()
-                    .map_err(|error| cannot_read(&name, 1, &error.to_string()))?;
+                let header =
+                    reader.byte_headers().map_err(|error| csv_failure(&name, &lines, 1, &error))?;
+                if let Some(line) = lines.unclosed_quote() {
+                    return Err(unclosed(&name, line));
+                }
                 if header.is_empty() {
                     return Err(Failure::Failed(format!(
                         "{name} is empty: a header line with the column names is expected"
@@ -152,8 +222,10 @@ impl RowReader {
                 }
                 let columns =
                     header.iter().map(|field| String::from_utf8_lossy(field).into_owned());
+                let (columns, renamed) = distinct_names(columns.collect());
                 Ok(Self {
-                    columns: Columns::Csv(columns.collect()),
+                    columns: Columns::Csv(columns),
+                    renamed,
                     name,
                     input: Input::Csv { reader, record: csv::ByteRecord::new(), lines },
                 })
@@ -165,25 +237,37 @@ impl RowReader {
         &self.columns
     }
 
+    /// Columns of the header that share a name with one before them.
+    pub(crate) fn renamed(&self) -> &[Renamed] {
+        &self.renamed
+    }
+
     /// The next row, or what is wrong with it; `None` at the end.
     pub(crate) fn next_row(&mut self) -> Outcome<Option<Result<Row, Malformed>>> {
         match &mut self.input {
             Input::Csv { reader, record, lines } => match reader.read_byte_record(record) {
                 Ok(false) => Ok(None),
                 Ok(true) => {
+                    // The reader takes all that is left for one value, and says nothing.
+                    if let Some(line) = lines.unclosed_quote() {
+                        return Err(unclosed(&self.name, line));
+                    }
                     let last = lines.of_record_end(reader.position().byte());
                     let breaks = record.as_slice().iter().filter(|byte| **byte == b'\n').count();
                     Ok(Some(csv_row(record, last - breaks as u64, &self.columns)))
                 }
                 Err(error) => {
                     let line = lines.of_record_end(reader.position().byte());
-                    Err(cannot_read(&self.name, line, &csv_error(&error)))
+                    Err(csv_failure(&self.name, lines, line, &error))
                 }
             },
             Input::Json { reader, line, bytes } => loop {
                 bytes.clear();
                 *line += 1;
                 let read = reader.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', bytes);
+                if *line == 1 {
+                    bytes.drain(..byte_order_mark(bytes));
+                }
                 match read {
                     Err(error) => return Err(cannot_read(&self.name, *line, &plain(&error))),
                     Ok(0) => return Ok(None),
@@ -205,11 +289,20 @@ fn cannot_read(name: &str, line: u64, what: &str) -> Failure {
     ))
 }
 
-fn csv_error(error: &csv::Error) -> String {
-    match error.kind() {
-        csv::ErrorKind::Io(error) => plain(error),
-        _ => error.to_string(),
+fn csv_failure(name: &str, lines: &Lines, line: u64, error: &csv::Error) -> Failure {
+    match (lines.unclosed_quote(), error.kind()) {
+        (Some(line), _) => unclosed(name, line),
+        (None, csv::ErrorKind::Io(error)) => cannot_read(name, line, &plain(error)),
+        (None, _) => cannot_read(name, line, &error.to_string()),
     }
+}
+
+/// Of a quote behind which everything would be one value.
+pub(crate) fn unclosed(name: &str, line: u64) -> Failure {
+    Failure::Failed(format!(
+        "{name} cannot be read from line {line} on: a quote opens a value there, and none closes it; \
+         close it, or write \"\" for a quote that belongs to the value"
+    ))
 }
 
 fn csv_row(record: &csv::ByteRecord, line: u64, columns: &Columns) -> Result<Row, Malformed> {
@@ -305,14 +398,57 @@ mod tests {
 
     #[test]
     fn a_quote_that_never_closes_is_named_where_it_opens() {
-        for end in ["", "\n", "\r\n", "\n\n"] {
-            let text = format!("a,b\n1,2\n\"3,4\n5,6{end}");
-            assert_eq!(
-                read(Format::Csv, text.as_bytes()),
-                [good(2, "1"), bad(3, "1 field, the header has 2")],
-                "{end:?}"
-            );
+        let source = |text: &str| Source {
+            name: "input".to_owned(),
+            format: Format::Csv,
+            bytes: Box::new(Cursor::new(text.as_bytes().to_vec())),
+            progress: ProgressBar::hidden(),
+        };
+        let failed = |failure: Failure, line: u64| match failure {
+            Failure::Failed(why) => {
+                let says = format!("input cannot be read from line {line} on: a quote opens");
+                assert!(why.starts_with(&says), "{why}");
+            }
+            other => panic!("{other:?}"),
+        };
+        for end in ["", "\n", "\r\n", "\n\n", "\"\"\n"] {
+            for (row, line) in [("\"3,4", 3), ("3,\"4", 3), ("\"x\ny\",\"4", 4)] {
+                let text = format!("a,b\n1,2\n{row}\n5,6{end}");
+                let mut reader = RowReader::new(source(&text)).expect("a header");
+                assert!(matches!(reader.next_row(), Ok(Some(Ok(_)))), "the row before it is good");
+                failed(reader.next_row().expect_err("no row"), line);
+            }
         }
+        failed(RowReader::new(source("a,\"b\n1,2\n")).err().expect("no header"), 1);
+    }
+
+    #[test]
+    fn a_mark_before_the_first_line_is_no_part_of_it() {
+        let text = "\u{FEFF}{\"a\": 1}\n{\"a\": 2}\n\u{FEFF}{\"a\": 3}\n";
+        let rows = read(Format::Jsonl, text.as_bytes());
+        assert_eq!(rows[..2], [good(1, "1"), good(2, "2")]);
+        assert!(matches!(&rows[2], (3, Err(what)) if what.starts_with("not JSON")), "{rows:?}");
+        assert_eq!(read(Format::Jsonl, "\u{FEFF}".as_bytes()), []);
+    }
+
+    #[test]
+    fn columns_that_share_a_name_get_names_of_their_own() {
+        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        for (given, distinct) in [
+            ("a,b", "a,b"),
+            ("id,id,name", "id,id_1,name"),
+            ("id,id,id_1,id", "id,id_2,id_1,id_3"),
+            (",", ",_1"),
+        ] {
+            let (found, renamed) = distinct_names(names(given));
+            assert_eq!(found, names(distinct), "{given}");
+            assert_eq!(distinct_names(found), (names(distinct), Vec::new()), "{given}: settled");
+            let changed = names(given).iter().zip(names(distinct)).filter(|(a, b)| *a != b).count();
+            assert_eq!(renamed.len(), changed, "{given}");
+        }
+        let (_, renamed) = distinct_names(names("id,n,id"));
+        let says = "columns 1 and 3 are both called `id`; column 3 is called `id_1` here";
+        assert_eq!(renamed[0].to_string(), says);
     }
 
     #[test]

@@ -58,30 +58,33 @@ impl RowsTable {
         }
     }
 
+    /// How many rows, at no cost: no row is put without a look at the one that it replaces, so
+    /// that a hash table has them counted.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Ordered(table) => table.len(),
-            Self::Hash(table) => table.len(),
+            Self::Hash(table) => table.len_estimate(),
         }
     }
 
-    /// Puts a row as `duplicates` says. `key` is as it was when this returns.
+    /// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this returns.
     pub(crate) fn put(
         &self,
         key: &mut Vec<u8>,
         value: &[u8],
-        line: u64,
+        number: u64,
         duplicates: Duplicates,
     ) -> sapwood::Result<Put> {
         let new = match (self, duplicates) {
             (Self::Ordered(table), Duplicates::First) => table.put_if_absent(key, value)?,
             (Self::Ordered(table), Duplicates::Last) => !table.put(key, value)?,
             (Self::Ordered(table), Duplicates::All) => {
-                // The line makes the key unique, behind all columns, so that it decides last.
+                // The number makes the key unique, behind all columns, so that it decides last. Lines
+                // would not: a file may end its rows with `\r` alone.
                 let whole = key.len();
                 let before = table.ceiling(key)?;
                 let new = !before.is_some_and(|entry| entry.key().starts_with(key));
-                line.encode_to(key);
+                number.encode_to(key);
                 let put = table.put(key, value);
                 key.truncate(whole);
                 put?;

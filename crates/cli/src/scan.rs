@@ -7,6 +7,7 @@ use sapwood::Direction;
 
 use crate::args::{EngineName, Scan};
 use crate::exit::{Failure, Outcome};
+use crate::format::plural;
 use crate::key_range::Asked;
 use crate::load::load;
 use crate::rows_table::RowsTable;
@@ -63,7 +64,8 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
             Ok(ControlFlow::Continue(()) | ControlFlow::Break(Stop::Limit)) => Ok(Ok(())),
             Ok(ControlFlow::Break(Stop::Output(error))) => Err(error),
             Ok(ControlFlow::Break(Stop::Interrupt)) => {
-                Ok(Err(Failure::Interrupted(format!("{rows} rows had been printed"))))
+                let rows = plural(rows as usize, "row");
+                Ok(Err(Failure::Interrupted(format!("{rows} had been printed"))))
             }
             Err(error) => Ok(Err(error.into())),
         }

@@ -6,11 +6,15 @@
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use indicatif::ProgressBar;
 
 use crate::exit::{Failure, Outcome};
+use crate::interrupt::Interrupt;
 use crate::ui::Ui;
 
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
@@ -47,19 +51,94 @@ impl Source {
         let failed =
             |error: io::Error| Failure::Failed(format!("{name} cannot be read: {}", plain(&error)));
         let (file, progress): (Box<dyn Read>, _) = if path == Path::new("-") {
-            (Box::new(io::stdin().lock()), ui.progress_unknown("reading"))
+            let waiting = Waiting::begin(&ui.interrupt, || io::stdin().lock());
+            (Box::new(waiting), ui.progress_unknown("reading"))
         } else {
             let file = File::open(path).map_err(failed)?;
             let length = file.metadata().map_err(failed)?;
-            let progress = if length.is_file() {
-                ui.progress_bytes("reading", length.len())
-            } else {
-                ui.progress_unknown("reading")
-            };
-            (Box::new(file), progress)
+            match length.is_file() {
+                true => (Box::new(file), ui.progress_bytes("reading", length.len())),
+                // A pipe with a name, or a device, may keep its reader waiting.
+                false => {
+                    let waiting = Waiting::begin(&ui.interrupt, || file);
+                    (Box::new(waiting), ui.progress_unknown("reading"))
+                }
+            }
         };
         let packed = progress.wrap_read(file);
         Ok(Self { bytes: unpack(packed).map_err(failed)?, name, format, progress })
+    }
+}
+
+/// Input that may never come, read by a thread of its own, so that Ctrl-C ends the wait for it: then
+/// reading fails.
+struct Waiting {
+    pieces: Receiver<io::Result<Vec<u8>>>,
+    piece: Cursor<Vec<u8>>,
+    interrupt: Interrupt,
+}
+
+impl Waiting {
+    const PIECE_BYTES: usize = 64 * 1024;
+    /// How often the wait looks whether the user has asked to stop.
+    const LOOK: Duration = Duration::from_millis(20);
+
+    fn begin<R: Read>(
+        interrupt: &Interrupt,
+        input: impl FnOnce() -> R + Send + 'static,
+    ) -> Waiting {
+        let (send, pieces) = mpsc::sync_channel(4);
+        // It ends with the input, with the other end of the channel, or with the process.
+        thread::spawn(move || Self::fill(input(), &send));
+        Waiting { pieces, piece: Cursor::default(), interrupt: interrupt.clone() }
+    }
+
+    fn fill(mut input: impl Read, pieces: &SyncSender<io::Result<Vec<u8>>>) {
+        loop {
+            let mut piece = vec![0; Self::PIECE_BYTES];
+            let read = match input.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read,
+            };
+            let is_last = !matches!(read, Ok(1..));
+            let sent = pieces.send(read.map(|length| {
+                piece.truncate(length);
+                piece
+            }));
+            if is_last || sent.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl Read for Waiting {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.piece.position() == self.piece.get_ref().len() as u64 {
+            match self.pieces.recv_timeout(Self::LOOK) {
+                Ok(Ok(piece)) if piece.is_empty() => return Ok(0),
+                Ok(piece) => self.piece = Cursor::new(piece?),
+                Err(RecvTimeoutError::Disconnected) => return Ok(0),
+                Err(RecvTimeoutError::Timeout) if self.interrupt.asked() => {
+                    return Err(io::Error::other("the wait for input was interrupted"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+        self.piece.read(buffer)
+    }
+}
+
+/// Refuses a path at which there is nothing.
+pub(crate) fn exists(path: &Path) -> Outcome {
+    if path == Path::new("-") {
+        return Ok(());
+    }
+    match path.metadata() {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(Failure::Failed(format!("{} cannot be read: {}", path.display(), plain(&error))))
+        }
     }
 }
 

@@ -2,14 +2,12 @@
 
 pub(crate) mod hash;
 
-use std::io::Write;
-
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
 use crate::args;
 use crate::exit::Outcome;
-use crate::format::{bytes, count};
+use crate::format::{bytes, count, table, write_table};
 use crate::load::load;
 use crate::rows_table::RowsTable;
 use crate::ui::{Answers, Ui};
@@ -38,7 +36,7 @@ pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
             object.as_object_mut().expect("made so").extend(json);
             ui.print_json(&object)?;
         }
-        Answers::Text => ui.print(|out| writeln!(out, "{table}"))?,
+        Answers::Text => ui.print(|out| write_table(&table, out))?,
     }
     loaded.strictly(&args.input)
 }
@@ -77,9 +75,7 @@ pub(crate) fn as_table(stats: &sapwood::Stats) -> Table {
         0 => String::new(),
         entries => format!("{:.1}", number as f64 / entries as f64),
     };
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
-    table.set_header(["memory", "bytes", "", "an entry"]);
+    let mut table = table(["memory", "bytes", "", "an entry"]);
     for (name, number) in [
         ("keys", stats.key_bytes),
         ("values", stats.value_bytes),

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 use crate::args::Args;
 use crate::exit::{Failure, Outcome};
 use crate::interrupt::Interrupt;
+use crate::stderr;
 
 /// How this run talks to its user.
 #[derive(Debug)]
@@ -66,7 +67,7 @@ impl Ui {
     /// Says something by the way.
     pub(crate) fn notice(&self, text: impl std::fmt::Display) {
         if self.notices == Notices::Shown {
-            eprintln!("{text}");
+            stderr::line(text);
         }
     }
 

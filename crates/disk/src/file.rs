@@ -2,7 +2,7 @@
 //!
 //! *Thread safety*: every method may be called by any number of threads at once; reads and writes
 //! are positional. The folder is locked against other processes, and against a second opening by
-//! this one, until the disk and all its files are dropped.
+//! this one, until the disk and all its files are dropped; those who only read share the lock.
 
 use std::any::Any;
 use std::fs;
@@ -12,14 +12,12 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::OFlags;
-
 use crate::pool::{Job, Pool};
 use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, Work, name};
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
-/// Shows once whether the filesystem takes direct I/O.
+/// Shows whether the filesystem takes direct I/O, where there is no file that could.
 const PROBE_NAME: &str = ".probe";
 
 /// A folder of real files, read and written past the page cache where the filesystem allows.
@@ -35,8 +33,15 @@ struct Folder {
     /// The folder itself, to make names last.
     names: fs::File,
     /// Open as long as anything of the disk is: closing it gives the lock back.
-    _lock: fs::File,
+    _lock: Option<fs::File>,
     direct: bool,
+    access: Access,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    ReadWrite,
+    ReadOnly,
 }
 
 #[derive(Debug)]
@@ -57,13 +62,34 @@ impl FileDisk {
         fs::create_dir_all(path).map_err(named)?;
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
-        let lock = lock(&path)?;
+        let lock = Some(lock(&path)?);
         let direct = probe_direct(&path).map_err(named)?;
         // The folder's own name may be new.
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder = Folder { path, names, _lock: lock, direct };
+        let folder = Folder { path, names, _lock: lock, direct, access: Access::ReadWrite };
+        Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+    }
+
+    /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written or
+    /// removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and shared
+    /// with others who only read.
+    ///
+    /// A folder without a lock file was never opened to be written, or is a copy. It is not locked.
+    ///
+    /// # Errors
+    /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process; else
+    /// what the system answers.
+    pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
+        let path = path.as_ref();
+        let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
+        let path = fs::canonicalize(path).map_err(named)?;
+        let names = fs::File::open(&path).map_err(named)?;
+        let lock = lock_shared(&path)?;
+        let mut folder =
+            Folder { path, names, _lock: lock, direct: false, access: Access::ReadOnly };
+        folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -77,7 +103,9 @@ impl FileDisk {
         if self.folder.direct {
             options.custom_flags(direct_flag());
         }
-        let file = Arc::new(options.read(true).write(true).open(self.folder.path.join(name))?);
+        let is_written = self.folder.access == Access::ReadWrite;
+        let file = options.read(true).write(is_written).open(self.folder.path.join(name))?;
+        let file = Arc::new(file);
         Ok(Arc::new(RealFile { file, _folder: Arc::clone(&self.folder) }))
     }
 }
@@ -101,58 +129,43 @@ fn lock(folder: &Path) -> io::Result<fs::File> {
     }
 }
 
-fn about(what: &str, cause: &io::Error) -> io::Error {
-    io::Error::new(cause.kind(), format!("{what}: {cause}"))
-}
-
-/// Writes and reads a block directly. Filesystems that cannot do it refuse the flag or the first
-/// transfer, and some only the size, so all of it is tried.
-fn probe_direct(folder: &Path) -> io::Result<bool> {
-    if direct_flag() == 0 {
-        return Ok(false);
-    }
-    let path = folder.join(PROBE_NAME);
-    let mut options = fs::OpenOptions::new();
-    options.create(true).truncate(true).read(true).write(true).custom_flags(direct_flag());
-    let mut block = Blocks::new(BLOCK_BYTES);
-    let tried = options.open(&path).and_then(|file| {
-        file.write_all_at(block.bytes(), 0)?;
-        file.read_exact_at(block.bytes_mut(), 0)
-    });
-    match fs::remove_file(&path) {
-        Err(cause) if cause.kind() != io::ErrorKind::NotFound => return Err(cause),
-        _ => {}
-    }
-    match tried {
-        Ok(()) => Ok(true),
-        Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => Ok(false),
-        Err(cause) => Err(cause),
+/// `None` where no lock file is.
+fn lock_shared(folder: &Path) -> io::Result<Option<fs::File>> {
+    let path = folder.join(LOCK_NAME);
+    let what = format!("lock {}", path.display());
+    let file = match fs::File::open(&path) {
+        Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|cause| about(&what, &cause))?,
+    };
+    match file.try_lock_shared() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
+            io::ErrorKind::WouldBlock,
+            format!(
+                "folder {} is open to be written, in another process or in this one: close it there, or read it later",
+                folder.display()
+            ),
+        )),
+        Err(fs::TryLockError::Error(cause)) => Err(about(&what, &cause)),
     }
 }
 
-/// Zero where the system has no such flag.
-#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
-fn direct_flag() -> i32 {
-    OFlags::DIRECT.bits().cast_signed()
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
-fn direct_flag() -> i32 {
-    0
-}
-
-impl Disk for FileDisk {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.open_with(name, fs::OpenOptions::new().create_new(true))
+impl Folder {
+    /// Refuses to change a folder that is open to be read.
+    fn expect_writable(&self, what: &str, name: &str) -> io::Result<()> {
+        match self.access {
+            Access::ReadWrite => Ok(()),
+            Access::ReadOnly => Err(io::Error::new(
+                io::ErrorKind::ReadOnlyFilesystem,
+                format!("{what} {name}: folder {} is open to be read only", self.path.display()),
+            )),
+        }
     }
 
-    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.open_with(name, &mut fs::OpenOptions::new())
-    }
-
+    /// The names of all files.
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in fs::read_dir(&self.folder.path)? {
+        for entry in fs::read_dir(&self.path)? {
             let entry = entry?;
             let is_ours = |name: &String| name::check(name).is_ok();
             if entry.file_type()?.is_file()
@@ -165,13 +178,123 @@ impl Disk for FileDisk {
         Ok(names)
     }
 
+    /// Whether a file that is there can be read directly; false where none has a block.
+    fn reads_directly(&self) -> io::Result<bool> {
+        if direct_flag() == 0 {
+            return Ok(false);
+        }
+        let mut block = Blocks::new(BLOCK_BYTES);
+        for name in self.list()? {
+            let mut options = fs::OpenOptions::new();
+            let opened = options.read(true).custom_flags(direct_flag()).open(self.path.join(name));
+            match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
+                Ok(()) => return Ok(true),
+                Err(cause) if cause.kind() == io::ErrorKind::InvalidInput => return Ok(false),
+                // Too short to tell. What cannot be read says so when it is asked for.
+                Err(_) => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+fn about(what: &str, cause: &io::Error) -> io::Error {
+    io::Error::new(cause.kind(), format!("{what}: {cause}"))
+}
+
+/// Whether the filesystem takes direct I/O. Filesystems that cannot do it refuse the flag or the
+/// first transfer, and some only the size, so all of it is tried: by a read, where there is a file
+/// to read, since a full disk must open.
+fn probe_direct(folder: &Path) -> io::Result<bool> {
+    if direct_flag() == 0 {
+        return Ok(false);
+    }
+    let tried = match probe_by_read(folder)? {
+        Some(tried) => tried,
+        None => probe_by_write(folder),
+    };
+    match tried {
+        Ok(()) => Ok(true),
+        // Nothing lies here, and nothing more fits: the page cache serves in any case.
+        Err(cause) if matches!(cause.kind(), NOT_DIRECT | NO_SPACE | NO_QUOTA) => Ok(false),
+        Err(cause) => Err(cause),
+    }
+}
+
+const NOT_DIRECT: io::ErrorKind = io::ErrorKind::InvalidInput;
+const NO_SPACE: io::ErrorKind = io::ErrorKind::StorageFull;
+const NO_QUOTA: io::ErrorKind = io::ErrorKind::QuotaExceeded;
+
+/// Reads a block of whatever file has one; `None` without such a file.
+fn probe_by_read(folder: &Path) -> io::Result<Option<io::Result<()>>> {
+    let mut block = Blocks::new(BLOCK_BYTES);
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let is_ours = entry.file_name().to_str().is_some_and(|name| name::check(name).is_ok());
+        let is_long = || Ok::<bool, io::Error>(entry.metadata()?.len() >= BLOCK_BYTES as u64);
+        if !is_ours || !entry.file_type()?.is_file() || !is_long()? {
+            continue;
+        }
+        let opened =
+            fs::OpenOptions::new().read(true).custom_flags(direct_flag()).open(entry.path());
+        match opened.and_then(|file| file.read_exact_at(block.bytes_mut(), 0)) {
+            // Of another user: it says nothing.
+            Err(cause) if cause.kind() == io::ErrorKind::PermissionDenied => {}
+            tried => return Ok(Some(tried)),
+        }
+    }
+    Ok(None)
+}
+
+fn probe_by_write(folder: &Path) -> io::Result<()> {
+    let path = folder.join(PROBE_NAME);
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(true).read(true).write(true).custom_flags(direct_flag());
+    let mut block = Blocks::new(BLOCK_BYTES);
+    let tried = options.open(&path).and_then(|file| {
+        file.write_all_at(block.bytes(), 0)?;
+        file.read_exact_at(block.bytes_mut(), 0)
+    });
+    match fs::remove_file(&path) {
+        Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(cause),
+        _ => tried,
+    }
+}
+
+/// Zero where the system has no such flag.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn direct_flag() -> i32 {
+    rustix::fs::OFlags::DIRECT.bits().cast_signed()
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn direct_flag() -> i32 {
+    0
+}
+
+impl Disk for FileDisk {
+    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.folder.expect_writable("make", name)?;
+        self.open_with(name, fs::OpenOptions::new().create_new(true))
+    }
+
+    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
+        self.open_with(name, &mut fs::OpenOptions::new())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.folder.list()
+    }
+
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.folder.expect_writable("rename", from)?;
         name::check(from)?;
         name::check(to)?;
         fs::rename(self.folder.path.join(from), self.folder.path.join(to))
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
+        self.folder.expect_writable("remove", name)?;
         name::check(name)?;
         fs::remove_file(self.folder.path.join(name))
     }
@@ -208,6 +331,10 @@ impl Disk for FileDisk {
         self.pool.spawn(works);
     }
 
+    fn is_read_only(&self) -> bool {
+        self.folder.access == Access::ReadOnly
+    }
+
     fn place(&self) -> String {
         let how = if self.folder.direct { "" } else { " (through the page cache)" };
         format!("{}{how}", self.folder.path.display())
@@ -230,6 +357,10 @@ impl File for RealFile {
     fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
         let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
         self.file.write_all_at(&from.bytes()[range], offset)
+    }
+
+    fn cut(&self, bytes: u64) -> io::Result<()> {
+        if self.bytes()? > bytes { self.file.set_len(bytes) } else { Ok(()) }
     }
 
     fn sync(&self) -> io::Result<()> {

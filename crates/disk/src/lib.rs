@@ -1,9 +1,9 @@
 //! Files as an engine sees them.
 //!
 //! A [`Disk`] is one directory of files. [`FileDisk`] is a real one; `SimDisk` is a model of one
-//! that loses, tears and reorders what was not synced. Reads and writes are whole
-//! [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so that a real disk can
-//! bypass the page cache.
+//! that loses, tears and reorders what was not synced, for tests alone: the feature `sim` has it.
+//! Reads and writes are whole [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so
+//! that a real disk can bypass the page cache.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -17,12 +17,14 @@ mod file;
 mod name;
 mod pending;
 mod pool;
+#[cfg(feature = "sim")]
 mod sim;
 
 pub use blocks::{BLOCK_BYTES, Blocks};
 pub use checksum::checksum;
 pub use file::FileDisk;
 pub use pending::{Pending, Work};
+#[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
 
 /// One read of a batch.
@@ -61,6 +63,10 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
             work();
         }
     }
+    /// Whether everything that would change something is refused.
+    fn is_read_only(&self) -> bool {
+        false
+    }
     /// Where this is, for messages.
     fn place(&self) -> String;
 }
@@ -80,6 +86,9 @@ pub trait File: Any + Send + Sync + std::fmt::Debug {
         some.bytes_mut().copy_from_slice(&from.bytes()[range]);
         self.write_at(offset, &some)
     }
+    /// Cuts off what lies from `bytes` on, a multiple of [`BLOCK_BYTES`]; a shorter file stays as
+    /// it is. Lasting after a [`File::sync`].
+    fn cut(&self, bytes: u64) -> io::Result<()>;
     /// Makes what was written last.
     fn sync(&self) -> io::Result<()>;
 }

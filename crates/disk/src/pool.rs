@@ -1,8 +1,10 @@
 //! How do many reads overlap, with nothing but `pread`?
 //!
-//! A [`Pool`] keeps threads that do what waits for the disk. They start when work first needs them,
-//! [`THREADS_MAX`] at most; they wait without using the processor between works and end
-//! when the pool is dropped, once all is done that was begun. Where no thread can be had, who asks
+//! A [`Pool`] keeps threads that do what waits for the disk, [`THREADS_MAX`] at most. They start one
+//! after another: a work that no thread waits for starts one, and a thread that takes a work and leaves
+//! others behind starts the next. So a fast disk has few, before which the queue is empty, and a slow
+//! one soon has as many as there are works. They wait without using the processor between works and
+//! end when the pool is dropped, once all is done that was begun. Where no thread can be had, who asks
 //! does the work. Buffers travel to the threads and back: nothing is borrowed across threads.
 //!
 //! *Thread safety*: any number of threads may call the pool at once; their works share the
@@ -45,12 +47,13 @@ impl Job {
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     shared: Arc<Shared>,
-    running: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
+    /// Taken after the lock of the queue.
+    running: Mutex<Vec<JoinHandle<()>>>,
     /// Signalled for each work while a thread waits, and to all at the end.
     more: Condvar,
 }
@@ -59,7 +62,15 @@ struct Shared {
 struct Queue {
     works: VecDeque<Work>,
     waiting: usize,
+    /// Threads that were started and have not looked for a work yet.
+    starting: usize,
     ended: bool,
+}
+
+impl Queue {
+    fn wants_thread(&self) -> bool {
+        self.works.len() > self.waiting + self.starting
+    }
 }
 
 impl std::fmt::Debug for Queue {
@@ -89,31 +100,16 @@ impl Pool {
         let mut queue = locked(&self.shared.queue);
         queue.works.extend(works);
         let woken = queue.works.len().min(queue.waiting);
-        let missing = queue.works.len() - woken;
+        let is_served = !queue.wants_thread() || self.shared.start_thread(&mut queue);
         drop(queue);
         for _ in 0..woken {
             self.shared.more.notify_one();
         }
-        if !self.start_threads(missing) {
+        if !is_served {
             while let Some(work) = self.shared.try_take() {
                 work();
             }
         }
-    }
-
-    /// Starts so many more threads, or as many as there may be; false if there is none at all.
-    /// Fewer are slower, no less right, so a refusal of the system is not passed on.
-    fn start_threads(&self, more: usize) -> bool {
-        let mut running = locked(&self.running);
-        for _ in 0..more.min(THREADS_MAX - running.len()) {
-            let shared = Arc::clone(&self.shared);
-            let builder = std::thread::Builder::new().name("sapwood-disk".to_owned());
-            match builder.stack_size(STACK_BYTES).spawn(move || shared.serve()) {
-                Ok(handle) => running.push(handle),
-                Err(_) => break,
-            }
-        }
-        !running.is_empty()
     }
 }
 
@@ -122,10 +118,29 @@ impl Shared {
         locked(&self.queue).works.pop_front()
     }
 
-    fn serve(&self) {
+    /// Starts one more thread if there may be one; false if there is none at all. Fewer are slower,
+    /// no less right, so a refusal of the system is not passed on.
+    fn start_thread(self: &Arc<Self>, queue: &mut Queue) -> bool {
+        let mut running = locked(&self.running);
+        if running.len() < THREADS_MAX {
+            let shared = Arc::clone(self);
+            let builder = std::thread::Builder::new().name("sapwood-disk".to_owned());
+            if let Ok(handle) = builder.stack_size(STACK_BYTES).spawn(move || shared.serve()) {
+                running.push(handle);
+                queue.starting += 1;
+            }
+        }
+        !running.is_empty()
+    }
+
+    fn serve(self: Arc<Self>) {
         let mut queue = locked(&self.queue);
+        queue.starting -= 1;
         loop {
             if let Some(work) = queue.works.pop_front() {
+                if queue.wants_thread() {
+                    self.start_thread(&mut queue);
+                }
                 drop(queue);
                 work();
                 queue = locked(&self.queue);
@@ -144,7 +159,8 @@ impl Drop for Pool {
     fn drop(&mut self) {
         locked(&self.shared.queue).ended = true;
         self.shared.more.notify_all();
-        for thread in std::mem::take(&mut *locked(&self.running)) {
+        // A thread may have started another before it ends.
+        while let Some(thread) = { locked(&self.shared.running).pop() } {
             // A thread that panicked has already said so.
             let _ = thread.join();
         }
@@ -173,18 +189,48 @@ mod tests {
         let pool = Pool::default();
         let shared = Arc::clone(&pool.shared);
         assert_eq!(pool.read(jobs(1)).len(), 1);
-        assert_eq!(locked(&pool.running).len(), 0, "one read needs no thread");
+        assert_eq!(locked(&shared.running).len(), 0, "one read needs no thread");
         for (count, most) in [(3, 3), (200, THREADS_MAX), (5, THREADS_MAX)] {
             for (into, result) in pool.read(jobs(count)) {
                 assert!(result.is_ok());
                 assert_eq!(into.bytes(), [7; BLOCK_BYTES]);
             }
-            assert!((1..=most).contains(&locked(&pool.running).len()));
+            assert!((1..=most).contains(&locked(&shared.running).len()));
         }
         let (done, works): (Vec<_>, Vec<_>) = (0..300).map(|at| Pending::new(move || at)).unzip();
         pool.spawn(works);
         drop(pool);
         assert!(done.iter().all(Pending::is_done), "what was begun is done before the pool ends");
         assert_eq!(Arc::strong_count(&shared), 1, "no thread holds it any more");
+    }
+
+    /// As many as works that wait at once, and not as many as there ever were.
+    #[test]
+    fn threads_are_as_many_as_works_that_wait() {
+        const AT_ONCE: usize = 10;
+        let pool = Pool::default();
+        let threads = || locked(&pool.shared.running).len();
+        for at in 0..100 {
+            let (done, work) = Pending::new(move || at);
+            pool.spawn(vec![work]);
+            assert_eq!(done.wait(), at);
+            // The thread is about to wait for the next.
+            while locked(&pool.shared.queue).waiting == 0 {
+                std::thread::yield_now();
+            }
+        }
+        assert_eq!(threads(), 1, "one after another needs one");
+        // None is done before all have begun.
+        let all = Arc::new(std::sync::Barrier::new(AT_ONCE));
+        let wait = |_| {
+            let all = Arc::clone(&all);
+            Pending::new(move || {
+                all.wait();
+            })
+        };
+        let (done, works): (Vec<_>, Vec<_>) = (0..AT_ONCE).map(wait).unzip();
+        pool.spawn(works);
+        done.into_iter().for_each(Pending::wait);
+        assert_eq!(threads(), AT_ONCE);
     }
 }

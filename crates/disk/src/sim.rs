@@ -7,6 +7,7 @@
 //!   all, and which ones are is anybody's guess. Unsynced writes reach the media in any order.
 //! - A file that a lost write would have made longer is as long as before, or has the new length
 //!   and zeros there.
+//! - A file that was cut off is so, or as it was, until it is synced.
 //! - A name that was created, renamed or removed lasts when a later [`Disk::sync`] has succeeded.
 //!   Until then a crash may keep or lose each such change, each on its own; one change is never
 //!   done by half. Syncing a file does not make its name last, and syncing names makes no bytes last.
@@ -237,6 +238,11 @@ impl File for SimFile {
         let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
         self.check_aligned(offset)?;
         self.disk.lock().write(self.id, offset, &from.bytes()[range])
+    }
+
+    fn cut(&self, bytes: u64) -> io::Result<()> {
+        self.check_aligned(bytes)?;
+        self.disk.lock().cut(self.id, bytes)
     }
 
     fn sync(&self) -> io::Result<()> {

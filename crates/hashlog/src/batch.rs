@@ -16,7 +16,7 @@ use crate::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::core::{Core, Stop};
 use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
-use crate::log::Log;
+use crate::log::{Log, Share};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::Form;
 use crate::runs::Place;
@@ -243,9 +243,13 @@ impl Core {
                 }
             }
         }
-        self.cold_reads.add(wanted.len() as i64);
+        let reads = wanted.len() as u64;
+        self.cold_reads.add(reads as i64);
         ahead.coming.send(&self.log, wanted);
         ahead.asked = limit;
+        if reads > 0 {
+            self.read_back::<F>(Share::Earned(reads));
+        }
     }
 
     /// One operation of a batch that is not done at first sight.

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::PAGE_BYTES;
-use sapwood_mem::reserve::Reservation;
+use sapwood_mem::reserve::{NoMemory, Reservation};
 use sapwood_mem::sync::RawAtomicU64;
 
 use crate::bucket::Bucket;
@@ -40,7 +40,9 @@ impl Buckets {
             return Ok(());
         }
         if count > (self.space.bytes() / bucket::BYTES) as u64 {
-            return Err(std::io::ErrorKind::OutOfMemory.into());
+            let bytes = (count - *committed) * bucket::BYTES as u64;
+            let why = "the address space of the index is full".to_owned();
+            return Err(std::io::Error::other(NoMemory { bytes, why }));
         }
         // Doubling, so that it happens seldom and covers whole huge pages.
         let target = match cfg!(loom) {

@@ -7,14 +7,14 @@ use crate::core::Core;
 use crate::index::depth_of;
 use crate::layout::{bucket, slot};
 use crate::record::Form;
-use crate::stats::Stats;
+use crate::stats::HashStats;
 
 impl Core {
-    pub(crate) fn stats(&self) -> Stats {
+    pub(crate) fn stats(&self) -> HashStats {
         let parts = self.log.parts.as_ref();
         let beside = self.bytes_beside();
-        Stats {
-            entries: self.entries.sum(),
+        HashStats {
+            entries_estimate: self.entries.sum(),
             buckets: self.index.count(),
             overflow_buckets: self.index.overflow_in_use(),
             slots: self.index.slots.sum(),
@@ -24,6 +24,8 @@ impl Core {
             budget_bytes: self.options.memory_budget,
             begin: self.log.begin().bytes(),
             head: self.log.head().bytes(),
+            returning_bytes: self.log.bytes_to_come(),
+            unmarked_bytes: self.log.bytes_unmarked(),
             read_only: self.log.read_only().bytes(),
             tail: self.log.tail().bytes(),
             garbage_bytes: self.garbage_bytes(),
@@ -34,6 +36,7 @@ impl Core {
             moved_bytes: self.compactor.bytes_moved.sum(),
             compaction_error: self.compactor.error(),
             cold_reads: self.cold_reads.sum(),
+            chains_asked: self.chains_asked.sum(),
             pages: self.log.pages().describe(),
         }
     }

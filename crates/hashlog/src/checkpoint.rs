@@ -8,8 +8,13 @@
 //!
 //! What a file refers to is synced before the file is: parts before the image, both before the
 //! manifest, which takes its name by a rename. Files that no kept manifest needs go last.
+//!
+//! A number is used once. Where the rename of a manifest was tried and failed, or the sync that
+//! makes it last, the manifest may be there, now or after a crash: what it names stays until a
+//! later checkpoint is complete.
 
-use std::collections::BTreeSet;
+mod found;
+
 use std::mem::offset_of;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,17 +27,20 @@ use crate::address::{Address, UNIT_BYTES};
 use crate::cold;
 use crate::core::Core;
 use crate::error::{Error, Result};
+use crate::identity::Identity;
 use crate::image::{self, ImageReader, ImageWriter};
 use crate::index::{Index, lock};
 use crate::layout::{bucket, control, slot};
-use crate::log::{Directory, Log, no_memory};
-use crate::manifest::{self, Manifest};
-use crate::options::Options;
+use crate::log::{Directory, Log, Share, no_memory};
+use crate::manifest::{self, Manifest, NotWritten};
+use crate::options::{ColdReads, Options};
 use crate::parts::Parts;
 use crate::record::{Form, word_at};
 use crate::scan::for_each_stored;
 use crate::stats::CheckpointInfo;
-use crate::stored::{self, Damage, FileKind, ManifestBytes};
+use crate::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
+use found::Found;
+pub(crate) use found::list;
 
 /// What a checkpoint writes beside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,19 +51,52 @@ pub enum Cut {
     Full,
 }
 
+/// Which checkpoint of a directory is opened, and for what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// The newest, or an empty log where there is none.
+    Newest,
+    /// This one, to go on from: what is newer is removed.
+    Back(u64),
+    /// This one, to look at: nothing is changed on the disk, now or later.
+    View(u64),
+}
+
 /// The checkpoints of a log.
 pub(crate) struct Checkpoints {
     pub(crate) disk: Directory,
-    /// Those that are kept, oldest first.
-    kept: Mutex<Vec<Manifest>>,
+    state: Mutex<State>,
     /// First byte of the log that the oldest needs: `u64::MAX` without any.
     oldest_begin: AtomicU64,
 }
 
+struct State {
+    /// Those that are kept, oldest first.
+    kept: Vec<Manifest>,
+    /// Those that failed, and whose manifests may be there nonetheless.
+    doubtful: Vec<Manifest>,
+    /// The number of the next: higher than that of any file.
+    next: u64,
+    identity: Identity,
+}
+
+impl State {
+    /// Manifests that are or may be on the disk.
+    fn named(&self) -> impl Iterator<Item = &Manifest> + Clone {
+        self.kept.iter().chain(&self.doubtful)
+    }
+}
+
 impl Checkpoints {
-    pub(crate) fn new(disk: Directory, kept: Vec<Manifest>) -> Checkpoints {
-        let oldest_begin = AtomicU64::new(oldest_begin(&kept));
-        Checkpoints { disk, kept: Mutex::new(kept), oldest_begin }
+    pub(crate) fn new(
+        disk: Directory,
+        kept: Vec<Manifest>,
+        next: u64,
+        identity: Identity,
+    ) -> Checkpoints {
+        let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
+        let state = Mutex::new(State { kept, doubtful: Vec::new(), next, identity });
+        Checkpoints { disk, state, oldest_begin }
     }
 
     /// First byte of the log that a checkpoint needs. Waits for no checkpoint to be done.
@@ -65,12 +106,12 @@ impl Checkpoints {
     }
 
     pub(crate) fn infos(&self) -> Vec<CheckpointInfo> {
-        lock(&self.kept).iter().map(info).collect()
+        lock(&self.state).kept.iter().map(info).collect()
     }
 }
 
-fn oldest_begin(kept: &[Manifest]) -> u64 {
-    kept.iter().map(|manifest| manifest.begin).min().unwrap_or(u64::MAX)
+fn oldest_begin<'a>(named: impl Iterator<Item = &'a Manifest>) -> u64 {
+    named.map(|manifest| manifest.begin).min().unwrap_or(u64::MAX)
 }
 
 fn info(manifest: &Manifest) -> CheckpointInfo {
@@ -79,35 +120,47 @@ fn info(manifest: &Manifest) -> CheckpointInfo {
         full: manifest.full,
         begin: manifest.begin,
         end: manifest.end,
+        entries: manifest.entries,
         written_bytes: manifest.written_bytes,
     }
 }
 
 impl Core {
     pub(crate) fn checkpoint<F: Form>(&self, cut: Cut) -> Result<CheckpointInfo> {
-        let checkpoints = self.checkpoints.as_ref().ok_or(Error::NoDirectory)?;
+        let checkpoints = self.expect_checkpoints()?;
+        if checkpoints.disk.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
-        let mut kept = lock(&checkpoints.kept);
+        let mut state = lock(&checkpoints.state);
+        let disk = &*checkpoints.disk;
+        // What attempts have left that were cut off takes space that this one may need. Where it
+        // cannot go now it can afterwards, or the disk says then why not.
+        self.drop_surplus(&mut state);
+        let _later = found::tidy(disk, state.named());
         let parts = self.log.parts.as_ref().expect("a log with a directory has parts");
         let moment = self.moment()?;
         let before = self.log.flushed();
         self.log.flush_below(moment.boundary)?;
         parts.sync()?;
-        let number = kept.last().map_or(1, |last| last.number + 1);
-        let full = cut == Cut::Full || kept.is_empty();
+        let number = state.next;
+        state.next += 1;
+        let full = cut == Cut::Full || state.kept.is_empty();
         let mut written_bytes = self.log.flushed().bytes().saturating_sub(before.bytes());
         let (image, image_end) = if full {
-            written_bytes += self.write_image::<F>(&checkpoints.disk, number, moment.boundary)?;
+            let table_id = state.identity.table_id;
+            let written = self.write_image::<F>(disk, number, moment.boundary, table_id);
+            written_bytes += written.inspect_err(|_| remove_unnamed(disk, number))?;
             (number, moment.boundary.bytes())
         } else {
-            let last = kept.last().expect("an incremental checkpoint follows another");
+            let last = state.kept.last().expect("an incremental checkpoint follows another");
             (last.image, last.image_end)
         };
         let manifest = Manifest {
             number,
-            table_id: 0,
+            table_id: state.identity.table_id,
             layout: self.options.layout,
             page_bytes: self.log.page_bytes as u64,
             begin: self.log.begin().bytes(),
@@ -118,37 +171,58 @@ impl Core {
             full,
             written_bytes,
         };
-        manifest::write(&*checkpoints.disk, &manifest)?;
+        match manifest::write(disk, &manifest) {
+            Ok(()) => {}
+            Err(NotWritten::Absent(error)) => {
+                remove_unnamed(disk, number);
+                return Err(error);
+            }
+            Err(NotWritten::Doubtful(error)) => {
+                state.doubtful.push(manifest);
+                checkpoints.oldest_begin.store(oldest_begin(state.named()), Ordering::SeqCst);
+                return Err(error);
+            }
+        }
         drop(moment);
         let answer = info(&manifest);
-        kept.push(manifest);
-        self.prune(checkpoints, &mut kept)?;
-        drop(kept);
+        state.kept.push(manifest);
+        state.doubtful.clear();
+        self.prune(checkpoints, &mut state)?;
+        drop(state);
         self.nudge_at_checkpoint();
         Ok(answer)
     }
 
-    /// Removes what no checkpoint that is kept needs.
-    fn prune(&self, checkpoints: &Checkpoints, kept: &mut Vec<Manifest>) -> Result<()> {
-        let disk = &checkpoints.disk;
-        let mut images: BTreeSet<u64> = kept.iter().map(|manifest| manifest.image).collect();
-        while kept.len() > self.options.checkpoints_kept {
-            let old = kept.remove(0);
-            manifest::remove(&**disk, old.number)?;
+    pub(crate) fn expect_checkpoints(&self) -> Result<&Checkpoints> {
+        match (&self.checkpoints, &self.log.parts) {
+            (Some(checkpoints), _) => Ok(checkpoints),
+            (None, Some(_)) => Err(Error::View),
+            (None, None) => Err(Error::NoDirectory),
         }
-        // Before what they name goes.
-        stored::sync_names(&**disk)?;
-        images.retain(|image| kept.iter().all(|manifest| manifest.image != *image));
-        for image in images {
-            image::remove(&**disk, image)?;
+    }
+
+    /// Notes the newest checkpoint, and removes what none that is kept needs.
+    fn prune(&self, checkpoints: &Checkpoints, state: &mut State) -> Result<()> {
+        let disk = &*checkpoints.disk;
+        let newest = state.kept.last().expect("one was just taken").number;
+        state.identity.write(disk, newest)?;
+        self.drop_surplus(state);
+        found::tidy(disk, state.kept.iter())?;
+        if let Some(parts) = &self.log.parts {
+            parts.remove_foreign()?;
         }
-        self.drop_parts(checkpoints, kept)
+        self.drop_parts(checkpoints, state)
+    }
+
+    fn drop_surplus(&self, state: &mut State) {
+        let surplus = state.kept.len().saturating_sub(self.options.checkpoints_kept);
+        state.kept.drain(..surplus);
     }
 
     /// Removes the parts of the log below every `begin` that counts.
-    fn drop_parts(&self, checkpoints: &Checkpoints, kept: &[Manifest]) -> Result<()> {
+    fn drop_parts(&self, checkpoints: &Checkpoints, state: &State) -> Result<()> {
         let Some(parts) = &self.log.parts else { return Ok(()) };
-        let needed = oldest_begin(kept);
+        let needed = oldest_begin(state.named());
         checkpoints.oldest_begin.store(needed, Ordering::SeqCst);
         let oldest = needed.min(self.log.begin().bytes());
         parts.remove_below(self.log.page_of(Address::from_bytes(oldest)))?;
@@ -159,20 +233,38 @@ impl Core {
     pub(crate) fn drop_unneeded_parts(&self) -> Result<()> {
         match &self.checkpoints {
             None => Ok(()),
-            Some(checkpoints) => self.drop_parts(checkpoints, &lock(&checkpoints.kept)),
+            Some(checkpoints) => self.drop_parts(checkpoints, &lock(&checkpoints.state)),
+        }
+    }
+
+    /// Before the log is dropped: removes what was written of it since the newest checkpoint. What
+    /// cannot go now goes when the log is opened.
+    pub(crate) fn give_up_unsaved(&self) {
+        let (Some(checkpoints), Some(parts)) = (&self.checkpoints, &self.log.parts) else { return };
+        if checkpoints.disk.is_read_only() {
+            return;
+        }
+        self.log.land();
+        let state = lock(&checkpoints.state);
+        let end = state.named().map(|manifest| manifest.end).max().unwrap_or(0);
+        let page = self.log.page_of(Address::from_bytes(end));
+        // What lay there when it was opened, and is not known to be needless, stays.
+        if !state.identity.is_unwritten() || parts.has_from(page) {
+            let _when_opened = parts.remove_from(page);
         }
     }
 
     fn write_image<F: Form>(
         &self,
-        disk: &Directory,
+        disk: &dyn sapwood_disk::Disk,
         number: u64,
         boundary: Address,
+        table_id: u64,
     ) -> Result<u64> {
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let count = self.index.count();
-        let params = [count, boundary.units(), 0, 0, 0, 0, 0, 0];
-        let mut image = ImageWriter::create(&**disk, number, params)?;
+        let params = [count, boundary.units(), table_id, 0, 0, 0, 0, 0];
+        let mut image = ImageWriter::create(disk, number, params)?;
         let mut words = Vec::new();
         for number in 0..count {
             {
@@ -207,55 +299,119 @@ impl Core {
         Ok(address)
     }
 
-    /// Opens what a directory holds: the checkpoint of this number, or the newest.
+    /// Opens what a directory holds.
     pub(crate) fn open<F: Form>(
         disk: Directory,
-        options: Options,
-        number: Option<u64>,
+        mut options: Options,
+        opening: Opening,
     ) -> Result<Core> {
-        let mut kept = Vec::new();
-        let mut newer = Vec::new();
-        for (_, listed) in manifest::list(&*disk)? {
-            match (listed, number) {
-                (Ok(manifest), Some(wanted)) if manifest.number > wanted => newer.push(manifest),
-                (Ok(manifest), _) => kept.push(manifest),
-                // Older than the one that is opened, or unreadable beside the wanted one.
-                (Err(_), Some(_)) => {}
-                (Err(_), None) if !kept.is_empty() => {}
-                (Err(damaged), None) => return Err(damaged),
-            }
+        if disk.is_read_only() {
+            // Nothing moves, neither to the tail nor out of the oldest pages.
+            options.cold_reads = ColdReads::Stay;
         }
-        kept.sort_by_key(|manifest| manifest.number);
-        match (kept.last(), number) {
-            (last, Some(wanted)) if last.is_none_or(|last| last.number != wanted) => {
-                let known: Vec<String> =
-                    kept.iter().chain(&newer).map(|known| known.number.to_string()).collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                let place = disk.place();
-                Err(Error::Options(format!("{place} has no checkpoint {wanted}; it has: {known}")))
-            }
-            (None, _) => {
-                remove_leftovers(&disk)?;
-                let parts = Parts::create(disk.clone(), options.page_bytes)?;
-                Core::create(options, Some((disk, parts)))
-            }
-            (Some(newest), _) => {
-                let newest = newest.clone();
-                // What is newer goes first, so that a crash on the way leaves no two histories.
-                for manifest in newer {
-                    manifest::remove(&*disk, manifest.number)?;
+        if disk.is_read_only() || matches!(opening, Opening::View(_)) {
+            options.compaction = None;
+        }
+        let found = Found::look(&*disk)?;
+        let number = match opening {
+            Opening::Newest => match found.newest() {
+                Some(newest) => newest,
+                None => {
+                    // Before anything is written.
+                    options.validate_new()?;
+                    let identity = found.begin(&*disk, options.table_id)?;
+                    let mut parts =
+                        Parts::create(disk.clone(), options.page_bytes, identity.table_id)?;
+                    if disk.is_read_only() {
+                        parts = parts.for_reading();
+                    }
+                    let next = found.next_number()?;
+                    let checkpoints = Checkpoints::new(disk, Vec::new(), next, identity);
+                    return Core::create(options, Some((checkpoints, parts)));
                 }
-                stored::sync_names(&*disk)?;
-                Core::recover::<F>(disk, options, newest, kept)
+            },
+            Opening::Back(number) | Opening::View(number) => {
+                expect_listed(&disk, &found, number)?;
+                number
             }
+        };
+        match Core::open_number::<F>(&disk, &options, &found, number, opening) {
+            Err(cause @ Error::Corrupt { .. }) if opening == Opening::Newest => {
+                // Not only one that looks as if it were whole.
+                let opens = found.whole().rev().map(|older| older.number).find(|older| {
+                    let view = Opening::View(*older);
+                    *older < number
+                        && Core::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
+                });
+                Err(match opens {
+                    Some(opens) => Error::CheckpointDamaged { number, cause: cause.into(), opens },
+                    None => cause,
+                })
+            }
+            opened => opened,
         }
     }
 
+    /// Nothing is changed on the disk before the log is there.
+    fn open_number<F: Form>(
+        disk: &Directory,
+        options: &Options,
+        found: &Found,
+        number: u64,
+        opening: Opening,
+    ) -> Result<Core> {
+        let manifest = manifest::read(&**disk, number)?;
+        let identity = found.identity_of(&manifest)?;
+        let checkpoints = match opening {
+            Opening::View(_) => None,
+            Opening::Newest | Opening::Back(_) => {
+                let older = found.whole().filter(|older| older.number <= number);
+                let kept = older.cloned().collect();
+                Some(Checkpoints::new(disk.clone(), kept, found.next_number()?, identity))
+            }
+        };
+        let core = Core::recover::<F>(disk, options.clone(), &manifest, checkpoints)?;
+        core.settle_files(found, opening)?;
+        Ok(core)
+    }
+
+    /// Removes what lies behind the checkpoint that was opened: another history, where an older one
+    /// was asked for, or one that no checkpoint vouches for.
+    fn settle_files(&self, found: &Found, opening: Opening) -> Result<()> {
+        let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
+        if checkpoints.disk.is_read_only() {
+            return Ok(());
+        }
+        let mut state = lock(&checkpoints.state);
+        let disk = &*checkpoints.disk;
+        let newest = state.kept.last().expect("one was opened").clone();
+        if let Opening::Back(number) = opening {
+            // First, so that a crash on the way leaves none that is missed.
+            if state.identity.newest != number {
+                state.identity.write(disk, number)?;
+            }
+            for (newer, _) in found.manifests.iter().filter(|(newer, _)| *newer > number) {
+                manifest::remove(disk, *newer)?;
+            }
+            stored::sync_names(disk)?;
+        } else if !found.is_newest_known() {
+            return Ok(());
+        }
+        let parts = self.log.parts.as_ref().expect("a log with a directory has parts");
+        parts.remove_from(self.log.page_of(Address::from_bytes(newest.end)))?;
+        let mut older = found.manifests.iter().filter(|(older, _)| *older <= newest.number);
+        // What a damaged one names is not known.
+        if older.all(|(_, read)| read.is_ok()) {
+            found::tidy(disk, state.named())?;
+        }
+        Ok(())
+    }
+
     fn recover<F: Form>(
-        disk: Directory,
+        disk: &Directory,
         options: Options,
-        newest: Manifest,
-        kept: Vec<Manifest>,
+        newest: &Manifest,
+        checkpoints: Option<Checkpoints>,
     ) -> Result<Core> {
         let mismatch = |what: &str, stored: String, given: String| {
             let place = disk.place();
@@ -269,19 +425,21 @@ impl Core {
             let (stored, given) = (newest.page_bytes.to_string(), options.page_bytes.to_string());
             return Err(mismatch("page_bytes", stored, given));
         }
-        check_numbers(&newest)?;
+        check_numbers(newest)?;
         let (begin, end) = (Address::from_bytes(newest.begin), Address::from_bytes(newest.end));
         let page = |address: Address| address.bytes() / newest.page_bytes;
-        let parts = Parts::open(disk.clone(), options.page_bytes, page(begin), page(end))?;
-        // Spilled after the cut: another history.
-        parts.remove_from(page(end))?;
-        let index = read_image(&disk, &newest, begin, &options)?;
+        let (page_bytes, id) = (options.page_bytes, newest.table_id);
+        let mut parts = Parts::open(disk.clone(), page_bytes, id, page(begin), page(end))?;
+        if checkpoints.is_none() || disk.is_read_only() {
+            parts = parts.for_reading();
+        }
+        let index = read_image(disk, newest, begin, &options)?;
         let log = Log::new(&options, Some(parts), page(end))?;
         log.place(begin, end, end);
-        let core = Core::assemble(options, index, log, Some(Checkpoints::new(disk, kept)));
+        let core = Core::assemble(options, index, log, checkpoints);
         core.entries.set(newest.entries);
         core.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
-        core.load_newest::<F>(begin, end)?;
+        core.log.bring_back(core.bytes_beside());
         Ok(core)
     }
 
@@ -307,7 +465,7 @@ impl Core {
                     let hash = F::hash(F::key(key)?);
                     self.index
                         .restore(hash, address, previous, begin, &self.log.epochs)
-                        .map_err(no_memory)?;
+                        .map_err(no_memory(self.index.bytes()))?;
                 }
                 Ok(std::ops::ControlFlow::Continue(()))
             })?;
@@ -315,18 +473,32 @@ impl Core {
         Ok(())
     }
 
-    /// Reads the newest pages back into memory, as many as the budget allows.
-    fn load_newest<F: Form>(&self, begin: Address, end: Address) -> Result<()> {
-        let parts = self.log.parts.as_ref().expect("recovery has parts");
-        let spare = self.log.frames_spare(self.bytes_beside());
-        let limit = self.log.page_of(end);
-        let first = self.log.page_of(begin).max(limit.saturating_sub(spare));
-        let mut blocks = Blocks::new(self.log.page_bytes);
-        for page in first..limit {
-            parts.read_page(page, &mut blocks)?;
-            let stored = &blocks.bytes()[..self.log.page_bytes];
-            let mut stale = Vec::new();
-            let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
+    /// Reads pages back into memory that were there before the log was opened, unless the caller is
+    /// pinned. What cannot be read stays on the disk: who asks for it gets the error.
+    pub(crate) fn read_back<F: Form>(&self, share: Share) {
+        let mut blocks = Blocks::default();
+        self.log.read_back(share, |next| {
+            let put_back =
+                self.read_stored::<F>(next.page, &mut blocks).and_then(|(used, stale)| {
+                    let stored = &blocks.bytes()[..used];
+                    self.log.put_back(next, stored, &stale, self.bytes_beside())
+                });
+            put_back == Ok(true)
+        });
+    }
+
+    /// Reads a page; answers how many of its bytes are used, and what of its records' control words
+    /// says nothing in memory.
+    fn read_stored<F: Form>(
+        &self,
+        page: u64,
+        into: &mut Blocks,
+    ) -> Result<(usize, Vec<(usize, u64)>)> {
+        let parts = self.log.parts.as_ref().expect("only stored pages come back");
+        let used = parts.read_page(page, into)?;
+        let mut stale = Vec::new();
+        let _all =
+            for_each_stored::<F, ()>(&into.bytes()[..self.log.page_bytes], 0, |offset, record| {
                 let word = word_at(record, 0).expect("a record has a control word");
                 // Superseded after the cut, as far as this history goes: not at all.
                 let late = match word & control::LATE {
@@ -336,12 +508,7 @@ impl Core {
                 stale.push((offset, late | control::LOCKS));
                 Ok(std::ops::ControlFlow::Continue(()))
             })?;
-            self.log.load(page, stored, &stale)?;
-        }
-        if first < limit {
-            self.log.place(begin, self.log.page_start(first).max(begin), end);
-        }
-        Ok(())
+        Ok((used, stale))
     }
 }
 
@@ -377,6 +544,7 @@ fn read_image(
     options: &Options,
 ) -> Result<Index> {
     let mut image = ImageReader::open(&**disk, newest.image)?;
+    check_image(&image, newest)?;
     let count = image.params()[0];
     let corrupt = |what: &str| Error::Corrupt {
         file: FileKind::Image.file_name(newest.image),
@@ -389,10 +557,10 @@ fn read_image(
     // Before any of it is there: so many are zeroed at once.
     let (wanted, budget) =
         (count * bucket::BYTES as u64, options.memory_budget.unwrap_or(u64::MAX));
-    if wanted > budget.min(machine_bytes() as u64) {
+    if wanted > budget.min(machine_bytes().unwrap_or(u64::MAX)) {
         return Err(Error::OutOfMemory { used: 0, budget, wanted });
     }
-    let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory)?;
+    let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory(0))?;
     let epochs = sapwood_mem::boundary::Epochs::new();
     let mut number = None;
     while let Some(words) = image.next_words()? {
@@ -409,7 +577,7 @@ fn read_image(
                     if slot::address(*word).bytes() >= newest.image_end {
                         return Err(corrupt("a slot that names a later record"));
                     }
-                    index.place(bucket, *word, &epochs).map_err(no_memory)?;
+                    index.place(bucket, *word, &epochs).map_err(no_memory(index.bytes()))?;
                 }
             }
         }
@@ -417,17 +585,36 @@ fn read_image(
     Ok(index)
 }
 
-/// Files of a process that ended before its first checkpoint.
-fn remove_leftovers(disk: &Directory) -> Result<()> {
-    let place = disk.place();
-    let names = disk.list().map_err(|cause| Error::io(format!("cannot list {place}"), &cause))?;
-    for name in names.iter().filter(|name| {
-        name.starts_with("log-") || name.starts_with("index-") || name.starts_with("checkpoint-")
-    }) {
-        disk.remove(name)
-            .map_err(|cause| Error::io(format!("cannot remove {name} in {place}"), &cause))?;
+/// Whether an image is what a manifest names: of the same table, and of as much of its log.
+fn check_image(image: &ImageReader, manifest: &Manifest) -> Result<()> {
+    let [_, end, table_id, ..] = image.params();
+    let param = |number: usize| offset_of!(ImageHeader, params) + number * size_of::<u64>();
+    let damage = if table_id != manifest.table_id {
+        stored::of_another_table(param(2), "index image")
+    } else if Address::from_units(end).bytes() != manifest.image_end {
+        let what = "the image covers another length of the log than its manifest says";
+        Damage::new(param(1), what)
+    } else {
+        return Ok(());
+    };
+    Err(damage.in_file(&FileKind::Image.file_name(manifest.image), 0))
+}
+
+fn expect_listed(disk: &Directory, found: &Found, number: u64) -> Result<()> {
+    if found.manifests.iter().any(|(listed, _)| *listed == number) {
+        return Ok(());
     }
-    Ok(())
+    let known: Vec<String> = found.whole().map(|known| known.number.to_string()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    let place = disk.place();
+    Err(Error::Options(format!("{place} has no checkpoint {number}; it has: {known}")))
+}
+
+/// Removes what a checkpoint wrote that failed before it had a manifest. What cannot go now goes
+/// with the next one, and the error to tell of is the first.
+fn remove_unnamed(disk: &dyn sapwood_disk::Disk, number: u64) {
+    let _later = FileKind::UnfinishedManifest.remove(disk, number);
+    let _later = image::remove(disk, number);
 }
 
 #[cfg(all(test, not(loom)))]

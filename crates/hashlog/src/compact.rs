@@ -46,6 +46,9 @@ type Tombstone = (Address, u64);
 impl Core {
     /// Compacts the log below `until`, rounded down to a page.
     pub(crate) fn compact<F: InPlace>(&self, until: Address) -> Result<Compacted> {
+        if self.is_read_only() {
+            return Err(Error::ReadOnly);
+        }
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }

@@ -6,7 +6,7 @@
 //! time, in chunks between which walks and checkpoints have their turn. It sleeps otherwise, and
 //! ends when the log is dropped.
 //!
-//! What fails is kept for [`Stats`](crate::Stats), and tried again after a pause. Pauses are
+//! What fails is kept for [`HashStats`](crate::HashStats), and tried again after a pause. Pauses are
 //! counted in calls, that is in pages that were filled or could not be: who writes nothing needs no
 //! compaction. So there is no clock, and a disk that is full is not hammered.
 //!

@@ -15,10 +15,11 @@ use crate::cold::{self, ColdRecord, Fetched};
 use crate::compactor::Compactor;
 use crate::counter::Counter;
 use crate::error::{Error, Result};
+use crate::frames::frame_bytes;
 use crate::index::{Index, Insert, Place, Probe, Walk};
-use crate::layout::control;
+use crate::layout::{bucket, control};
 use crate::life::{Life, Shared};
-use crate::log::{Directory, Log, no_memory};
+use crate::log::{Log, Share, no_memory};
 use crate::options::Options;
 use crate::parts::Parts;
 use crate::point::InPlace;
@@ -30,10 +31,15 @@ pub(crate) struct Core {
     pub(crate) options: Options,
     pub(crate) index: Index,
     pub(crate) log: Log,
+    /// An estimate in a directory: a put does not read what it replaces.
     pub(crate) entries: Counter,
+    /// Held by the walk that will set `entries` right.
+    pub(crate) counting: std::sync::Mutex<()>,
     /// Bytes of superseded records in memory.
     pub(crate) garbage: Counter,
     pub(crate) cold_reads: Counter,
+    /// Records that walks of the log asked the index about.
+    pub(crate) chains_asked: Counter,
     /// A read found no room at the tail for a copy of what it had read from the disk.
     pub(crate) copy_wants_page: AtomicBool,
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
@@ -100,11 +106,13 @@ impl Found<'_> {
 
 impl Core {
     /// An empty log, in a directory if one is given.
-    pub(crate) fn create(options: Options, files: Option<(Directory, Parts)>) -> Result<Core> {
+    pub(crate) fn create(options: Options, files: Option<(Checkpoints, Parts)>) -> Result<Core> {
+        options.validate_new()?;
         let buckets = Index::buckets_for(options.expected_entries);
-        let index = Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory)?;
+        let index =
+            Index::new(buckets, options.pages, options.memory_budget).map_err(no_memory(0))?;
         let (checkpoints, parts) = match files {
-            Some((disk, parts)) => (Some(Checkpoints::new(disk, Vec::new())), Some(parts)),
+            Some((checkpoints, parts)) => (Some(checkpoints), Some(parts)),
             None => (None, None),
         };
         let log = Log::new(&options, parts, 1)?;
@@ -123,8 +131,10 @@ impl Core {
             index,
             log,
             entries: Counter::default(),
+            counting: std::sync::Mutex::default(),
             garbage: Counter::default(),
             cold_reads: Counter::default(),
+            chains_asked: Counter::default(),
             copy_wants_page: AtomicBool::new(false),
             life: Life::default(),
             compactor,
@@ -215,6 +225,8 @@ impl Core {
         match stop {
             Stop::Failed(error) => return Err(*error),
             Stop::Raced => backoff.wait(),
+            // No page was begun: nothing of what is open to be read is ever changed.
+            Stop::PageFull if self.is_read_only() => return Err(Error::ReadOnly),
             Stop::PageFull => {
                 // Pages that hold nothing live go without room for a copy.
                 while let Err(error) = self.log.turn(nested, self.bytes_beside()) {
@@ -247,6 +259,9 @@ impl Core {
             Stop::Cold(address) => {
                 self.cold_reads.add(1);
                 fetched.push(cold::fetch::<F>(&self.log, address)?);
+                if !nested {
+                    self.read_back::<F>(Share::Earned(1));
+                }
             }
         }
         Ok(())
@@ -369,7 +384,8 @@ impl Core {
                 }),
                 Err(cause) => {
                     self.abandon::<F>(record);
-                    return Err(no_memory(cause).into());
+                    let used = self.log.mapped_bytes() + self.bytes_beside();
+                    return Err(no_memory(used)(cause).into());
                 }
             },
         };
@@ -427,14 +443,29 @@ impl Core {
 
     /// Whether the index is below half of the budget: the rest is for pages.
     fn may_grow(&self) -> bool {
-        self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 2)
+        self.index_may_pass(|budget| budget / 2)
     }
 
     /// Whether a full bucket may get another behind it: for a quarter more than the index may grow
     /// to. At the load that it grows at, every fourth bucket has one, and keys that share slots
     /// cost reads.
     fn may_extend(&self) -> bool {
-        self.options.memory_budget.is_none_or(|budget| self.index.bytes() < budget / 8 * 5)
+        self.index_may_pass(|budget| budget / 8 * 5)
+    }
+
+    /// Whether the index may get another bucket: up to a share of the budget, and to what a page
+    /// leaves of it.
+    #[inline]
+    fn index_may_pass(&self, share: impl FnOnce(u64) -> u64) -> bool {
+        self.options.memory_budget.is_none_or(|budget| {
+            let beside_a_page = budget.saturating_sub(frame_bytes(self.log.page_bytes));
+            self.index.bytes() + bucket::BYTES as u64 <= share(budget).min(beside_a_page)
+        })
+    }
+
+    /// Whether the log is open to be read alone.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.disk.is_read_only())
     }
 
     /// Bytes of memory beside the log's pages.

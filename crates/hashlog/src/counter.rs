@@ -32,8 +32,12 @@ impl Counter {
 
     /// Exact while nobody adds.
     pub(crate) fn sum(&self) -> u64 {
-        let sum: i64 = self.stripes.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum();
-        sum.max(0) as u64
+        self.net().max(0) as u64
+    }
+
+    /// The sum even where it is below zero.
+    pub(crate) fn net(&self) -> i64 {
+        self.stripes.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum()
     }
 
     pub(crate) fn set(&self, value: u64) {

@@ -46,6 +46,13 @@ pub enum Error {
         /// Bytes that did not fit.
         wanted: u64,
     },
+    /// The process gets no address space for a log, which needs some before it needs memory.
+    AddressSpace {
+        /// Bytes that would have done.
+        wanted: u64,
+        /// The system's answer in words.
+        why: Arc<str>,
+    },
     /// A closure that is changing a key's value asked for the same key again.
     Reentrant,
     /// Inside a closure that reads or changes a value, an operation needed to wait for all
@@ -69,10 +76,25 @@ pub enum Error {
         /// What is wrong there.
         what: String,
     },
+    /// The newest checkpoint cannot be opened, and an older one can be. Nothing was changed.
+    CheckpointDamaged {
+        /// The newest one.
+        number: u64,
+        /// What is wrong with it.
+        cause: Arc<Error>,
+        /// The newest of those that open.
+        opens: u64,
+    },
+    /// The log is a view of a checkpoint, and the operation would write to its directory.
+    View,
     /// The table has no directory, and the operation needs one.
     NoDirectory,
+    /// The table's disk is open to be read only, and the operation would change the table.
+    ReadOnly,
     /// The options cannot work, or contradict what the directory holds.
     Options(String),
+    /// An argument is outside of what the operation takes: which, and what it takes.
+    Argument(String),
 }
 
 /// The result of an operation on a log.
@@ -120,6 +142,10 @@ impl std::fmt::Display for Error {
                 f,
                 "{wanted} more bytes do not fit into the memory budget: {used} of {budget} bytes are in use; remove entries, raise the budget, or give the table a directory to spill to"
             ),
+            Error::AddressSpace { wanted, why } => write!(
+                f,
+                "the process gets no {wanted} more bytes of address space ({why}): raise its limit (`ulimit -v`), or keep fewer tables"
+            ),
             Error::Reentrant => f.write_str(
                 "a closure that is changing this key asked for the same key again: use the value the closure was given",
             ),
@@ -130,10 +156,21 @@ impl std::fmt::Display for Error {
             Error::Corrupt { file, offset, what } => {
                 write!(f, "{file} is corrupt at offset {offset}: {what}")
             }
+            Error::CheckpointDamaged { number, cause, opens } => write!(
+                f,
+                "checkpoint {number} cannot be opened: {cause}; bring the file back from a copy, or go back to checkpoint {opens}, which opens"
+            ),
+            Error::View => f.write_str(
+                "this is a view of a checkpoint, which only reads files: go back to the checkpoint to go on from it",
+            ),
             Error::NoDirectory => f.write_str(
                 "the table lives in memory alone: open it with a directory to take checkpoints",
             ),
+            Error::ReadOnly => f.write_str(
+                "the table is open to be read only: nothing was changed; open it to be written",
+            ),
             Error::Options(why) => write!(f, "these options cannot work: {why}"),
+            Error::Argument(why) => f.write_str(why),
         }
     }
 }

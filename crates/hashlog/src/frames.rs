@@ -3,11 +3,11 @@
 //! The pages in memory lie one behind the other in a ring of address space: page and offset are
 //! found by one mask, wherever the log is.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES};
-use sapwood_mem::reserve::{Reservation, machine_bytes};
+use sapwood_mem::reserve::{Reservation, fillable_bytes};
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
@@ -16,6 +16,11 @@ use crate::index::lock;
 
 /// Address space that a ring begins with, and that it makes do with where there is little.
 const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
+
+/// Bytes that a page takes in memory.
+pub(crate) fn frame_bytes(page_bytes: usize) -> u64 {
+    page_bytes.next_multiple_of(PAGE_BYTES) as u64
+}
 
 /// Frames of pages.
 pub(crate) struct Frames {
@@ -43,7 +48,10 @@ impl Addressing {
 }
 
 struct Owned {
-    pages: BTreeSet<u64>,
+    /// And how many bytes of memory each takes at most.
+    pages: BTreeMap<u64, u64>,
+    /// Sum of these.
+    mapped_bytes: u64,
     /// What the newest frame lies on.
     granted: Pages,
 }
@@ -56,7 +64,7 @@ impl Frames {
         most: Option<u64>,
     ) -> std::io::Result<Frames> {
         // One page more is there while the oldest one goes.
-        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(machine_bytes());
+        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());
         let bytes = (most + 2 * page_bytes).next_power_of_two().max(RING_BYTES_MIN);
         let least = RING_BYTES_MIN.max(4 * page_bytes);
         let ring = Reservation::new(bytes, least, pages)?;
@@ -64,7 +72,11 @@ impl Frames {
             page_bytes,
             ring_mask: (ring.bytes() / UNIT_BYTES) as u64 - 1,
             ring,
-            owned: Mutex::new(Owned { pages: BTreeSet::new(), granted: Pages::Small }),
+            owned: Mutex::new(Owned {
+                pages: BTreeMap::new(),
+                mapped_bytes: 0,
+                granted: Pages::Small,
+            }),
         })
     }
 
@@ -91,9 +103,15 @@ impl Frames {
 
     /// Gives a page a zeroed frame.
     pub(crate) fn install(&self, page: u64) -> std::io::Result<()> {
+        self.install_used(page, self.page_bytes)
+    }
+
+    /// The same for a page of which only the first `used` bytes will ever be written: memory comes
+    /// with the first write to it, so that the rest costs address space alone.
+    pub(crate) fn install_used(&self, page: u64, used: usize) -> std::io::Result<()> {
         let mut owned = lock(&self.owned);
-        // The first page of a small table shall not take a huge page.
-        let huge = !owned.pages.is_empty();
+        // The first page of a small table shall not take a huge page, nor one that is mostly empty.
+        let huge = !owned.pages.is_empty() && used > self.page_bytes / 2;
         // Several frames may share a page of the machine.
         let offset = self.offset(page) / PAGE_BYTES * PAGE_BYTES;
         owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, huge)?;
@@ -101,7 +119,9 @@ impl Frames {
             // SAFETY: inside the frame, which nobody else knows yet.
             unsafe { RawAtomicU64::init(self.base(page).cast::<RawAtomicU64>().add(word), 0) };
         }
-        owned.pages.insert(page);
+        let bytes = used.max(1).next_multiple_of(PAGE_BYTES) as u64;
+        owned.mapped_bytes += bytes;
+        owned.pages.insert(page, bytes);
         debug_assert!(owned.pages.len() as u64 <= self.count_max(), "the ring is not full");
         Ok(())
     }
@@ -109,9 +129,8 @@ impl Frames {
     /// Takes the frame of a page back that nobody can reach any more: oldest first.
     pub(crate) fn evict(&self, page: u64) {
         let mut owned = lock(&self.owned);
-        if !owned.pages.remove(&page) {
-            return;
-        }
+        let Some(bytes) = owned.pages.remove(&page) else { return };
+        owned.mapped_bytes -= bytes;
         let (begin, end) = (self.offset(page), self.offset(page) + self.page_bytes);
         // Of frames that share a page of the machine the last one gives it back.
         if end.is_multiple_of(PAGE_BYTES) {
@@ -128,11 +147,11 @@ impl Frames {
 
     /// Bytes that a page takes in memory.
     pub(crate) fn frame_bytes(&self) -> u64 {
-        self.page_bytes.next_multiple_of(PAGE_BYTES) as u64
+        frame_bytes(self.page_bytes)
     }
 
     pub(crate) fn mapped_bytes(&self) -> u64 {
-        self.count() * self.frame_bytes()
+        lock(&self.owned).mapped_bytes
     }
 
     /// Pages that may be in memory at once.

@@ -11,7 +11,7 @@ use sapwood_mem::sync::model;
 
 use crate::hash;
 use crate::layout::slot;
-use crate::{HashLog, Layout, Options, Place, Snapshot, ValueMut};
+use crate::{HashLog, Layout, Options, Place, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
 fn small_log(layout: Layout) -> Arc<HashLog> {
@@ -208,9 +208,36 @@ fn loom_add_add() {
 /// after the snapshot was there does not show.
 #[test]
 fn loom_add_during_shift() {
-    model(|| {
+    add_during_shift(|log| log.add(&word(1), 1).expect("a counter"));
+}
+
+/// The same in a destructor of a thread-local: the pin of the add is late.
+#[test]
+fn loom_late_add_during_shift() {
+    add_during_shift(|log| {
+        model::end_locals();
+        assert!(!log.core.log.epochs.is_pinned());
+        log.add(&word(1), 1).expect("a counter")
+    });
+}
+
+/// The same inside a late pin of another table.
+#[test]
+fn loom_late_add_within_a_pin_during_shift() {
+    add_during_shift(|log| {
+        model::end_locals();
+        let elsewhere = sapwood_mem::boundary::Epochs::new();
+        let pin = elsewhere.pin();
+        let sum = log.add(&word(1), 1).expect("a counter");
+        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.core.log.epochs.is_pinned());
+        sum
+    });
+}
+
+fn add_during_shift(add: fn(&HashLog) -> i64) {
+    model(move || {
         let log = counters();
-        let other = spawn(&log, |log| log.add(&word(1), 1).expect("a counter"));
+        let other = spawn(&log, add);
         let snapshot = log.snapshot().expect("unpinned");
         let first = scanned(&snapshot);
         let theirs = other.join().expect("no panic");
@@ -317,6 +344,45 @@ fn loom_superseded_sweep() {
         log.put(&word(1), &word(30)).expect("memory");
     };
     race(counters, sweep, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(30)));
+}
+
+/// What a sweep shows.
+fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    let mut seen = Vec::new();
+    let _all = sweep
+        .scan_part(0, 1, |key, value| {
+            seen.push((number(key), number(value)));
+            ControlFlow::<()>::Continue(())
+        })
+        .expect("a walk in memory");
+    seen
+}
+
+/// As `counters`, and the page of key 1 lies on the disk alone.
+fn opened_counters() -> Arc<HashLog> {
+    let log = counters();
+    drop(log.snapshot().expect("unpinned"));
+    log.core.log.leave_memory();
+    log
+}
+
+/// A record comes back without a mark while a put that does not find it in memory replaces it: a walk
+/// that has begun before shows one of the two, and the marks that it leaves are complete.
+#[test]
+fn loom_superseded_while_it_comes_back() {
+    let walk = |log: &HashLog| {
+        let sweep = log.sweep().expect("unpinned");
+        log.core.log.return_to_memory();
+        let seen = swept(&sweep);
+        assert!(matches!(seen[..], [(1, 10 | 20)]), "{seen:?}");
+        assert_eq!(log.stats().unmarked_bytes, 0);
+    };
+    let put = |log: &HashLog| log.put(&word(1), &word(20)).expect("memory");
+    race(opened_counters, walk, put, |log, (), ()| {
+        assert_eq!(swept(&log.sweep().expect("unpinned")), [(1, 20)]);
+        assert_eq!(value_of(log, 1), Some(20));
+    });
 }
 
 /// As `counters`, and the page of key 1 is closed, so that it can be edited.

@@ -31,7 +31,7 @@ use std::sync::atomic::AtomicU64 as Plain;
 
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::Epochs;
-use sapwood_mem::reserve::machine_bytes;
+use sapwood_mem::reserve::fillable_bytes;
 use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
@@ -54,7 +54,7 @@ pub(crate) struct Index {
     /// How many buckets are in use.
     shape: AtomicU64,
     pub(crate) scan: Scan,
-    /// Overflow buckets ever used; those free again are in `free`.
+    /// Overflow buckets ever used; those free again are in `free`, under whose lock it grows.
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,
     pub(crate) slots: Counter,
@@ -190,9 +190,14 @@ impl Index {
         entries.div_ceil(LOAD).next_power_of_two().max(BUCKETS_MIN)
     }
 
+    /// Bytes of buckets for so many entries.
+    pub(crate) fn first_bytes(entries: u64) -> u64 {
+        Index::buckets_for(entries).saturating_mul(bucket::BYTES as u64)
+    }
+
     /// An index of so many buckets, that may grow up to `most` bytes.
     pub(crate) fn new(count: u64, pages: Pages, most: Option<u64>) -> std::io::Result<Index> {
-        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(machine_bytes());
+        let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());
         let index = Index {
             // No table is all index, nor an index all overflow.
             buckets: Buckets::new(pages, (most / 2).max(count as usize * bucket::BYTES))?,
@@ -658,12 +663,14 @@ impl Index {
         let number = match free.iter().position(|freed| epochs.is_safe(freed.epoch)) {
             Some(at) => free.swap_remove(at).number,
             None => {
-                drop(free);
-                let number = self.overflow_limit.fetch_add(1, Ordering::Relaxed);
+                // Under the lock, and counted once it is there: a refusal uses no number up.
+                let number = self.overflow_limit.load(Ordering::Relaxed);
                 self.overflow.ensure(number + 1)?;
+                self.overflow_limit.store(number + 1, Ordering::Relaxed);
                 number
             }
         };
+        drop(free);
         let bucket = self.overflow(number);
         for at in 0..bucket::SLOTS {
             bucket.slot(at).store(0, Ordering::Relaxed);

@@ -28,6 +28,7 @@ mod grow;
 mod hash;
 #[cfg(all(loom, test))]
 mod hashlog_loom;
+mod identity;
 mod image;
 mod index;
 mod layout;
@@ -56,5 +57,5 @@ pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
 pub use options::{ColdReads, Compaction, Layout, Options};
 pub use runs::{Columns, Place, Run, Runs};
 pub use sapwood_mem::Pages;
-pub use stats::{CheckpointInfo, Stats};
+pub use stats::{CheckpointInfo, HashStats, StoredCheckpoint};
 pub use value::ValueMut;

@@ -22,7 +22,10 @@
 //! - I-BOUNDARIES: begin <= head <= read_only <= mutable <= tail; read_only moves to where mutable
 //!   is only after every thread that was pinned before mutable moved has left, and down before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
+//! - `head` moves down only over pages that come back after opening (`log::back`), and never after it
+//!   has moved up.
 
+mod back;
 mod edits;
 
 use std::marker::PhantomData;
@@ -32,6 +35,9 @@ use crossbeam_utils::CachePadded;
 use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::boundary::{Epochs, Pin};
+use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
+#[cfg(loom)]
+use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
@@ -40,6 +46,8 @@ use crate::error::{Error, Result};
 use crate::flush::{self, Flights};
 use crate::frames::{Addressing, Frames};
 use crate::index::lock;
+use crate::log::back::Back;
+pub(crate) use crate::log::back::Share;
 pub(crate) use crate::log::edits::Edit;
 use crate::log::edits::Edits;
 use crate::options::Options;
@@ -61,7 +69,7 @@ pub(crate) struct Bounds {
     mutable: AtomicU64,
     flushed: AtomicU64,
     /// From here up the flags of records in memory tell which are superseded: below lie pages
-    /// that were read back from the disk.
+    /// that come back from the disk, which tell it once a walk has asked.
     marked: AtomicU64,
     /// The highest of what snapshots pinned, or zero.
     fixed_below: AtomicU64,
@@ -85,6 +93,7 @@ pub(crate) struct Log {
     /// How many there are, or are about to be, and sweeps.
     snapshots: AtomicU64,
     edits: Edits,
+    back: Back,
     wasted: std::sync::atomic::AtomicU64,
     pub(crate) parts: Option<Parts>,
     /// Pages on their way there.
@@ -145,7 +154,7 @@ impl Log {
         let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
         let first = page << page_shift;
         let frames = Frames::new(options.page_bytes, options.pages, options.memory_budget)
-            .map_err(no_memory)?;
+            .map_err(no_memory(0))?;
         let word = || AtomicU64::new(first);
         Ok(Log {
             // As if the page before were full: the first record brings the first frame.
@@ -170,6 +179,7 @@ impl Log {
             pinned: Mutex::default(),
             snapshots: AtomicU64::new(0),
             edits: Edits::default(),
+            back: Back::default(),
             wasted: std::sync::atomic::AtomicU64::new(0),
             parts,
             flights: Mutex::default(),
@@ -259,11 +269,6 @@ impl Log {
         Records { head: self.head(), at: self.frames.addressing(), pinned: PhantomData }
     }
 
-    /// Whether the flags of a page in memory tell which of its records are superseded.
-    pub(crate) fn is_marked(&self, page: u64) -> bool {
-        self.page_start(page) >= self.marked()
-    }
-
     /// Room for so many bytes at the tail, zeroed and the caller's alone.
     #[inline]
     pub(crate) fn alloc(&self, bytes: usize) -> std::result::Result<Address, PageFull> {
@@ -307,7 +312,8 @@ impl Log {
         }
         let page = (tail >> OFFSET_BITS) + 1;
         self.make_room(nested, beside)?;
-        self.frames.install(page).map_err(no_memory)?;
+        let used = beside + self.frames.mapped_bytes();
+        self.frames.install(page).map_err(no_memory(used))?;
         self.tail.store(page << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
         // is on the disk by then.
@@ -369,6 +375,7 @@ impl Log {
     /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
     fn evict_to(&self, limit: Address) {
         let (from, to) = (self.page_of(self.head()), self.page_of(limit));
+        self.end_return_moving();
         self.bounds.head.store(limit.units(), Ordering::Release);
         if self.marked() < limit {
             self.bounds.marked.store(limit.units(), Ordering::Release);
@@ -457,6 +464,11 @@ impl Log {
         self.snapshots.load(Ordering::Acquire) > 0
     }
 
+    /// Whether one is going on, and no other.
+    pub(crate) fn has_one_snapshot(&self) -> bool {
+        self.snapshots.load(Ordering::SeqCst) == 1
+    }
+
     /// Ends what `pin_below` began: what is not on the disk may be changed in place again.
     pub(crate) fn unpin_below(&self, limit: Address) {
         self.change_pinned(|pinned| {
@@ -521,16 +533,24 @@ impl Log {
         left
     }
 
-    /// Puts a page that was read from the disk back into memory, below the tail, with some bits
-    /// of the control words at some offsets cleared. Nobody else uses the log yet.
-    pub(crate) fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
-        self.frames.install(page).map_err(no_memory)?;
+    /// Gives a page below `head` its frame, and the bytes of it that are used and were read from the
+    /// disk, with some bits of the control words at some offsets cleared. Hold `moving`.
+    fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
+        assert!(bytes.len() <= self.page_bytes, "a page has no more");
+        self.frames
+            .install_used(page, bytes.len())
+            .map_err(no_memory(self.frames.mapped_bytes()))?;
         let base = self.frames.base(page);
-        debug_assert_eq!(bytes.len(), self.page_bytes);
-        // SAFETY: a fresh frame of page_bytes that nobody else knows.
+        // SAFETY: a fresh frame of page_bytes that no other thread knows; the rest of it is zero.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
+        #[cfg(loom)]
+        for (at, word) in bytes.chunks_exact(UNIT_BYTES).enumerate() {
+            let word = u64::from_le_bytes(word.try_into().expect("a word"));
+            // SAFETY: inside the frame, as above.
+            unsafe { RawAtomicU64::init(base.cast::<RawAtomicU64>().add(at), word) };
+        }
         for (start, bits) in stale {
-            assert!(start + UNIT_BYTES <= self.page_bytes, "a record lies inside its page");
+            assert!(start + UNIT_BYTES <= bytes.len(), "a record lies inside of what is used");
             // SAFETY: a record of the page, inside it; see above.
             let record = unsafe { Record::at(base.add(*start)) };
             record.control().fetch_and(!bits, Ordering::Relaxed);
@@ -566,7 +586,13 @@ impl Log {
         }
     }
 
-    /// Frames that fit beside what is there already, for pages read back on opening.
+    /// Waits for the pages that are on their way to the disk.
+    pub(crate) fn land(&self) {
+        let _moving = lock(&self.moving);
+        self.give_up_below(self.begin());
+    }
+
+    /// Frames that fit beside what is there already, and one to write to.
     pub(crate) fn frames_spare(&self, beside: u64) -> u64 {
         self.frames_max(beside).unwrap_or(u64::MAX).saturating_sub(self.frames.count() + 1)
     }
@@ -580,8 +606,17 @@ impl Log {
     }
 }
 
-pub(crate) fn no_memory(_: std::io::Error) -> Error {
-    Error::OutOfMemory { used: 0, budget: u64::MAX, wanted: 0 }
+/// Why memory could not be had, for a log that uses so many bytes.
+pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
+    move |cause| {
+        let inner = cause.get_ref();
+        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
+            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
+        }
+        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
+        let wanted = memory.map_or(0, |memory| memory.bytes);
+        Error::OutOfMemory { used, budget: u64::MAX, wanted }
+    }
 }
 
 /// The files of a log.

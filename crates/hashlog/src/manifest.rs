@@ -144,25 +144,39 @@ impl Manifest {
     }
 }
 
+/// Why a checkpoint is not complete.
+#[derive(Debug)]
+pub(crate) enum NotWritten {
+    /// The manifest is not there.
+    Absent(Error),
+    /// The manifest may be there or not, now and after a crash: what it names must stay until a
+    /// later checkpoint is complete, and its number is used up.
+    Doubtful(Error),
+}
+
 /// Makes a checkpoint complete, lastingly. Everything that it names must last already.
 ///
 /// # Errors
-/// `Io`: the manifest may be there or not, now and after a crash; what it names is there in both
-/// cases, so keep it until a later checkpoint is complete. `Options` when the manifest contradicts
-/// itself.
-pub(crate) fn write(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
+/// `Io` when the disk fails, `Options` when the manifest contradicts itself.
+pub(crate) fn write(disk: &dyn Disk, manifest: &Manifest) -> std::result::Result<(), NotWritten> {
+    write_unnamed(disk, manifest).map_err(NotWritten::Absent)?;
+    let unfinished = FileKind::UnfinishedManifest.file_name(manifest.number);
+    let finished = FileKind::Manifest.file_name(manifest.number);
+    disk.rename(&unfinished, &finished)
+        .map_err(|cause| Error::io(format!("rename {unfinished} to {finished}"), &cause))
+        .and_then(|()| stored::sync_names(disk))
+        .map_err(NotWritten::Doubtful)
+}
+
+fn write_unnamed(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
     if let Some(damage) = manifest.contradiction() {
         return Err(Error::Options(format!("checkpoint {}: {}", manifest.number, damage.what)));
     }
     let unfinished = FileKind::UnfinishedManifest.file_name(manifest.number);
-    let finished = FileKind::Manifest.file_name(manifest.number);
     let file = FileKind::UnfinishedManifest.create(disk, manifest.number)?;
     file.write_at(0, &manifest.encode())
         .map_err(|cause| Error::io(format!("write {unfinished}"), &cause))?;
-    file.sync().map_err(|cause| Error::io(format!("sync {unfinished}"), &cause))?;
-    disk.rename(&unfinished, &finished)
-        .map_err(|cause| Error::io(format!("rename {unfinished} to {finished}"), &cause))?;
-    stored::sync_names(disk)
+    file.sync().map_err(|cause| Error::io(format!("sync {unfinished}"), &cause))
 }
 
 /// Reads the manifest of a checkpoint.
@@ -188,6 +202,7 @@ pub(crate) fn read(disk: &dyn Disk, number: u64) -> Result<Manifest> {
 
 /// All complete checkpoints, newest first: their numbers, and their manifests or what is wrong with
 /// them.
+#[cfg(test)]
 pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<(u64, Result<Manifest>)>> {
     let numbers = FileKind::Manifest.list(disk)?;
     Ok(numbers.into_iter().rev().map(|number| (number, read(disk, number))).collect())
@@ -278,7 +293,8 @@ pub(crate) mod tests {
             Manifest { full: false, ..good.clone() },
             Manifest { image_end: 10_001, ..good.clone() },
         ] {
-            assert!(matches!(write(&disk, &bad), Err(Error::Options(_))), "{bad:?}");
+            let refused = write(&disk, &bad);
+            assert!(matches!(refused, Err(NotWritten::Absent(Error::Options(_)))), "{bad:?}");
             let damage = Manifest::decode(bad.encode().bytes()).expect_err("refused");
             assert!(damage.offset >= 16, "a field tells: {damage:?}");
         }
@@ -361,9 +377,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_golden_manifest_opens() {
-        let golden = include_bytes!("../tests/golden/checkpoint-0000000000000003.manifest");
-        assert_golden("checkpoint-0000000000000003.manifest", sample(3).encode().bytes());
-        assert_eq!(Manifest::decode(golden), Ok(sample(3)));
+        assert_golden("version-3.manifest", sample(3).encode().bytes());
+        let version_2 = include_bytes!("../tests/golden/checkpoint-0000000000000003.manifest");
+        assert_eq!(Manifest::decode(version_2), Ok(sample(3)));
     }
 
     /// Version 1 hashed 8-byte keys otherwise: what it wrote cannot be found any more.
@@ -371,7 +387,10 @@ pub(crate) mod tests {
     fn an_older_version_is_refused_by_its_number() {
         let older = include_bytes!("../tests/golden/version-1.manifest");
         let refused = Manifest::decode(older).expect_err("another version").what;
-        assert!(refused.contains("has format version 1, and this program reads 2"), "{refused}");
+        assert!(
+            refused.contains("has format version 1, and this program reads 2 to 3"),
+            "{refused}"
+        );
     }
 
     proptest! {

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use sapwood_disk::Disk;
 
 use crate::address::Address;
-use crate::checkpoint::Cut;
+use crate::checkpoint::{self, Cut, Opening};
 use crate::compact::Compacted;
 use crate::core::Core;
 use crate::error::{BatchError, Error, Result};
 use crate::life::Shared;
 use crate::log;
-use crate::options::{Layout, Options};
+use crate::options::{ColdReads, Layout, Options};
 use crate::point::{InPlace, Rmw, Write};
 use crate::record::{Fixed, Form, Variable};
 use crate::runs::{Columns, Place, Runs};
 use crate::scan::Moment;
-use crate::stats::{CheckpointInfo, Stats};
+use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
 use crate::value::ValueMut;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
@@ -92,28 +92,55 @@ impl HashLog {
         Ok(HashLog::of(Core::create(options, None)?))
     }
 
-    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it has none.
+    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had one.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if the newest checkpoint is damaged: [`HashLog::open_at`] opens the one
-    /// before. [`Error::Options`] if the directory was made with another layout or page size.
+    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing, and
+    /// names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is changed
+    /// then. [`Error::Options`] if the directory was made with another layout or page size.
+    ///
+    /// Of a disk that is open to be read only nothing is changed: what would change the log answers
+    /// [`Error::ReadOnly`], and newer checkpoints stay.
     pub fn open(disk: Arc<dyn Disk>, options: Options) -> Result<HashLog> {
-        HashLog::open_number(disk, options, None)
+        HashLog::open_by(disk, options, Opening::Newest)
     }
 
-    /// Opens a log as checkpoint `number` left it, and removes newer ones.
+    /// Goes back: opens a log as checkpoint `number` left it, and removes newer ones, damaged ones
+    /// among them. Their numbers are not used again.
     ///
     /// # Errors
     /// As [`HashLog::open`]; [`Error::Options`] names the checkpoints that are there.
     pub fn open_at(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
-        HashLog::open_number(disk, options, Some(number))
+        HashLog::open_by(disk, options, Opening::Back(number))
     }
 
-    fn open_number(disk: Arc<dyn Disk>, options: Options, number: Option<u64>) -> Result<HashLog> {
+    /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
+    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and a
+    /// checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
+    ///
+    /// # Errors
+    /// As [`HashLog::open_at`].
+    pub fn view(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
+        // There is no room for copies of what is read.
+        let options = Options { cold_reads: ColdReads::Stay, ..options };
+        HashLog::open_by(disk, options, Opening::View(number))
+    }
+
+    /// The checkpoints in a directory that is not open, oldest first, and whether each opens: its
+    /// index image is read whole, of the log only where its pages lie. A newest one whose manifest
+    /// is missing is listed too. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn stored(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
+        checkpoint::list(disk)
+    }
+
+    fn open_by(disk: Arc<dyn Disk>, options: Options, opening: Opening) -> Result<HashLog> {
         options.validate()?;
         let core = match options.layout {
-            Layout::Fixed8 => Core::open::<Fixed>(disk, options, number),
-            Layout::Variable => Core::open::<Variable>(disk, options, number),
+            Layout::Fixed8 => Core::open::<Fixed>(disk, options, opening),
+            Layout::Variable => Core::open::<Variable>(disk, options, opening),
         }?;
         Ok(HashLog::of(core))
     }
@@ -252,7 +279,7 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        let mut refused = None;
+        let mut refused: Option<Error> = None;
         let mut change = |value: &mut ValueMut<'_>| {
             if **value != *expected {
                 return (false, Write::Unchanged);
@@ -464,17 +491,14 @@ impl HashLog {
     /// Part `part` of `parts` disjoint parts of [`HashLog::for_each`], for as many threads.
     ///
     /// # Errors
-    /// As [`HashLog::for_each`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`HashLog::for_each`]; [`Error::Argument`] if `part` is not below `parts`.
     pub fn for_each_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
+        check_part(part, parts)?;
         by_layout!(self, F => self.core.walk_buckets::<F, B>((part, parts), &mut visit))
     }
 
@@ -531,8 +555,9 @@ impl HashLog {
     /// What it covers is there after any crash, once it has returned.
     ///
     /// # Errors
-    /// [`Error::NoDirectory`] in memory; [`Error::WouldBlock`] inside a closure; [`Error::Io`]:
-    /// then it does not count, and the one before is still the newest.
+    /// [`Error::NoDirectory`] in memory; [`Error::View`]; [`Error::WouldBlock`] inside a closure;
+    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists it
+    /// where only removing older files failed.
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
         by_layout!(self, F => self.core.checkpoint::<F>(cut))
     }
@@ -542,7 +567,7 @@ impl HashLog {
     /// # Errors
     /// [`Error::NoDirectory`] in memory.
     pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
-        self.core.checkpoints.as_ref().map(|all| all.infos()).ok_or(Error::NoDirectory)
+        self.core.expect_checkpoints().map(|all| all.infos())
     }
 
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
@@ -552,10 +577,15 @@ impl HashLog {
     ///
     /// # Errors
     /// [`Error::WouldBlock`] inside a closure; as [`HashLog::put`] and [`HashLog::get_with`]:
-    /// then the log is as good as before, only longer.
+    /// then the log is as good as before, only longer. [`Error::Argument`] if `share` is not a
+    /// number from 0.0 to 1.0.
     pub fn compact(&self, share: f64) -> Result<Compacted> {
+        if !(0.0..=1.0).contains(&share) {
+            let why = format!("a share of {share} cannot be compacted: 0.0 to 1.0, 1.0 for all");
+            return Err(Error::Argument(why));
+        }
         let (begin, tail) = (self.core.log.begin().bytes(), self.core.log.tail().bytes());
-        let bytes = ((tail - begin) as f64 * share.clamp(0.0, 1.0)) as u64;
+        let bytes = ((tail - begin) as f64 * share) as u64;
         self.compact_below(begin + bytes)
     }
 
@@ -585,15 +615,38 @@ impl HashLog {
         Ok(done)
     }
 
-    /// How many entries, by counters: exact while nobody writes, but that a put on a key whose
-    /// record is on the disk is taken to replace it.
-    pub fn len(&self) -> usize {
-        self.core.entries.sum() as usize
+    /// How many entries. A log in memory counts them, which is exact while no thread writes. In a
+    /// directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is for
+    /// those who need it often.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`], in a directory.
+    pub fn len(&self) -> Result<usize> {
+        match self.core.log.parts {
+            None => Ok(self.len_estimate()),
+            Some(_) => self.len_exact(),
+        }
     }
 
-    /// Whether there is no entry, as by [`HashLog::len`].
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether there is no entry. A log in memory looks at its count. In a directory it is a walk
+    /// that ends at the first entry: short, unless most of what lies before it was removed.
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`], in a directory.
+    pub fn is_empty(&self) -> Result<bool> {
+        match self.core.log.parts {
+            None => Ok(self.len_estimate() == 0),
+            Some(_) => Ok(self.for_each(|_, _| ControlFlow::Break(()))?.is_continue()),
+        }
+    }
+
+    /// How many entries there may be, by counters, at no cost. In memory they are right while no
+    /// thread writes. In a directory a put on a key whose newest record is on the disk does not
+    /// read it, and is taken to replace an entry: each that follows a removal leaves the count one
+    /// too low, as far as to 0 in a full log, until [`HashLog::len`] sets it right. Decide nothing
+    /// by it.
+    pub fn len_estimate(&self) -> usize {
+        self.core.entries.sum() as usize
     }
 
     /// How many entries, by a walk.
@@ -601,11 +654,17 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::for_each`].
     pub fn len_exact(&self) -> Result<usize> {
-        let mut count = 0;
+        // Of several that count at once one sets the estimate right.
+        let counting = self.core.counting.try_lock();
+        let (mut count, estimate) = (0, self.core.entries.net());
         let _all = self.for_each(|_, _| {
             count += 1;
             ControlFlow::<()>::Continue(())
         })?;
+        // What other threads did meanwhile they have counted themselves.
+        if self.core.log.parts.is_some() && counting.is_ok() {
+            self.core.entries.add(count as i64 - estimate);
+        }
         Ok(count)
     }
 
@@ -628,7 +687,7 @@ impl HashLog {
     }
 
     /// What the log holds and costs.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> HashStats {
         self.core.stats()
     }
 
@@ -665,9 +724,19 @@ impl HashLog {
     }
 }
 
+/// Refuses a part that is not there.
+pub(crate) fn check_part(part: usize, parts: usize) -> Result<()> {
+    if part < parts {
+        return Ok(());
+    }
+    let why = format!("there is no part {part} of {parts}: parts are numbered from 0");
+    Err(Error::Argument(why))
+}
+
 impl Drop for HashLog {
     fn drop(&mut self) {
         self.core.end_compaction();
+        self.core.give_up_unsaved();
     }
 }
 
@@ -675,7 +744,7 @@ impl std::fmt::Debug for HashLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashLog")
             .field("layout", &self.core.options.layout)
-            .field("entries", &self.len())
+            .field("entries_estimate", &self.len_estimate())
             .finish_non_exhaustive()
     }
 }
@@ -701,20 +770,17 @@ impl Snapshot<'_> {
     /// Part `part` of `parts` disjoint parts of [`Snapshot::scan`], for as many threads.
     ///
     /// # Errors
-    /// As [`Snapshot::scan`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`Snapshot::scan`]; [`Error::Argument`] if `part` is not below `parts`.
     pub fn scan_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
+        check_part(part, parts)?;
         let log = self.log;
-        let boundary = self.moment.boundary;
-        by_layout!(log, F => log.core.scan::<F, B>(boundary, (part, parts), &mut |_, key, value| {
+        let moment = &self.moment;
+        by_layout!(log, F => log.core.scan::<F, B>(moment, (part, parts), &mut |_, key, value| {
             visit(key, value)
         }))
     }
@@ -750,8 +816,8 @@ impl Snapshot<'_> {
         fixed.then_some(Runs { snapshot: self, columns })
     }
 
-    pub(crate) fn moment(&self) -> (&Core, Address) {
-        (&self.log.core, self.moment.boundary)
+    pub(crate) fn moment(&self) -> (&Core, &Moment<'_>) {
+        (&self.log.core, &self.moment)
     }
 }
 
@@ -763,10 +829,8 @@ impl Sweep<'_> {
     /// breaks.
     ///
     /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk; [`Error::Argument`] if `part`
+    /// is not below `parts`.
     pub fn scan_part<B>(
         &self,
         part: usize,

@@ -1,8 +1,11 @@
 //! The few knobs of a log.
 
 use sapwood_mem::Pages;
+use sapwood_mem::reserve::machine_bytes;
 
 use crate::error::{Error, Result};
+use crate::frames::frame_bytes;
+use crate::index::Index;
 
 /// How long keys and values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,14 +66,16 @@ pub struct Options {
     /// Bytes of a page of the log: a power of two from 64 B to 32 MiB, default 2 MiB, the size of
     /// a huge page. A record must fit into one.
     pub page_bytes: usize,
-    /// Most bytes of memory, index included; default none. With a directory cold pages go there;
+    /// Most bytes of memory, index included; default none. It must hold a page, of 4 KiB at least,
+    /// and the first buckets. With a directory cold pages go there;
     /// without one reaching it answers [`Error::OutOfMemory`].
     pub memory_budget: Option<u64>,
     /// Share of the log's memory that is updated in place, the rest being copied on update;
     /// 0.0 to 1.0, default 0.9, of use only where a directory and a budget are given.
     pub mutable_share: f64,
     /// Entries that the index is sized for at the start; default 0. It grows online anyway, so
-    /// this only saves the growing.
+    /// this only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
+    /// more than a budget or the machine holds are refused.
     pub expected_entries: u64,
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].
     pub cold_reads: ColdReads,
@@ -79,6 +84,10 @@ pub struct Options {
     /// When a log in a directory compacts itself; default [`Compaction::default`]. `None`: on
     /// request alone, and without a thread. A log in memory needs no option, its writers do it.
     pub compaction: Option<Compaction>,
+    /// Number that the files of a log carry that is made in a directory, by which those of another
+    /// are told from them: best drawn at random. A log that is there keeps its own. Default 0, by
+    /// which none are told apart.
+    pub table_id: u64,
     /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
     pub pages: Pages,
 }
@@ -94,12 +103,37 @@ impl Default for Options {
             cold_reads: ColdReads::default(),
             checkpoints_kept: 2,
             compaction: Some(Compaction::default()),
+            table_id: 0,
             pages: Pages::default(),
         }
     }
 }
 
 impl Options {
+    /// Whether there is memory for the index that a log begins with. One that is there already has
+    /// an index of another size.
+    pub(crate) fn validate_new(&self) -> Result<()> {
+        self.validate_budget(self.expected_entries)?;
+        let index_bytes = Index::first_bytes(self.expected_entries);
+        match machine_bytes() {
+            Some(machine) if index_bytes > machine => Err(Error::Options(format!(
+                "expected_entries of {} need {index_bytes} bytes for buckets, and this machine has {machine} bytes of memory: lower it, the index grows by itself",
+                self.expected_entries
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn validate_budget(&self, entries: u64) -> Result<()> {
+        let least = frame_bytes(self.page_bytes).saturating_add(Index::first_bytes(entries));
+        if self.memory_budget.is_none_or(|bytes| bytes >= least) {
+            return Ok(());
+        }
+        Err(Error::Options(format!(
+            "memory_budget must hold a page and the first buckets, {least} bytes: raise it, or lower page_bytes or expected_entries"
+        )))
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         let refuse = |why: &str| Err(Error::Options(why.to_owned()));
         if !self.page_bytes.is_power_of_two() || !(64..=32 << 20).contains(&self.page_bytes) {
@@ -108,11 +142,7 @@ impl Options {
         if !(0.0..=1.0).contains(&self.mutable_share) {
             return refuse("mutable_share must be 0.0 to 1.0");
         }
-        if self.memory_budget.is_some_and(|bytes| bytes < self.page_bytes as u64) {
-            return refuse(
-                "memory_budget must hold a page at least: raise it, or lower page_bytes",
-            );
-        }
+        self.validate_budget(0)?;
         if self.checkpoints_kept == 0 {
             return refuse("checkpoints_kept must be at least 1");
         }

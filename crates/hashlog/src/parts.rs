@@ -49,11 +49,12 @@ const SPARES_MAX: usize = 64;
 /// ... and none larger than this.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
-/// How pages lie in parts.
+/// How pages lie in parts, and which table's they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     page_bytes: u64,
     pages_per_part: u64,
+    table_id: u64,
 }
 
 impl Shape {
@@ -62,7 +63,11 @@ impl Shape {
         let page_bytes = page_bytes as u64;
         let area_bytes = page_bytes.next_multiple_of(BLOCK_BYTES as u64);
         let pages_per_part = pages_per_part.unwrap_or((PART_BYTES / area_bytes).max(1));
-        Shape { page_bytes, pages_per_part }
+        Shape { page_bytes, pages_per_part, table_id: 0 }
+    }
+
+    fn of_table(self, table_id: u64) -> Shape {
+        Shape { table_id, ..self }
     }
 
     /// Bytes of a page's area, whole blocks.
@@ -98,12 +103,21 @@ pub(crate) type PageWrite = Pending<(Result<()>, Blocks)>;
 pub(crate) struct Parts {
     disk: Arc<dyn Disk>,
     shape: Shape,
+    access: Access,
     /// By number: the number of the first page, divided by the pages of a part.
     parts: RwLock<BTreeMap<u64, Arc<Part>>>,
     /// Held while a part is made, so that it is made once.
     making: Mutex<()>,
     names: Mutex<Names>,
     spares: Arc<Spares>,
+}
+
+/// What may be done to the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Reads alone: every write is refused.
+    Read,
+    Write,
 }
 
 /// Buffers for reads to come.
@@ -127,8 +141,8 @@ impl std::fmt::Debug for Parts {
 
 impl Parts {
     /// A log without pages. Files of an earlier one are replaced when their turn comes.
-    pub(crate) fn create(disk: Arc<dyn Disk>, page_bytes: usize) -> Result<Parts> {
-        Ok(Parts::with(disk, Shape::new(page_bytes, None)))
+    pub(crate) fn create(disk: Arc<dyn Disk>, page_bytes: usize, table_id: u64) -> Result<Parts> {
+        Ok(Parts::with(disk, Shape::new(page_bytes, None).of_table(table_id)))
     }
 
     /// A log whose pages from `first_page` to below `limit_page` were written before. Reads their
@@ -139,14 +153,21 @@ impl Parts {
     /// written again after that. So the log goes on with `limit_page`, not in the page before.
     ///
     /// # Errors
-    /// `Corrupt` when a page is missing or damaged, `Io` when the disk fails.
+    /// `Corrupt` when a page is missing, damaged or of another table, `Io` when the disk fails.
     pub(crate) fn open(
         disk: Arc<dyn Disk>,
         page_bytes: usize,
+        table_id: u64,
         first_page: u64,
         limit_page: u64,
     ) -> Result<Parts> {
-        Parts::open_shaped(disk, Shape::new(page_bytes, None), first_page, limit_page)
+        let shape = Shape::new(page_bytes, None).of_table(table_id);
+        Parts::open_shaped(disk, shape, first_page, limit_page)
+    }
+
+    /// The same, for reads alone.
+    pub(crate) fn for_reading(self) -> Parts {
+        Parts { access: Access::Read, ..self }
     }
 
     fn open_shaped(
@@ -170,6 +191,7 @@ impl Parts {
         Parts {
             disk,
             shape,
+            access: Access::Write,
             parts: RwLock::default(),
             making: Mutex::default(),
             names: Mutex::new(Names::Lasting),
@@ -190,7 +212,7 @@ impl Parts {
         mut buffer: Blocks,
         fill: impl FnOnce(&mut Blocks) -> usize + Send + 'static,
     ) -> PageWrite {
-        let part = match self.part_or_new(page) {
+        let part = match self.expect_writing(page).and_then(|()| self.part_or_new(page)) {
             Ok(part) => part,
             Err(error) => return Pending::ready((Err(error), buffer)),
         };
@@ -205,6 +227,17 @@ impl Parts {
         });
         self.disk.spawn(vec![work]);
         write
+    }
+
+    fn expect_writing(&self, page: u64) -> Result<()> {
+        match self.access {
+            Access::Write => Ok(()),
+            Access::Read => {
+                let cause = std::io::Error::from(std::io::ErrorKind::ReadOnlyFilesystem);
+                let what = format!("write page {page} of a log that was opened for reading alone");
+                Err(Error::io(what, &cause))
+            }
+        }
     }
 
     /// Makes everything last that was written before the call.
@@ -326,18 +359,43 @@ impl Parts {
         Ok(removed.values().map(|part| part.file_bytes()).sum())
     }
 
-    /// Forgets pages from `page` on, so that they may be written anew, and deletes parts that have
-    /// no others.
+    /// Forgets pages from `page` on, so that they may be written anew, and deletes their bytes:
+    /// parts that have no others, and the end of the part that has.
     pub(crate) fn remove_from(&self, page: u64) -> Result<()> {
         let limit = page.div_ceil(self.shape.pages_per_part);
         let mut parts = self.parts_mut();
         parts.split_off(&limit);
-        if let Some(part) = parts.get(&self.shape.part_of(page)) {
+        let shared = parts.get(&self.shape.part_of(page)).cloned();
+        if let Some(part) = &shared {
             part.forget_from(page);
         }
         drop(parts);
         for first_page in FileKind::Part.list(&*self.disk)? {
             if first_page.div_ceil(self.shape.pages_per_part) >= limit {
+                FileKind::Part.remove(&*self.disk, first_page)?;
+            }
+        }
+        shared.map_or(Ok(()), |part| part.cut_from(page))
+    }
+
+    /// Whether there are pages from `page` on.
+    pub(crate) fn has_from(&self, page: u64) -> bool {
+        let parts = self.parts();
+        let shared = parts.get(&self.shape.part_of(page));
+        parts.range(self.shape.part_of(page) + 1..).next().is_some()
+            || shared.is_some_and(|part| part.has_from(page))
+    }
+
+    /// Deletes the files of parts that are not of this log: of an earlier course of it, which
+    /// was not removed when it was opened.
+    pub(crate) fn remove_foreign(&self) -> Result<()> {
+        // Of a part that is being made the file may be there before the part is.
+        let _none_is_made = lock(&self.making);
+        for first_page in FileKind::Part.list(&*self.disk)? {
+            let number = self.shape.part_of(first_page);
+            let is_ours = first_page.is_multiple_of(self.shape.pages_per_part)
+                && self.parts().contains_key(&number);
+            if !is_ours {
                 FileKind::Part.remove(&*self.disk, first_page)?;
             }
         }

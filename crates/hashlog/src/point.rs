@@ -312,7 +312,10 @@ impl Core {
                 }
             }
             Probed::Present(place, Found::Disk(record)) => {
-                if self.options.cold_reads == ColdReads::CopyToTail {
+                // What comes back by itself needs no copy.
+                if self.options.cold_reads == ColdReads::CopyToTail
+                    && !self.log.comes_back(record.address)
+                {
                     let value = Some(record.value::<F>());
                     // If somebody changed the chain, what was read is what it was before.
                     let copied = self.append::<F>(pin, hash, key, value, Some(place), None);

@@ -143,21 +143,18 @@ impl Runs<'_> {
     /// entries as of [`Snapshot::scan_part`].
     ///
     /// # Errors
-    /// As [`Snapshot::scan`].
-    ///
-    /// # Panics
-    /// If `part` is not below `parts`.
+    /// As [`Snapshot::scan_part`].
     pub fn scan_part<B>(
         &self,
         part: usize,
         parts: usize,
         mut visit: impl FnMut(&Run) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        assert!(part < parts, "part {part} of {parts}");
-        let (core, boundary) = self.snapshot.moment();
+        crate::map::check_part(part, parts)?;
+        let (core, moment) = self.snapshot.moment();
         let gathering = Gathering {
             core,
-            scan: Scan::new(core, boundary, (part, parts)),
+            scan: Scan::new(core, moment, (part, parts)),
             run: Run::new(self.columns),
             asked: Vec::new(),
         };
@@ -186,6 +183,7 @@ impl Gathering<'_> {
     ) -> Result<ControlFlow<B>> {
         let page_bytes = self.core.log.page_bytes;
         for page in self.scan.pages.clone() {
+            self.scan.begin_page::<Fixed>(page);
             let mut offset = 0;
             while offset < page_bytes {
                 let is_there = self.gather::<KEYS, PLACES>(page, &mut offset);
@@ -199,6 +197,7 @@ impl Gathering<'_> {
                     }
                 }
                 if flow.is_continue() && !is_there {
+                    scan.leave_unmarked();
                     flow = scan.stored_page::<Fixed, B>(page, offset, &mut push)?;
                     offset = page_bytes;
                 }
@@ -213,8 +212,12 @@ impl Gathering<'_> {
                     return Ok(flow);
                 }
             }
+            self.scan.end_page(page);
         }
         let flow = self.scan.resolve::<Fixed, B>(0, &mut push_to(&mut self.run, visit))?;
+        if flow.is_continue() {
+            self.scan.mark_first::<Fixed>()?;
+        }
         if flow.is_continue() && self.run.len > 0 {
             return Ok(hand_out(&mut self.run, visit));
         }

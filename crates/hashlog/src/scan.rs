@@ -23,6 +23,7 @@ use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
 use crate::layout::control;
 use crate::life::Shared;
+use crate::log::Share;
 use crate::record::{Form, Record, word_at};
 
 /// A moment that is being looked at, or a sweep that is going on.
@@ -30,6 +31,8 @@ pub(crate) struct Moment<'a> {
     core: &'a Core,
     /// Records below are visited: as of the moment, or in passing.
     pub(crate) boundary: Address,
+    /// No reader looks at an older moment, for which what is superseded now may be live.
+    is_oldest: bool,
     is_sweep: bool,
     /// Nothing is compacted meanwhile.
     _life: Shared<'a>,
@@ -89,7 +92,9 @@ impl Core {
         }
         let life = self.life.share();
         let boundary = self.log.pin_below();
-        Ok(Moment { core: self, boundary, is_sweep: false, _life: life })
+        // One that begins later has a boundary above.
+        let is_oldest = self.log.has_one_snapshot();
+        Ok(Moment { core: self, boundary, is_oldest, is_sweep: false, _life: life })
     }
 
     /// Begins to look at what is there from now on.
@@ -99,17 +104,19 @@ impl Core {
         }
         let life = self.life.share();
         let boundary = self.log.begin_sweep();
-        Ok(Moment { core: self, boundary, is_sweep: true, _life: life })
+        // One that begins later has a boundary above.
+        let is_oldest = self.log.has_one_snapshot();
+        Ok(Moment { core: self, boundary, is_oldest, is_sweep: true, _life: life })
     }
 
     /// Visits what was live at a moment, of some pages.
     pub(crate) fn scan<F: Form, B>(
         &self,
-        boundary: Address,
+        moment: &Moment<'_>,
         part: (usize, usize),
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
-        let mut scan = Scan::new(self, boundary, part);
+        let mut scan = Scan::new(self, moment, part);
         for page in scan.pages.clone() {
             let mut flow = scan.page::<F, B>(page, visit)?;
             if flow.is_continue() {
@@ -119,7 +126,11 @@ impl Core {
                 return Ok(flow);
             }
         }
-        scan.resolve::<F, B>(0, visit)
+        let flow = scan.resolve::<F, B>(0, visit)?;
+        if flow.is_continue() {
+            scan.mark_first::<F>()?;
+        }
+        Ok(flow)
     }
 
     /// Whether the record at `target` was the newest of its key below `boundary`, or which record
@@ -200,25 +211,131 @@ pub(crate) struct Scan<'a> {
     buffer: Option<Blocks>,
     doubts: Vec<Doubt>,
     coming: Coming<Doubt>,
+    is_oldest: bool,
+    /// The page that is being walked gets its marks, and no record of it is in doubt so far. Who
+    /// supersedes one by a record from here up marks it.
+    marks_below: Option<Address>,
+    /// A page that was read because it was not in memory: the first, as long as it is not known whether
+    /// the walk goes on.
+    read_first: Option<u64>,
+    /// Records that a chain was asked about.
+    asked: u64,
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        self.core.chains_asked.add(self.asked as i64);
+    }
 }
 
 impl<'a> Scan<'a> {
     /// Of a part of the pages below a boundary.
-    pub(crate) fn new(core: &'a Core, boundary: Address, (part, parts): (usize, usize)) -> Self {
-        let log = &core.log;
+    pub(crate) fn new(core: &'a Core, moment: &Moment<'_>, (part, parts): (usize, usize)) -> Self {
+        let (log, boundary) = (&core.log, moment.boundary);
         let (first, last) = (log.page_of(log.begin()), log.page_of(boundary));
         let limit = last + u64::from(boundary > log.page_start(last));
         let (from, to) = share(limit - first, part, parts);
         let pages = first + from..first + to;
         let (doubts, coming) = (Vec::new(), Coming::default());
-        Scan { core, boundary, pages, buffer: None, doubts, coming }
+        Scan {
+            core,
+            boundary,
+            pages,
+            buffer: None,
+            doubts,
+            coming,
+            is_oldest: moment.is_oldest,
+            marks_below: None,
+            read_first: None,
+            asked: 0,
+        }
+    }
+
+    /// Before a page is walked, unpinned.
+    pub(crate) fn begin_page<F: Form>(&mut self, page: u64) {
+        let log = &self.core.log;
+        let start = log.page_start(page);
+        if start < log.head() && log.comes_back(start) {
+            // Who looks at one page alone, to see if there is anything, needs no others.
+            match self.read_first {
+                None => self.read_first = Some(page),
+                Some(_) => self.core.read_back::<F>(Share::All),
+            }
+        }
+        self.marks_below = log
+            .marking(start)
+            .filter(|_| self.is_oldest && !log.is_marked(page))
+            .map(|unmarked| unmarked.max(self.boundary));
+    }
+
+    /// The page is not in memory, or left it on the way.
+    pub(crate) fn leave_unmarked(&mut self) {
+        self.marks_below = None;
+    }
+
+    /// After all of a page was walked.
+    pub(crate) fn end_page(&mut self, page: u64) {
+        if self.marks_below.take().is_some() {
+            self.core.log.note_marked(page);
+        }
+    }
+
+    /// At the end of the walk: marks the page that it read first, if that has come back since.
+    pub(crate) fn mark_first<F: Form>(&mut self) -> Result<()> {
+        let Some(page) = self.read_first.take() else { return Ok(()) };
+        self.begin_page::<F>(page);
+        let core = self.core;
+        let pin = core.log.epochs.pin();
+        if self.marks_below.is_none() || core.log.page_start(page) < core.log.head() {
+            return Ok(());
+        }
+        let mut offset = 0;
+        while let Some((address, record, flags)) = core.next_record::<F>(&pin, page, &mut offset) {
+            if matches!(verdict(flags, false), Verdict::Ask) {
+                self.asked += 1;
+                let asked = F::with_key(record, |key| {
+                    Ok::<_, Error>(self.was_live::<F>(address, F::key(key)?))
+                })?;
+                if asked.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        self.end_page(page);
+        Ok(())
+    }
+
+    /// Whether a record was live below the boundary, as [`Core::was_live`]. It leaves the answer in
+    /// the record where the page gets its marks.
+    fn was_live<F: Form>(
+        &mut self,
+        address: Address,
+        key: F::Key<'_>,
+    ) -> std::result::Result<bool, Address> {
+        let (core, none) = (self.core, Fetched::default());
+        let Some(below) = self.marks_below else {
+            return core.was_live::<F>(address, self.boundary, key, &none);
+        };
+        if core.was_live::<F>(address, below, key, &none)? {
+            return Ok(true);
+        }
+        let live =
+            below > self.boundary && core.was_live::<F>(address, self.boundary, key, &none)?;
+        let pin = core.log.epochs.pin();
+        if address >= core.log.head() {
+            // Who supersedes it above the boundary says so, too.
+            core.log.record(&pin, address).supersede(if live { control::LATE } else { 0 });
+        }
+        Ok(live)
     }
 
     fn page<F: Form, B>(&mut self, page: u64, visit: &mut impl Visit<B>) -> Result<ControlFlow<B>> {
         let core = self.core;
+        self.begin_page::<F>(page);
         let pin = core.log.epochs.pin();
         if core.log.page_start(page) < core.log.head() {
             drop(pin);
+            self.leave_unmarked();
             return self.stored_page::<F, B>(page, 0, visit);
         }
         let (records, marked) = (core.log.records(&pin), core.log.is_marked(page));
@@ -244,6 +361,7 @@ impl<'a> Scan<'a> {
                 return Ok(flow);
             }
         }
+        self.end_page(page);
         Ok(ControlFlow::Continue(()))
     }
 
@@ -285,13 +403,19 @@ impl<'a> Scan<'a> {
         value: &[u8],
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
-        let none = Fetched::default();
-        match self.core.was_live::<F>(address, self.boundary, F::key(key)?, &none) {
+        self.asked += 1;
+        match self.was_live::<F>(address, F::key(key)?) {
             Ok(true) => Ok(visit(address, key, value)),
             Ok(false) => Ok(ControlFlow::Continue(())),
             Err(wanted) => {
+                self.leave_unmarked();
+                if self.doubts.len() == SENT && self.core.log.comes_back(wanted) {
+                    // Not one by one. Chains that are asked from now on are in memory.
+                    self.core.read_back::<F>(Share::All);
+                }
                 let (key, value) = (key.to_vec(), value.to_vec());
-                self.doubts.push(Doubt { address, key, value, fetched: none, wanted });
+                let fetched = Fetched::default();
+                self.doubts.push(Doubt { address, key, value, fetched, wanted });
                 Ok(ControlFlow::Continue(()))
             }
         }

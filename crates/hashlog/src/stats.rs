@@ -1,14 +1,16 @@
 //! What is in the log, and where are its bytes?
 
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::stored::FileKind;
 
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Stats {
-    /// Entries: exact for a log in memory. With a directory a put on a key whose record is on
-    /// the disk does not read it, and is taken to replace an entry.
-    pub entries: u64,
+pub struct HashStats {
+    /// Entries by counters, as `len_estimate` tells: right
+    /// for a log in memory, and perhaps far too low in a directory.
+    pub entries_estimate: u64,
     /// Buckets of the index, without overflow.
     pub buckets: u64,
     /// Overflow buckets in use.
@@ -27,13 +29,20 @@ pub struct Stats {
     pub begin: u64,
     /// First address in memory.
     pub head: u64,
+    /// Bytes of the log below `head` that there is room for in memory, and that come back: opening
+    /// reads none of them, the first walk that needs them reads all, and each record that is read
+    /// from the disk brings some.
+    pub returning_bytes: u64,
+    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index about
+    /// each of their records, as it does about those on the disk, and leaves the marks.
+    pub unmarked_bytes: u64,
     /// First address that is updated in place.
     pub read_only: u64,
     /// Where the next record goes.
     pub tail: u64,
     /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;
     /// with a directory an estimate, as of the last look at a sample of the pages
-    /// ([`HashLog::estimate_garbage`](crate::HashLog::estimate_garbage)), and 0 before the first.
+    /// (`estimate_garbage`), and 0 before the first.
     pub garbage_bytes: u64,
     /// Bytes of log parts on the disk.
     pub file_bytes: u64,
@@ -47,14 +56,17 @@ pub struct Stats {
     pub moved_bytes: u64,
     /// What stopped the log's own compaction last, until it goes on: it tries again after so many
     /// more pages have been filled, twice as many each time, or after a checkpoint.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
+    /// Records that walks of the log asked the index about so far.
+    pub chains_asked: u64,
     /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
     pub pages: &'static str,
 }
 
-impl Stats {
+impl HashStats {
     /// Mean number of slots in use in the chain of a bucket.
     pub fn load(&self) -> f64 {
         if self.buckets == 0 { 0.0 } else { self.slots as f64 / self.buckets as f64 }
@@ -69,8 +81,20 @@ impl Stats {
     }
 }
 
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(
+    error: &Option<Error>,
+    to: S,
+) -> std::result::Result<S::Ok, S::Error> {
+    match error {
+        Some(error) => to.serialize_some(&error.to_string()),
+        None => to.serialize_none(),
+    }
+}
+
 /// A complete checkpoint in the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct CheckpointInfo {
     /// Its number, higher is newer.
@@ -81,6 +105,32 @@ pub struct CheckpointInfo {
     pub begin: u64,
     /// ... to here.
     pub end: u64,
+    /// Entries of the table, as `len_estimate` told.
+    pub entries: u64,
     /// Bytes it wrote.
     pub written_bytes: u64,
+}
+
+/// A checkpoint in a directory, as its files tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredCheckpoint {
+    /// Its number, higher is newer.
+    pub number: u64,
+    /// What it is, or why it does not open.
+    pub state: Result<CheckpointInfo>,
+}
+
+impl CheckpointInfo {
+    /// The file that makes it one.
+    pub fn file_name(&self) -> String {
+        FileKind::Manifest.file_name(self.number)
+    }
+}
+
+impl StoredCheckpoint {
+    /// The file that makes it one.
+    pub fn file_name(&self) -> String {
+        FileKind::Manifest.file_name(self.number)
+    }
 }

@@ -9,6 +9,7 @@
 //! Bytes from a file are untrusted until [`check`] has passed them, and numbers in them until
 //! their reader has compared them with what it knows.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
@@ -17,8 +18,10 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use crate::error::{Error, Result};
 
-/// Version of all formats here. Stored: readers refuse others, so give new ones new numbers.
-pub(crate) const VERSION: u32 = 2;
+/// Version of all formats here. Stored: readers refuse later ones, so give new ones new numbers.
+pub(crate) const VERSION: u32 = 3;
+/// The first version that is still read. It had no identity, and zeros where a table's number is.
+pub(crate) const VERSION_MIN: u32 = 2;
 
 /// What a structure is. Stored: do not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +38,8 @@ pub(crate) enum Kind {
     ImageChunk,
     /// Last block of an index image.
     ImageEnd,
+    /// One of the two blocks of a table's identity.
+    Identity,
 }
 
 impl Kind {
@@ -46,6 +51,7 @@ impl Kind {
             Kind::ImageHeader => b"SWhlImag",
             Kind::ImageChunk => b"SWhlImCh",
             Kind::ImageEnd => b"SWhlImEn",
+            Kind::Identity => b"SWhlIden",
         }
     }
 
@@ -58,6 +64,7 @@ impl Kind {
             Kind::ImageHeader => "the header of an index image",
             Kind::ImageChunk => "a chunk of an index image",
             Kind::ImageEnd => "the end of an index image",
+            Kind::Identity => "a table's identity",
         }
     }
 }
@@ -101,7 +108,7 @@ stored! {
         magic: [u8; 8],
         /// version of the format
         version: U32,
-        /// CRC-32 of all bytes behind this field
+        /// CRC-32 of the bytes before this field, xor that of all bytes behind it
         checksum: U32,
     }
 }
@@ -117,6 +124,8 @@ stored! {
         first_page: U64,
         /// pages of a part
         page_count: U64,
+        /// which table
+        table_id: U64,
     }
 }
 
@@ -174,7 +183,7 @@ stored! {
         envelope: Envelope,
         /// number of the checkpoint
         number: U64,
-        /// the index's own
+        /// the index's own: buckets, log address in units of 8 bytes, which table
         params: [U64; 8],
     }
 }
@@ -203,6 +212,20 @@ stored! {
     }
 }
 
+stored! {
+    /// Which table it is, and how far it came; the rest of the block is zero.
+    IdentityBytes {
+        /// magic, version, checksum
+        envelope: Envelope,
+        /// which table
+        table_id: U64,
+        /// the higher of the two blocks is the newer
+        generation: U64,
+        /// number of the newest complete checkpoint, 0 without any
+        newest: U64,
+    }
+}
+
 /// Bytes in front of what the checksum covers.
 const ENVELOPE_BYTES: usize = size_of::<Envelope>();
 
@@ -216,10 +239,19 @@ impl Envelope {
 /// Puts `structure` in front of `bytes`, which hold what follows it, and seals all of them.
 pub(crate) fn seal<T: IntoBytes + Immutable>(kind: Kind, structure: &T, bytes: &mut [u8]) {
     bytes[..size_of::<T>()].copy_from_slice(structure.as_bytes());
-    let checksum = checksum(&bytes[ENVELOPE_BYTES..]);
-    let envelope =
-        Envelope { magic: kind.magic(), version: VERSION.into(), checksum: checksum.into() };
+    let mut envelope =
+        Envelope { magic: kind.magic(), version: VERSION.into(), checksum: U32::ZERO };
+    envelope.checksum = sum(&envelope, &bytes[ENVELOPE_BYTES..]).into();
     bytes[..ENVELOPE_BYTES].copy_from_slice(envelope.as_bytes());
+}
+
+/// The checksum of a structure whose envelope says so, and goes on with `behind`. One flipped bit
+/// makes version 2 of 3: so the version is in the sum, which it was not in 2.
+fn sum(envelope: &Envelope, behind: &[u8]) -> u32 {
+    match envelope.version.get() {
+        VERSION_MIN => checksum(behind),
+        _ => checksum(&envelope.as_bytes()[..offset_of!(Envelope, checksum)]) ^ checksum(behind),
+    }
 }
 
 /// The envelope of a structure in a build where no checksum counts.
@@ -249,6 +281,11 @@ impl Damage {
     }
 }
 
+/// What is wrong where files of two tables lie in one folder.
+pub(crate) fn of_another_table(offset: usize, what: &str) -> Damage {
+    Damage::new(offset, format!("this {what} is of another table"))
+}
+
 /// The structure in front of `bytes`, all of which were sealed with it.
 pub(crate) fn check<T>(kind: Kind, bytes: &[u8]) -> std::result::Result<T, Damage>
 where
@@ -262,17 +299,18 @@ where
     if envelope.magic != kind.magic() {
         return Err(Damage::new(0, format!("these bytes do not begin {}", kind.name())));
     }
-    if envelope.version != VERSION {
+    if !(VERSION_MIN..=VERSION).contains(&envelope.version.get()) {
         let found = envelope.version;
         let why = format!(
-            "{} has format version {found}, and this program reads {VERSION}: use the program that wrote it",
+            "{} has format version {found}, and this program reads {VERSION_MIN} to {VERSION}: use the program that wrote it",
             kind.name()
         );
-        return Err(Damage::new(std::mem::offset_of!(Envelope, version), why));
+        return Err(Damage::new(offset_of!(Envelope, version), why));
     }
-    if envelope.checksum != checksum(behind) {
+    if envelope.checksum != sum(&envelope, behind) {
         let why = format!("the checksum does not match the bytes of {}", kind.name());
-        return Err(Damage::new(std::mem::offset_of!(Envelope, checksum), why));
+        // The first that only the checksum tells about.
+        return Err(Damage::new(offset_of!(Envelope, version), why));
     }
     Ok(structure)
 }
@@ -335,12 +373,14 @@ impl FileKind {
 
     /// The numbers of all files of this kind, ascending.
     pub(crate) fn list(self, disk: &dyn Disk) -> Result<Vec<u64>> {
-        let names = disk
-            .list()
-            .map_err(|cause| Error::io(format!("list the files of {}", disk.place()), &cause))?;
+        Ok(self.among(&names(disk)?))
+    }
+
+    /// The numbers of those of this kind, ascending.
+    pub(crate) fn among(self, names: &[String]) -> Vec<u64> {
         let mut numbers: Vec<_> = names.iter().filter_map(|name| self.number_in(name)).collect();
         numbers.sort_unstable();
-        Ok(numbers)
+        numbers
     }
 
     /// Makes file `number`, in place of one that was left behind.
@@ -380,6 +420,11 @@ impl FileKind {
             _ => Ok(()),
         }
     }
+}
+
+/// The names of all files.
+pub(crate) fn names(disk: &dyn Disk) -> Result<Vec<String>> {
+    disk.list().map_err(|cause| Error::io(format!("list the files of {}", disk.place()), &cause))
 }
 
 /// Makes the names of files last.
@@ -448,6 +493,7 @@ pub(crate) mod tests {
             ImageHeader::table(),
             ImageChunk::table(),
             ImageEnd::table(),
+            IdentityBytes::table(),
         ];
         let table = tables.join("\n");
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/layout/disk.txt");
@@ -464,6 +510,7 @@ pub(crate) mod tests {
             page_bytes: 64.into(),
             first_page: 8.into(),
             page_count: 4.into(),
+            table_id: 1.into(),
         };
         seal(Kind::PartHeader, &header, &mut bytes);
         let checked: PartHeader = check(Kind::PartHeader, &bytes).expect("as sealed");

@@ -103,7 +103,7 @@ impl Core {
             let pin = self.log.epochs.pin();
             let start = self.log.page_start(page);
             if start >= self.log.head() {
-                let marked = start >= self.log.marked();
+                let marked = self.log.is_marked(page);
                 let (mut offset, mut pick) = (0, Pick::new(page, wanted));
                 while let Some((address, record, flags)) =
                     self.next_record::<F>(&pin, page, &mut offset)

@@ -3,11 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
+use sapwood_mem::holding::Holding;
+
 use crate::error::{Error, Result};
 
-/// A value under change, in a closure of [`HashLog::update`](crate::HashLog::update): a copy that
-/// takes the value's place, in one step for every reader, when the closure returns. If the closure
-/// panics the value is as before.
+/// A value under change, in a closure of `update`: a copy that takes the value's place, in one step
+/// for every reader, when the closure returns. If the closure panics the value is as before.
 pub struct ValueMut<'a> {
     bytes: Bytes<'a>,
 }
@@ -110,23 +111,23 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 
 thread_local! {
     /// The records whose writer lock this thread holds while a user's closure runs.
-    static HELD: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+    static HELD: RefCell<Holding> = const { RefCell::new(Holding::new()) };
 }
 
 /// Notes that a closure runs under a record's lock.
-pub(crate) struct Held;
+pub(crate) struct Held(usize);
 
 impl Held {
     pub(crate) fn new(identity: usize) -> Held {
         HELD.with(|held| held.borrow_mut().push(identity));
-        Held
+        Held(identity)
     }
 
     /// Why this thread must not wait for the lock of a record, if so.
     pub(crate) fn refusal(identity: usize) -> Option<Error> {
         HELD.with(|held| {
             let held = held.borrow();
-            match held.contains(&identity) {
+            match held.contains(identity) {
                 true => Some(Error::Reentrant),
                 false if held.is_empty() => None,
                 false => Some(Error::WouldBlock),
@@ -137,6 +138,6 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        HELD.with(|held| held.borrow_mut().pop());
+        HELD.with(|held| held.borrow_mut().remove(self.0));
     }
 }

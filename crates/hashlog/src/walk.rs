@@ -18,6 +18,7 @@ use crate::core::Core;
 use crate::error::Result;
 use crate::index::depth_of;
 use crate::layout::{bucket, control, slot};
+use crate::log;
 use crate::record::{Form, Record};
 use crate::scan::SENT;
 
@@ -31,10 +32,18 @@ impl Core {
         let _life = self.share_life()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
-        match share.is_whole(self.index.count().ilog2()) {
-            true => self.walk::<true, F, B>(share, visit),
-            false => self.walk::<false, F, B>(share, visit),
+        let begun = self.log.begin_marks();
+        let mut reads = Reads::default();
+        let flow = match share.is_whole(self.index.count().ilog2()) {
+            true => self.walk::<true, F, B>(share, &mut reads, visit),
+            false => self.walk::<false, F, B>(share, &mut reads, visit),
+        }?;
+        if let Some(begun) = begun
+            && flow.is_continue()
+        {
+            self.log.note_walked(begun, reads.superseded, part, parts);
         }
+        Ok(flow)
     }
 
     /// `WHOLE`: whether all keys of a bucket are in the same part.
@@ -42,6 +51,7 @@ impl Core {
     fn walk<const WHOLE: bool, F: Form, B>(
         &self,
         share: Share,
+        reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let count = self.index.count();
@@ -93,7 +103,7 @@ impl Core {
                     }
                 }
                 let mut chain = Chain::new(named, depth_of(named.number, count), share);
-                let flow = chain.visit::<F, B>(self, &pin, visit);
+                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -102,13 +112,14 @@ impl Core {
             drop(pin);
             queue.drop_first(ready);
             if chains.len() >= SENT {
-                let flow = self.follow_chains::<F, B>(&mut chains, &mut coming, most, visit)?;
+                let flow =
+                    self.follow_chains::<F, B>(&mut chains, &mut coming, reads, most, visit)?;
                 if flow.is_break() {
                     return Ok(flow);
                 }
             }
         }
-        self.follow_chains::<F, B>(&mut chains, &mut coming, 0, visit)
+        self.follow_chains::<F, B>(&mut chains, &mut coming, reads, 0, visit)
     }
 
     /// Queues the words of a bucket's slots as they were at one moment, so that a key that leaves
@@ -179,9 +190,22 @@ impl Core {
         &self,
         chains: &mut Vec<Chain>,
         coming: &mut Coming<Chain>,
+        reads: &mut Reads,
         most: usize,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
+        // Who looks whether there is anything ends before.
+        if reads.any && !chains.is_empty() {
+            self.read_back::<F>(log::Share::All);
+            for mut chain in std::mem::take(chains) {
+                let pin = self.log.epochs.pin();
+                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
+                if flow.is_break() {
+                    return Ok(flow);
+                }
+                chains.extend(chain.wanted.is_some().then_some(chain));
+            }
+        }
         loop {
             while coming.len() > most {
                 let Some((mut chain, record)) = coming.receive::<F>(&self.log, Extent::Whole)
@@ -190,7 +214,7 @@ impl Core {
                 };
                 chain.fetched.push(record?);
                 let pin = self.log.epochs.pin();
-                let flow = chain.visit::<F, B>(self, &pin, visit);
+                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
@@ -201,6 +225,7 @@ impl Core {
             if chains.is_empty() {
                 return Ok(ControlFlow::Continue(()));
             }
+            reads.any = true;
             self.cold_reads.add(chains.len() as i64);
             let wanted = chains.drain(..).filter_map(|chain| {
                 let wanted = chain.wanted?;
@@ -209,6 +234,14 @@ impl Core {
             coming.send(&self.log, wanted.collect());
         }
     }
+}
+
+/// What a walk has read from the disk.
+#[derive(Default)]
+struct Reads {
+    any: bool,
+    /// The newest superseded record that was met there, and got no mark.
+    superseded: Address,
 }
 
 /// Buckets whose chains are followed under one pin.
@@ -319,8 +352,8 @@ struct Chain {
     depth: u32,
     share: Share,
     next: Address,
-    /// Keys met so far, of chains of more than one record.
-    seen: Vec<Vec<u8>>,
+    /// Keys met so far, of chains of more than one record, and where.
+    seen: Vec<(Vec<u8>, Address)>,
     fetched: Fetched,
     wanted: Option<Address>,
 }
@@ -342,6 +375,7 @@ impl Chain {
         &mut self,
         core: &Core,
         pin: &Pin<'_>,
+        reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         self.wanted = None;
@@ -363,7 +397,11 @@ impl Chain {
                 let still = address < read_only;
                 let value = read_value::<F>(record, || still);
                 let flow = F::with_key(record, |key| {
-                    self.meet(key, value.as_ref(), tombstone, alone, visit)
+                    if let Some(newer) = self.newer(key) {
+                        core.log.mark(record, address, newer);
+                        return None;
+                    }
+                    self.meet(address, key, value.as_ref(), tombstone, alone, visit)
                 });
                 if let Some(answer) = flow {
                     return ControlFlow::Break(answer);
@@ -376,8 +414,15 @@ impl Chain {
                 let record = self.fetched.take(position);
                 self.next = record.previous();
                 let (key, value) = (record.key::<F>(), record.value::<F>());
-                if F::key(key).is_ok_and(|key| self.owns(F::hash(key)))
-                    && let Some(answer) = self.meet(key, value, record.is_tombstone(), false, visit)
+                if !F::key(key).is_ok_and(|key| self.owns(F::hash(key))) {
+                    continue;
+                }
+                if self.newer(key).is_some() {
+                    reads.superseded = reads.superseded.max(address);
+                    continue;
+                }
+                if let Some(answer) =
+                    self.meet(address, key, value, record.is_tombstone(), false, visit)
                 {
                     return ControlFlow::Break(answer);
                 }
@@ -386,8 +431,15 @@ impl Chain {
         ControlFlow::Continue(())
     }
 
+    /// Where a newer record of a key was met.
+    fn newer(&self, key: &[u8]) -> Option<Address> {
+        self.seen.iter().find(|(seen, _)| seen == key).map(|(_, address)| *address)
+    }
+
+    /// Meets the newest record of a key.
     fn meet<B>(
         &mut self,
+        address: Address,
         key: &[u8],
         value: &[u8],
         tombstone: bool,
@@ -395,10 +447,7 @@ impl Chain {
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Option<B> {
         if !alone {
-            if self.seen.iter().any(|seen| seen == key) {
-                return None;
-            }
-            self.seen.push(key.to_vec());
+            self.seen.push((key.to_vec(), address));
         }
         if tombstone { None } else { visit(key, value).break_value() }
     }

@@ -15,12 +15,13 @@
 //! - I-TABLE: the block table holds the base of every block with a live slice.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
 use crate::buddy::{BlockChange, Buddy, NoMemory};
+use crate::drain;
 use crate::region::{PAGE_BYTES, Pages};
 use crate::slice::{BLOCK_BYTES_MAX, BLOCKS_MAX, Class, SHARED_BYTES_MAX, SliceRef};
 use crate::stripe::{Stripe, least_span_bytes};
@@ -92,6 +93,8 @@ struct BlockSlot {
     bytes: AtomicUsize,
     /// By page of the block: the span that covers it (see [`SpanId`]).
     page_map: AtomicPtr<AtomicU32>,
+    /// The block is being emptied: a hint for the thread that moves slices.
+    drained: AtomicBool,
 }
 
 /// Stripe and span in one word.
@@ -113,6 +116,15 @@ impl SpanId {
     fn index(self) -> u32 {
         self.0 & ((1 << SpanId::INDEX_BITS) - 1)
     }
+}
+
+/// What counts more for a new span?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Prefer {
+    /// Its size: spans of many slices are opened rarely.
+    LargeSpans,
+    /// Memory that is mapped already, in however small pieces.
+    MappedMemory,
 }
 
 /// Most stripes; a `SpanId` has room for 64.
@@ -138,6 +150,8 @@ pub struct Arena {
     stripes: Box<[CachePadded<Mutex<Stripe>>]>,
     buddy: Mutex<Buddy>,
     own_bytes: AtomicUsize,
+    /// Held while blocks begin or end to be drained; true while some are.
+    draining: Mutex<bool>,
     options: ArenaOptions,
 }
 
@@ -153,6 +167,7 @@ impl Arena {
             stripes: (0..stripes).map(|_| CachePadded::default()).collect(),
             buddy: Mutex::new(Buddy::new(options.block_bytes, options.budget, options.pages)),
             own_bytes: AtomicUsize::new(0),
+            draining: Mutex::new(false),
             options,
         }
     }
@@ -173,21 +188,62 @@ impl Arena {
         }
         let class = Class::for_bytes(bytes);
         let home = stripe_of_thread(self.stripes.len());
+        let taken = self.lock_stripe(home).take(class);
+        taken.map_or_else(|| self.alloc_slow(home, class), Ok)
+    }
+
+    /// No span of the thread's stripe has room.
+    #[cold]
+    fn alloc_slow(&self, home: usize, class: Class) -> Result<SliceRef, OutOfMemory> {
+        match self.alloc_shared(home, class, Prefer::LargeSpans) {
+            Ok(slice) => Ok(slice),
+            // What is being emptied serves again, before anything is refused.
+            Err(_) if self.end_drain() => self
+                .alloc_shared(home, class, Prefer::LargeSpans)
+                .map_err(|refused| self.out_of_memory(refused)),
+            Err(refused) => Err(self.out_of_memory(refused)),
+        }
+    }
+
+    fn alloc_shared(
+        &self,
+        home: usize,
+        class: Class,
+        prefer: Prefer,
+    ) -> Result<SliceRef, NoMemory> {
         let refused = {
             let mut stripe = self.lock_stripe(home);
             if let Some(slice) = stripe.take(class) {
                 return Ok(slice);
             }
-            match self.open_span(home, &mut stripe, class) {
+            match self.open_span(home, &mut stripe, class, prefer) {
                 Ok(()) => return Ok(stripe.take(class).expect("a span was opened just now")),
                 Err(refused) => refused,
             }
         };
         // No room for a span: another stripe may still have a slice.
+        self.take_from_others(home, class).ok_or(refused)
+    }
+
+    fn take_from_others(&self, home: usize, class: Class) -> Option<SliceRef> {
         (0..self.stripes.len())
             .filter(|stripe| *stripe != home)
             .find_map(|stripe| self.lock_stripe(stripe).take(class))
-            .ok_or_else(|| self.out_of_memory(refused))
+    }
+
+    /// As [`alloc`](Self::alloc), for what leaves a drained block: holes of all
+    /// stripes first, and what is being drained stays so when there is no room.
+    ///
+    /// # Errors
+    /// As of [`alloc`](Self::alloc).
+    pub fn alloc_elsewhere(&self, bytes: usize) -> Result<SliceRef, OutOfMemory> {
+        let class = Class::for_bytes(bytes);
+        let home = stripe_of_thread(self.stripes.len());
+        let taken = self.lock_stripe(home).take(class);
+        taken
+            .or_else(|| self.take_from_others(home, class))
+            .map_or_else(|| self.alloc_shared(home, class, Prefer::MappedMemory), Ok)
+            .map_err(|refused| self.out_of_memory(refused))
     }
 
     /// Frees a slice.
@@ -268,6 +324,73 @@ impl Arena {
         self.apply_changes(&mut buddy);
     }
 
+    /// Chooses the blocks that are worth emptying, if that gives back at least
+    /// `gain_bytes`: from now on nothing new goes into them, and the caller moves
+    /// what [`is_drained`](Self::is_drained). Ends whatever was drained before.
+    ///
+    /// Looks at every span; chooses without a lock that anybody else waits for.
+    pub fn begin_drain(&self, gain_bytes: u64) -> bool {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        self.restore(&mut draining);
+        let mut spans = Vec::new();
+        for stripe in 0..self.stripes.len() {
+            self.lock_stripe(stripe).survey(&mut spans);
+        }
+        let ground = self.lock_buddy().ground();
+        let blocks = drain::choose(&ground, &spans, gain_bytes);
+        if blocks.is_empty() {
+            return false;
+        }
+        {
+            let mut buddy = self.lock_buddy();
+            buddy.drain(&blocks);
+            self.apply_changes(&mut buddy);
+        }
+        *draining = true;
+        for stripe in 0..self.stripes.len() {
+            self.lock_stripe(stripe).drain(|block| self.is_drained_block(block));
+        }
+        true
+    }
+
+    /// All blocks serve again; true if some were drained.
+    pub fn end_drain(&self) -> bool {
+        let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
+        self.restore(&mut draining)
+    }
+
+    /// Under the lock of `draining`.
+    fn restore(&self, draining: &mut bool) -> bool {
+        if !std::mem::take(draining) {
+            return false;
+        }
+        {
+            let mut buddy = self.lock_buddy();
+            buddy.restore();
+            self.apply_changes(&mut buddy);
+        }
+        for stripe in 0..self.stripes.len() {
+            self.lock_stripe(stripe).restore();
+        }
+        true
+    }
+
+    /// Bytes that new spans can have, under the budget, while blocks are drained.
+    pub fn room_bytes(&self) -> usize {
+        self.lock_buddy().room_bytes()
+    }
+
+    /// Does the slice lie in a block that is being emptied?
+    #[inline]
+    pub fn is_drained(&self, slice: SliceRef) -> bool {
+        self.is_drained_block(slice.block())
+    }
+
+    fn is_drained_block(&self, block: u32) -> bool {
+        // Relaxed: a hint. A slice that stays where it is, or moves in vain, does no harm.
+        self.block_slot(block).drained.load(Ordering::Relaxed)
+    }
+
     /// Where the bytes are; exact while no other thread allocates or frees.
     pub fn stats(&self) -> ArenaStats {
         let mut stats = ArenaStats::default();
@@ -300,15 +423,35 @@ impl Arena {
         Ok(slice)
     }
 
-    fn open_span(&self, home: usize, stripe: &mut Stripe, class: Class) -> Result<(), NoMemory> {
+    fn open_span(
+        &self,
+        home: usize,
+        stripe: &mut Stripe,
+        class: Class,
+        prefer: Prefer,
+    ) -> Result<(), NoMemory> {
         let wanted = stripe.next_span_bytes(class, self.options.block_bytes);
         let least = least_span_bytes(class);
         let mut buddy = self.lock_buddy();
-        let mut bytes = wanted;
-        let taken = loop {
-            match buddy.take(bytes) {
-                Err(_) if bytes > least => bytes /= 2,
-                taken => break taken,
+        // Down to the least size, which is a power of two, too.
+        let mut sizes = std::iter::successors(Some(wanted), |bytes| Some(bytes / 2))
+            .take_while(|bytes| *bytes >= least);
+        let mapped = match prefer {
+            Prefer::LargeSpans => None,
+            Prefer::MappedMemory => sizes.clone().find_map(|bytes| buddy.take_mapped(bytes)),
+        };
+        let taken = match mapped {
+            Some(extent) => Ok(extent),
+            None => {
+                let mut refused = None;
+                let found = sizes.find_map(|bytes| match buddy.take(bytes) {
+                    Ok(extent) => Some(extent),
+                    Err(no_memory) => {
+                        refused = Some(no_memory);
+                        None
+                    }
+                });
+                found.ok_or_else(|| refused.expect("one size at least was tried"))
             }
         };
         self.apply_changes(&mut buddy);
@@ -350,6 +493,12 @@ impl Arena {
                     slot.base.store(base, Ordering::Release);
                 }
                 BlockChange::Unmapped { block } => self.forget_block(self.block_slot(block)),
+                BlockChange::Drained { block } => {
+                    self.block_slot(block).drained.store(true, Ordering::Relaxed);
+                }
+                BlockChange::Restored { block } => {
+                    self.block_slot(block).drained.store(false, Ordering::Relaxed);
+                }
             }
         }
     }
@@ -610,6 +759,102 @@ mod tests {
         let large = arena.alloc(700 << 10).expect("the freed blocks make room");
         // SAFETY: as above.
         unsafe { arena.free(large) };
+    }
+
+    fn free_all(arena: &Arena, slices: impl IntoIterator<Item = SliceRef>) {
+        for slice in slices {
+            // SAFETY: live, and no thread reads it.
+            unsafe { arena.free(slice) };
+        }
+    }
+
+    /// One in eight slices of `bytes_of`, here and there in many blocks.
+    fn sparse(arena: &Arena, bytes_of: impl Fn(usize) -> usize) -> Vec<SliceRef> {
+        let slices: Vec<_> =
+            (0..20_000).map(|at| arena.alloc(bytes_of(at)).expect("no budget")).collect();
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            slices.into_iter().enumerate().partition(|(at, _)| at * 7 % 8 == 0);
+        free_all(arena, gone.into_iter().map(|(_, slice)| slice));
+        kept.into_iter().map(|(_, slice)| slice).collect()
+    }
+
+    #[test]
+    fn drained_blocks_take_nothing_new_and_go_back_when_they_are_empty() {
+        for block_bytes in [4096, 64 << 10, 2 << 20] {
+            for bytes_of in [|_| 200, |at: usize| at * 37 % 2_000] {
+                let arena = Arena::new(ArenaOptions { block_bytes, ..ArenaOptions::default() });
+                let mut slices = sparse(&arena, bytes_of);
+                let before = arena.stats();
+                assert!(!arena.begin_drain(before.reserved_bytes), "not all of it can go");
+                assert!(arena.begin_drain(before.reserved_bytes / 2));
+                for slice in &mut slices {
+                    let moved = arena.alloc_elsewhere(arena.capacity(*slice)).expect("no budget");
+                    assert!(!arena.is_drained(moved), "new slices go elsewhere");
+                    let gone = match arena.is_drained(*slice) {
+                        true => std::mem::replace(slice, moved),
+                        false => moved,
+                    };
+                    free_all(&arena, [gone]);
+                }
+                check_sums(&arena);
+                assert!(arena.end_drain());
+                assert!(!arena.end_drain(), "it has ended");
+                arena.trim();
+                let after = arena.stats();
+                assert_eq!(after.live_bytes, before.live_bytes);
+                let told = format!("blocks of {block_bytes}: {before:?}, then {after:?}");
+                assert!(after.reserved_bytes * 2 <= before.reserved_bytes, "{told}");
+                free_all(&arena, slices);
+                check_sums(&arena);
+                arena.trim();
+                assert_eq!(arena.stats().reserved_bytes, 0, "{told}");
+            }
+        }
+    }
+
+    /// What is being emptied serves again before anything is refused.
+    #[test]
+    fn a_drain_ends_where_the_budget_does() {
+        let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };
+        let arena = Arena::new(ArenaOptions { budget: Some(1 << 20), ..options });
+        let mut slices = Vec::new();
+        while let Ok(slice) = arena.alloc(200) {
+            slices.push(slice);
+        }
+        let full = slices.len();
+        let kept = slices.iter().step_by(8).copied().collect::<Vec<_>>();
+        slices.retain(|slice| !kept.contains(slice));
+        free_all(&arena, slices);
+        assert!(arena.begin_drain(1));
+        let mut fresh = Vec::new();
+        while let Ok(slice) = arena.alloc_elsewhere(200) {
+            assert!(!arena.is_drained(slice));
+            fresh.push(slice);
+        }
+        assert!(fresh.len() + kept.len() < full / 2, "most of it is drained");
+        while let Ok(slice) = arena.alloc(200) {
+            fresh.push(slice);
+        }
+        assert_eq!(fresh.len() + kept.len(), full, "all of it serves");
+        assert!(!arena.end_drain(), "it has ended by itself");
+        free_all(&arena, fresh.into_iter().chain(kept));
+        check_sums(&arena);
+    }
+
+    /// Idle blocks are few beside what is mapped, also while that becomes less.
+    #[test]
+    fn idle_blocks_are_an_eighth_at_most_or_one() {
+        let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };
+        let arena = Arena::new(options);
+        let mut slices: Vec<_> =
+            (0..400).map(|_| arena.alloc(32 << 10).expect("no budget")).collect();
+        while let Some(slice) = slices.pop() {
+            free_all(&arena, [slice]);
+            let stats = arena.stats();
+            let most = (stats.reserved_bytes / 8).max(64 << 10);
+            // Beside idle blocks, half of the one that is being emptied is free.
+            assert!(stats.free_bytes <= most + (32 << 10), "{stats:?}");
+        }
     }
 
     #[test]

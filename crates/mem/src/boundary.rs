@@ -12,10 +12,19 @@
 //! | word | written | read |
 //! |---|---|---|
 //! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
-//! | a thread's slot | that thread: Relaxed + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//! | a thread's slot | that thread: Release + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//! | a thread's mark | that thread: Release, before the 0 in its slot | `marks`: Acquire, after `is_safe` |
+//!
+//! A pin is stored by Release, too: `is_safe` may see it without having seen the 0 that ended the
+//! pin before it.
+//!
+//! A thread finds its slot by a number that it keeps while it lives. The destructors of its
+//! thread-locals may use a table when the number is given back already: such a *late* pin takes a
+//! number that the thread keeps until its last late pin, of any table, has gone.
 
 #[cfg(not(loom))]
 use std::cell::Cell;
+use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -32,24 +41,46 @@ const SEGMENTS: usize = 20;
 /// Number of the slot that is never quiet.
 const NO_THREAD: usize = FIRST_SEGMENT;
 
-const SLOT_BYTES: usize = size_of::<CachePadded<AtomicU64>>();
+const SLOT_BYTES: usize = size_of::<CachePadded<Slot>>();
+
+/// What a thread tells about itself, in a line of its own.
+struct Slot {
+    /// The epoch it is pinned in, or `QUIET`.
+    pinned: AtomicU64,
+    /// An address that it reads while it is away, or zero: see `Pin::mark`.
+    mark: AtomicU64,
+}
+
+impl Slot {
+    fn new(pinned: u64) -> CachePadded<Slot> {
+        CachePadded::new(Slot { pinned: AtomicU64::new(pinned), mark: AtomicU64::new(0) })
+    }
+}
 
 /// Epochs of one table.
 pub struct Epochs {
     current: CachePadded<AtomicU64>,
     /// Slots of the first threads, and one that is never quiet ...
-    first: [CachePadded<AtomicU64>; FIRST_SEGMENT + 1],
+    first: [CachePadded<Slot>; FIRST_SEGMENT + 1],
     /// ... and of later ones, in segments that never move.
-    segments: [OnceLock<Box<[CachePadded<AtomicU64>]>>; SEGMENTS],
+    segments: [OnceLock<Box<[CachePadded<Slot>]>>; SEGMENTS],
 }
 
 /// Proof that this thread is pinned: what it can reach stays.
 pub struct Pin<'a> {
-    slot: &'a AtomicU64,
-    /// Pins nest; only the outermost leaves.
-    outermost: bool,
+    slot: &'a Slot,
+    level: Level,
     /// A pin belongs to its thread.
     not_send: PhantomData<*const ()>,
+}
+
+/// Where a pin stands among those of its thread in its table. Pins nest; only the outermost leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Outermost,
+    /// Outermost, under a number that the thread has for late pins alone.
+    OutermostLate,
+    Inner,
 }
 
 impl Pin<'_> {
@@ -57,16 +88,74 @@ impl Pin<'_> {
     /// wait for a bump while one does.
     #[inline]
     pub fn is_outermost(&self) -> bool {
-        self.outermost
+        self.level != Level::Inner
+    }
+
+    /// The epoch that this thread is pinned in.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.slot.pinned.load(Ordering::Relaxed)
+    }
+
+    /// Says that this thread reads at `address` while it is away; zero: no more. What was reached
+    /// under this pin and is marked before `suspend` stays until another mark takes its place:
+    /// the thread that sees this thread quiet by an Acquire load sees the mark, too.
+    #[inline]
+    pub(crate) fn mark(&self, address: usize) {
+        // Release: what was read under the mark before is done.
+        self.slot.mark.store(address as u64, Ordering::Release);
+    }
+
+    /// Whether this thread has marked something.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.slot.mark.load(Ordering::Relaxed) != 0
+    }
+
+    /// Leaves for a while; `resume` pins again. Nothing happens inside of another pin.
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        if self.is_outermost() {
+            // Release: as in `drop`.
+            self.slot.pinned.store(QUIET, Ordering::Release);
+        }
+    }
+
+    /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
+    /// returns which.
+    ///
+    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had never
+    /// left: the thread that takes something out of reach that was reached in `since` bumps to a later
+    /// epoch before it asks whether all have left. If the load below does not see that bump, the
+    /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
+    #[inline]
+    pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
+        if !self.is_outermost() {
+            return since;
+        }
+        // Release: what was read before `suspend` is done for the thread that sees this and not the quiet
+        // slot in between.
+        self.slot.pinned.store(since, Ordering::Release);
+        barrier::light();
+        // Acquire: pairs with `bump`, as in `pin`.
+        let latest = epochs.current.load(Ordering::Acquire);
+        if latest != since {
+            // No fence: a bump beyond `latest` finds either of the two in the slot.
+            self.slot.pinned.store(latest, Ordering::Release);
+        }
+        latest
     }
 }
 
 impl Drop for Pin<'_> {
     #[inline]
     fn drop(&mut self) {
-        if self.outermost {
-            // Release: pairs with the Acquire in is_safe; what was read and written is done.
-            self.slot.store(QUIET, Ordering::Release);
+        if self.level == Level::Inner {
+            return;
+        }
+        // Release: pairs with the Acquire in is_safe; what was read and written is done.
+        self.slot.pinned.store(QUIET, Ordering::Release);
+        if self.level == Level::OutermostLate {
+            Late::leave();
         }
     }
 }
@@ -85,7 +174,7 @@ impl Epochs {
             current: CachePadded::new(AtomicU64::new(1)),
             first: std::array::from_fn(|at| {
                 let nobody = if at == NO_THREAD { u64::MAX } else { QUIET };
-                CachePadded::new(AtomicU64::new(nobody))
+                Slot::new(nobody)
             }),
             segments: [const { OnceLock::new() }; SEGMENTS],
         }
@@ -98,43 +187,69 @@ impl Epochs {
         debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
         // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
         // never quiet; without a check, which would be in the way of every operation.
-        let mut slot: &AtomicU64 = unsafe { &*self.first.as_ptr().byte_add(at) };
-        if slot.load(Ordering::Relaxed) == QUIET {
-            slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
+        let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
+        if slot.pinned.load(Ordering::Relaxed) == QUIET {
+            slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
             barrier::light_asymmetric();
         } else {
             slot = self.pin_slow()?;
         }
-        Some(Pin { slot, outermost: true, not_send: PhantomData })
+        Some(Pin { slot, level: Level::Outermost, not_send: PhantomData })
     }
 
     /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or
-    /// where the fence is not asymmetric.
+    /// where the fence is not asymmetric. A late pin is never quick.
     #[cold]
     #[inline(never)]
-    fn pin_slow(&self) -> Option<&AtomicU64> {
-        let slot = self.slot_of_thread();
-        if slot.load(Ordering::Relaxed) != QUIET {
-            return None;
-        }
-        slot.store(self.current.load(Ordering::Acquire), Ordering::Relaxed);
-        barrier::light();
-        Some(slot)
+    fn pin_slow(&self) -> Option<&Slot> {
+        let slot = self.slot(number_for_life()?);
+        self.occupy(slot).then_some(slot)
     }
 
     /// Pins this thread.
     #[inline]
     pub fn pin(&self) -> Pin<'_> {
-        self.pin_quick().unwrap_or_else(|| Pin {
-            slot: self.slot_of_thread(),
-            outermost: false,
-            not_send: PhantomData,
-        })
+        self.pin_quick().unwrap_or_else(|| self.pin_again())
+    }
+
+    /// Pins a thread that is pinned in this table already, or pins late.
+    #[cold]
+    #[inline(never)]
+    fn pin_again(&self) -> Pin<'_> {
+        match number_for_life() {
+            Some(number) => {
+                Pin { slot: self.slot(number), level: Level::Inner, not_send: PhantomData }
+            }
+            None => self.pin_late(),
+        }
+    }
+
+    fn pin_late(&self) -> Pin<'_> {
+        let slot = self.slot(Late::enter());
+        let level = match self.occupy(slot) {
+            true => Level::OutermostLate,
+            false => {
+                Late::leave();
+                Level::Inner
+            }
+        };
+        Pin { slot, level, not_send: PhantomData }
+    }
+
+    /// Pins the slot's thread; false if it is pinned already.
+    fn occupy(&self, slot: &Slot) -> bool {
+        if slot.pinned.load(Ordering::Relaxed) != QUIET {
+            return false;
+        }
+        slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
+        barrier::light();
+        true
     }
 
     /// Whether this thread is pinned.
     pub fn is_pinned(&self) -> bool {
-        self.slot_of_thread().load(Ordering::Relaxed) != QUIET
+        let number = number_for_life().or_else(Late::number);
+        number.is_some_and(|number| self.slot(number).pinned.load(Ordering::Relaxed) != QUIET)
     }
 
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
@@ -145,25 +260,45 @@ impl Epochs {
         epoch
     }
 
+    /// Whether no epoch after `since` has begun. What a thread reached in `since` it may use again
+    /// then, under the pin that it has now: see `Pin::resume`.
+    #[inline]
+    pub(crate) fn is_current(&self, since: u64) -> bool {
+        // Acquire: pairs with `bump`.
+        self.current.load(Ordering::Acquire) == since
+    }
+
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
-        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
-        self.first[..FIRST_SEGMENT].iter().chain(later).all(|slot| {
-            let pinned = slot.load(Ordering::Acquire);
+        self.slots().all(|slot| {
+            let pinned = slot.pinned.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
     }
 
+    /// What threads read that are away. Asked after `is_safe` has said so of an epoch, the answer
+    /// has every mark at something that went out of reach before that epoch.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
+        // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
+        // done.
+        let marks = self.slots().map(|slot| slot.mark.load(Ordering::Acquire) as usize);
+        marks.filter(|mark| *mark != 0)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
+        self.first[..FIRST_SEGMENT].iter().chain(later).map(|slot| &**slot)
+    }
+
     #[inline(never)]
-    fn slot_of_thread(&self) -> &AtomicU64 {
-        let thread = thread_number();
+    fn slot(&self, thread: usize) -> &Slot {
         match thread {
             ..FIRST_SEGMENT => &self.first[thread],
             _ => self.later_slot(thread - FIRST_SEGMENT),
         }
     }
 
-    fn later_slot(&self, thread: usize) -> &AtomicU64 {
+    fn later_slot(&self, thread: usize) -> &Slot {
         let at = thread + FIRST_SEGMENT;
         let segment = at.ilog2() - FIRST_SEGMENT.ilog2();
         let first = FIRST_SEGMENT << segment;
@@ -174,14 +309,10 @@ impl Epochs {
     }
 
     #[cold]
-    fn slot_slow(&self, segment: usize, at: usize) -> &AtomicU64 {
+    fn slot_slow(&self, segment: usize, at: usize) -> &Slot {
         // is_safe looks at segments up to the first that is missing.
         for (earlier, slots) in self.segments[..=segment].iter().enumerate() {
-            slots.get_or_init(|| {
-                (0..FIRST_SEGMENT << earlier)
-                    .map(|_| CachePadded::new(AtomicU64::new(QUIET)))
-                    .collect()
-            });
+            slots.get_or_init(|| (0..FIRST_SEGMENT << earlier).map(|_| Slot::new(QUIET)).collect());
         }
         &self.segments[segment].get().expect("made just above")[at]
     }
@@ -221,49 +352,112 @@ pub(crate) fn forget_numbers() {
     free_numbers(|numbers| *numbers = (0, Vec::new()));
 }
 
-/// A number that no other living thread has, small while few threads live.
-struct ThreadNumber(usize);
-
-impl ThreadNumber {
-    fn claim() -> ThreadNumber {
-        free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
-            Some(least) => ThreadNumber(free.swap_remove(least)),
-            None => {
-                *next += 1;
-                ThreadNumber(*next - 1)
-            }
-        })
-    }
+/// A number that no other thread has until it is given back, small while few threads have one.
+fn claim_number() -> usize {
+    free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
+        Some(least) => free.swap_remove(least),
+        None => {
+            *next += 1;
+            *next - 1
+        }
+    })
 }
+
+fn give_number_back(number: usize) {
+    #[cfg(not(loom))]
+    free_numbers(|(_, free)| free.push(number));
+    let _ = number;
+}
+
+/// The number that a thread has for life.
+struct ThreadNumber(usize);
 
 impl Drop for ThreadNumber {
     fn drop(&mut self) {
         #[cfg(not(loom))]
-        {
-            QUICK.set(NO_THREAD * SLOT_BYTES);
-            free_numbers(|(_, free)| free.push(self.0));
-        }
+        QUICK.set(NO_THREAD * SLOT_BYTES);
+        give_number_back(self.0);
     }
 }
 
 #[cfg(not(loom))]
 std::thread_local! {
-    static THREAD: ThreadNumber = ThreadNumber::claim();
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
 }
 
 #[cfg(loom)]
 loom::thread_local! {
-    static THREAD: ThreadNumber = ThreadNumber::claim();
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
 }
 
-fn thread_number() -> usize {
-    THREAD.with(|number| {
-        #[cfg(not(loom))]
-        if barrier::is_asymmetric() {
-            QUICK.set(number.0.min(NO_THREAD) * SLOT_BYTES);
-        }
-        number.0
-    })
+/// The number of this thread; `None` once it is given back.
+fn number_for_life() -> Option<usize> {
+    #[cfg(loom)]
+    if LATE.with(|late| late.borrow().is_ending) {
+        return None;
+    }
+    let number = THREAD.try_with(|number| number.0).ok()?;
+    #[cfg(not(loom))]
+    if barrier::is_asymmetric() {
+        QUICK.set(number.min(NO_THREAD) * SLOT_BYTES);
+    }
+    Some(number)
+}
+
+/// The late pins of a thread that has given back its number for life. Without a destructor: a
+/// thread-local with one would be gone itself when it is needed.
+#[derive(Default)]
+struct Late {
+    /// While there are pins.
+    number: Option<usize>,
+    /// Outermost pins, of all tables.
+    pins: usize,
+    /// In a model, a thread says by this that its thread-locals are gone.
+    #[cfg(loom)]
+    is_ending: bool,
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static LATE: RefCell<Late> = const { RefCell::new(Late { number: None, pins: 0 }) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static LATE: RefCell<Late> = RefCell::new(Late::default());
+}
+
+impl Late {
+    /// The number of this thread for one more pin.
+    fn enter() -> usize {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins += 1;
+            *late.number.get_or_insert_with(claim_number)
+        })
+    }
+
+    /// One pin less. The last gives the number back, when its slots are quiet: the lock around the
+    /// free numbers orders that before the pins of the next thread.
+    fn leave() {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins -= 1;
+            if late.pins == 0 {
+                late.number.take().into_iter().for_each(give_number_back);
+            }
+        });
+    }
+
+    fn number() -> Option<usize> {
+        LATE.with(|late| late.borrow().number)
+    }
+}
+
+/// In a model: what this thread does from now on, it does in destructors of thread-locals.
+#[cfg(loom)]
+pub(crate) fn end_locals() {
+    LATE.with(|late| late.borrow_mut().is_ending = true);
 }
 
 #[cfg(not(loom))]
@@ -385,6 +579,60 @@ mod tests {
         let later = epochs.pin();
         assert!(epochs.is_safe(epoch), "a pin of the new epoch holds nothing back");
         drop(later);
+    }
+
+    /// A thread-local that is made before the thread's number is dropped after it.
+    struct AtEnd(Option<Box<dyn FnOnce()>>);
+
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|work| work());
+        }
+    }
+
+    thread_local! {
+        static AT_END: RefCell<AtEnd> = const { RefCell::new(AtEnd(None)) };
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_number_pins_all_the_same() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let late = move || {
+            let gone = number_for_life().is_none();
+            tell.send((gone, std::panic::catch_unwind(pins_nest_across_tables)))
+                .expect("the test waits");
+        };
+        let thread = std::thread::spawn(move || {
+            AT_END.with(|local| local.borrow_mut().0 = Some(Box::new(late)));
+            drop(Epochs::new().pin());
+        });
+        thread.join().expect("no panic");
+        let (gone, passed) = told.recv().expect("the destructor runs");
+        assert!(gone, "destructors run in another order here: the test says nothing");
+        passed.expect("no panic");
+    }
+
+    fn pins_nest_across_tables() {
+        let (one, other) = (Epochs::new(), Epochs::new());
+        assert!(!one.is_pinned() && one.pin_quick().is_none() && Late::number().is_none());
+        let outer = one.pin();
+        assert!(outer.is_outermost() && one.is_pinned() && !other.is_pinned());
+        let epoch = one.bump();
+        let inner = one.pin();
+        assert!(!inner.is_outermost());
+        let elsewhere = other.pin();
+        assert!(elsewhere.is_outermost());
+        drop(inner);
+        assert!(!one.is_safe(epoch), "the outer pin holds on");
+        drop(outer);
+        assert!(one.is_safe(epoch) && !one.is_pinned());
+        // The number stays while a pin of any table needs it.
+        let elsewhere_since = other.bump();
+        assert!(!other.is_safe(elsewhere_since) && Late::number().is_some());
+        drop(one.pin());
+        assert!(!other.is_safe(elsewhere_since) && other.is_pinned());
+        drop(elsewhere);
+        assert!(other.is_safe(elsewhere_since) && Late::number().is_none());
     }
 
     #[test]

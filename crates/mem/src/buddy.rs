@@ -36,13 +36,29 @@ pub(crate) struct NoMemory {
 pub(crate) enum BlockChange {
     Mapped { block: u32, base: *mut u8, bytes: usize },
     Unmapped { block: u32 },
+    Drained { block: u32 },
+    Restored { block: u32 },
 }
 
 struct Block {
     region: Region,
-    /// Has a slice of its own, and takes no part in the buddy system.
-    own: bool,
+    purpose: Purpose,
 }
+
+/// What a block is there for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// Its extents go to the thread that asks.
+    Shared,
+    /// Shared, and being emptied: nothing new goes in.
+    Drained,
+    /// Has a slice of its own, and takes no part in the buddy system.
+    Own,
+}
+
+/// Free extents by order, lowest block and offset first, so that high blocks
+/// drain and go back to the system.
+type FreeExtents = [BTreeSet<(u32, u32)>; ORDERS];
 
 /// Every block of an arena and every free extent in them.
 pub(crate) struct Buddy {
@@ -51,12 +67,16 @@ pub(crate) struct Buddy {
     wanted_pages: Pages,
     blocks: Vec<Option<Block>>,
     unused_ids: Vec<u32>,
-    /// By order: free extents, lowest block and offset first, so that high
-    /// blocks drain and go back to the system.
-    free: [BTreeSet<(u32, u32)>; ORDERS],
+    free: FreeExtents,
+    /// Those of drained blocks.
+    drained_free: FreeExtents,
     reserved_bytes: usize,
+    /// Bytes of drained blocks, part of what is reserved.
+    drained_bytes: usize,
     free_bytes: usize,
-    /// Bytes of blocks that are free from end to end, kept for the next burst.
+    /// Blocks that are free from end to end, kept for the next burst ...
+    idle: BTreeSet<u32>,
+    /// ... and their bytes.
     idle_bytes: usize,
     huge_bytes: usize,
     huge_pages: Pages,
@@ -74,8 +94,11 @@ impl Buddy {
             blocks: Vec::new(),
             unused_ids: Vec::new(),
             free: std::array::from_fn(|_| BTreeSet::new()),
+            drained_free: std::array::from_fn(|_| BTreeSet::new()),
             reserved_bytes: 0,
+            drained_bytes: 0,
             free_bytes: 0,
+            idle: BTreeSet::new(),
             idle_bytes: 0,
             huge_bytes: 0,
             huge_pages: Pages::Small,
@@ -105,48 +128,139 @@ impl Buddy {
     /// a block if there is none.
     pub(crate) fn take(&mut self, bytes: usize) -> Result<Extent, NoMemory> {
         debug_assert!(bytes.is_power_of_two() && bytes >= PAGE_BYTES && bytes <= self.block_bytes);
-        let order = order_of(bytes);
-        if self.free[order..].iter().all(BTreeSet::is_empty) {
-            self.map_shared(bytes)?;
+        if let Some(extent) = self.take_mapped(bytes) {
+            return Ok(extent);
         }
-        let from = (order..ORDERS)
-            .find(|order| !self.free[*order].is_empty())
-            .expect("a block was mapped just now");
+        self.map_shared(bytes)?;
+        Ok(self.take_mapped(bytes).expect("a block was mapped just now"))
+    }
+
+    /// Takes a free extent of `bytes` from the blocks that are there.
+    pub(crate) fn take_mapped(&mut self, bytes: usize) -> Option<Extent> {
+        let order = order_of(bytes);
+        let from = (order..ORDERS).find(|order| !self.free[*order].is_empty())?;
         let (block, offset) = self.free[from].pop_first().expect("found not empty");
         if bytes_of(from) == self.blocks[block as usize].as_ref().expect("mapped").region.bytes() {
+            self.idle.remove(&block);
             self.idle_bytes -= bytes_of(from);
         }
         for smaller in (order..from).rev() {
             self.free[smaller].insert((block, offset + bytes_of(smaller) as u32));
         }
         self.free_bytes -= bytes;
-        Ok(Extent { block, offset, bytes: bytes as u32 })
+        Some(Extent { block, offset, bytes: bytes as u32 })
     }
 
     /// Gives an extent back; a block that is idle beyond what is worth keeping
     /// goes back to the system.
     pub(crate) fn give(&mut self, extent: Extent) {
-        let whole = self.blocks[extent.block as usize].as_ref().expect("mapped").region.bytes();
+        let block = self.blocks[extent.block as usize].as_mut().expect("mapped");
+        let whole = block.region.bytes();
+        let drained = block.purpose == Purpose::Drained;
+        let free = if drained { &mut self.drained_free } else { &mut self.free };
         self.free_bytes += extent.bytes as usize;
-        let mut offset = extent.offset;
-        let mut bytes = extent.bytes as usize;
+        let (mut offset, mut bytes) = (extent.offset, extent.bytes as usize);
         while bytes < whole {
             let buddy = offset ^ bytes as u32;
-            if !self.free[order_of(bytes)].remove(&(extent.block, buddy)) {
+            if !free[order_of(bytes)].remove(&(extent.block, buddy)) {
                 break;
             }
             offset = offset.min(buddy);
             bytes *= 2;
         }
-        let fresh = self.free[order_of(bytes)].insert((extent.block, offset));
+        if drained && bytes == whole {
+            // It is empty now, which is all that was wanted of it.
+            block.purpose = Purpose::Shared;
+            self.drained_bytes -= whole;
+            self.changes.push(BlockChange::Restored { block: extent.block });
+        }
+        let free = if drained && bytes < whole { &mut self.drained_free } else { &mut self.free };
+        let fresh = free[order_of(bytes)].insert((extent.block, offset));
         assert!(fresh, "an extent is given back once");
         if bytes == whole {
+            self.idle.insert(extent.block);
             self.idle_bytes += whole;
-            let keep_bytes = self.block_bytes.max(self.reserved_bytes / 8);
-            if self.idle_bytes > keep_bytes {
-                self.unmap_idle(extent.block);
+            self.shed_idle();
+        }
+    }
+
+    /// Unmaps idle blocks beyond what is worth keeping, which becomes less as
+    /// blocks go.
+    fn shed_idle(&mut self) {
+        while self.idle_bytes > self.block_bytes.max(self.reserved_bytes / 8) {
+            let block = *self.idle.last().expect("idle bytes are of idle blocks");
+            self.unmap_idle(block);
+        }
+    }
+
+    /// What there is to choose the blocks from that are emptied.
+    pub(crate) fn ground(&self) -> Ground {
+        let mut free = vec![0; self.blocks.len()];
+        for (order, extents) in self.free.iter().chain(&self.drained_free).enumerate() {
+            for (block, _) in extents {
+                free[*block as usize] += bytes_of(order % ORDERS);
             }
         }
+        let blocks = self.blocks.iter().zip(free).enumerate();
+        let shared = blocks.filter_map(|(id, (block, extents_bytes))| {
+            let block = block.as_ref().filter(|block| block.purpose != Purpose::Own)?;
+            Some(SharedBlock { id: id as u32, bytes: block.region.bytes(), extents_bytes })
+        });
+        Ground {
+            shared: shared.collect(),
+            block_bytes: self.block_bytes,
+            unmapped_budget: self.unmapped_budget(),
+        }
+    }
+
+    /// Bytes that extents can be had of without touching a drained block.
+    pub(crate) fn room_bytes(&self) -> usize {
+        let drained_bytes: usize = self
+            .drained_free
+            .iter()
+            .enumerate()
+            .map(|(order, extents)| extents.len() * bytes_of(order))
+            .sum();
+        self.unmapped_budget().saturating_add(self.free_bytes - drained_bytes)
+    }
+
+    /// Bytes that may still be mapped.
+    fn unmapped_budget(&self) -> usize {
+        let budget = self.budget.unwrap_or(u64::MAX);
+        usize::try_from(budget.saturating_sub(self.reserved_bytes as u64)).unwrap_or(usize::MAX)
+    }
+
+    /// Nothing is taken from these blocks until they are empty or restored.
+    pub(crate) fn drain(&mut self, blocks: &[u32]) {
+        for id in blocks {
+            let Some(block) = &mut self.blocks[*id as usize] else { continue };
+            if block.purpose == Purpose::Shared && !self.idle.contains(id) {
+                block.purpose = Purpose::Drained;
+                self.drained_bytes += block.region.bytes();
+                self.changes.push(BlockChange::Drained { block: *id });
+            }
+        }
+        let blocks = &self.blocks;
+        let drained = |(id, _): &(u32, u32)| {
+            blocks[*id as usize].as_ref().is_some_and(|block| block.purpose == Purpose::Drained)
+        };
+        for (free, drained_free) in self.free.iter_mut().zip(&mut self.drained_free) {
+            drained_free.extend(free.extract_if(.., drained));
+        }
+    }
+
+    /// All blocks serve again.
+    pub(crate) fn restore(&mut self) {
+        for (id, block) in self.blocks.iter_mut().enumerate() {
+            if let Some(block) = block.as_mut().filter(|block| block.purpose == Purpose::Drained) {
+                block.purpose = Purpose::Shared;
+                self.changes.push(BlockChange::Restored { block: id as u32 });
+            }
+        }
+        for (free, drained_free) in self.free.iter_mut().zip(&mut self.drained_free) {
+            free.append(drained_free);
+        }
+        self.drained_bytes = 0;
     }
 
     /// Maps a block for one slice of `bytes` alone.
@@ -158,26 +272,21 @@ impl Buddy {
         if self.over_budget(bytes) {
             return Err(self.no_memory(bytes));
         }
-        self.map_block(bytes, true)
+        self.map_block(bytes, Purpose::Own)
     }
 
     /// Unmaps the block of a slice that had it alone.
     pub(crate) fn give_own(&mut self, block: u32) {
-        let own = self.blocks[block as usize].as_ref().is_some_and(|block| block.own);
+        let own =
+            self.blocks[block as usize].as_ref().is_some_and(|block| block.purpose == Purpose::Own);
         assert!(own, "the block of a slice with its own mapping");
         self.unmap(block);
+        self.shed_idle();
     }
 
     /// Unmaps every block that is free from end to end.
     pub(crate) fn trim(&mut self) {
-        let idle: Vec<u32> = (0..self.blocks.len() as u32)
-            .filter(|id| {
-                self.blocks[*id as usize].as_ref().is_some_and(|block| {
-                    !block.own && self.free[order_of(block.region.bytes())].contains(&(*id, 0))
-                })
-            })
-            .collect();
-        for block in idle {
+        while let Some(block) = self.idle.last().copied() {
             self.unmap_idle(block);
         }
     }
@@ -186,6 +295,7 @@ impl Buddy {
         let bytes = self.blocks[block as usize].as_ref().expect("mapped").region.bytes();
         let was_free = self.free[order_of(bytes)].remove(&(block, 0));
         assert!(was_free, "only idle blocks are unmapped");
+        self.idle.remove(&block);
         self.idle_bytes -= bytes;
         self.free_bytes -= bytes;
         self.unmap(block);
@@ -209,25 +319,25 @@ impl Buddy {
         NoMemory { used: self.reserved_bytes as u64, wanted: wanted as u64 }
     }
 
-    /// Maps a block that holds at least `bytes`: small ones first, so that a
-    /// small table stays small, and smaller ones where the budget ends.
+    /// Maps a block that holds at least `bytes`; a smaller one where the budget ends.
     fn map_shared(&mut self, bytes: usize) -> Result<(), NoMemory> {
-        let grown = (self.reserved_bytes / 4).next_power_of_two().max(FIRST_BLOCK_BYTES);
-        let mut block_bytes = grown.min(self.block_bytes).max(bytes);
+        let staying = self.reserved_bytes - self.drained_bytes;
+        let mut block_bytes = next_block_bytes(self.block_bytes, staying).max(bytes);
         while self.over_budget(block_bytes) && block_bytes > bytes {
             block_bytes /= 2;
         }
         if self.over_budget(block_bytes) {
             return Err(self.no_memory(bytes));
         }
-        let block = self.map_block(block_bytes, false)?;
+        let block = self.map_block(block_bytes, Purpose::Shared)?;
         self.free[order_of(block_bytes)].insert((block, 0));
         self.free_bytes += block_bytes;
+        self.idle.insert(block);
         self.idle_bytes += block_bytes;
         Ok(())
     }
 
-    fn map_block(&mut self, bytes: usize, own: bool) -> Result<u32, NoMemory> {
+    fn map_block(&mut self, bytes: usize, purpose: Purpose) -> Result<u32, NoMemory> {
         if self.unused_ids.is_empty() && self.blocks.len() == BLOCKS_MAX {
             return Err(self.no_memory(bytes));
         }
@@ -239,13 +349,51 @@ impl Buddy {
             self.huge_pages = region.pages();
         }
         self.changes.push(BlockChange::Mapped { block, base: region.base().as_ptr(), bytes });
-        let entry = Some(Block { region, own });
+        let entry = Some(Block { region, purpose });
         match self.blocks.get_mut(block as usize) {
             Some(slot) => *slot = entry,
             None => self.blocks.push(entry),
         }
         Ok(block)
     }
+}
+
+/// A block that slices share.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SharedBlock {
+    pub(crate) id: u32,
+    pub(crate) bytes: usize,
+    /// In free extents.
+    pub(crate) extents_bytes: usize,
+}
+
+/// The blocks that slices share, and how more would be mapped.
+pub(crate) struct Ground {
+    pub(crate) shared: Vec<SharedBlock>,
+    pub(crate) unmapped_budget: usize,
+    block_bytes: usize,
+}
+
+impl Ground {
+    /// Bytes of the blocks that `bytes` more would take beside `reserved_bytes`.
+    pub(crate) fn mapped_for(&self, bytes: usize, reserved_bytes: usize) -> usize {
+        let mut mapped = 0;
+        while mapped < bytes {
+            let block_bytes = next_block_bytes(self.block_bytes, reserved_bytes + mapped);
+            if block_bytes == self.block_bytes {
+                return mapped + (bytes - mapped).next_multiple_of(block_bytes);
+            }
+            mapped += block_bytes;
+        }
+        mapped
+    }
+}
+
+/// Bytes of the next block where `reserved_bytes` are mapped: small ones first,
+/// so that a small table stays small.
+fn next_block_bytes(block_bytes_max: usize, reserved_bytes: usize) -> usize {
+    let grown = (reserved_bytes / 4).next_power_of_two().max(FIRST_BLOCK_BYTES);
+    grown.min(block_bytes_max)
 }
 
 // SAFETY: the raw pointers in `changes` are addresses to publish, nothing more.

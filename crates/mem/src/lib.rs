@@ -9,6 +9,7 @@
 //! | [`arena`] | where does a new slice go, and who may have a freed one? |
 //! | [`epoch`] | when has the last reader of a removed slice left? |
 //! | [`boundary`] | when has every thread seen a new boundary? |
+//! | [`holding`] | which locks of records does this thread hold? |
 //!
 //! Useful for engines that keep variable-size records outside every managed
 //! heap. Not useful as a general allocator: slices are named by a [`SliceRef`],
@@ -17,7 +18,9 @@
 pub mod arena;
 pub mod boundary;
 mod buddy;
+mod drain;
 pub mod epoch;
+pub mod holding;
 pub mod region;
 pub mod reserve;
 pub mod slice;

@@ -6,7 +6,9 @@
 
 use std::ptr::NonNull;
 
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+#[cfg(target_os = "linux")]
+use rustix::mm::Advice;
+use rustix::mm::{MapFlags, ProtFlags};
 
 /// Bytes of the pages every machine has.
 pub const PAGE_BYTES: usize = 4096;
@@ -60,6 +62,7 @@ impl Region {
     pub fn map(bytes: usize, wanted: Pages) -> std::io::Result<Region> {
         assert!(bytes > 0 && bytes.is_multiple_of(PAGE_BYTES), "whole pages");
         let huge = bytes >= HUGE_PAGE_BYTES && wanted != Pages::Small;
+        #[cfg(target_os = "linux")]
         if huge
             && wanted == Pages::Explicit
             && bytes.is_multiple_of(HUGE_PAGE_BYTES)
@@ -148,11 +151,19 @@ fn map_aligned(bytes: usize) -> std::io::Result<NonNull<u8>> {
     Ok(base)
 }
 
+#[cfg(target_os = "linux")]
 pub(crate) fn advise_huge(base: NonNull<u8>, bytes: usize) -> bool {
     // SAFETY: advice on a mapping of ours changes no byte of it.
     unsafe { rustix::mm::madvise(base.as_ptr().cast(), bytes, Advice::LinuxHugepage) }.is_ok()
 }
 
+/// Only Linux takes the advice.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn advise_huge(_base: NonNull<u8>, _bytes: usize) -> bool {
+    false
+}
+
+/// Never where the system is not Linux.
 pub(crate) fn transparent_pages_allowed() -> bool {
     use std::sync::OnceLock;
     static ALLOWED: OnceLock<bool> = OnceLock::new();

@@ -25,6 +25,24 @@ struct Span {
     free_head: u32,
     next: SpanLink,
     previous: SpanLink,
+    /// Lies in a drained block: hangs in no list, so that no slice comes from it.
+    drained: bool,
+}
+
+impl Span {
+    /// Does it hang in the list of its class?
+    fn is_linked(&self) -> bool {
+        !self.drained && self.live < self.slots
+    }
+}
+
+/// What a span holds, to choose which blocks to empty.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SpanUse {
+    pub(crate) block: u32,
+    pub(crate) class: Class,
+    pub(crate) live_bytes: usize,
+    pub(crate) free_bytes: usize,
 }
 
 #[derive(Default, Clone)]
@@ -97,7 +115,7 @@ impl Stripe {
         debug_assert_eq!(span.class, slice.class());
         debug_assert_eq!(span.extent.block, slice.block());
         let offset = slice.offset() - span.extent.offset as usize;
-        let was_full = span.live == span.slots;
+        let was_linked = span.is_linked();
         // SAFETY: the slot is inside the span, free from now on, and granules
         // are aligned for a u32.
         unsafe {
@@ -108,10 +126,10 @@ impl Stripe {
         }
         span.free_head = (offset / slice_bytes) as u32 + 1;
         span.live -= 1;
-        let empty = span.live == 0;
+        let (empty, linked) = (span.live == 0, span.is_linked());
         self.live_bytes -= slice_bytes;
         self.free_bytes += slice_bytes;
-        if was_full {
+        if linked && !was_linked {
             self.link(link);
         }
         empty.then(|| self.close(link))
@@ -132,6 +150,7 @@ impl Stripe {
             free_head: 0,
             next: 0,
             previous: 0,
+            drained: false,
         };
         let index = match self.unused_spans.pop() {
             Some(index) => {
@@ -173,10 +192,53 @@ impl Stripe {
             + self.classes.capacity() * size_of::<ClassState>()
     }
 
+    /// Adds up what each span holds.
+    pub(crate) fn survey(&self, spans: &mut Vec<SpanUse>) {
+        spans.extend(self.spans.iter().filter(|span| span.live > 0).map(|span| {
+            let slice_bytes = span.class.bytes();
+            SpanUse {
+                block: span.extent.block,
+                class: span.class,
+                live_bytes: span.live as usize * slice_bytes,
+                free_bytes: (span.slots - span.live) as usize * slice_bytes,
+            }
+        }));
+    }
+
+    /// Takes nothing from spans in drained blocks any more.
+    pub(crate) fn drain(&mut self, is_drained: impl Fn(u32) -> bool) {
+        for index in 0..self.spans.len() {
+            let span = &self.spans[index];
+            if span.live == 0 || !is_drained(span.extent.block) {
+                continue;
+            }
+            if span.is_linked() {
+                self.unlink(index as SpanLink + 1);
+            }
+            self.spans[index].drained = true;
+        }
+    }
+
+    /// Every span serves again.
+    pub(crate) fn restore(&mut self) {
+        for index in 0..self.spans.len() {
+            let span = &mut self.spans[index];
+            if span.drained {
+                span.drained = false;
+                if span.is_linked() && span.live > 0 {
+                    self.link(index as SpanLink + 1);
+                }
+            }
+        }
+    }
+
     fn close(&mut self, link: SpanLink) -> Extent {
-        self.unlink(link);
         let index = link - 1;
-        let span = &self.spans[index as usize];
+        if self.spans[index as usize].is_linked() {
+            self.unlink(link);
+        }
+        let span = &mut self.spans[index as usize];
+        span.drained = false;
         let (class, extent, slots) = (span.class, span.extent, span.slots as usize);
         unpoison(span.base, extent.bytes as usize);
         self.classes[class.index()].span_bytes -= extent.bytes as usize;

@@ -217,6 +217,12 @@ pub mod model {
         crate::boundary::forget_numbers();
     }
 
+    /// What this thread does from now on, it does as in destructors of its thread-locals, when
+    /// those of this crate are gone.
+    pub fn end_locals() {
+        crate::boundary::end_locals();
+    }
+
     pub(super) fn init(address: usize, value: u64) {
         let shadow = Arc::new(AtomicU64::new(value));
         let old = shadows(|s| s.words.insert(address, shadow));

@@ -52,5 +52,17 @@ pub use execution::{Cancel, Execution, Progress};
 pub use executor::Executor;
 pub use plan::{Candidate, Measured, Plan};
 pub use run::Aggregated;
-pub use sapwood_aggregate::*;
 pub use spread::Settlement;
+
+// What is asked, and of which fields.
+pub use sapwood_aggregate::{
+    Action, Aggregate, Comparison, Compiled, Component, ComponentForm, Disaggregation,
+    Disaggregator, Field, Form, Function, Group, GroupBy, Input, KeyList, Layout, Mismatches,
+    Missing, Number, Operand, Order, OrderBy, Part, Path, Place, Predicate, Query, Read, Selection,
+    SortDirection, Spread, Step,
+};
+// What is answered. What only executors drive (blocks, collectors, shares) is not for programs.
+pub use sapwood_aggregate::{
+    Accuracy, Answer, Cell, Column, Disaggregated, Example, Float, Fold, Kind, Partial, Pending,
+    QueryError, SyntaxError, Tally, TopEntry, Value,
+};

@@ -1,5 +1,6 @@
 //! A database: named tables, in memory or in a directory.
 
+mod checkpoints;
 mod hash_slot;
 
 use std::collections::BTreeMap;
@@ -8,15 +9,16 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_hashlog::HashLog;
 
-use crate::directory::Directory;
+use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Options, Result, Stats, Table,
-    TableOptions,
+    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Result, Stats, Table, TableOptions,
 };
 
 use hash_slot::{HashSlot, Opening};
+
+pub use checkpoints::StoredCheckpoint;
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -25,7 +27,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 ///
 /// A table is ordered ([`Table`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
 /// a handle: clones are the same database, which lives until the last handle of it and of its
-/// tables is gone. It has no threads and costs next to nothing beyond its tables.
+/// tables is gone. It has no threads of its own and costs next to nothing beyond its
+/// tables.
 ///
 /// # Consistency
 ///
@@ -36,7 +39,8 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// # Durability
 ///
 /// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps hash tables in a directory, as of their last
-/// checkpoint. Ordered tables live in memory alone in either.
+/// checkpoint. Ordered tables live in memory alone in either; in a directory their options must say
+/// so ([`TableOptions::volatile`]).
 ///
 /// ```
 /// use sapwood::{Db, TableOptions};
@@ -55,7 +59,6 @@ pub struct Db {
 
 #[derive(Debug)]
 struct Shared {
-    options: Options,
     directory: Option<Arc<Directory>>,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
@@ -82,6 +85,7 @@ impl Slot {
 
 /// What the tables of a [`Db`] hold and cost.
 #[derive(Debug, Clone, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct DbStats {
     /// Of each ordered table, by name.
@@ -91,8 +95,9 @@ pub struct DbStats {
     /// The hash tables of the directory that nobody has opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
-    /// Sum of the tables' entries.
-    pub entries: u64,
+    /// Sum of the tables' entries: of hash tables in a directory, what
+    /// [`HashTable::len_estimate`] says.
+    pub entries_estimate: u64,
     /// Sum of the bytes of live keys and values in ordered tables.
     pub data_bytes: u64,
     /// Sum of the bytes mapped from the system.
@@ -102,28 +107,23 @@ pub struct DbStats {
 }
 
 impl Db {
-    /// A database without tables, in memory, with default options.
-    pub fn in_memory() -> Self {
-        Self::with_options(Options::default())
-    }
-
     /// A database without tables, in memory.
-    pub fn with_options(options: Options) -> Self {
-        let shared = Shared { options, directory: None, slots: RwLock::default() };
-        Self { shared: Arc::new(shared) }
+    pub fn in_memory() -> Self {
+        Self { shared: Arc::new(Shared { directory: None, slots: RwLock::default() }) }
     }
 
-    /// Opens the database in a directory, after making the directory if it is not there, with
-    /// default options.
+    /// Opens the database in a directory, after making the directory if it is not there.
     ///
     /// **Hash tables** live in it: all that it holds are there by their names, and each is
     /// recovered from its newest complete checkpoint when it is first opened. Dropping the `Db`
     /// without [`close`](Self::close) keeps only what the last checkpoint of each has.
     ///
     /// **Ordered tables live in memory alone**, here too: they end with the process, and their
-    /// names are free when the directory is opened again.
+    /// names are free when the directory is opened again. One is made here only with options that
+    /// say so ([`TableOptions::volatile`]).
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
+    /// [`Db::open_read_only`] is for any number of readers.
     ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
@@ -137,20 +137,51 @@ impl Db {
     /// db.close()?;
     ///
     /// let db = Db::open(&path)?;
-    /// assert_eq!(db.hash_table("hits")?.add(b"/index.html", 1)?, 2);
+    /// assert_eq!(db.hash_table("hits")?.get_counter(b"/index.html")?, Some(1));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::open_with(path, Options::default())
+        Self::of_directory(Directory::open(path.as_ref())?)
     }
 
-    /// As [`open`](Self::open), with options.
-    pub fn open_with(path: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let directory = Directory::open(path.as_ref())?;
+    /// Opens the database in a directory to read it, which takes no more than leave to read: nothing
+    /// is made, written or removed there, and what would change a hash table answers
+    /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly). Each table is as its newest
+    /// complete checkpoint left it.
+    ///
+    /// Any number of them have a directory open at once, in any processes, while none has it open to
+    /// be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are opened with
+    /// ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a checkpoint
+    /// ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
+    ///
+    /// ```
+    /// use sapwood::{Db, Error, HashEngineError, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path().join("counters");
+    /// let db = Db::open(&path)?;
+    /// db.create_hash_table("hits", HashTableOptions::default())?.add(b"/", 7)?;
+    /// db.close()?;
+    ///
+    /// let (one, other) = (Db::open_read_only(&path)?, Db::open_read_only(&path)?);
+    /// for db in [&one, &other] {
+    ///     let hits = db.hash_table("hits")?;
+    ///     assert_eq!(hits.get(b"/")?, Some(7_i64.to_le_bytes().to_vec()));
+    ///     let refused = hits.add(b"/", 1).unwrap_err();
+    ///     assert_eq!(refused.hash_engine(), Some(&HashEngineError::ReadOnly));
+    /// }
+    /// assert!(matches!(Db::open(&path), Err(Error::DirectoryInUse { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of_directory(Directory::open_read_only(path.as_ref())?)
+    }
+
+    fn of_directory(directory: Directory) -> Result<Self> {
         let stored = directory.table_names()?.into_iter();
         let slots = stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let directory = Some(Arc::new(directory));
-        Ok(Self { shared: Arc::new(Shared { options, directory, slots: RwLock::new(slots) }) })
+        Ok(Self { shared: Arc::new(Shared { directory, slots: RwLock::new(slots) }) })
     }
 
     /// The directory, if there is one.
@@ -158,16 +189,24 @@ impl Db {
         self.shared.directory.as_ref().map(|directory| directory.path())
     }
 
-    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone, also where
-    /// the database has a directory.
+    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
+    /// database has a directory, the options must say so ([`TableOptions::volatile`]).
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Volatile`] where the table would be
+    /// taken for one that lasts; [`Error::Engine`] for options that cannot work.
     pub fn create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
         check_name(name)?;
+        self.expect_lifetime(name, &options)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         Self::create(&mut slots, name, &options)
     }
 
     /// Opens an ordered table that is there.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is a hash table.
     pub fn table(&self, name: &str) -> Result<Table> {
         let slots = self.slots();
         match slots.get(name) {
@@ -176,22 +215,47 @@ impl Db {
         }
     }
 
-    /// Opens an ordered table, after making it with [`Options::table`] if it is not there.
-    pub fn open_or_create(&self, name: &str) -> Result<Table> {
-        if let Some(slot) = self.slots().get(name) {
-            return ordered(name, slot);
-        }
+    /// Opens an ordered table, after making it with these options if it is not there. A table
+    /// that is there keeps its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
+    /// [`Error::Engine`] as for [`create_table`](Self::create_table).
+    ///
+    /// ```
+    /// use sapwood::{Db, TableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let options = TableOptions::default().memory_budget(64 << 20);
+    /// for _ in 0..2 {
+    ///     let sessions = db.open_or_create_table("sessions", options.clone())?;
+    ///     sessions.put_if_absent(b"ada", b"online")?;
+    /// }
+    /// assert_eq!(db.table("sessions")?.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_or_create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
+        let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
         check_name(name)?;
+        // Of a table that is there, too: its maker may have known better.
+        self.expect_lifetime(name, &options)?;
+        if let Some(table) = found {
+            return Ok(table);
+        }
         let mut slots = self.slots_mut();
         // Another thread may have made it between the two locks.
         match slots.get(name) {
             Some(slot) => ordered(name, slot),
-            None => Self::create(&mut slots, name, &self.shared.options.table),
+            None => Self::create(&mut slots, name, &options),
         }
     }
 
     /// Makes a hash table; refuses a name that is taken. It lives in the database's directory if
     /// there is one, and else in memory.
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::HashEngine`] for options that cannot work;
+    /// [`Error::Directory`], and [`Error::Fields`] for fields that cannot be kept there.
     pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
         check_name(name)?;
         let mut slots = self.slots_mut();
@@ -201,6 +265,11 @@ impl Db {
 
     /// Opens a hash table that is there: in a directory, for the first time, by recovering its
     /// newest complete checkpoint.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
+    /// [`Error::Directory`], [`Error::StoredOptions`] and [`Error::HashEngine`] where its files cannot be
+    /// read, or are damaged.
     pub fn hash_table(&self, name: &str) -> Result<HashTable> {
         self.open_hash(name, Opening::Newest)
     }
@@ -226,7 +295,8 @@ impl Db {
 
     /// Goes back: opens a hash table as its checkpoint `number` left it. Newer checkpoints are
     /// removed, and what was changed since is gone. Answers [`Error::TableInUse`] while handles of
-    /// the table are in use; [`HashTable::checkpoints`] lists the numbers.
+    /// the table are in use; [`Db::checkpoints`] lists the numbers, also where the newest checkpoint
+    /// is damaged and the table does not open. [`Db::hash_table_view`] looks before.
     ///
     /// ```
     /// use sapwood::{Cut, Db, HashTableOptions};
@@ -240,21 +310,46 @@ impl Db {
     /// hits.checkpoint(Cut::Incremental)?;
     /// drop(hits);
     /// let hits = db.hash_table_at("hits", first.number)?;
-    /// assert_eq!(hits.get(b"/")?, Some(1_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(hits.get_counter(b"/")?, Some(1));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn hash_table_at(&self, name: &str, number: u64) -> Result<HashTable> {
         self.open_hash(name, Opening::At(number))
     }
 
-    /// Opens a hash table, after making it with [`Options::hash_table`] if it is not there.
-    pub fn open_or_create_hash_table(&self, name: &str) -> Result<HashTable> {
+    /// Opens a hash table, after making it with these options if it is not there. A table that is
+    /// there keeps its own; [`hash_table_with`](Self::hash_table_with) gives it others.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is an ordered table; else as
+    /// [`hash_table`](Self::hash_table) and [`create_hash_table`](Self::create_hash_table).
+    ///
+    /// ```
+    /// use sapwood::{Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path().join("counters");
+    /// for run in 1..=3 {
+    ///     let db = Db::open(&path)?;
+    ///     let options = HashTableOptions::default().memory_budget(64 << 20);
+    ///     let runs = db.open_or_create_hash_table("runs", options)?;
+    ///     assert_eq!(runs.add(b"this program", 1)?, run);
+    ///     drop(runs);
+    ///     db.close()?;
+    /// }
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_or_create_hash_table(
+        &self,
+        name: &str,
+        options: HashTableOptions,
+    ) -> Result<HashTable> {
         if self.slots().get(name).is_none() {
             check_name(name)?;
             let mut slots = self.slots_mut();
             // Another thread may have made it between the two locks.
             if slots.get(name).is_none() {
-                return self.create_hash(&mut slots, name, &self.shared.options.hash_table);
+                return self.create_hash(&mut slots, name, &options);
             }
         }
         self.hash_table(name)
@@ -324,8 +419,11 @@ impl Db {
     /// Where one table's checkpoint fails, those of the others are still taken, and the first
     /// error is the answer. A database in memory answers [`Error::NoDirectory`].
     pub fn checkpoint(&self) -> Result<()> {
-        match self.shared.directory {
-            Some(_) => self.checkpoint_all(Cut::Incremental),
+        match &self.shared.directory {
+            Some(directory) => {
+                directory.expect_writable()?;
+                self.checkpoint_all(Cut::Incremental)
+            }
             None => Err(Error::NoDirectory),
         }
     }
@@ -337,9 +435,9 @@ impl Db {
     /// and its tables work on, and keep the directory from being opened again until they are gone;
     /// what they change is not kept unless they take a checkpoint. In memory it does nothing.
     pub fn close(self) -> Result<()> {
-        match self.shared.directory {
-            Some(_) => self.checkpoint_all(Cut::Full),
-            None => Ok(()),
+        match &self.shared.directory {
+            Some(directory) if !directory.is_read_only() => self.checkpoint_all(Cut::Full),
+            _ => Ok(()),
         }
     }
 
@@ -351,7 +449,7 @@ impl Db {
             tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
             unopened: Vec::new(),
-            entries: 0,
+            entries_estimate: 0,
             data_bytes: 0,
             reserved_bytes: 0,
             file_bytes: 0,
@@ -361,7 +459,7 @@ impl Db {
             match slot {
                 Slot::Ordered(table) => {
                     let table = table.stats();
-                    stats.entries += table.entries;
+                    stats.entries_estimate += table.entries;
                     stats.data_bytes += table.key_bytes + table.value_bytes;
                     stats.reserved_bytes += table.reserved_bytes;
                     stats.tables.insert(name, table);
@@ -369,7 +467,7 @@ impl Db {
                 Slot::Hash(slot) => match slot.opened() {
                     Some(table) => {
                         let table = table.stats();
-                        stats.entries += table.entries;
+                        stats.entries_estimate += table.entries_estimate;
                         stats.reserved_bytes += table.reserved_bytes;
                         stats.file_bytes += table.file_bytes;
                         stats.hash_tables.insert(name, table);
@@ -401,6 +499,14 @@ impl Db {
         }
     }
 
+    /// That a table of these options lives as long as its maker must think.
+    fn expect_lifetime(&self, name: &str, options: &TableOptions) -> Result<()> {
+        match self.shared.directory {
+            Some(_) if !options.volatile => Err(Error::Volatile { name: name.to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
     fn create(slots: &mut Slots, name: &str, options: &TableOptions) -> Result<Table> {
         let name: Arc<str> = name.into();
         let table = Table::new(Arc::clone(&name), options)?;
@@ -423,7 +529,9 @@ impl Db {
             Some(directory) => {
                 stored_options::check(&name, options)?;
                 let folder = directory.make(&name)?;
-                let log = HashLog::open(Arc::clone(&folder.disk), options.engine());
+                let mut engine = options.engine();
+                engine.table_id = directory::new_table_id();
+                let log = HashLog::open(Arc::clone(&folder.disk), engine);
                 let log = log.map_err(named)?;
                 folder.write_options(options)?;
                 log

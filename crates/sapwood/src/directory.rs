@@ -11,11 +11,13 @@
 //! between those steps left, and is cleared when a table of that name is made.
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use sapwood_disk::{Blocks, Disk, FileDisk};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk};
 
 use crate::stored_options;
 use crate::{Error, HashTableOptions, Result};
@@ -30,13 +32,19 @@ const OPTIONS_NEW: &str = "options.new";
 pub(crate) struct Directory {
     path: PathBuf,
     /// Locked; the lock ends with the process, however that ends.
-    _disk: FileDisk,
+    disk: FileDisk,
 }
 
 /// The folder of a table in it.
 pub(crate) struct Folder {
     pub(crate) disk: Arc<dyn Disk>,
     path: PathBuf,
+}
+
+/// A number for a table that is made, by which its files are told from those of others. It decides
+/// nothing else, so that the hasher's keys, which the system's source of randomness seeds, serve.
+pub(crate) fn new_table_id() -> u64 {
+    RandomState::new().build_hasher().finish().max(1)
 }
 
 impl Directory {
@@ -50,7 +58,28 @@ impl Directory {
         fs::create_dir_all(&tables)
             .and_then(|()| disk.sync())
             .map_err(|cause| Error::directory(&tables, "made", &cause))?;
-        Ok(Self { path: path.to_owned(), _disk: disk })
+        Ok(Self { path: path.to_owned(), disk })
+    }
+
+    /// Opens a directory that holds a database, to read it.
+    pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
+        let disk = FileDisk::open_read_only(path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
+            _ => Error::directory(path, "opened", &cause),
+        })?;
+        Ok(Self { path: path.to_owned(), disk })
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.disk.is_read_only()
+    }
+
+    /// Refuses what would change something of a directory that is open to be read.
+    pub(crate) fn expect_writable(&self) -> Result<()> {
+        match self.is_read_only() {
+            true => Err(Error::ReadOnly { path: self.path.clone() }),
+            false => Ok(()),
+        }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -76,6 +105,7 @@ impl Directory {
 
     /// An empty folder for a table that is being made.
     pub(crate) fn make(&self, name: &str) -> Result<Folder> {
+        self.expect_writable()?;
         self.clear(name)?;
         self.folder(name)
     }
@@ -83,7 +113,11 @@ impl Directory {
     /// The folder of a table.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
         let path = self.folder_path(name);
-        match FileDisk::open(&path) {
+        let opened = match self.is_read_only() {
+            true => FileDisk::open_read_only(&path),
+            false => FileDisk::open(&path),
+        };
+        match opened {
             Ok(disk) => Ok(Folder { disk: Arc::new(disk), path }),
             Err(cause) => Err(Error::directory(&path, "opened", &cause)),
         }
@@ -91,6 +125,7 @@ impl Directory {
 
     /// Ends a table that nobody has open, and removes what lies in its folder.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
+        self.expect_writable()?;
         let Folder { disk, path } = self.folder(name)?;
         let removed = match disk.remove(OPTIONS) {
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -100,6 +135,11 @@ impl Directory {
             .and_then(|()| disk.sync())
             .map_err(|cause| Error::directory(&path.join(OPTIONS), "removed", &cause))?;
         self.clear(name)
+    }
+
+    /// When a file of a table's folder was written last, where the system knows.
+    pub(crate) fn written(&self, name: &str, file: &str) -> Option<SystemTime> {
+        fs::metadata(self.folder_path(name).join(file)).and_then(|data| data.modified()).ok()
     }
 
     fn clear(&self, name: &str) -> Result<()> {
@@ -140,12 +180,20 @@ impl Folder {
     /// The options that the table was made with, or opened with last.
     pub(crate) fn read_options(&self) -> Result<HashTableOptions> {
         let path = self.path.join(OPTIONS);
-        let read = || -> io::Result<Blocks> {
-            let mut block = Blocks::new(1);
-            self.disk.open(OPTIONS)?.read_at(0, &mut block)?;
-            Ok(block)
+        let mut block = Blocks::new(1);
+        let read = |block: &mut Blocks| -> io::Result<u64> {
+            let file = self.disk.open(OPTIONS)?;
+            let bytes = file.bytes()?;
+            match bytes < BLOCK_BYTES as u64 {
+                true => Ok(bytes),
+                false => file.read_at(0, block).map(|()| bytes),
+            }
         };
-        let block = read().map_err(|cause| Error::directory(&path, "read", &cause))?;
+        let bytes = read(&mut block).map_err(|cause| Error::directory(&path, "read", &cause))?;
+        if bytes < BLOCK_BYTES as u64 {
+            let what = format!("the file is cut off, it should have {BLOCK_BYTES} bytes");
+            return Err(Error::StoredOptions { path, offset: bytes, what });
+        }
         stored_options::decode(block.bytes()).map_err(|unreadable| Error::StoredOptions {
             path,
             offset: unreadable.offset,

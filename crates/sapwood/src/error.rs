@@ -8,7 +8,7 @@ use crate::{Engine, EngineError, HashEngineError};
 
 /// The result of an operation on a [`Db`](crate::Db), a [`Table`](crate::Table) or a
 /// [`HashTable`](crate::HashTable).
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -50,6 +50,17 @@ pub enum Error {
         /// The engine that it has.
         engine: Engine,
     },
+    /// An ordered table was to be made in the database of a directory, and its options do not say
+    /// that it ends with the process all the same.
+    #[error(
+        "table `{name}` would end with the process: ordered tables live in memory alone, also in a \
+         database with a directory; if that is meant, say it with `TableOptions::volatile`, or make \
+         a table that lasts with `Db::create_hash_table`"
+    )]
+    Volatile {
+        /// The name given.
+        name: String,
+    },
     /// The hash table has handles in use, and what was asked needs it closed.
     #[error("table `{name}` has handles in use; drop them first, then {what} it")]
     TableInUse {
@@ -57,6 +68,15 @@ pub enum Error {
         name: String,
         /// What was to be done with it.
         what: &'static str,
+    },
+    /// The hash table is open in this `Db`, and what was asked needs it closed.
+    #[error(
+        "table `{name}` is open, and a view of one of its checkpoints needs it closed; ask a `Db` \
+         that has not opened it"
+    )]
+    TableOpen {
+        /// Its name.
+        name: String,
     },
     /// The table has no checkpoint of the number to go back to. Nothing was closed.
     #[error("table `{name}` has no checkpoint {number}; it has {}", numbers(known))]
@@ -113,7 +133,7 @@ pub enum Error {
     /// A query does not fit together, objects do not have what it reads, or a figure leaves its
     /// range.
     #[error(transparent)]
-    Query(#[from] crate::aggregate::Error),
+    Query(#[from] crate::aggregate::QueryError),
     /// A text form of a query cannot be read.
     #[error(transparent)]
     Syntax(#[from] crate::aggregate::SyntaxError),
@@ -178,13 +198,21 @@ pub enum Error {
     /// The database lives in memory alone, and what was asked needs a directory.
     #[error("the database lives in memory alone; `Db::open` keeps one in a directory")]
     NoDirectory,
-    /// Another `Db` has the directory open, in this process or another.
+    /// Another `Db` has the directory open, in this process or another: one at a time writes to it
+    /// ([`Db::open`](crate::Db::open)), or any number of them read it
+    /// ([`Db::open_read_only`](crate::Db::open_read_only)).
     #[error(
-        "{} is open already, in this process or another; use that `Db`, or close it and drop the \
-         handles of its hash tables first",
+        "{} is open already, in this process or another: one at a time writes to it, or several only \
+         read it; close it there, with the handles of its hash tables, and try again",
         path.display()
     )]
     DirectoryInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The database is open to be read only, and what was asked would change it.
+    #[error("{} is open to be read only; `Db::open` opens it to be written", path.display())]
+    ReadOnly {
         /// The directory.
         path: PathBuf,
     },
@@ -293,7 +321,15 @@ fn hash_next_step(cause: &HashEngineError) -> &'static str {
         HashEngineError::ValueLength { min, max, .. } if min < max => {
             " (`HashTableOptions::page_bytes`)"
         }
-        HashEngineError::NoDirectory => " (`Db::open`)",
+        HashEngineError::NoDirectory | HashEngineError::ReadOnly => " (`Db::open`)",
+        HashEngineError::CheckpointDamaged { .. } => {
+            " (`Db::hash_table_at`; `Db::hash_table_view` looks at it, `Db::checkpoints` lists all)"
+        }
+        HashEngineError::View => " (`Db::hash_table_at`)",
+        HashEngineError::Corrupt { .. } => {
+            "; bring the file back from a copy, go back to a checkpoint that is whole \
+             (`Db::checkpoints`, `Db::hash_table_at`), or drop the table"
+        }
         _ => "",
     }
 }

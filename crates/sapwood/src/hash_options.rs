@@ -2,17 +2,17 @@
 
 use sapwood_hashlog as engine;
 
-use crate::{ColdReads, Compaction, Layout, aggregate};
+use crate::{ColdReads, Compaction, RecordLayout, aggregate};
 
 /// Choices for one [`HashTable`](crate::HashTable). A table in a directory keeps them; layout and
 /// page size stay for good, the others can be changed when it is opened again
 /// ([`Db::hash_table_with`](crate::Db::hash_table_with)).
 ///
 /// ```
-/// use sapwood::{Db, HashTableOptions, Layout};
+/// use sapwood::{Db, HashTableOptions, RecordLayout};
 ///
 /// let db = Db::in_memory();
-/// let options = HashTableOptions::default().layout(Layout::Fixed8).memory_budget(64 << 20);
+/// let options = HashTableOptions::default().layout(RecordLayout::Fixed8).memory_budget(64 << 20);
 /// let views = db.create_hash_table("views", options)?;
 /// views.add(&7_u64.to_le_bytes(), 1)?;
 /// assert_eq!(views.stats().budget_bytes, Some(64 << 20));
@@ -20,7 +20,7 @@ use crate::{ColdReads, Compaction, Layout, aggregate};
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct HashTableOptions {
-    pub(crate) layout: Layout,
+    pub(crate) layout: RecordLayout,
     pub(crate) page_bytes: usize,
     pub(crate) memory_budget: Option<u64>,
     pub(crate) mutable_share: f64,
@@ -51,11 +51,11 @@ impl Default for HashTableOptions {
 impl HashTableOptions {
     /// How long keys and values are.
     ///
-    /// Default: [`Layout::Variable`]. Choose [`Layout::Fixed8`] where both always have 8 bytes,
+    /// Default: [`RecordLayout::Variable`]. Choose [`RecordLayout::Fixed8`] where both always have 8 bytes,
     /// such as counters by number: it spares 8 bytes a record and changes values by single atomic
     /// instructions. It cannot be changed later.
     #[must_use]
-    pub fn layout(mut self, layout: Layout) -> Self {
+    pub fn layout(mut self, layout: RecordLayout) -> Self {
         self.layout = layout;
         self
     }
@@ -96,8 +96,9 @@ impl HashTableOptions {
 
     /// How many entries the index is sized for when the table is made.
     ///
-    /// Default: 0. The index grows while the table is in use; set it to save the growing, and the
-    /// short time for which two indexes are in memory.
+    /// Default: 0. The index grows while the table is in use; set it to save the growing. Its
+    /// buckets, 11 to 22 bytes for each entry, are written at once; more than the budget or the
+    /// machine holds are refused.
     #[must_use]
     pub fn expected_entries(mut self, count: u64) -> Self {
         self.expected_entries = count;

@@ -11,7 +11,8 @@ use sapwood_hashlog::{HashLog, Place};
 use crate::directory::Directory;
 use crate::mutation::Store;
 use crate::{
-    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, Layout, Result, aggregate,
+    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, RecordLayout, Result,
+    aggregate,
 };
 
 pub use snapshot::HashSnapshot;
@@ -21,7 +22,7 @@ pub use snapshot::HashSnapshot;
 ///
 /// Keys are 1 byte to 16 KiB less one, values any length that lets a record fit into a page of the log
 /// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
-/// [`Layout::Fixed8`](crate::Layout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
+/// [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
 /// clones are the same table, and threads share it freely. For order, neighbours and ranges there
 /// is [`Table`](crate::Table).
 ///
@@ -46,10 +47,7 @@ pub use snapshot::HashSnapshot;
 /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
 /// hits.add(b"/index.html", 1)?;
 /// hits.add(b"/index.html", 1)?;
-/// let count = hits.get_with(b"/index.html", |value| {
-///     i64::from_le_bytes(value.try_into().expect("a counter has 8 bytes"))
-/// })?;
-/// assert_eq!(count, Some(2));
+/// assert_eq!(hits.get_counter(b"/index.html")?, Some(2));
 /// # Ok::<(), sapwood::Error>(())
 /// ```
 ///
@@ -92,22 +90,59 @@ impl HashTable {
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key. A
     /// value on the disk is read into a buffer first.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`]; [`HashEngineError::Io`] and
+    /// [`HashEngineError::Corrupt`] for a value on the disk; inside a closure that changes a value
+    /// also [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`].
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.log().get_with(key, read))
     }
 
     /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.log().get(key))
     }
 
     /// Whether the key is there.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.log().contains_key(key))
     }
 
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
+    /// key, where `add` would make one.
+    ///
+    /// # Errors
+    /// [`HashEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
+    /// [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/index.html", 42)?;
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
+    /// assert_eq!(hits.get_counter(b"/other.html")?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+        let counter = self.get_with(key, |value| match value.try_into() {
+            Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
+            Err(_) => Err(HashEngineError::NotACounter { len: value.len() }),
+        })?;
+        self.named(counter.transpose())
+    }
+
     /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
     /// single calls, since the searches overlap, and the reads from the disk too.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with); `read` was called for others by then.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -127,6 +162,10 @@ impl HashTable {
 
     /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;
     /// `visit` ends it with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::Io`] and [`HashEngineError::Corrupt`] for values on the
+    /// disk; `visit` was called for the entries before.
     pub fn for_each<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -136,6 +175,9 @@ impl HashTable {
 
     /// Part `part` of `parts` disjoint parts of [`for_each`](Self::for_each), which are the whole:
     /// several threads take one each.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -163,6 +205,9 @@ impl HashTable {
 
     /// Calls `visit(key, value)` for every entry as it was at the moment of the call, in the order
     /// in which the entries were written: the way to walk a table that lies on the disk.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
     pub fn scan_log<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -212,6 +257,9 @@ impl HashTable {
     /// on the disk and in memory. Writers go on meanwhile. A table does so by itself, too
     /// ([`HashTableOptions::compaction`](crate::HashTableOptions::compaction)).
     ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each) and [`put`](Self::put): it reads, and moves what it reads.
+    ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
@@ -228,14 +276,27 @@ impl HashTable {
 
     /// Estimates how many bytes of the log are garbage, by a sample of it: superseded, removed or
     /// left unused. For a table in a directory [`stats`](Self::stats) has the last estimate.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
     pub fn estimate_garbage(&self) -> Result<u64> {
         self.named(self.log().estimate_garbage())
     }
 
-    /// How many entries, at no cost: exact while nothing changes a table in memory. With a
-    /// directory a put on a key whose record lies on the disk is taken to replace it.
-    pub fn len(&self) -> usize {
-        self.log().len()
+    /// How many entries. A table in memory counts them, which is exact while nothing changes it. In
+    /// a directory it is a walk, which reads what is on the disk:
+    /// [`len_estimate`](Self::len_estimate) costs nothing.
+    pub fn len(&self) -> Result<usize> {
+        self.named(self.log().len())
+    }
+
+    /// How many entries there may be, at no cost: right for a table in memory while nothing changes
+    /// it. In a directory a put on a key whose record lies on the disk does not read that, and is
+    /// taken to replace an entry. Each such put that follows a removal leaves the estimate one too
+    /// low, as far as to 0 in a full table, until [`len`](Self::len) sets it right: decide nothing
+    /// by it.
+    pub fn len_estimate(&self) -> usize {
+        self.log().len_estimate()
     }
 
     /// How many entries, by walking them, those on the disk too.
@@ -243,13 +304,14 @@ impl HashTable {
         self.named(self.log().len_exact())
     }
 
-    /// Whether there is no entry.
-    pub fn is_empty(&self) -> bool {
-        self.log().is_empty()
+    /// Whether there is no entry. A table in memory looks at its count. In a directory it is a walk
+    /// that ends at the first entry, and reads what is on the disk on its way there.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.named(self.log().is_empty())
     }
 
     /// How long its keys and values are.
-    pub fn layout(&self) -> Layout {
+    pub fn layout(&self) -> RecordLayout {
         self.log().layout()
     }
 
@@ -259,6 +321,9 @@ impl HashTable {
     }
 
     /// Verifies the engine's invariants. Call it while nothing changes the table.
+    ///
+    /// # Errors
+    /// [`Error::HashCorrupt`]: the first invariant that does not hold, and where.
     pub fn check(&self) -> Result<()> {
         let table = || Arc::clone(&self.shared.name);
         self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
@@ -288,7 +353,7 @@ impl std::fmt::Debug for HashTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashTable")
             .field("name", &self.name())
-            .field("entries", &self.len())
+            .field("entries_estimate", &self.len_estimate())
             .field("directory", &self.shared.directory.as_ref().map(|directory| directory.path()))
             .finish_non_exhaustive()
     }

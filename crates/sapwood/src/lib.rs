@@ -33,6 +33,25 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! # In your program
+//!
+//! The crate is in no registry yet: depend on its repository, or on a checkout of it.
+//!
+//! ```toml
+//! [dependencies]
+//! sapwood = { git = "https://host/of/your/copy/sapwood.git" }
+//! # or
+//! sapwood = { path = "../sapwood/crates/sapwood" }
+//! ```
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`Stats`], [`HashStats`], [`DbStats`] and [`CheckpointInfo`] |
+//!
+//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`. How to call
+//! Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place, what may
+//! wait for a disk in `spawn_blocking`.
+//!
 //! # Two engines
 //!
 //! A [`Table`] keeps its keys in order. A [`HashTable`] does not: it is faster at single keys, and
@@ -47,8 +66,12 @@
 //! let arrivals = db.create_hash_table("arrivals", HashTableOptions::default())?;
 //! let hour = |airport, hour| key::encode(&(airport, hour));
 //! arrivals.add_many(&[(hour("IAH", 8_u8), 1), (hour("ORD", 9), 1), (hour("IAH", 8), 1)])?;
-//! assert_eq!(arrivals.add(&hour("IAH", 8), 1)?, 3);
+//! assert_eq!(arrivals.get_counter(&hour("IAH", 8))?, Some(2));
+//! drop(arrivals);
 //! db.close()?;
+//!
+//! let arrivals = Db::open(path)?.hash_table("arrivals")?;
+//! assert_eq!(arrivals.get_counter(&hour("IAH", 8))?, Some(2));
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
@@ -61,14 +84,17 @@
 //!
 //! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
 //! complete checkpoint. Everything else, ordered tables in any `Db` among it, lives in memory and
-//! ends with the process. Every change passes one place (`mutation.rs`), so that a log can stand
-//! there.
+//! ends with the process; where there is a directory, the options of an ordered table must say so
+//! ([`TableOptions::volatile`]).
 //!
 //! # What is absent
 //!
-//! No threads but those that a query is told to use while it runs, no global state, no randomness, and
-//! no clock but for telling how long a query took: the same changes in the same order give the same
-//! contents. No files, unless a directory was given.
+//! No files and no threads for tables in memory, but the threads that a query is told to use while it
+//! runs. Each hash table in a directory starts up to 64 threads when it first needs them, which wait
+//! for the disk, and one that compacts ([`HashTableOptions::compaction`]); they end with the last
+//! handle of the table and its `Db`. No randomness but for the number that tells the files of a table
+//! in a directory from those of another, and no clock but for telling how long a query took: the same
+//! changes in the same order give the same contents.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -87,24 +113,29 @@ mod range;
 mod stored_options;
 mod table;
 
-pub use db::{Db, DbStats};
+pub use db::{Db, DbStats, StoredCheckpoint};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
 pub use hash_table::{HashSnapshot, HashTable};
-pub use options::{Options, TableOptions};
+pub use options::TableOptions;
 pub use range::Range;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as EngineError, KEY_BYTES_MAX, Stats, Upsert,
     VALUE_BYTES_MAX, ValueMut,
 };
 pub use sapwood_hashlog::{
-    CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, Layout,
-    Stats as HashStats, ValueMut as HashValueMut,
+    CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
+    Layout as RecordLayout, ValueMut as HashValueMut,
 };
 pub use table::Table;
 
-/// The README's example runs as a test.
+/// The README's examples run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct ReadmeExamples;
+
+/// Those of the page on asynchronous programs do.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/async.md")]
+struct AsyncExamples;

@@ -14,7 +14,8 @@
 //!   an operation's answer (replaced, inserted, absent) says which effect it had.
 //! - **Deterministic.** No clock and no randomness enter, so the same effects in the same order
 //!   give the same contents.
-//! - A batch is its entries in order, for each key; `clear` is the removal of each entry it finds.
+//! - A batch is its entries in order, for each key; `clear`, `remove_range` and `retain` are the
+//!   removals of the entries that they find.
 //! - Checkpoints and compactions change where bytes lie, and no contents: they are not changes.
 
 pub(crate) mod hash;

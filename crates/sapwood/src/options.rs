@@ -1,37 +1,12 @@
-//! What can be chosen when a database or an ordered table is made.
+//! What can be chosen when an ordered table is made.
 
-use crate::{HashTableOptions, aggregate};
-
-/// Choices for a whole [`Db`](crate::Db).
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Options {
-    pub(crate) table: TableOptions,
-    pub(crate) hash_table: HashTableOptions,
-}
-
-impl Options {
-    /// What [`Db::open_or_create`](crate::Db::open_or_create) gives a new table.
-    ///
-    /// Default: `TableOptions::default()`. Change it when tables are made by name alone, and
-    /// all of them should have, say, a memory budget.
-    #[must_use]
-    pub fn table(mut self, options: TableOptions) -> Self {
-        self.table = options;
-        self
-    }
-
-    /// What [`Db::open_or_create_hash_table`](crate::Db::open_or_create_hash_table) gives a new
-    /// table.
-    ///
-    /// Default: `HashTableOptions::default()`. Change it as you would [`table`](Self::table).
-    #[must_use]
-    pub fn hash_table(mut self, options: HashTableOptions) -> Self {
-        self.hash_table = options;
-        self
-    }
-}
+use crate::aggregate;
 
 /// Choices for one ordered [`Table`](crate::Table), made once, when it is created.
+///
+/// How memory is mapped is none of them: a table begins with 16 KiB on small pages, takes larger
+/// blocks as it grows, up to 2 MiB on huge pages, and [`Table::trim`](crate::Table::trim) makes it
+/// small again.
 ///
 /// ```
 /// use sapwood::{Db, TableOptions};
@@ -46,6 +21,7 @@ impl Options {
 pub struct TableOptions {
     pub(crate) memory_budget: Option<u64>,
     pub(crate) chunk_entries: usize,
+    pub(crate) volatile: bool,
     pub(crate) fields: Option<aggregate::Layout>,
 }
 
@@ -55,6 +31,7 @@ impl Default for TableOptions {
         Self {
             memory_budget: engine.memory_budget,
             chunk_entries: engine.chunk_entries,
+            volatile: false,
             fields: None,
         }
     }
@@ -81,6 +58,30 @@ impl TableOptions {
     #[must_use]
     pub fn chunk_entries(mut self, count: usize) -> Self {
         self.chunk_entries = count;
+        self
+    }
+
+    /// The table may end with the process. In a database with a directory, which keeps hash tables,
+    /// an ordered table must say so; in one in memory all tables do, and it changes nothing.
+    ///
+    /// Default: not said, and [`Db::create_table`](crate::Db::create_table) answers
+    /// [`Error::Volatile`](crate::Error::Volatile) where there is a directory.
+    ///
+    /// ```
+    /// use sapwood::{Db, Error, TableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let refused = db.create_table("latest", TableOptions::default());
+    /// assert!(matches!(refused, Err(Error::Volatile { .. })));
+    ///
+    /// let latest = db.create_table("latest", TableOptions::default().volatile())?;
+    /// latest.put(b"ada", b"online")?; // until the process ends
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn volatile(mut self) -> Self {
+        self.volatile = true;
         self
     }
 

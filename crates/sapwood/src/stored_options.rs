@@ -32,7 +32,7 @@ use sapwood_disk::checksum;
 
 use sapwood_aggregate::Layout;
 
-use crate::{ColdReads, Compaction, Error, HashTableOptions, Layout as Lengths};
+use crate::{ColdReads, Compaction, Error, HashTableOptions, RecordLayout};
 
 /// The first line: what this is, and the version of its format.
 pub(crate) const MAGIC: &str = "sapwood table 3";
@@ -43,8 +43,8 @@ const MAGIC_2: &str = "sapwood table 2";
 /// What the text form of the fields may have, so that everything fits into a block.
 const FIELDS_BYTES_MAX: usize = 3_000;
 
-const LAYOUTS: [(Lengths, &str); 2] =
-    [(Lengths::Variable, "variable"), (Lengths::Fixed8, "fixed8")];
+const LAYOUTS: [(RecordLayout, &str); 2] =
+    [(RecordLayout::Variable, "variable"), (RecordLayout::Fixed8, "fixed8")];
 const COLD_READS: [(ColdReads, &str); 2] =
     [(ColdReads::Stay, "stay"), (ColdReads::CopyToTail, "copy-to-tail")];
 
@@ -232,7 +232,7 @@ mod tests {
 
     fn golden_1() -> HashTableOptions {
         HashTableOptions::default()
-            .layout(Lengths::Fixed8)
+            .layout(RecordLayout::Fixed8)
             .page_bytes(1 << 16)
             .memory_budget(1 << 20)
             .mutable_share(0.5)

@@ -23,8 +23,9 @@ use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOpt
 /// and its return, for every thread. A value is read whole, as it was at one moment, also while
 /// another thread changes it in place. A scan or a range sees every key that is there through
 /// the whole of it exactly once and in order; a key put or removed meanwhile may or may not be
-/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many) and
-/// [`clear`](Self::clear) are a series of operations, not one atomic one.
+/// seen. [`get_many`](Self::get_many), [`put_many`](Self::put_many),
+/// [`remove_range`](Self::remove_range), [`retain`](Self::retain) and [`clear`](Self::clear) are a
+/// series of operations, not one atomic one.
 ///
 /// A closure that is given a value may call back into this table or another; a call that would
 /// wait for itself answers [`EngineError::Reentrant`] or [`EngineError::WouldBlock`].
@@ -74,22 +75,35 @@ impl Table {
     }
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]); inside a closure that
+    /// changes a value also [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.map().get_with(key, read))
     }
 
     /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.map().get(key))
     }
 
     /// Whether the key is there.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]).
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.map().contains_key(key))
     }
 
-    /// Calls `read(i, value)` once for each `keys[i]`, in any order: several times faster than
-    /// single calls on a table larger than the caches, since the searches overlap.
+    /// Calls `read(i, value)` once for each `keys[i]`, in order: faster than single calls on a
+    /// table larger than the caches, since the searches overlap.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -99,31 +113,50 @@ impl Table {
     }
 
     /// The entry with the least key.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: inside a closure that changes a value, [`EngineError::Reentrant`] and
+    /// [`EngineError::WouldBlock`].
     pub fn first(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().first())
     }
 
     /// The entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first).
     pub fn last(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().last())
     }
 
     /// The entry with the greatest key at or below `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().floor(key))
     }
 
     /// The entry with the greatest key below `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().lower(key))
     }
 
     /// The entry with the least key at or above `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().ceiling(key))
     }
 
     /// The entry with the least key above `key`.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
     pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().higher(key))
     }
@@ -149,6 +182,9 @@ impl Table {
 
     /// The entries within `bounds` as a stream that creates nothing per entry; `visit` ends it
     /// with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// As [`first`](Self::first); `visit` was called for the entries before.
     pub fn scan<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -159,6 +195,9 @@ impl Table {
     }
 
     /// As [`scan`](Self::scan), of the keys alone, without touching values.
+    ///
+    /// # Errors
+    /// None as yet: keys alone wait for no closure.
     pub fn scan_keys<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -188,8 +227,43 @@ impl Table {
         self.map().stats()
     }
 
+    /// Moves what removals have left together, and gives the memory that becomes free back to the
+    /// system; answers how many bytes. Afterwards the table takes about what a fresh load of its
+    /// entries takes.
+    ///
+    /// A table gives memory back by itself, too: at removals, once more than half of its memory
+    /// is idle, and never the last 4 MiB. So call this after many removals, before a long rest,
+    /// or where a table is small.
+    ///
+    /// Other threads go on meanwhile; what lies in sparse places is copied, a piece at a time.
+    /// Within a memory budget that is used up it goes as far as there is room. What is still
+    /// read stays until its reader has left; so does what this thread reads, if called inside a
+    /// closure or beside an [`Entry`] or a [`Range`] of its own: then call it again later.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// for session in 0..20_000_u32 {
+    ///     table.put(&session.to_be_bytes(), &[0; 500])?;
+    /// }
+    /// for session in (0..20_000_u32).filter(|session| session % 10 != 0) {
+    ///     table.remove(&session.to_be_bytes())?;
+    /// }
+    /// let given_back = table.trim();
+    /// let stats = table.stats();
+    /// assert!(stats.reserved_bytes < 2 * (stats.key_bytes + stats.value_bytes));
+    /// # println!("{given_back}");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        self.map().trim()
+    }
+
     /// Verifies every structural invariant of the engine. Call it while nothing changes the
     /// table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]: the first invariant that does not hold, and where.
     pub fn check(&self) -> Result<()> {
         self.map().check().map_err(|corruption| Error::Corrupt {
             table: Arc::clone(&self.shared.name),
@@ -198,6 +272,9 @@ impl Table {
     }
 
     /// Writes the table's structure for a person to read.
+    ///
+    /// # Errors
+    /// What `out` answers.
     pub fn dump(&self, out: &mut impl io::Write) -> io::Result<()> {
         self.map().dump(out)
     }

@@ -72,7 +72,7 @@ fn sapwood(args: &[&str]) -> Result<(), String> {
 
 /// The program beside this one, where a run of all tests has built it; if a source is newer, it
 /// is built again.
-fn built_sapwood() -> PathBuf {
+pub(crate) fn built_sapwood() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_xtask")).with_file_name("sapwood");
     let changed = |path: &Path| path.metadata().and_then(|metadata| metadata.modified()).ok();
     let sources = workspace::files().into_iter().filter(|path| path.starts_with("crates"));

@@ -19,16 +19,22 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("sapwood-cli", &["sapwood", "sapwood-bench"]),
     ("sapwood-testkit", &[]),
+    ("sapwood-shim", &[]),
+    ("sapwood-torture", &["sapwood", "sapwood-shim", "sapwood-testkit"]),
     ("xtask", &[]),
 ];
 
-/// The same for tests, on top of the above. The testkit tries itself on real engines.
+/// The same for tests, on top of the above. The testkit tries itself on real engines; examples of
+/// `aggregate` are shown in the facade's documentation.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
+    ("sapwood-aggregate", &["sapwood"]),
     ("sapwood-mem", &["sapwood-testkit"]),
     ("sapwood-chunkmap", &["sapwood-testkit"]),
-    ("sapwood-disk", &["sapwood-testkit"]),
+    // Itself, with the simulated disk.
+    ("sapwood-disk", &["sapwood-disk", "sapwood-testkit"]),
     ("sapwood-hashlog", &["sapwood-testkit"]),
-    ("sapwood", &["sapwood-testkit"]),
+    // Itself, with its features.
+    ("sapwood", &["sapwood", "sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),
     ("sapwood-cli", &["sapwood-testkit"]),
     ("sapwood-testkit", &["sapwood", "sapwood-chunkmap"]),
@@ -62,4 +68,34 @@ fn wrong_edges(package: &Package) -> Vec<String> {
 
 fn allows(table: &[(&str, &[&str])], user: &str, used: &str) -> bool {
     table.iter().any(|(name, allowed)| *name == user && allowed.contains(&used))
+}
+
+/// What only tests need (seeded faults), and what would change other crates of a program that
+/// embeds the library (the order of every `serde_json::Map`).
+#[test]
+fn programs_get_no_crate_or_feature_for_tests_and_the_command_line() {
+    let tree = std::process::Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "-p", "sapwood", "-e", "normal", "--prefix", "none"])
+        .args(["-f", "{p}\t{f}"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
+    let lines: BTreeSet<_> = String::from_utf8(tree.stdout)
+        .expect("names are text")
+        .lines()
+        .map(str::to_owned)
+        .collect();
+    let name = |line: &str| line.split(' ').next().expect("a line has a name").to_owned();
+    let names: BTreeSet<_> = lines.iter().map(|line| name(line)).collect();
+    assert!(names.contains("sapwood-disk") && names.contains("serde_json"), "{names:?}");
+    let unwanted = ["rand", "rand_core", "rand_chacha", "chacha20", "cpufeatures", "indexmap"];
+    let crates = unwanted.iter().filter(|unwanted| names.contains(**unwanted));
+    let features = lines.iter().filter(|line| line.contains("preserve_order"));
+    expect_none(
+        crates
+            .map(|unwanted| format!("a program that depends on sapwood builds {unwanted}"))
+            .chain(features.map(|line| format!("a program that depends on sapwood has {line}")))
+            .collect(),
+    );
 }

@@ -5,6 +5,8 @@ mod boundaries;
 mod commands;
 mod dependencies;
 mod documents;
+mod duckdb;
+mod facade;
 mod markdown;
 mod names;
 mod rust;

@@ -14,15 +14,14 @@ pub(super) fn list(text: &str) -> Result<Vec<Aggregate>, SyntaxError> {
 }
 
 fn aggregate(input: &mut Input<'_>) -> Parsed<Aggregate> {
-    let function = match call(input)? {
-        Some(function) => function,
-        None if keyword(input, "count")? => Function::Count,
+    let aggregate = match call(input)? {
+        Some(Called { function, name }) => Aggregate::of(function).named(name),
+        None if keyword(input, "count")? => Aggregate::of(Function::Count),
         None => {
             let found = found(input);
             return fail(input, format!("one of {KNOWN} is expected, and {found}"));
         }
     };
-    let aggregate = Aggregate::of(function);
     match alias(input)? {
         Some(name) => Ok(aggregate.named(name)),
         None => Ok(aggregate),
@@ -33,8 +32,23 @@ const KNOWN: &str = "count, count(x), sum(x), min(x), max(x), mean(x), variance(
     variance_pop(x), stddev(x), stddev_pop(x), first(x), last(x), distinct(x), quantile(x, 0.5), \
     median(x), top(x, 5)";
 
+/// A function, and what it was called.
+pub(crate) struct Called {
+    pub(crate) function: Function,
+    /// `median(x)` is `quantile(x, 0.5)` by another name, which stays.
+    pub(crate) name: String,
+}
+
+/// The function that is all of a text, if one is.
+pub(crate) fn function(text: &str) -> Option<Function> {
+    let read = syntax::whole("function", text, |input| {
+        call(input)?.map_or_else(|| fail(input, "a function is expected"), Ok)
+    });
+    read.ok().map(|called| called.function)
+}
+
 /// A function with its inputs in parentheses, if one comes next.
-pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<Function>> {
+pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<Called>> {
     syntax::try_take(input, |input| {
         let Some(word) = syntax::word(input)? else {
             return Ok(None);
@@ -79,7 +93,13 @@ pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<Function>> {
             _ => return Ok(None),
         };
         expect(input, ")")?;
-        Ok(Some(function))
+        let name = match (word, &function) {
+            ("median", Function::Quantile { input, .. }) | ("avg", Function::Mean(input)) => {
+                format!("{word}({input})")
+            }
+            _ => function.to_string(),
+        };
+        Ok(Some(Called { function, name }))
     })
 }
 
@@ -170,13 +190,15 @@ mod tests {
         let list = Aggregate::list(text).unwrap_or_else(|error| panic!("{error}"));
         let names: Vec<_> = list.iter().map(|aggregate| aggregate.name.as_str()).collect();
         assert_eq!(names.join(", "), text);
-        for (text, same) in [
-            ("avg(x)", "mean(x)"),
-            ("median(x)", "quantile(x, 0.5)"),
-            ("first(x by key)", "first(x)"),
-            ("quantile(x,1)", "quantile(x, 1.0)"),
+        for (text, same, name) in [
+            ("avg( x )", "mean(x)", "avg(x)"),
+            ("median(`a b`)", "quantile(`a b`, 0.5)", "median(`a b`)"),
+            ("first(x by key)", "first(x)", "first(x)"),
+            ("quantile(x,1)", "quantile(x, 1.0)", "quantile(x, 1.0)"),
         ] {
-            assert_eq!(Aggregate::list(text), Aggregate::list(same), "{text}");
+            let read = |text| Aggregate::list(text).expect("figures").remove(0);
+            assert_eq!(read(text).function, read(same).function, "{text}");
+            assert_eq!(read(text).name, name, "it is called as it was asked for");
         }
         assert_eq!(Aggregate::list("count as n"), Ok(vec![Aggregate::count().named("n")]));
     }

@@ -15,11 +15,47 @@ use crate::partial::Tally;
 use crate::state::{Side, Sum};
 use crate::value::Value;
 
-/// Collects the objects over which a total is spread; see [`Disaggregation`](crate::Disaggregation)
-/// for an example. It changes nothing.
+/// Collects the objects over which a total is spread. It changes nothing.
 ///
 /// Each thread has its own; what they collected comes together in [`Disaggregator::shares`]. An
 /// object must be handed over once.
+///
+/// ```
+/// use sapwood_aggregate::{Disaggregation, Fate};
+///
+/// let budget = Disaggregation::new("minutes:i16le, seats:u16le@2".parse()?, "minutes", 100)
+///     .in_proportion_to("seats")
+///     .adding()
+///     .compile()?;
+/// let mut flights: Vec<([u8; 3], Vec<u8>)> = [(b"AA1", 10_i16, 150_u16), (b"UA1", -5, 150), (b"UA2", 0, 30)]
+///     .map(|(key, minutes, seats)| (*key, [minutes.to_le_bytes(), seats.to_le_bytes()].concat()))
+///     .into();
+///
+/// // Nothing is changed while objects are collected.
+/// let mut collector = budget.collector();
+/// for (key, value) in &flights {
+///     collector.push(key, value);
+/// }
+/// let shares = budget.shares([collector.into_collected()])?;
+///
+/// let mut progress = shares.progress();
+/// for at in 0..shares.batch_count() {
+///     for share in shares.batch(at).shares() {
+///         let flight = flights.iter_mut().find(|(key, _)| key == share.key);
+///         let fate = match flight {
+///             Some((_, value)) => budget.change(value, share.part).into(),
+///             None => Fate::Vanished,
+///         };
+///         progress.settle(at, &share, fate);
+///     }
+/// }
+/// let minutes = |at: usize| i16::from_le_bytes([flights[at].1[0], flights[at].1[1]]);
+/// assert_eq!([minutes(0), minutes(1), minutes(2)], [10 + 46, -5 + 45, 9]);
+/// let report = shares.report(&progress);
+/// assert_eq!((report.changed, report.given), (3, 100));
+/// assert_eq!((report.sum_before, report.sum_after), (Some(5.into()), Some(105.into())));
+/// # Ok::<(), sapwood_aggregate::QueryError>(())
+/// ```
 #[derive(Debug)]
 pub struct Collector<'d> {
     by: &'d Disaggregator,

@@ -10,7 +10,7 @@ use super::shares::Shares;
 use super::{Action, Disaggregation, How};
 use crate::aggregate::Aggregate;
 use crate::compiled::Compiled;
-use crate::error::{Error, Result};
+use crate::error::{QueryError, Result};
 use crate::layout::Layout;
 use crate::query::{Mismatches, Query};
 use crate::selection::Selection;
@@ -67,8 +67,11 @@ impl Disaggregator {
         let query = query.compile()?;
 
         let number = |name: &str| {
-            let key =
-                || Error::Query("the key cannot be changed, and is no weight: name a field".into());
+            let key = || {
+                QueryError::Query(
+                    "the key cannot be changed, and is no weight: name a field".into(),
+                )
+            };
             asked.layout.find(name).ok_or_else(key)
         };
         let field = number(&asked.field)?;
@@ -80,7 +83,7 @@ impl Disaggregator {
                     let why = format!(
                         "weights are whole numbers, and `{name}` is a float: give weights by key, or a field of whole numbers"
                     );
-                    return Err(Error::Query(why));
+                    return Err(QueryError::Query(why));
                 }
                 Weight::Field(number)
             }
@@ -132,9 +135,9 @@ impl Disaggregator {
     /// would make the parts' sum another than the total.
     ///
     /// # Errors
-    /// Nothing was changed: [`Error::Mismatched`], [`Error::NoObjects`], [`Error::NoWeights`],
-    /// [`Error::Unfit`] if a part does not fit into its field, [`Error::Overflow`] of the sum of the
-    /// weights, [`Error::Twice`], [`Error::OtherDisaggregation`].
+    /// Nothing was changed: [`QueryError::Mismatched`], [`QueryError::NoObjects`], [`QueryError::NoWeights`],
+    /// [`QueryError::Unfit`] if a part does not fit into its field, [`QueryError::Overflow`] of the sum of the
+    /// weights, [`QueryError::Twice`], [`QueryError::OtherDisaggregation`].
     pub fn shares(&self, collected: impl IntoIterator<Item = Collected>) -> Result<Shares> {
         Shares::of(self, collected.into_iter().collect())
     }
@@ -183,7 +186,7 @@ impl Disaggregator {
     /// Reads the bytes of what is left of this disaggregation, [`Pending::encode`].
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for anything that `encode` did not write, [`Error::OtherDisaggregation`].
+    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::OtherDisaggregation`].
     pub fn decode(&self, bytes: &[u8]) -> Result<Pending> {
         Pending::decode(self, bytes)
     }
@@ -191,7 +194,7 @@ impl Disaggregator {
     /// Goes on with what is left. The shares are in the order of their keys and have no places.
     ///
     /// # Errors
-    /// [`Error::OtherDisaggregation`].
+    /// [`QueryError::OtherDisaggregation`].
     pub fn resume(&self, pending: Pending) -> Result<Shares> {
         pending.into_shares(self)
     }
@@ -201,7 +204,7 @@ impl Disaggregator {
     }
 
     pub(super) fn check_own(&self, fingerprint: u64) -> Result<()> {
-        if fingerprint == self.fingerprint { Ok(()) } else { Err(Error::OtherDisaggregation) }
+        if fingerprint == self.fingerprint { Ok(()) } else { Err(QueryError::OtherDisaggregation) }
     }
 }
 
@@ -214,7 +217,7 @@ fn listed(
     for (key, weight) in weights.iter().filter(|(key, _)| selection.contains(key)) {
         if listed.insert(key.clone().into_boxed_slice(), *weight).is_some() {
             let key = crate::Value::from(&key[..]);
-            return Err(Error::Query(format!("the key {key} has two weights: give it one")));
+            return Err(QueryError::Query(format!("the key {key} has two weights: give it one")));
         }
     }
     let selection = Selection::keys(listed.keys());

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use super::Action;
-use crate::error::{Error, Result, Why};
+use crate::error::{QueryError, Result, Why};
 use crate::layout::{Field, Form, Number, Part, Place, Read};
 use crate::value::{Float, Value};
 
@@ -85,7 +85,7 @@ impl Target {
     pub(super) fn new(field: &Field) -> Result<Target> {
         let refused = |why: &str| {
             let name = &field.name;
-            Err(Error::Query(format!(
+            Err(QueryError::Query(format!(
                 "field `{name}` cannot be changed: {why}. What can be is a number of fixed width, or decimal digits to the end, at an offset of the value"
             )))
         };

@@ -16,7 +16,7 @@ use crate::stored::{self, Corrupt, Envelope, Reader};
 /// with it, by [`Disaggregator::resume`], in the same table or in a copy of it, in any engine.
 ///
 /// ```
-/// use sapwood_aggregate::Disaggregation;
+/// use sapwood::aggregate::Disaggregation;
 ///
 /// let grant = Disaggregation::new("n:i64le".parse()?, "n", 7).adding().compile()?;
 /// let mut objects = [[10_i64.to_le_bytes()], [20_i64.to_le_bytes()]];
@@ -42,7 +42,7 @@ use crate::stored::{self, Corrupt, Envelope, Reader};
 /// assert_eq!(objects, [[14_i64.to_le_bytes()], [23_i64.to_le_bytes()]]);
 /// let report = rest.report(&progress);
 /// assert_eq!((report.changed, report.given, report.pending), (2, 7, 0));
-/// # Ok::<(), sapwood_aggregate::Error>(())
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Pending {
@@ -63,7 +63,7 @@ impl Shares {
     /// What is not settled yet. It is the whole when nothing is.
     ///
     /// # Errors
-    /// [`Error::Twice`](crate::Error::Twice) if an object was collected more than once.
+    /// [`QueryError::Twice`](crate::QueryError::Twice) if an object was collected more than once.
     pub fn pending(&self, progress: &Progress) -> Result<Pending> {
         let mut settled = self.carried.clone();
         settled.merge(progress.settled());

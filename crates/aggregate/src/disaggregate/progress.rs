@@ -271,7 +271,7 @@ impl Shares {
 
 /// The sum, for people and for reports.
 pub(super) fn value_of(sum: &Sum) -> Result<Value<'static>> {
-    sum.sum().map_err(|what| crate::Error::Overflow {
+    sum.sum().map_err(|what| crate::QueryError::Overflow {
         column: "the sum of the fields before".into(),
         what,
     })

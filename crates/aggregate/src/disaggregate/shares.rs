@@ -10,7 +10,7 @@ use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
 use super::progress::{Progress, Settled, value_of};
 use super::select::{Bound, WordBound};
-use crate::error::{Error, Example, Result};
+use crate::error::{Example, QueryError, Result};
 use crate::kernels;
 use crate::partial::{Tally, count_overflow};
 use crate::query::Mismatches;
@@ -82,7 +82,7 @@ impl Shares {
             all.merge(collected)?;
         }
         if let (Mismatches::Refuse, Some(first)) = (by.mismatches, &all.tally.first_mismatch) {
-            return Err(Error::Mismatched {
+            return Err(QueryError::Mismatched {
                 count: all.tally.mismatched,
                 selected: all.tally.selected,
                 first: Box::new(first.clone()),
@@ -135,7 +135,7 @@ impl Shares {
     /// The sum of the fields when they were collected.
     ///
     /// # Errors
-    /// [`Error::Overflow`] if it leaves the range of its type.
+    /// [`QueryError::Overflow`] if it leaves the range of its type.
     pub fn sum_before(&self) -> Result<Value<'static>> {
         value_of(&self.before)
     }
@@ -177,7 +177,7 @@ impl Shares {
         }
         match unfit.first {
             None => Ok(()),
-            Some(first) => Err(Error::Unfit { count: unfit.count, first: Box::new(first) }),
+            Some(first) => Err(QueryError::Unfit { count: unfit.count, first: Box::new(first) }),
         }
     }
 }
@@ -205,7 +205,7 @@ fn parts(by: &Disaggregator, all: &Collected) -> Result<Parts> {
     if count == 0 {
         return match by.total {
             0 => Ok(Parts::Each(Vec::new())),
-            total => Err(Error::NoObjects { total }),
+            total => Err(QueryError::NoObjects { total }),
         };
     }
     // Magnitudes up to 2^127 pass as negative numbers and come back.
@@ -224,7 +224,7 @@ fn parts(by: &Disaggregator, all: &Collected) -> Result<Parts> {
                     .map(|chunk| vec![0; chunk.keys.len()].into_iter().collect())
                     .collect(),
             )),
-            total => Err(Error::NoWeights { total, count }),
+            total => Err(QueryError::NoWeights { total, count }),
         };
     }
     let parts = apportion::in_proportion(magnitude, &all.chunks, all.weight_sum, all.weight_max);
@@ -236,8 +236,8 @@ fn parts(by: &Disaggregator, all: &Collected) -> Result<Parts> {
 }
 
 /// The error of an object that was collected twice.
-pub(super) fn twice(key: &[u8]) -> Error {
-    Error::Twice { key: Value::from(key).to_string() }
+pub(super) fn twice(key: &[u8]) -> QueryError {
+    QueryError::Twice { key: Value::from(key).to_string() }
 }
 
 impl Collected {

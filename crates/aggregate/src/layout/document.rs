@@ -20,7 +20,7 @@ use crate::value::{Float, Value};
 /// The way from a document's root to a value: `$.a.b[0]`.
 ///
 /// ```
-/// use sapwood_aggregate::{Path, Step};
+/// use sapwood::aggregate::{Path, Step};
 ///
 /// let path = Path(vec![Step::Member("route".into()), Step::Index(1), Step::Member("a b".into())]);
 /// assert_eq!(path.to_string(), r#"$.route[1]["a b"]"#);

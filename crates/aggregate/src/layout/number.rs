@@ -11,12 +11,12 @@ use crate::value::{Float, Value};
 /// Its text form is a letter, the width in bits, and the order: `u8`, `i16le`, `f64be`, `i32ord`.
 ///
 /// ```
-/// use sapwood_aggregate::{Form, Number, Order};
+/// use sapwood::aggregate::{Form, Number, Order};
 ///
 /// let number: Number = "i16be".parse()?;
 /// assert_eq!(Some(number), Number::new(Form::Signed, 2, Order::Big));
 /// assert_eq!(Number::new(Form::Float, 2, Order::Big), None);
-/// # Ok::<(), sapwood_aggregate::SyntaxError>(())
+/// # Ok::<(), sapwood::aggregate::SyntaxError>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {

@@ -157,8 +157,8 @@ fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
 
 /// A name, or the name of a column as it is computed: `sum(delay)`, `bucket(time, 3600)`.
 pub(crate) fn column(input: &mut Input<'_>) -> Parsed<Option<String>> {
-    if let Some(function) = aggregate::text::call(input)? {
-        return Ok(Some(function.to_string()));
+    if let Some(called) = aggregate::text::call(input)? {
+        return Ok(Some(called.name));
     }
     if let Some(by) = group::text::call(input)? {
         return Ok(Some(by.to_string()));

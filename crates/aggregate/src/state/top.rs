@@ -18,6 +18,7 @@ use crate::value::Value;
 
 /// A frequent value, and how often it occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TopEntry {
     /// The value.
     pub value: Value<'static>,

@@ -4,7 +4,7 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Error, Group, Live, Mismatches, Query, Selection, Strided,
+    Aggregate, Block, Compiled, Group, Live, Mismatches, Query, QueryError, Selection, Strided,
 };
 
 /// Queries that go by column, and queries that do not: with groups by two fields, floats, fields that are too far.
@@ -204,7 +204,7 @@ fn many_groups_are_poured_out_again_and_again() {
         assert_eq!(value("sum(n)"), (4 * row as u64).into());
     }
     let few = query(19_999);
-    let refused = Error::TooManyGroups { max: 19_999 };
+    let refused = QueryError::TooManyGroups { max: 19_999 };
     assert_eq!(few.fold().push_block(&block), Err(refused.clone()));
     // One by one, it is the end that refuses the last ones at the latest.
     let by_object = |query: &Compiled| {
@@ -234,5 +234,5 @@ fn too_many_groups_in_the_last_run_are_an_error_at_the_end() {
         fold.push(b"key", &number.to_le_bytes()).expect("not asked before the run is full");
     }
     let refused = query.finish(fold.into_partial()).expect_err("too many");
-    assert_eq!(refused, Error::TooManyGroups { max: 8_100 });
+    assert_eq!(refused, QueryError::TooManyGroups { max: 8_100 });
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Batch, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Error, Fate,
-    Live, Mismatches, Places, Selection, Shares, Strided, Value,
+    Action, Batch, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Fate, Live,
+    Mismatches, Places, QueryError, Selection, Shares, Strided, Value,
 };
 
 /// Objects by key. A value is the field, a weight of 4 bytes, and a byte to filter by.
@@ -287,7 +287,7 @@ proptest! {
         let unfit: Vec<_> = expected.iter().filter(|&(key, &part)| case.after(selected[key].0, part).is_none()).collect();
         if let Some((key, _)) = unfit.first() {
             match shares {
-                Err(Error::Unfit { count, first }) => {
+                Err(QueryError::Unfit { count, first }) => {
                     prop_assert_eq!(count, unfit.len() as u64);
                     prop_assert_eq!(&first.key[..], **key);
                 }
@@ -455,7 +455,7 @@ fn described(layout: &str, total: i128) -> Disaggregation {
 }
 
 /// Collects these values, with keys in their order, and computes the parts.
-fn shares(asked: &Disaggregation, values: &[&[u8]]) -> Result<Shares, Error> {
+fn shares(asked: &Disaggregation, values: &[&[u8]]) -> Result<Shares, QueryError> {
     let by = asked.compile()?;
     let mut collector = by.collector();
     for (at, value) in values.iter().enumerate() {
@@ -485,7 +485,7 @@ fn ties_go_to_lesser_keys_and_negative_totals_mirror() {
 #[test]
 fn nothing_to_spread_over_is_an_error_that_says_so() {
     let error = shares(&described("n:i64le", 5), &[]).expect_err("no objects");
-    assert_eq!(error, Error::NoObjects { total: 5 });
+    assert_eq!(error, QueryError::NoObjects { total: 5 });
     assert!(error.to_string().contains("nothing is selected"), "{error}");
     let nothing = shares(&described("n:i64le", 0), &[]).expect("nothing to do");
     let report = nothing.report(&nothing.progress());
@@ -496,7 +496,7 @@ fn nothing_to_spread_over_is_an_error_that_says_so() {
 
     let weighed = described("n:u8, w:u8@1", 5).in_proportion_to("w");
     let error = shares(&weighed, &[&[1, 0], &[2, 0]]).expect_err("no weights");
-    assert_eq!(error, Error::NoWeights { total: 5, count: 2 });
+    assert_eq!(error, QueryError::NoWeights { total: 5, count: 2 });
     let weighed = described("n:u8, w:u8@1", 0).in_proportion_to("w");
     let zeros = shares(&weighed, &[&[1, 0], &[2, 0]]).expect("zeros");
     assert_eq!(parts_of(&zeros).into_values().collect::<Vec<_>>(), [0, 0]);
@@ -513,7 +513,7 @@ fn what_does_not_fit_is_refused_before_anything_is_changed() {
     let adds = described("n:u8", 3).adding();
     assert!(shares(&adds, &[&[253], &[254]]).is_ok());
     let error = shares(&adds, &[&[254], &[253]]).expect_err("256 does not fit");
-    assert!(matches!(error, Error::Unfit { count: 1, .. }), "{error:?}");
+    assert!(matches!(error, QueryError::Unfit { count: 1, .. }), "{error:?}");
     let error = shares(&described("n:u8", -1).adding(), &[&[0]]).expect_err("-1 does not fit");
     assert!(error.to_string().contains("cannot hold -1"), "{error}");
     let most = i128::MAX.to_string();
@@ -554,7 +554,7 @@ fn what_stands_for_missing_is_set_and_never_made() {
         assert!(shares(&asked.adding(), &[value]).is_ok());
     }
     let error = shares(&described("n:i16le?7", 2).adding(), &[&five]).expect_err("7 is missing");
-    assert!(matches!(error, Error::Unfit { count: 1, .. }), "{error:?}");
+    assert!(matches!(error, QueryError::Unfit { count: 1, .. }), "{error:?}");
 }
 
 #[test]
@@ -575,7 +575,7 @@ fn floats_are_changed_where_nothing_is_rounded() {
         let mut changed = value;
         let change = by.change(&mut changed, total).expect("as planned");
         assert_eq!(by.change(&mut changed, -total).map(|change| change.after), Ok(change.before));
-        Ok::<_, Error>(change.after)
+        Ok::<_, QueryError>(change.after)
     };
     let float = sapwood_aggregate::Amount::Float;
     assert_eq!(change("f64le", 0.5, 3), Ok(float(3.5)));
@@ -597,10 +597,10 @@ fn floats_are_changed_where_nothing_is_rounded() {
     }
     for value in [f64::NAN, f64::INFINITY] {
         let error = shares(&described("n:f64le", 1), &[&value.to_le_bytes()]);
-        assert!(matches!(error, Err(Error::Mismatched { .. })), "{error:?}");
+        assert!(matches!(error, Err(QueryError::Mismatched { .. })), "{error:?}");
     }
     let set = shares(&described("n:f32le", 1 << 24 | 1), &[&[0; 4]]).map(drop);
-    assert!(matches!(set, Err(Error::Unfit { .. })), "{set:?}");
+    assert!(matches!(set, Err(QueryError::Unfit { .. })), "{set:?}");
 }
 
 #[test]
@@ -617,7 +617,7 @@ fn digits_are_written_anew_and_only_whole_ones() {
         let refused = by.rewrite(value, 1, &mut out);
         assert!(refused.is_err() && out == b"keptx:-58", "{refused:?}");
         let error = shares(&described("n:decimal@2", 1), &[value]);
-        assert!(matches!(error, Err(Error::Mismatched { .. })), "{error:?}");
+        assert!(matches!(error, Err(QueryError::Mismatched { .. })), "{error:?}");
     }
 }
 
@@ -694,7 +694,7 @@ fn an_object_that_comes_twice_is_found_where_parts_would_not_add_up() {
         collector.push(key, &[0; 9]);
     }
     let error = by.shares([collector.into_collected()]).expect_err("b came twice");
-    assert_eq!(error, Error::Twice { key: "b".into() });
+    assert_eq!(error, QueryError::Twice { key: "b".into() });
     let weighed = described("n:i64le, w:u8@8", 4).in_proportion_to("w").compile().expect("one");
     let collect = |objects: &[(&[u8], u8)]| {
         let mut collector = weighed.collector();
@@ -706,10 +706,10 @@ fn an_object_that_comes_twice_is_found_where_parts_would_not_add_up() {
     // One unit is left and goes to `a`; the others need not be told apart.
     assert!(collect(&[(b"a", 1), (b"b", 1), (b"b", 1)]).is_ok());
     let error = collect(&[(b"a", 1), (b"a", 1), (b"b", 1)]).expect_err("a came twice");
-    assert_eq!(error, Error::Twice { key: "a".into() });
+    assert_eq!(error, QueryError::Twice { key: "a".into() });
     let found = collect(&[(b"a", 2), (b"b", 1), (b"b", 1)]).expect("nothing is left");
     let twice = found.pending(&found.progress()).map(drop);
-    assert_eq!(twice, Err(Error::Twice { key: "b".into() }));
+    assert_eq!(twice, Err(QueryError::Twice { key: "b".into() }));
 }
 
 #[test]
@@ -785,10 +785,10 @@ fn parts_of_another_disaggregation_are_refused() {
     ] {
         let other = other.compile().expect("another");
         let collected = by.collector().into_collected();
-        assert_eq!(other.shares([collected]).map(drop), Err(Error::OtherDisaggregation));
-        assert_eq!(other.decode(&saved).map(drop), Err(Error::OtherDisaggregation));
+        assert_eq!(other.shares([collected]).map(drop), Err(QueryError::OtherDisaggregation));
+        assert_eq!(other.decode(&saved).map(drop), Err(QueryError::OtherDisaggregation));
         let pending = by.decode(&saved).expect("its own");
-        assert_eq!(other.resume(pending).map(drop), Err(Error::OtherDisaggregation));
+        assert_eq!(other.resume(pending).map(drop), Err(QueryError::OtherDisaggregation));
     }
     let same = asked().select(Selection::prefix(b"0")).mismatches(Mismatches::Skip);
     assert!(same.compile().expect("the same").decode(&saved).is_ok());
@@ -824,7 +824,7 @@ fn some_rest() -> (Disaggregator, Vec<u8>) {
 #[test]
 fn damage_to_a_rest_is_refused_wherever_it_is() {
     let (by, bytes) = some_rest();
-    let is_refused = |bytes: &[u8]| matches!(by.decode(bytes), Err(Error::Corrupt { .. }));
+    let is_refused = |bytes: &[u8]| matches!(by.decode(bytes), Err(QueryError::Corrupt { .. }));
     assert!(by.decode(&bytes).is_ok());
     assert!((0..bytes.len()).all(|end| is_refused(&bytes[..end])));
     for at in 0..bytes.len() {
@@ -875,7 +875,7 @@ proptest! {
         let checksum = crc32fast::hash(&bytes[16..]);
         bytes[12..16].copy_from_slice(&checksum.to_le_bytes());
         match by.decode(&bytes) {
-            Err(Error::Corrupt { offset, .. }) => prop_assert!(offset <= bytes.len()),
+            Err(QueryError::Corrupt { offset, .. }) => prop_assert!(offset <= bytes.len()),
             Err(other) => prop_assert!(false, "{other:?}"),
             Ok(lie) => {
                 prop_assert_eq!(lie.encode(), bytes);

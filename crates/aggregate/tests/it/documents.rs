@@ -1,8 +1,8 @@
 //! JSON and MessagePack objects, rows of text and keys of parts, from bytes to answers.
 
-use sapwood_aggregate::{Aggregate, Answer, Error, Group, Mismatches, Missing, Query, Value};
+use sapwood_aggregate::{Aggregate, Answer, Group, Mismatches, Missing, Query, QueryError, Value};
 
-fn ask(query: &Query, objects: &[(&[u8], &[u8])]) -> Result<Answer, Error> {
+fn ask(query: &Query, objects: &[(&[u8], &[u8])]) -> Result<Answer, QueryError> {
     let query = query.compile()?;
     let mut fold = query.fold();
     for (key, value) in objects {
@@ -35,7 +35,7 @@ fn objects_are_read_by_path() {
     let value = |row, column| answer.value(row, column).cloned();
     assert_eq!(value(0, "carrier"), Ok("AA".into()));
     assert_eq!(value(0, "count"), Ok(1.into()));
-    assert_eq!(value(0, "sum(delay)"), Err(Error::Nothing { column: "sum(delay)".into() }));
+    assert_eq!(value(0, "sum(delay)"), Err(QueryError::Nothing { column: "sum(delay)".into() }));
     assert_eq!(value(1, "sum(delay)"), Value::float(7.5));
     assert_eq!(value(1, "max(delay)"), Ok(7.into()));
     assert_eq!(value(1, "distinct(row)"), Ok(1.into()), "1 and 1.0 are one number");

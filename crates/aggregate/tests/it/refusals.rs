@@ -1,8 +1,8 @@
 //! What has no answer has an error that says why.
 
 use sapwood_aggregate::{
-    Aggregate, Answer, Error, Group, Mismatches, Missing, OrderBy, Query, Selection, SyntaxError,
-    Value,
+    Aggregate, Answer, Group, Mismatches, Missing, OrderBy, Query, QueryError, Selection,
+    SyntaxError, Value,
 };
 
 fn query(layout: &str, figures: &str) -> Query {
@@ -10,7 +10,7 @@ fn query(layout: &str, figures: &str) -> Query {
         .aggregates(Aggregate::list(figures).expect("figures"))
 }
 
-fn ask(query: &Query, values: &[&[u8]]) -> Result<Answer, Error> {
+fn ask(query: &Query, values: &[&[u8]]) -> Result<Answer, QueryError> {
     let query = query.compile()?;
     let mut fold = query.fold();
     for (at, value) in values.iter().enumerate() {
@@ -27,7 +27,7 @@ fn overflow_is_an_error_and_does_not_depend_on_the_order() {
     let answer = ask(&sum, &values[..3]).expect("the sum is in range");
     assert_eq!(answer.value(0, "sum(n)"), Ok(&Value::Int(i128::MAX)));
     let error = ask(&sum, &values[..2]).expect_err("overflow");
-    assert!(matches!(error, Error::Overflow { .. }), "{error:?}");
+    assert!(matches!(error, QueryError::Overflow { .. }), "{error:?}");
     assert_eq!(
         error.to_string(),
         "`sum(n)` is about 2^127, beyond the range of its type: select fewer objects, or group them"
@@ -42,7 +42,11 @@ fn overflow_is_an_error_and_does_not_depend_on_the_order() {
         ("variance_pop(x), sum(x)", true),
     ] {
         let error = ask(&query("x:f64le", figures), &values);
-        assert_eq!(matches!(error, Err(Error::Overflow { .. })), overflows, "{figures}: {error:?}");
+        assert_eq!(
+            matches!(error, Err(QueryError::Overflow { .. })),
+            overflows,
+            "{figures}: {error:?}"
+        );
     }
 }
 
@@ -64,7 +68,7 @@ fn what_cannot_be_read_is_counted_and_shown() {
         ("median(x)", [&one[..], &infinite], "infinite"),
     ] {
         let error = ask(&query("x:f64le", figures), &values).expect_err("a mismatch");
-        assert!(matches!(error, Error::Mismatched { .. }), "{error:?}");
+        assert!(matches!(error, QueryError::Mismatched { .. }), "{error:?}");
         assert!(error.to_string().contains(says), "{error}");
 
         let skipping = query("x:f64le", figures).mismatches(Mismatches::Skip);
@@ -107,7 +111,7 @@ fn missing_values_are_passed_over_or_refused() {
     let guarded = strict.filter("a is not missing and a > 1".parse().expect("a condition"));
     assert_eq!(ask(&guarded, &values).expect("an answer").tally.matched, 1);
     let compared = query.missing(Missing::Refuse).filter("a > 1".parse().expect("a condition"));
-    assert!(matches!(ask(&compared, &values), Err(Error::Mismatched { count: 2, .. })));
+    assert!(matches!(ask(&compared, &values), Err(QueryError::Mismatched { count: 2, .. })));
 }
 
 #[test]
@@ -136,7 +140,7 @@ fn more_groups_than_allowed_are_refused_in_folds_and_merges() {
         }
         Ok(fold.into_partial())
     };
-    let refused = Error::TooManyGroups { max: 2 };
+    let refused = QueryError::TooManyGroups { max: 2 };
     let rows = |partial| query.finish(partial).map(|answer| answer.rows.len());
     assert_eq!(fold(&[1, 2, 1, 2]).and_then(rows), Ok(2));
     assert_eq!(fold(&[1, 2, 3]).and_then(rows), Err(refused.clone()));
@@ -207,7 +211,7 @@ fn a_value_of_another_kind_is_a_mismatch() {
 fn cells_that_are_not_there_are_named() {
     let answer = ask(&query("n:u8", "count, top(n, 2)"), &[&[1]]).expect("an answer");
     let error = answer.cell(0, "sum").expect_err("no such column").to_string();
-    assert_eq!(error, "there is no `sum` in row 0; the answer has 1 rows of count, top(n, 2)");
+    assert_eq!(error, "there is no `sum` in row 0; the answer has 1 row of count, top(n, 2)");
     assert!(answer.cell(1, "count").is_err());
     assert!(answer.value(0, "top(n, 2)").is_err());
 }

@@ -11,7 +11,7 @@ use super::tables::{
 };
 use super::workload::{Pick, Share, Workload};
 use crate::figures::{Rate, Ratio, Timed};
-use crate::report::Bars;
+use crate::report::{Bars, Verdicts};
 
 /// The log, all objects, of the plain loop over the same bytes.
 const LOG_OF_FLOOR: f64 = 0.6;
@@ -42,7 +42,11 @@ const AGAINST_PEERS: f64 = 10.0;
 
 /// Prints the bars that there are figures for.
 pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let mut bars = Bars::new();
+    let verdicts = match figures.objects != BAR_OBJECTS {
+        true => Verdicts::Withheld,
+        false => Verdicts::Given,
+    };
+    let mut bars = Bars::new(verdicts);
     let rate = |way: Way, pick, threads| figures.rates.rate(way.name, Workload::Sum(pick), threads);
     if let Some(log) = rate(LOG, Pick::Everything, 1)
         && let Some(floor) = figures.rates.rate(RECORDS, log.workload, 1)
@@ -78,7 +82,7 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nBars, set at {BAR_OBJECTS} objects on 1 and 2 threads:")?;
-    if figures.objects != BAR_OBJECTS {
+    if verdicts == Verdicts::Withheld {
         writeln!(
             out,
             "(this run has {} objects: pass --objects {BAR_OBJECTS} to judge them)",

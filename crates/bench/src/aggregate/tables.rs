@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Aggregated, Compiled, Execution, Executor};
-use sapwood::{Db, HashTable, HashTableOptions, Layout, Table, TableOptions};
+use sapwood::{Db, HashTable, HashTableOptions, RecordLayout, Table, TableOptions};
 
 use super::objects::{Objects, amount, key};
 use super::workload::{Job, Pick, SUM, Workload};
@@ -46,7 +46,7 @@ impl Store {
         let store = match kind {
             Kind::Hash => {
                 let options = HashTableOptions::default()
-                    .layout(Layout::Fixed8)
+                    .layout(RecordLayout::Fixed8)
                     .expected_entries(u64::from(objects.count()));
                 Store::Hash(db.create_hash_table("hash", options)?)
             }

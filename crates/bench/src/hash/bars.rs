@@ -7,7 +7,7 @@ use super::measure::Figures;
 use super::stores::{CONCURRENT, SAPWOOD, SAPWOOD_16};
 use super::workload::{Draw, Mix, Workload};
 use crate::figures::{Rate, Ratio};
-use crate::report::Bars;
+use crate::report::{Bars, Verdicts};
 
 /// Operations a second of FASTER, on 1 and on 2 threads.
 struct Faster {
@@ -42,7 +42,11 @@ const BYTES_PER_ENTRY_MOST: f64 = 40.0;
 
 /// Prints the bars that there are figures for.
 pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let mut bars = Bars::new();
+    let verdicts = match figures.keys < BAR_KEYS {
+        true => Verdicts::Withheld,
+        false => Verdicts::Given,
+    };
+    let mut bars = Bars::new(verdicts);
     for threads in [1, 2] {
         for mix in Mix::ALL {
             let judged = matches!(mix, Mix::Reads(0 | 100) | Mix::ReadModifyWrite);
@@ -75,7 +79,7 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nBars, set at {BAR_KEYS} uniform keys on 1 and 2 threads:")?;
-    if figures.keys < BAR_KEYS {
+    if verdicts == Verdicts::Withheld {
         writeln!(out, "(this run has {} keys: pass --full to judge them)", figures.keys)?;
     }
     writeln!(out, "{bars}")

@@ -10,7 +10,7 @@ use super::measure::Figures;
 use super::space::{Data, KeyShape};
 use super::workload::Workload;
 use crate::figures::Ratio;
-use crate::report::Bars;
+use crate::report::{Bars, Verdicts};
 
 /// One promise: ours must be `least` times `peer` in `workload`.
 struct Bar {
@@ -59,7 +59,11 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     if figures.data != set_on {
         return Ok(());
     }
-    let mut bars = Bars::new();
+    let verdicts = match figures.entries < BAR_ENTRIES {
+        true => Verdicts::Withheld,
+        false => Verdicts::Given,
+    };
+    let mut bars = Bars::new(verdicts);
     let rates = &figures.rates;
     let threads = rates.thread_counts();
     for bar in &BARS {
@@ -99,7 +103,7 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nBars, set at {BAR_ENTRIES} entries of 100 B + 1,000 B:")?;
-    if figures.entries < BAR_ENTRIES {
+    if verdicts == Verdicts::Withheld {
         writeln!(out, "(this run has {} entries: pass --full to judge them)", figures.entries)?;
     }
     writeln!(out, "{bars}")?;

@@ -43,11 +43,27 @@ pub(crate) fn contents(map: &ChunkMap) -> Vec<Pair> {
 }
 
 /// A map as an engine.
-pub(crate) struct Adapter(pub(crate) ChunkMap);
+pub(crate) struct Adapter(pub(crate) ChunkMap, Trims);
+
+/// Does every removal trim the map, too?
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Trims {
+    Never,
+    WithRemovals,
+}
 
 impl Adapter {
     pub(crate) fn new(configuration: (usize, usize)) -> Self {
-        Adapter(map(configuration))
+        Adapter::of(map(configuration))
+    }
+
+    pub(crate) fn of(map: ChunkMap) -> Self {
+        Adapter(map, Trims::Never)
+    }
+
+    /// Every removal trims the map, too.
+    pub(crate) fn trimming(configuration: (usize, usize)) -> Self {
+        Adapter(map(configuration), Trims::WithRemovals)
     }
 }
 
@@ -147,7 +163,11 @@ impl engine::OrderedEngine for Adapter {
         self.0.put_if_absent(key, value).map_err(refusal)
     }
     fn remove(&self, key: &[u8]) -> engine::Result<bool> {
-        self.0.remove(key).map_err(refusal)
+        let removed = self.0.remove(key).map_err(refusal);
+        if self.1 == Trims::WithRemovals {
+            self.0.trim();
+        }
+        removed
     }
     fn take(&self, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
         self.0.remove_with(key, steady).map_err(refusal)

@@ -4,11 +4,14 @@
 
 mod accounting;
 mod adapter;
+mod ending;
 mod limits;
 mod linearizable;
+mod lingering;
 mod oracle;
 mod panics;
 mod parallel;
 mod reentrancy;
 mod scans;
 mod soak;
+mod trim;

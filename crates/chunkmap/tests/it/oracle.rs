@@ -65,7 +65,7 @@ fn a_budget_that_is_always_near_refuses_and_loses_nothing() {
     case!().seeds(40, |seed| {
         let spec = StreamSpec { values: ValueShape::Edges, ..StreamSpec::random(seed, 500) };
         for (configuration, budget) in [(NASTIEST, 192 << 10), (CONFIGURATIONS[2], 384 << 10)] {
-            let make = || Adapter(bounded(configuration, Some(budget)));
+            let make = || Adapter::of(bounded(configuration, Some(budget)));
             if let Err(divergence) = check_against_oracle(make, &spec.ops(seed)) {
                 panic!("{configuration:?} {budget} {spec:?}\n{divergence}");
             }

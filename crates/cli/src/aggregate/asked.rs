@@ -12,7 +12,7 @@ pub(super) struct Asked {
     /// Of `--layout`.
     pub(super) fields: Vec<Field>,
     figures: Vec<Aggregate>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     filter: Option<Predicate>,
     having: Option<Predicate>,
     order: Vec<OrderBy>,

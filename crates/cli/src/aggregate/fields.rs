@@ -1,17 +1,22 @@
 //! How are the columns of rows read?
 //!
 //! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
-//! their values in the first rows are, else text; those of JSON lines say themselves what they are,
+//! their values in the first rows are, else text; if `NA` stands for a missing number, it stands for
+//! missing text too. Those of JSON lines say themselves what they are,
 //! and members of objects are called `a.b`. A table that a program made has the fields that it
 //! declared. `--layout` names others, or replaces these.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::ops::ControlFlow;
 
-use sapwood::aggregate::{self, Field, Part, Path, Place, Read, Step};
+use sapwood::aggregate::{
+    self, Compiled, Component, ComponentForm, Field, Layout, Part, Path, Place, Read, Step,
+};
 use serde_json::Value;
 
 use crate::exit::Outcome;
+use crate::format::quoted;
 use crate::load::Loaded;
 use crate::rows::Columns;
 use crate::stored::Stored;
@@ -30,6 +35,8 @@ const DEPTH_MAX: usize = 8;
 pub(super) struct Fields {
     pub(super) fields: Vec<Field>,
     pub(super) mixed: Vec<Mixed>,
+    /// Columns in which `NA` is a value though it stands for what is missing in others.
+    pub(super) keeps_na: Vec<String>,
 }
 
 /// A column that is read as text though it has numbers.
@@ -39,12 +46,37 @@ pub(super) struct Mixed {
     pub(super) field: Field,
     /// What is no number.
     pub(super) other: String,
+    /// Whether it has more numbers than others.
+    is_mostly_numbers: bool,
+}
+
+impl Mixed {
+    /// Whether a query takes numbers for text.
+    pub(super) fn is_read_by(&self, query: &Compiled, layout: &Layout) -> bool {
+        let name = &self.field.name;
+        let is_text = |field: &Field| field.name == *name && matches!(field.read, Read::Text(_));
+        self.is_mostly_numbers && query.reads_field(name) && layout.fields().iter().any(is_text)
+    }
+}
+
+impl fmt::Display for Mixed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mixed { field, other, .. } = self;
+        write!(
+            f,
+            "{} is read as text, and sorts so: it has {} beside numbers; --layout '{field}' with \
+             --mismatches skip reads the numbers",
+            quoted(&field.name),
+            quoted(other)
+        )
+    }
 }
 
 /// The fields of the rows, with `own` beside or instead of them.
 pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outcome<Fields> {
     let mut fields = own.to_vec();
     let mut mixed = Vec::new();
+    let mut keeps_na = Vec::new();
     let absent = |text: &str| Some(aggregate::Value::from(text).into_owned());
     let mut key_fields = loaded.keys.fields();
     for field in &mut key_fields {
@@ -54,6 +86,13 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
         Columns::Csv(names) => {
             let cells = cells(names, &first_rows(loaded, cells_of)?, na);
             mixed = cells.mixed;
+            keeps_na = cells.keeps_na;
+            // A column is one thing, in the key and beside it.
+            for field in key_fields.iter_mut().filter(|field| na.is_none() && is_text(field)) {
+                let cell = cells.fields.iter().find(|cell| cell.name == field.name);
+                let missing = cell.and_then(|cell| cell.absent.clone());
+                field.absent = missing.filter(|missing| *missing == NA.into());
+            }
             cells.fields
         }
         Columns::Json => {
@@ -70,7 +109,17 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields.push(field);
         }
     }
-    Ok(Fields { fields, mixed })
+    Ok(Fields { fields, mixed, keeps_na })
+}
+
+/// Whether a field of the key is text.
+fn is_text(field: &Field) -> bool {
+    match &field.read {
+        Read::Tuple(components) => {
+            matches!(components.last(), Some(Component { form: ComponentForm::Text, .. }))
+        }
+        _ => false,
+    }
 }
 
 fn first_rows<T>(loaded: &Loaded, read: impl Fn(&Stored<'_>, &[u8]) -> T) -> Outcome<Vec<T>> {
@@ -107,7 +156,7 @@ fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Fields {
     let field = |(index, (name, column)): (usize, (&String, &Column))| {
         let absent = match na {
             Some(text) => text,
-            None if column.is_number() && with_na && !column.has_empty => NA,
+            None if with_na && !column.has_empty => NA,
             None => "",
         };
         Field {
@@ -120,16 +169,25 @@ fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Fields {
     };
     let fields: Vec<Field> = names.iter().zip(&columns).enumerate().map(field).collect();
     let mixed = fields.iter().zip(&columns).filter_map(|(field, column)| {
-        let other = column.other.clone().filter(|_| column.has_number)?;
-        Some(Mixed { field: Field { read: Read::Decimal, ..field.clone() }, other })
+        let other = column.other.clone().filter(|_| column.numbers > 0)?;
+        let field = Field { read: Read::Decimal, ..field.clone() };
+        Some(Mixed { field, other, is_mostly_numbers: column.numbers > column.others })
     });
-    Fields { mixed: mixed.collect(), fields }
+    let keeps_na = names.iter().zip(&columns).filter(|(_, column)| {
+        let is_text_with_both = column.has_na && column.has_empty && !column.is_number();
+        na.is_none() && with_na && is_text_with_both
+    });
+    let keeps_na = keeps_na.map(|(name, _)| name.clone()).collect();
+    Fields { mixed: mixed.collect(), keeps_na, fields }
 }
 
 /// What is known of a column of CSV.
 #[derive(Default)]
 struct Column {
-    has_number: bool,
+    numbers: usize,
+    /// Numbers with a plus: codes and telephone numbers, unless there are others.
+    signed: usize,
+    others: usize,
     /// The first that is neither a number nor missing.
     other: Option<String>,
     has_na: bool,
@@ -144,28 +202,36 @@ impl Column {
                 (Some(na), text) if text == na => {}
                 (None, "") => column.has_empty = true,
                 (None, NA) => column.has_na = true,
-                (_, text) if is_number(text) => column.has_number = true,
-                _ if column.other.is_none() => column.other = Some(text.to_owned()),
-                _ => {}
+                (_, text) if is_number(text) => column.numbers += 1,
+                (_, text) if text.strip_prefix('+').is_some_and(is_unsigned) => column.signed += 1,
+                _ => {
+                    column.others += 1;
+                    column.other.get_or_insert_with(|| text.to_owned());
+                }
             }
         }
         column
     }
 
     fn is_number(&self) -> bool {
-        self.has_number && self.other.is_none()
+        self.numbers > 0 && self.other.is_none()
     }
 }
 
-/// Whether a text is a number as people write one: `007` and `+7` are rather codes.
+/// Whether a text is a number as people write one: `007` is rather a code.
 fn is_number(text: &str) -> bool {
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let begins_so = match unsigned.as_bytes() {
+    is_unsigned(text.strip_prefix('-').unwrap_or(text))
+}
+
+/// Whether it is one without a sign.
+fn is_unsigned(text: &str) -> bool {
+    let begins_so = match text.as_bytes() {
         [b'0'] | [b'0', b'.', ..] => true,
+        [b'.', first, ..] => first.is_ascii_digit(),
         [first, ..] => matches!(first, b'1'..=b'9'),
         [] => false,
     };
-    let digits_alone = || unsigned.bytes().all(|byte| byte.is_ascii_digit());
+    let digits_alone = || text.bytes().all(|byte| byte.is_ascii_digit());
     begins_so
         && match digits_alone() {
             // Beyond 128 bits nothing adds up.
@@ -265,12 +331,62 @@ mod tests {
             [r#"a:cell(0).decimal?"NA""#, r#"b:cell(1).decimal?"NA""#, r#"c:cell(2).text?"NA""#]
         );
         assert_eq!(layout(&["a"], &[&["-"], &["5"]], Some("-")), [r#"a:cell(0).decimal?"-""#]);
+        // Text too; what is empty is missing where it is there.
+        let rows: &[&[&str]] =
+            &[&["1", "x", "x", "y"], &["NA", "NA", "", ""], &["2", "z", "z", "NA"]];
+        assert_eq!(
+            layout(&["a", "b", "c", "d"], rows, None),
+            [
+                r#"a:cell(0).decimal?"NA""#,
+                r#"b:cell(1).text?"NA""#,
+                r#"c:cell(2).text?"""#,
+                r#"d:cell(3).text?"""#,
+            ]
+        );
+        let names = ["a", "b", "c", "d"].map(str::to_owned);
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| (*cell).to_owned()).collect()).collect();
+        assert_eq!(cells(&names, &rows, None).keeps_na, ["d"]);
+        assert!(cells(&names, &rows, Some("NA")).keeps_na.is_empty());
+        // Where no number is NA, it is a word like others.
+        assert_eq!(layout(&["a"], &[&["NA"], &["x"]], None), [r#"a:cell(0).text?"""#]);
+    }
+
+    #[test]
+    fn a_plus_makes_codes_unless_there_are_other_numbers() {
+        assert_eq!(layout(&["a"], &[&["+4"], &["4"]], None), [r#"a:cell(0).decimal?"""#]);
+        assert_eq!(layout(&["a"], &[&["+49170"], &["+49171"]], None), [r#"a:cell(0).text?"""#]);
+        assert_eq!(layout(&["a"], &[&["+x"], &["4"]], None), [r#"a:cell(0).text?"""#]);
+    }
+
+    #[test]
+    fn columns_of_numbers_with_few_others_are_told() {
+        let names = ["a", "b"].map(str::to_owned);
+        let rows = [["1", "1"], ["NaN", "x"], ["2", "y"]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let mixed = cells(&names, &rows, None).mixed;
+        let told: Vec<bool> = mixed.iter().map(|mixed| mixed.is_mostly_numbers).collect();
+        assert_eq!(told, [true, false]);
+        assert_eq!(
+            mixed[0].to_string(),
+            "`a` is read as text, and sorts so: it has `NaN` beside numbers; --layout \
+             'a:cell(0).decimal?\"\"' with --mismatches skip reads the numbers"
+        );
     }
 
     #[test]
     fn numbers_are_what_people_write_as_such() {
-        for number in ["0", "-1", "12.50", "0.5", "1e3", "170141183460469231731687303715884105727"]
-        {
+        for number in [
+            "0",
+            "-1",
+            "12.50",
+            "0.5",
+            ".5",
+            "-.5",
+            "5.",
+            "1e3",
+            "170141183460469231731687303715884105727",
+        ] {
             assert!(is_number(number), "{number}");
         }
         for other in [
@@ -278,12 +394,14 @@ mod tests {
             "-",
             "007",
             "+7",
-            ".5",
+            ".",
+            ".e5",
             "1,5",
             "1_000",
             "1e999",
             "NaN",
             "inf",
+            "-inf",
             "2013-01-01",
             "170141183460469231731687303715884105728",
         ] {

@@ -10,11 +10,28 @@ use crate::exit::{Failure, Outcome};
 use crate::format::plural;
 use crate::key_columns::KeyColumns;
 use crate::key_range;
-use crate::source::{Format, Source};
+use crate::lines::Lines;
+use crate::rows;
+use crate::source::{self, Format, Source};
 use crate::ui::Ui;
 
 /// Refuses what cannot be, before a file is read for nothing.
 pub(super) fn check(args: &args::Aggregate) -> Outcome {
+    let range = &args.range;
+    for (given, option) in [
+        (args.keys.is_some(), "--keys"),
+        (range.from.is_some(), "--from"),
+        (range.to.is_some(), "--to"),
+        (range.prefix.is_some(), "--prefix"),
+        (args.input.duplicates != Duplicates::Last, "--duplicates"),
+    ] {
+        if given && args.input.key.is_none() && !args.input.file.is_dir() {
+            source::exists(&args.input.file)?;
+            return Err(Failure::Usage(format!(
+                "{option} is about keys: say with --key which columns make the key of a row"
+            )));
+        }
+    }
     let Some(keys) = &args.keys else {
         return Ok(());
     };
@@ -49,7 +66,9 @@ pub(super) fn selection(
 /// The keys of a file: a line each, as CSV.
 fn listed(file: &Path, keys: &KeyColumns, ui: &Ui) -> Outcome<Vec<Vec<u8>>> {
     let Source { bytes, name, progress, .. } = Source::open(file, Some(Format::Csv), ui)?;
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bytes);
+    let lines = Lines::default();
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(lines.note(bytes));
     let mut listed = Vec::new();
     let mut record = csv::StringRecord::new();
     loop {
@@ -57,8 +76,14 @@ fn listed(file: &Path, keys: &KeyColumns, ui: &Ui) -> Outcome<Vec<Vec<u8>>> {
         let failed =
             |what: &dyn std::fmt::Display| Failure::Failed(format!("{name}, line {line}: {what}"));
         match reader.read_record(&mut record) {
-            Ok(true) => {}
+            Ok(true) => {
+                if let Some(line) = lines.unclosed_quote() {
+                    return Err(rows::unclosed(&name, line));
+                }
+            }
             Ok(false) => break,
+            // Waiting for input ends so too.
+            Err(_) if ui.interrupt.asked() => {}
             Err(error) => return Err(failed(&error)),
         }
         if ui.interrupt.asked() {

@@ -1,16 +1,16 @@
 //! What a hash table costs, in memory and on the disk.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
-use crate::format::{bytes, count};
+use crate::format::{bytes, count, table};
 
 use super::fields;
 
 /// Every figure under its name.
 pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Value> {
     fields(json!({
-        "entries": stats.entries,
+        "entries_estimate": stats.entries_estimate,
         "buckets": stats.buckets,
         "overflow_buckets": stats.overflow_buckets,
         "slots": stats.slots,
@@ -36,13 +36,11 @@ pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Val
 
 /// Where the bytes of a table are, in all and for each entry.
 pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
-    let each = |number: u64| match stats.entries {
+    let each = |number: u64| match stats.entries_estimate {
         0 => String::new(),
         entries => format!("{:.1}", number as f64 / entries as f64),
     };
-    let mut table = Table::new();
-    table.load_style(presets::ASCII_BORDERS_ONLY_CONDENSED);
-    table.set_header(["where", "bytes", "", "an entry"]);
+    let mut table = table(["where", "bytes", "", "an entry"]);
     for (name, number) in [
         ("index", stats.index_bytes),
         ("log in memory", stats.log_bytes),
@@ -59,7 +57,7 @@ pub(crate) fn as_table(stats: &sapwood::HashStats) -> Table {
     }
     table.add_row([
         "entries".to_owned(),
-        count(stats.entries),
+        count(stats.entries_estimate),
         format!("{} buckets", count(stats.buckets)),
         format!("{:.2} slots each", stats.load()),
     ]);

@@ -141,7 +141,7 @@ fn what_was_measured_is_told_as_json() {
     let ask = ["--select", "median(n)", "--layout", "n:cell(1).decimal?''", "--mismatches", "skip"];
     let told = ["--explain", "--json", "-q", "--threads", "1"];
     let found = rows_of(&[&["aggregate", path, "--key", "k"], &ask[..], &told].concat());
-    assert_eq!(found[0].to_string(), r#"{"quantile(n, 0.5)":5.0}"#);
+    assert_eq!(found[0].to_string(), r#"{"median(n)":5.0}"#);
     let explain = &found[1]["explain"];
     assert_eq!(
         (&explain["executor"], &explain["forced"], &explain["threads"]),
@@ -153,6 +153,139 @@ fn what_was_measured_is_told_as_json() {
     let answer = &explain["answer"];
     let counts = ["selected", "matched", "mismatched", "missing", "absent_keys"];
     assert_eq!(counts.map(|name| answer[name].as_u64()), [3, 2, 1, 1, 0].map(Some));
-    assert_eq!(answer["columns"][0]["accuracy"], "relative error");
-    assert_eq!(answer["columns"][0]["at_most"], 0.01);
+    assert_eq!(answer["columns"][0]["accuracy"], "rounded once");
+    assert_eq!(answer["columns"][0]["at_most"], Value::Null);
+}
+
+#[test]
+fn every_row_of_a_file_counts_without_a_key() {
+    let path = flights_path();
+    let path = path.to_str().expect("UTF-8");
+    let (header, rows) = flight_rows();
+    let column = header.iter().position(|column| column == "distance").expect("a column");
+    let miles: i64 = rows.iter().map(|row| row[column].parse::<i64>().expect("a number")).sum();
+    let expected = serde_json::json!({ "count": rows.len(), "sum(distance)": miles });
+    for more in [&[][..], &["--engine", "hash"], &["--threads", "2"]] {
+        let ask = ["aggregate", path, "-q", "--json", "--select", "count, sum(distance)"];
+        assert_eq!(
+            rows_of(&[&ask[..], more].concat()),
+            std::slice::from_ref(&expected),
+            "{more:?}"
+        );
+    }
+
+    // Rows that are equal, and rows that a key would drop.
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "k,n\n1,5\n1,5\n1,7\n2,x\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let ask = ["aggregate", path, "--json", "--by", "k"];
+    let output = sapwood(&ask).assert().success();
+    let output = output.get_output();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "{\"k\":1,\"count\":3}\n{\"k\":2,\"count\":1}\n"
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with(&format!("{path}: 4 rows, ")), "{stderr}");
+    let output = sapwood(&[&ask[..], &["--key", "k", "-q"]].concat()).assert().success();
+    let output = output.get_output();
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "{\"k\":1,\"count\":1}\n{\"k\":2,\"count\":1}\n"
+    );
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("warning: 2 rows dropped: a later row has the same key; "), "{stderr}");
+    assert!(stderr.contains("or no --key would keep them all"), "{stderr}");
+
+    // A row that does not fit is named by its line.
+    let ask = ["aggregate", path, "-q", "--select", "sum(n)", "--layout", "n:cell(1).decimal"];
+    let output = sapwood(&ask).assert().code(1);
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(stderr.contains("the first by key, line 5: field `n` is not a decimal"), "{stderr}");
+}
+
+#[test]
+fn na_is_missing_in_every_column_of_a_file_that_has_it_in_numbers() {
+    let path = flights_path();
+    let path = path.to_str().expect("UTF-8");
+    let figures = ["--select", "count, count(tailnum), distinct(tailnum), count(dep_delay)"];
+    let ask = |more: &[&str]| {
+        rows_of(&[&["aggregate", path, "-q", "--json"], &figures[..], more].concat())
+    };
+    let expected = |flights: u64, planes: u64| {
+        serde_json::json!({
+            "count": 336_776,
+            "count(tailnum)": flights,
+            "distinct(tailnum)": planes,
+            "count(dep_delay)": 328_521,
+        })
+    };
+    assert_eq!(ask(&[]), [expected(334_264, 4_043)]);
+    assert_eq!(ask(&["--na", "NA"]), [expected(334_264, 4_043)]);
+    // Of the key too.
+    let key = ["--key", "tailnum,time_hour,flight,origin", "--show-errors", "0"];
+    let by_key = ask(&key);
+    assert_eq!(by_key, ask(&[&key[..], &["--na", "NA"]].concat()));
+    assert_eq!(by_key[0]["distinct(tailnum)"], 4_043);
+    // What is said wins.
+    let told = ["--select", "count(tailnum)", "--na", "-"];
+    let found = rows_of(&[&["aggregate", path, "-q", "--json"], &told[..]].concat());
+    assert_eq!(found, [serde_json::json!({ "count(tailnum)": 336_776 })]);
+
+    // A column that is empty where something is missing keeps to that, and says so.
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "n,text\n1,NA\nNA,\n2,x\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let note = "text is missing where it is empty, and NA is a value of it: --na NA changes that";
+    let out = stdout_of(&["aggregate", path, "-q", "--select", "count(n), count(text)"]);
+    assert!(out.contains(note), "{out}");
+    let out = stdout_of(&["aggregate", path, "-q", "--select", "count(n)"]);
+    assert!(!out.contains(note), "{out}");
+}
+
+#[test]
+fn medians_are_those_of_the_definition() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "n\n177\n116\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let found = rows_of(&["aggregate", path, "-q", "--json", "--select", "median(n)"]);
+    assert_eq!(found, [serde_json::json!({ "median(n)": 146.5 })]);
+    let flights = flights_path();
+    let flights = flights.to_str().expect("UTF-8");
+    let ask =
+        ["aggregate", flights, "-q", "--select", "median(arr_delay), quantile(distance, 0.5)"];
+    let out = stdout_of(&ask);
+    let lines: Vec<Vec<&str>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines, [vec!["median(arr_delay)", "quantile(distance,", "0.5)"], vec!["-5", "872"]]);
+}
+
+#[test]
+fn numbers_that_were_taken_for_text_are_told() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path().join("rows.csv");
+    fs::write(&path, "n,m\n10,.5\n9,+4\nNaN,3\n").expect("a file for the test");
+    let path = path.to_str().expect("UTF-8");
+    let ask = |select: &str| {
+        let output =
+            sapwood(&["aggregate", path, "-q", "--select", select, "--json"]).assert().success();
+        let output = output.get_output();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let (out, stderr) = ask("max(n)");
+    assert_eq!(out, "{\"max(n)\":\"NaN\"}\n");
+    assert!(
+        stderr
+            .starts_with("warning: `n` is read as text, and sorts so: it has `NaN` beside numbers"),
+        "{stderr}"
+    );
+    assert_eq!(ask("sum(m), max(m)"), ("{\"sum(m)\":7.5,\"max(m)\":4}\n".into(), String::new()));
+    assert_eq!(ask("count").1, "");
+    let told = ["--layout", "n:cell(0).decimal", "--mismatches", "skip", "--select", "max(n)"];
+    let output = sapwood(&[&["aggregate", path, "-q"], &told[..]].concat()).assert().success();
+    let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(!stderr.contains("is read as text"), "{stderr}");
 }

@@ -264,3 +264,177 @@ fn unknown_words_are_usage_errors() {
         sapwood(args).assert().code(2);
     }
 }
+
+#[test]
+fn a_quote_that_nothing_closes_is_an_error_in_every_packing() {
+    // Beyond every buffer, and the quote opens late or early.
+    let good: String = (0..100_000).map(|number| format!("{number},x,{number}\n")).collect();
+    let late = format!("id,name,v\n{good}a,b,\"20\nc,d,40\n");
+    let early = format!("id,name,v\n1,a,10\n2,b,\"20\n{good}");
+    for (text, line) in [
+        ("id,name,v\n1,a,10\n2,b,\"20\n3,c,30\n4,d,40\n".to_owned(), 3),
+        ("id,name,v\n1,a,10\n\"2,b,20\n3,c,30\n".to_owned(), 3),
+        ("id,name,v\n1,\"a\na\",10\n2,b,\"20".to_owned(), 4),
+        ("id,\"name,v\n1,a,10\n".to_owned(), 1),
+        (late, 100_002),
+        (early, 3),
+    ] {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, text.as_bytes()).expect("a vector takes everything");
+        for (name, bytes) in [
+            ("x.csv", text.clone().into_bytes()),
+            ("x.csv.gz", gzip.finish().expect("a vector takes everything")),
+            ("x.csv.zst", zstd::encode_all(text.as_bytes(), 1).expect("a vector takes everything")),
+        ] {
+            let message = format!(
+                "{name} cannot be read from line {line} on: a quote opens a value there, and none \
+                 closes it; close it"
+            );
+            for args in [
+                &["load", name, "--key", "id"][..],
+                &["load", name, "--key", "id", "--strict"],
+                &["aggregate", name],
+                &["scan", name, "--key", "id", "--engine", "hash"],
+            ] {
+                refused(name, &bytes, args, 1, &message);
+            }
+        }
+    }
+    let rows = "id\n1\n";
+    let scan = ["scan", "x.csv", "--key", "id", "--from", "\"1"];
+    refused("x.csv", rows, &scan, 2, "a quote opens a value, and none closes it");
+    let keys = ["aggregate", "x.csv", "--key", "id", "--keys", "x.csv"];
+    refused("x.csv", "id\n\"1\n", &keys, 1, "x.csv cannot be read from line 2 on: a quote");
+}
+
+#[test]
+fn what_a_file_holds_does_not_steer_the_terminal() {
+    let rows = "k,\u{1b}[2Jn\n\u{1b}[31mred,1\n\u{1b}[31mred,2\n\u{202e}x,3\n";
+    let directory = TempDir::new().expect("a directory for the test");
+    fs::write(directory.path().join("x.csv"), rows).expect("a file for the test");
+    let key = ["x.csv", "--key", "k"];
+    for (command, more) in [
+        ("load", &[][..]),
+        ("load", &["--key", "k,\u{1b}[2Jn"]),
+        ("get", &["\u{1b}[31mred"]),
+        ("get", &["\u{1b}[31mnone"]),
+        ("aggregate", &["--by", "k", "--select", "count, top(k, 2)"]),
+        ("aggregate", &["--by", "`\u{1b}[2Jn`"]),
+        ("aggregate", &["--select", "sum(n)", "--layout", "n:cell(0).decimal"]),
+        ("stats", &[]),
+    ] {
+        let mut args = vec![command];
+        args.extend(if more.first() == Some(&"--key") { &key[..1] } else { &key });
+        args.extend(more);
+        let output = sapwood(&args).current_dir(&directory).output().expect("it runs");
+        for text in [&output.stdout, &output.stderr] {
+            let text = String::from_utf8_lossy(text);
+            let is_clean = |c: char| c == '\n' || !c.is_control() && c != '\u{202e}';
+            assert!(text.chars().all(is_clean), "{args:?}: {text:?}");
+        }
+    }
+}
+
+#[test]
+fn columns_of_one_name_are_told_and_kept_apart() {
+    let directory = TempDir::new().expect("a directory for the test");
+    fs::write(directory.path().join("x.csv"), "id,id,name\n1,2,a\n").expect("a file for the test");
+    let run = |args: &[&str]| {
+        let output = sapwood(args).current_dir(&directory).assert().success();
+        let output = output.get_output();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (text(&output.stdout), text(&output.stderr))
+    };
+    let warning = "warning: columns 1 and 2 are both called `id`; column 2 is called `id_1` here\n";
+    let scan = ["scan", "x.csv", "--key", "id", "-q", "--json"];
+    assert_eq!(
+        run(&scan),
+        ("{\"id\":\"1\",\"id_1\":\"2\",\"name\":\"a\"}\n".into(), warning.into())
+    );
+    let figures = ["aggregate", "x.csv", "-q", "--select", "sum(id), sum(id_1)", "--json"];
+    assert_eq!(run(&figures), ("{\"sum(id)\":1,\"sum(id_1)\":2}\n".into(), warning.into()));
+    let load = ["load", "x.csv", "--key", "id_1", "--engine", "hash", "--dir", "kept", "-q"];
+    run(&load);
+    assert_eq!(run(&["scan", "kept", "-q"]).0, "id,id_1,name\n1,2,a\n");
+    assert_eq!(run(&["scan", "kept", "-q", "--json"]).0, run(&scan).0);
+    run(&load);
+}
+
+#[test]
+fn a_mark_before_json_lines_is_skipped() {
+    let rows = "\u{FEFF}{\"id\":1}\n{\"id\":2}\n";
+    let (code, stderr) = run("x.jsonl", rows, &["load", "x.jsonl", "--key", "id", "--strict"]);
+    assert_eq!((code, stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn sizes_beyond_64_bits_are_refused() {
+    for size in ["99999999999999999999999", "16777216T", "18446744073709551616"] {
+        let load = ["load", "x.csv", "--key", "k", "--memory-budget", size];
+        let message =
+            format!("invalid value '{size}' for '--memory-budget <BYTES>': that is 16 EiB or more");
+        refused("x.csv", "k\n1\n", &load, 2, &message);
+    }
+}
+
+#[test]
+fn mistakes_are_told_by_what_is_wrong() {
+    let rows = "carrier,n\nUA,1\n";
+    refused(
+        "x.csv",
+        rows,
+        &["load", "x.csv", "--key", "carrier:string"],
+        1,
+        "no column `carrier:string`, and no type `string`: carrier:str, carrier:int and \
+         carrier:float are what there is\n",
+    );
+    refused(
+        "x.jsonl",
+        "{\"carrier\":\"UA\"}\n",
+        &["load", "x.jsonl", "--key", "carrier:string"],
+        1,
+        "no column `carrier:string`, and no type `string`: ",
+    );
+    for command in ["stats", "scan", "load"] {
+        let message = "none cannot be read: No such file or directory\n";
+        refused("x.csv", rows, &[command, "none"], 1, message);
+    }
+    for option in [&["--from", "1"][..], &["--prefix", "1"], &["--keys", "x.csv"]] {
+        let args = [&["aggregate", "x.csv"], option].concat();
+        let message = format!("{} is about keys: say with --key which columns", option[0]);
+        refused("x.csv", rows, &args, 2, &message);
+    }
+}
+
+#[test]
+fn no_warning_advises_what_is_on() {
+    let rows = "k,n\n1,a\n1,b\n";
+    let load = ["load", "x.csv", "--key", "k"];
+    let stderr_of = |more: &[&str]| run("x.csv", rows, &[&load[..], more].concat()).1;
+    assert!(stderr_of(&[]).contains("--duplicates all would keep them all"));
+    assert_eq!(stderr_of(&["--duplicates", "all"]), "");
+    assert!(!stderr_of(&["--engine", "hash"]).contains("--duplicates all"));
+    for (more, advises) in [(&[][..], true), (&["--explain"], false), (&["--dry-run"], false)] {
+        let args = [&["aggregate", "x.csv", "--select", "sum(m)"], more].concat();
+        let (_, stderr) = run("x.csv", rows, &args);
+        assert_eq!(stderr.contains("--dry-run shows"), advises, "{more:?}: {stderr}");
+    }
+}
+
+#[test]
+fn rows_that_end_with_a_carriage_return_alone_are_all_kept() {
+    let rows = "k,n\r1,a\r1,b\r1,c\r";
+    let directory = TempDir::new().expect("a directory for the test");
+    fs::write(directory.path().join("x.csv"), rows).expect("a file for the test");
+    for args in [
+        &["scan", "x.csv", "--key", "k", "--duplicates", "all", "-q"][..],
+        &["scan", "x.csv", "--key", "k", "--duplicates", "all", "-q", "--strict"],
+    ] {
+        let output = sapwood(args).current_dir(&directory).assert().success();
+        let stdout = String::from_utf8_lossy(&output.get_output().stdout).into_owned();
+        assert_eq!(stdout, "k,n\n1,a\n1,b\n1,c\n");
+    }
+    let args = ["aggregate", "x.csv", "-q", "--json"];
+    let output = sapwood(&args).current_dir(&directory).assert().success();
+    assert_eq!(output.get_output().stdout, b"{\"count\":3}\n");
+}

@@ -68,3 +68,14 @@ fn the_aggregate_bench_takes_its_flags() {
         .collect();
     assert_eq!(workloads.len(), 6, "{workloads:?}");
 }
+
+#[test]
+fn a_run_of_another_size_is_not_judged() {
+    let args = ["bench", "ordered", "--smoke", "--no-latencies", "--threads", "1"];
+    let chosen = ["--data", "generated", "--engines", "sapwood"];
+    let out = stdout_of(&[&args[..], &chosen].concat());
+    assert!(out.contains("pass --full to judge them"), "{out}");
+    let words = || out.split_whitespace();
+    assert!(!words().any(|word| word == "miss" || word == "hit"), "{out}");
+    assert!(!out.contains(['|', '\u{2502}', '\u{250C}']), "tables are drawn without boxes: {out}");
+}

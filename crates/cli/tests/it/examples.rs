@@ -46,7 +46,7 @@ fn examples_run() {
     )
     .expect("no separator in a path");
     let mut ran = 0;
-    for command in ["load", "get", "scan", "aggregate", "stats"] {
+    for command in ["load", "get", "scan", "aggregate", "stats", "checkpoints"] {
         let help = stdout_of(&["help", command]);
         let (_, examples) = help.split_once("Examples:\n").expect("every command has examples");
         for example in examples.lines().take_while(|line| line.starts_with("  ")) {
@@ -62,5 +62,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 22, "as many examples as there are in the help texts");
+    assert_eq!(ran, 26, "as many examples as there are in the help texts");
 }

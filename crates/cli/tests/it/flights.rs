@@ -41,6 +41,6 @@ fn a_key_that_is_not_unique_is_told() {
     assert_eq!(report["entries"], 336_752);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("line 229232: repeated: key WN,2269,6,8 came before"), "{stderr}");
-    assert!(stderr.contains("warning: 24 rows with the key of an earlier row"), "{stderr}");
+    assert!(stderr.contains("warning: 24 rows dropped: a later row has the same key"), "{stderr}");
     assert_eq!(stderr.matches("repeated:").count(), 10, "{stderr}");
 }

@@ -111,3 +111,65 @@ fn ctrl_c_while_waiting_for_input_ends_too() {
     drop(stdin);
     assert_eq!(status.code(), Some(130));
 }
+
+/// Runs with a standard error without a reader, or that cannot be written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_standard_error_that_cannot_be_written_changes_nothing() {
+    let directory = tempfile::TempDir::new().expect("a directory for the test");
+    let rows: String =
+        (0..2000).map(|number| format!("{{\"id\":{}}}\n[1]\n", number / 2)).collect();
+    std::fs::write(directory.path().join("x.jsonl"), rows).expect("a file for the test");
+    let load = ["load", "x.jsonl", "--key", "id"];
+    let many = [&load[..], &["--show-errors", "9999"]].concat();
+    for (args, code) in [
+        (&load[..], 0),
+        (&many[..], 0),
+        (&[&load[..], &["--strict"]].concat(), 1),
+        (&["scan", "x.jsonl", "--key", "id"], 0),
+        (&["aggregate", "x.jsonl"], 0),
+        (&["aggregate", "x.jsonl", "--key", "id", "--mismatches", "skip"], 0),
+        (&["get", "x.jsonl", "--key", "id", "nothing"], 2),
+        (&["get", "x.jsonl", "--key", "id", "77777"], 1),
+        (&["load", "none.csv", "--key", "id"], 1),
+        (&["load"], 2),
+        (&["sample", "flights", "--dir", "x"], 2),
+        (&["man", "pages"], 0),
+    ] {
+        let full =
+            || Stdio::from(File::options().write(true).open("/dev/full").expect("Linux has it"));
+        let (reader, closed) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        for stderr in [full(), Stdio::from(closed)] {
+            let output =
+                sapwood(args).current_dir(&directory).stderr(stderr).output().expect("it runs");
+            assert_eq!(output.status.code(), Some(code), "{args:?}");
+        }
+    }
+    // Both at once, as `2>&1 | head -1` has it.
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let mut child = sapwood(&many)
+        .current_dir(&directory)
+        .stdout(writer.try_clone().expect("a pipe"))
+        .stderr(writer)
+        .spawn()
+        .expect("it runs");
+    let mut line = String::new();
+    let mut reader = BufReader::new(reader);
+    reader.read_line(&mut line).expect("a line");
+    drop(reader);
+    assert!(line.starts_with("line 2: malformed"), "{line}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_a_failure() {
+    for args in [&["--help"][..], &["help", "scan"], &["--version"]] {
+        let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+        let output = sapwood(args).stdout(full).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(stderr.starts_with("error: standard output cannot be written: "), "{stderr}");
+    }
+}

@@ -33,6 +33,11 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
     writes.shuffle(rng);
     for write in writes {
         match rng.random_range(0..4) {
+            way if write.is_cut() => {
+                if way > 1 {
+                    write.apply(&mut bytes);
+                }
+            }
             0 => {}
             1 => lengthen(&mut bytes, write.limit()),
             2 => overlay(&mut bytes, write.offset, &write.bytes),
@@ -123,6 +128,11 @@ impl CrashImages {
             for write in file.doubtful.iter().chain(&file.unsynced) {
                 let middle = write.bytes.len() / SECTOR_BYTES / 2 * SECTOR_BYTES;
                 match next() {
+                    way if write.is_cut() => {
+                        if way == 1 {
+                            write.apply(&mut bytes);
+                        }
+                    }
                     0 => {}
                     1 => overlay(&mut bytes, write.offset, &write.bytes),
                     2 => lengthen(&mut bytes, write.limit()),

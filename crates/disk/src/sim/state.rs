@@ -57,12 +57,25 @@ impl NameChange {
 #[derive(Debug, Clone)]
 pub(super) struct Write {
     pub(super) offset: usize,
+    /// Empty: the file is cut off at `offset`.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Write {
     pub(super) fn limit(&self) -> usize {
         self.offset + self.bytes.len()
+    }
+
+    pub(super) fn is_cut(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Does it to `file`, whole.
+    pub(super) fn apply(&self, file: &mut Vec<u8>) {
+        match self.is_cut() {
+            true => file.truncate(self.offset),
+            false => overlay(file, self.offset, &self.bytes),
+        }
     }
 }
 
@@ -85,7 +98,7 @@ impl FileState {
         for write in std::mem::take(&mut self.unsynced) {
             let doubtful = std::mem::take(&mut self.doubtful);
             self.doubtful = doubtful.into_iter().flat_map(|older| cut(older, &write)).collect();
-            overlay(&mut self.lasting, write.offset, &write.bytes);
+            write.apply(&mut self.lasting);
         }
     }
 
@@ -94,13 +107,30 @@ impl FileState {
         self.unsynced.clear();
         self.now.clone_from(&self.lasting);
         for write in &self.doubtful {
-            overlay(&mut self.now, write.offset, &write.bytes);
+            write.apply(&mut self.now);
         }
     }
 }
 
 /// What is left of `older` outside of `newer`.
 fn cut(older: Write, newer: &Write) -> Vec<Write> {
+    match (older.is_cut(), newer.is_cut()) {
+        (false, false) => {}
+        // Nothing of the older one is left beyond.
+        (_, true) if older.offset >= newer.offset => return Vec::new(),
+        (true, true) => return vec![older],
+        (false, true) => {
+            let kept = older.bytes.len().min(newer.offset - older.offset);
+            return vec![Write { offset: older.offset, bytes: older.bytes[..kept].to_vec() }];
+        }
+        // The file is longer again: at most there are zeros up to the newer one.
+        (true, false) if older.offset >= newer.limit() => return vec![older],
+        (true, false) if older.offset >= newer.offset => return Vec::new(),
+        (true, false) => {
+            let bytes = vec![0; newer.offset - older.offset];
+            return vec![Write { offset: older.offset, bytes }];
+        }
+    }
     if newer.limit() <= older.offset || older.limit() <= newer.offset {
         return vec![older];
     }
@@ -272,6 +302,17 @@ impl State {
             file.unsynced.push(Write { offset, bytes: kept.to_vec() });
         }
         answer
+    }
+
+    pub(super) fn cut(&mut self, id: FileId, bytes: u64) -> io::Result<()> {
+        self.begin_change()?;
+        let file = &mut self.files[id.0];
+        let offset = usize::try_from(bytes).unwrap_or(usize::MAX);
+        if offset < file.now.len() {
+            file.now.truncate(offset);
+            file.unsynced.push(Write { offset, bytes: Vec::new() });
+        }
+        Ok(())
     }
 
     fn next_sync(&mut self) -> io::Result<Option<SyncFault>> {

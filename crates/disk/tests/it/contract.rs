@@ -30,6 +30,22 @@ fn what_is_written_is_read() {
 }
 
 #[test]
+fn a_file_that_is_cut_ends_there_and_grows_again() {
+    on_every_disk(|disk| {
+        let file = disk.create("a").expect("made");
+        file.write_at(0, &blocks(&[1, 2, 3])).expect("written");
+        file.cut(5 * BLOCK_BYTES as u64).expect("shorter already");
+        assert_eq!(fills(&*file), [1, 2, 3]);
+        file.cut(BLOCK_BYTES as u64).expect("cut");
+        assert_eq!(fills(&*file), [1]);
+        file.write_at(2 * BLOCK_BYTES as u64, &blocks(&[4])).expect("written");
+        assert_eq!(fills(&*file), [1, 0, 4], "nothing of what was cut off");
+        file.sync().expect("synced");
+        assert_eq!(fills(&*disk.open("a").expect("opened")), [1, 0, 4]);
+    });
+}
+
+#[test]
 fn reads_beyond_the_end_say_so() {
     on_every_disk(|disk| {
         let file = disk.create("a").expect("made");

@@ -55,6 +55,21 @@ fn unsynced_writes_are_kept_lost_or_torn_at_sector_borders() {
 }
 
 #[test]
+fn a_cut_is_kept_or_lost_until_it_is_synced() {
+    let disk = disk_with(&[1, 2, 3]);
+    let file = disk.open("a").expect("there");
+    file.cut(B).expect("cut");
+    let left = |disk: &SimDisk| fills(&*disk.open("a").expect("there"));
+    let images: BTreeSet<_> = disk.crash_images(100).map(|image| left(&image)).collect();
+    assert_eq!(images, BTreeSet::from([vec![1], vec![1, 2, 3]]));
+    // Longer again: what was cut off may show up, but not where something was written since.
+    file.write_at(2 * B, &blocks(&[4])).expect("written");
+    file.sync().expect("synced");
+    let images: BTreeSet<_> = (0..50).map(|seed| left(&disk.crash(seed))).collect();
+    assert_eq!(images, BTreeSet::from([vec![1, 0, 4]]));
+}
+
+#[test]
 fn unsynced_writes_reach_the_media_in_any_order() {
     let disk = disk_with(&[0]);
     let file = disk.open("a").expect("there");

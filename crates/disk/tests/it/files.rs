@@ -21,6 +21,51 @@ fn a_folder_is_made_and_opened_once_at_a_time() {
 }
 
 #[test]
+fn readers_share_a_folder_and_change_nothing() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let path = parent.path().join("folder");
+    assert_eq!(
+        FileDisk::open_read_only(&path).expect_err("it is not made").kind(),
+        ErrorKind::NotFound
+    );
+    let disk = FileDisk::open(&path).expect("made");
+    let direct = disk.direct();
+    let refused = FileDisk::open_read_only(&path).expect_err("it is being written");
+    assert_eq!(refused.kind(), ErrorKind::WouldBlock);
+    disk.create("a").and_then(|file| file.write_at(0, &blocks(&[7, 8]))).expect("written");
+    assert!(!disk.is_read_only());
+    drop(disk);
+
+    let changed = || std::fs::metadata(&path).and_then(|it| it.modified()).expect("a time");
+    let before = changed();
+    let readers = [(); 2].map(|()| FileDisk::open_read_only(&path).expect("shared"));
+    for disk in &readers {
+        assert!(disk.is_read_only() && disk.direct() == direct);
+        assert_eq!(disk.list().expect("names"), ["a"]);
+        let file = disk.open("a").expect("there");
+        assert_eq!(fills(&*file), [7, 8]);
+        file.write_at(0, &blocks(&[9])).expect_err("it is not written");
+        assert_eq!(fills(&*file), [7, 8]);
+        let refusals = [disk.create("b").map(drop), disk.rename("a", "b"), disk.remove("a")];
+        for refused in refusals {
+            let refused = refused.expect_err("nothing changes");
+            assert_eq!(refused.kind(), ErrorKind::ReadOnlyFilesystem);
+            assert!(refused.to_string().contains("folder"), "{refused}");
+        }
+    }
+    assert_eq!(FileDisk::open(&path).expect_err("it is being read").kind(), ErrorKind::WouldBlock);
+    assert_eq!(changed(), before);
+    drop(readers);
+    // A copy without the lock file.
+    std::fs::remove_file(path.join(".lock")).expect("it was there");
+    assert_eq!(
+        FileDisk::open_read_only(&path).expect("no process locks it").list().expect("names"),
+        ["a"]
+    );
+    assert!(!path.join(".lock").exists());
+}
+
+#[test]
 fn a_file_is_not_a_folder() {
     let parent = tempfile::tempdir().expect("a folder");
     let path = parent.path().join("file");
@@ -73,4 +118,73 @@ fn a_batch_may_name_files_of_another_disk() {
     disk.read_many(&mut reads);
     assert!(reads.iter().all(|read| read.result.is_ok()));
     assert_eq!((first.bytes()[0], second.bytes()[0]), (1, 2));
+}
+
+/// A filesystem without room opens: there is something to read direct I/O by.
+#[test]
+fn a_full_filesystem_opens() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let Some(mounted) = Mounted::new(parent.path(), 256 << 10) else {
+        println!("skipped: this process may mount nothing");
+        return;
+    };
+    let path = parent.path().join("folder");
+    let disk = FileDisk::open(&path).expect("made");
+    let file = disk.create("a").expect("made");
+    file.write_at(0, &blocks(&[7])).expect("written");
+    let mut count = 1;
+    let full = loop {
+        match file.write_at(count * BLOCK_BYTES as u64, &blocks(&[8])) {
+            Ok(()) => count += 1,
+            Err(cause) => break cause.kind(),
+        }
+    };
+    assert_eq!(full, ErrorKind::StorageFull);
+    drop((file, disk));
+    let disk = FileDisk::open(&path).expect("to read");
+    assert_eq!(fills(&*disk.open("a").expect("there"))[0], 7);
+    drop(disk);
+    // Nothing to read either.
+    std::fs::create_dir(parent.path().join("empty")).expect("a name");
+    let empty = FileDisk::open(parent.path().join("empty")).expect("nothing is written");
+    assert!(empty.list().expect("names").is_empty());
+    drop(empty);
+    drop(mounted);
+}
+
+/// A small filesystem in memory, as long as it lives.
+struct Mounted(std::path::PathBuf);
+
+impl Mounted {
+    /// None where it is not permitted.
+    fn new(path: &std::path::Path, bytes: u64) -> Option<Mounted> {
+        let status = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={bytes}"), "tmpfs"])
+            .arg(path)
+            .stderr(std::process::Stdio::null())
+            .status();
+        status.is_ok_and(|status| status.success()).then(|| Mounted(path.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let unmounted = std::process::Command::new("umount").arg(&self.0).status();
+        assert!(unmounted.is_ok_and(|status| status.success()), "it was mounted");
+    }
+}
+
+#[test]
+fn opening_again_writes_nothing() {
+    let parent = tempfile::tempdir().expect("a folder");
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    disk.create("a").expect("made").write_at(0, &blocks(&[1])).expect("written");
+    let direct = disk.direct();
+    drop(disk);
+    let changed = || std::fs::metadata(parent.path()).and_then(|folder| folder.modified());
+    let before = changed().expect("a time");
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    let disk = FileDisk::open(parent.path()).expect("opened");
+    assert_eq!(disk.direct(), direct, "found out by a read");
+    assert_eq!(changed().expect("a time"), before, "no file came or went");
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{HashLog, Layout};
-use sapwood_disk::SimDisk;
+use sapwood_disk::{Disk as _, SimDisk};
 use std::sync::Arc;
 
 const PAGE_BYTES: u64 = 4096;
@@ -79,4 +79,64 @@ fn images_with_impossible_slots_are_refused() {
         let refused = write(count, Address::from_bytes(good.begin)).expect_err("too many");
         assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
     }
+}
+
+/// The files of a table as version 2 wrote them: without an identity, and with its checksums.
+fn as_version_2(disk: &SimDisk) -> SimDisk {
+    let older = SimDisk::new();
+    for name in disk.list().expect("names") {
+        let mut bytes = disk.contents(&name).expect("it was listed");
+        let mut at = 0;
+        while at < bytes.len() {
+            let count = u64::from_le_bytes(bytes[at + 24..at + 32].try_into().expect("8 bytes"));
+            let len = match &bytes[at..at + 8] {
+                b"SWhlImCh" => (32 + count as usize * 8).next_multiple_of(4096),
+                _ => 4096,
+            };
+            if bytes[at..].starts_with(b"SWhl") {
+                bytes[at + 8..at + 12].copy_from_slice(&2_u32.to_le_bytes());
+                let sum = sapwood_disk::checksum(&bytes[at + 16..at + len]);
+                bytes[at + 12..at + 16].copy_from_slice(&sum.to_le_bytes());
+            }
+            at += len;
+        }
+        if name != crate::identity::NAME {
+            older.plant(&name, &bytes).expect("a valid name");
+        }
+    }
+    older
+}
+
+#[test]
+fn tables_of_version_2_open_and_go_on() {
+    let disk = as_version_2(&table());
+    assert!(!disk.list().expect("names").iter().any(|name| name == crate::identity::NAME));
+    let manifest = disk.contents(&FileKind::Manifest.file_name(1)).expect("it is there");
+    assert_eq!(manifest[8], 2);
+    let log = open(&disk).expect("an older version");
+    assert_eq!(log.len_exact(), Ok(500));
+    for index in 400..1_000_u64 {
+        log.put(&index.to_le_bytes(), &[8; 8]).expect("room");
+    }
+    log.checkpoint(Cut::Incremental).expect("a disk without faults");
+    drop(log);
+    assert!(disk.list().expect("names").iter().any(|name| name == crate::identity::NAME));
+    let log = open(&disk).expect("of both versions");
+    assert_eq!(log.len_exact(), Ok(1_000));
+    assert_eq!(log.get(&450_u64.to_le_bytes()), Ok(Some(vec![8; 8])));
+    log.check().expect("a sound log");
+}
+
+/// Of a table of version 2 without a manifest it is told by its files whether it ever had one.
+#[test]
+fn tables_of_version_2_without_a_manifest() {
+    let disk = as_version_2(&table());
+    disk.remove(&FileKind::Manifest.file_name(1)).expect("it is there");
+    let names = disk.list().expect("names");
+    let refused = open(&disk).map(drop).expect_err("an image is there");
+    assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+    assert_eq!(disk.list().expect("names"), names, "nothing is removed");
+    // As before the first checkpoint.
+    disk.remove(&FileKind::Image.file_name(1)).expect("it is there");
+    assert_eq!(open(&disk).expect("it had none").len_exact(), Ok(0));
 }

@@ -154,3 +154,24 @@ fn a_first_look_takes_no_slot_that_becomes_unsure() {
         }
     }
 }
+
+/// The address space of overflow buckets ends, as memory may.
+#[test]
+fn an_overflow_bucket_that_is_refused_uses_no_number_up() {
+    let index = Index::new(2, Pages::Small, Some(64)).expect("two buckets");
+    let epochs = Epochs::new();
+    let mut taken = 0;
+    while index.take_overflow(&epochs).is_ok() {
+        taken += 1;
+    }
+    assert!(taken > 0);
+    let bytes = index.bytes();
+    for _ in 0..100 {
+        assert!(index.take_overflow(&epochs).is_err());
+    }
+    assert_eq!((index.overflow_in_use(), index.bytes()), (taken, bytes));
+    // One that is given back is to be had again, and all are different.
+    index.give_overflow([taken - 1], 0);
+    assert_eq!(index.take_overflow(&epochs).expect("it is free"), taken - 1);
+    assert!(index.take_overflow(&epochs).is_err());
+}

@@ -135,6 +135,7 @@ impl Part {
             page_bytes: self.shape.page_bytes.into(),
             first_page: self.first_page.into(),
             page_count: self.shape.pages_per_part.into(),
+            table_id: self.shape.table_id.into(),
         };
         stored::seal(Kind::PartHeader, &header, block.bytes_mut());
         let written = self.file.write_at(0, &block);
@@ -200,6 +201,10 @@ impl Part {
                 let what = format!("the header says {stored} {what}, and {expected} is expected");
                 return Err(Damage::new(offset, what).in_file(&self.name, 0));
             }
+        }
+        if header.table_id != self.shape.table_id {
+            let offset = std::mem::offset_of!(PartHeader, table_id);
+            return Err(stored::of_another_table(offset, "log part").in_file(&self.name, 0));
         }
         Ok(())
     }
@@ -498,6 +503,24 @@ impl Part {
         let from = page.saturating_sub(self.first_page) as usize;
         table.pages.truncate(from);
         table.checksums.truncate(from * self.shape.blocks_per_page());
+    }
+
+    /// Whether there are pages from `page` on.
+    pub(super) fn has_from(&self, page: u64) -> bool {
+        self.table().pages.len() > page.saturating_sub(self.first_page) as usize
+    }
+
+    /// Cuts off the bytes of forgotten pages from `page` on.
+    pub(super) fn cut_from(&self, page: u64) -> Result<()> {
+        let limit = self.area_offset(page);
+        if stored::file_bytes(&*self.file, &self.name)? > limit {
+            self.file
+                .cut(limit)
+                .map_err(|cause| Error::io(format!("shorten {}", self.name), &cause))?;
+        }
+        let mut table = self.table_mut();
+        table.file_bytes = table.file_bytes.min(limit);
+        Ok(())
     }
 
     pub(super) fn file_bytes(&self) -> u64 {

@@ -541,12 +541,12 @@ fn pages_are_written_by_several_threads_while_another_syncs() {
 #[test]
 fn memory_is_four_bytes_a_block_and_a_little() {
     let disk = Arc::new(SimDisk::new());
-    let parts = Parts::create(disk.clone(), 2 << 20).expect("made");
+    let parts = Parts::create(disk.clone(), 2 << 20, 0).expect("made");
     for page in 0..32 {
         write(&parts, page, 2 << 20).expect("written");
     }
     parts.sync().expect("synced");
-    let parts = Parts::open(disk, 2 << 20, 0, 32).expect("opened");
+    let parts = Parts::open(disk, 2 << 20, 0, 0, 32).expect("opened");
     let checksums = 4 * 32 * 512;
     assert!(
         (checksums..checksums + 16_000).contains(&parts.table_bytes()),

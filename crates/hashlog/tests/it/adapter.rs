@@ -217,7 +217,7 @@ pub(crate) fn snapped(snapshot: &Snapshot<'_>, parts: usize) -> sapwood_hashlog:
 }
 
 /// What a sweep meets, by runs where the layout has them.
-fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
+pub(crate) fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
     let sweep = log.sweep()?;
     let mut pairs = Vec::new();
     for part in 0..parts {
@@ -451,8 +451,8 @@ impl KeyedEngine for Adapter {
         Ok(pairs)
     }
     fn len_counted(&self) -> Option<usize> {
-        // Blind puts on cold keys are counted twice until a compaction meets the older record.
-        self.configuration.memory_budget.is_none().then(|| self.log.len())
+        // Else it is an estimate: a put on a cold key may be of a new one.
+        self.configuration.memory_budget.is_none().then(|| self.log.len_estimate())
     }
     fn len_exact(&self) -> engine::Result<usize> {
         self.log.len_exact().map_err(refusal)

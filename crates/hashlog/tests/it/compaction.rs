@@ -6,7 +6,7 @@
 
 use crate::adapter::{Configuration, KEPT_SHORT, ON_DISK, contents, key, value};
 use sapwood_disk::{Faults, ReadFault, SimDisk};
-use sapwood_hashlog::{Compaction, Cut, Error, HashLog, Layout, Options, Stats};
+use sapwood_hashlog::{Compaction, Cut, Error, HashLog, HashStats, Layout, Options};
 use sapwood_testkit::case;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -57,11 +57,11 @@ fn assert_round(log: &HashLog, round: u64) {
     log.check().unwrap();
 }
 
-fn log_bytes(stats: &Stats) -> u64 {
+fn log_bytes(stats: &HashStats) -> u64 {
     stats.tail - stats.begin
 }
 
-fn wait_until(log: &HashLog, reached: impl Fn(&Stats) -> bool) -> Stats {
+fn wait_until(log: &HashLog, reached: impl Fn(&HashStats) -> bool) -> HashStats {
     loop {
         let stats = log.stats();
         if reached(&stats) {
@@ -242,7 +242,7 @@ fn files_go_when_checkpoints_let_them() {
 }
 
 /// Overwrites keys until `reached`; what fails is not taken back.
-fn overwrite_until(log: &HashLog, reached: impl Fn(&Stats) -> bool) {
+fn overwrite_until(log: &HashLog, reached: impl Fn(&HashStats) -> bool) {
     for step in 0_u64.. {
         if step.is_multiple_of(64) && reached(&log.stats()) {
             return;
@@ -256,7 +256,7 @@ fn overwrite_until(log: &HashLog, reached: impl Fn(&Stats) -> bool) {
     }
 }
 
-fn failed(stats: &Stats, kind: ErrorKind) -> bool {
+fn failed(stats: &HashStats, kind: ErrorKind) -> bool {
     matches!(&stats.compaction_error, Some(Error::Io { kind: met, .. }) if *met == kind)
 }
 

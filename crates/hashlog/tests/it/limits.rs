@@ -441,14 +441,14 @@ fn thousands_of_empty_logs_are_small() {
     let bytes: u64 = logs.iter().map(|log| log.stats().reserved_bytes).sum();
     assert!(bytes / 4_000 < 4 << 10, "{} bytes for an empty log", bytes / 4_000);
     for (index, log) in (0..).zip(&logs) {
-        assert!(log.is_empty());
+        assert_eq!(log.is_empty(), Ok(true));
         let walk = log.for_each(|_, _| ControlFlow::Break(()));
         assert_eq!(walk, Ok(ControlFlow::Continue(())));
         log.put(&key(index), &value(index)).unwrap();
     }
     for (index, log) in (0..).zip(&logs) {
         assert_eq!(log.get(&key(index)), Ok(Some(value(index).to_vec())));
-        assert_eq!(log.len(), 1);
+        assert_eq!((log.len(), log.is_empty()), (Ok(1), Ok(false)));
         log.check().unwrap();
     }
 }
@@ -467,5 +467,118 @@ fn clear_leaves_nothing_and_the_log_works_on() {
             assert_eq!(log.get(&key(5)), Ok(None));
             log.check().unwrap();
         }
+    }
+}
+
+/// What a log maps stays within its budget from the first byte on, whatever it is asked to hold.
+#[test]
+fn the_smallest_budgets_hold() {
+    for layout in [Layout::Variable, Layout::Fixed8] {
+        for page_bytes in [64, 1 << 10, 4 << 10, 16 << 10] {
+            let mut options = Options::default();
+            (options.layout, options.page_bytes) = (layout, page_bytes);
+            // A page of the machine at least, and two buckets.
+            let least = page_bytes.max(4 << 10) as u64 + 128;
+            options.memory_budget = Some(least - 1);
+            let refused = HashLog::in_memory(options.clone()).err();
+            let told = refused.expect("it does not hold a page").to_string();
+            assert!(told.contains(&format!("{least} bytes")), "{told}");
+            for budget in [least, least + 1, least + 1_500, least * 2, least * 2 + 5_000] {
+                options.memory_budget = Some(budget);
+                let disk = Arc::new(SimDisk::new());
+                let logs = [
+                    HashLog::in_memory(options.clone()).unwrap(),
+                    HashLog::open(disk, options.clone()).unwrap(),
+                ];
+                for (log, place) in logs.iter().zip(["in memory", "in a directory"]) {
+                    for index in 0..1_000 {
+                        let put = log.put(&key(index), &value(index));
+                        assert!(matches!(put, Ok(()) | Err(Error::OutOfMemory { .. })), "{put:?}");
+                        let bytes = log.stats().reserved_bytes;
+                        let what = format!("{layout:?}, {page_bytes}, {place}, entry {index}");
+                        // A spilling log has copies of pages in the air besides.
+                        let is_held = bytes <= budget || place != "in memory";
+                        assert!(is_held, "{bytes} of {budget} bytes: {what}");
+                    }
+                    log.check().unwrap();
+                }
+                assert!(logs[0].len().unwrap() > 0);
+                assert_eq!(logs[1].len(), Ok(1_000));
+            }
+        }
+    }
+}
+
+#[test]
+fn an_index_that_the_machine_cannot_hold_is_refused() {
+    for (entries, budget) in
+        [(1 << 60, None), (u64::MAX, None), (1 << 40, None), (1_000, Some(9_000))]
+    {
+        let mut options = Options::default();
+        options.page_bytes = 4 << 10;
+        (options.expected_entries, options.memory_budget) = (entries, budget);
+        let refused = HashLog::in_memory(options).expect_err("more than there is");
+        assert!(matches!(refused, Error::Options(_)), "{refused}");
+        assert!(refused.to_string().contains("expected_entries"), "{refused}");
+    }
+}
+
+#[test]
+fn parts_and_shares_that_are_none_are_refused() {
+    for configuration in [NASTIEST, crate::adapter::IN_MEMORY[1]] {
+        let log = configuration.log();
+        log.put(&key(1), &value(1)).unwrap();
+        let none = |_: &[u8], _: &[u8]| -> ControlFlow<()> { panic!("no entry is visited") };
+        for (part, parts) in [(5, 3), (3, 3), (0, 0), (usize::MAX, 1)] {
+            let snapshot = log.snapshot().unwrap();
+            let refused = [
+                log.for_each_part(part, parts, none).err(),
+                snapshot.scan_part(part, parts, none).err(),
+                log.sweep().unwrap().scan_part(part, parts, none).err(),
+            ];
+            let runs = snapshot.runs(sapwood_hashlog::Columns::Values);
+            let by_runs = runs.map(|runs| {
+                runs.scan_part(part, parts, |_| -> ControlFlow<()> { panic!("no entry") }).err()
+            });
+            for error in refused.into_iter().chain(by_runs) {
+                let error = error.expect("there is no such part");
+                assert!(matches!(error, Error::Argument(_)), "{error}");
+                assert!(error.to_string().contains(&format!("no part {part} of {parts}")));
+            }
+        }
+        for share in [f64::NAN, -0.1, 1.1, f64::INFINITY] {
+            let refused = log.compact(share).expect_err("not a share");
+            assert!(matches!(refused, Error::Argument(_)), "{refused}");
+        }
+        log.compact(0.0).unwrap();
+        log.compact(1.0).unwrap();
+        assert_eq!(log.get(&key(1)), Ok(Some(value(1).to_vec())));
+    }
+}
+
+/// Puts on cold keys are blind. That they may be of removed keys must deceive no caller.
+#[test]
+fn a_log_of_cold_keys_tells_how_many_it_holds() {
+    const KEYS: u64 = 20_000;
+    for layout in [Layout::Variable, Layout::Fixed8] {
+        let mut options = Options::default();
+        (options.layout, options.page_bytes) = (layout, 16 << 10);
+        options.memory_budget = Some(256 << 10);
+        let disk = Arc::new(SimDisk::new());
+        let log = HashLog::open(disk.clone(), options.clone()).unwrap();
+        assert_eq!((log.len(), log.is_empty()), (Ok(0), Ok(true)));
+        let fill = || (0..KEYS).for_each(|index| log.put(&key(index), &value(index)).unwrap());
+        fill();
+        (0..KEYS).for_each(|index| assert_eq!(log.remove(&key(index)), Ok(true)));
+        assert_eq!((log.is_empty(), log.len()), (Ok(true), Ok(0)));
+        fill();
+        assert!(log.len_estimate() < KEYS as usize, "no put was blind: the test says nothing");
+        assert_eq!((log.is_empty(), log.len()), (Ok(false), Ok(KEYS as usize)));
+        assert_eq!(log.len_estimate(), KEYS as usize, "a walk sets the estimate right");
+        log.checkpoint(Cut::Full).unwrap();
+        drop(log);
+        let log = HashLog::open(disk, options).unwrap();
+        assert_eq!((log.is_empty(), log.len()), (Ok(false), Ok(KEYS as usize)));
+        assert_eq!(log.stats().entries_estimate, KEYS);
     }
 }

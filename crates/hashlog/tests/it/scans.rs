@@ -239,7 +239,7 @@ fn runs_are_full_but_for_the_last() {
         for index in (0..10_000).filter(|index| index % 7 < 3) {
             log.remove(&key(index)).unwrap();
         }
-        let left = log.len();
+        let left = log.len().unwrap();
         let snapshot = log.snapshot().unwrap();
         let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
         let mut lens = Vec::new();

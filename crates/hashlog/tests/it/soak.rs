@@ -7,7 +7,7 @@ use crate::adapter::{COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, key, 
 use rand::RngExt as _;
 use rand::distr::Distribution as _;
 use sapwood_disk::FileDisk;
-use sapwood_hashlog::{ColdReads, HashLog, Layout, Stats};
+use sapwood_hashlog::{ColdReads, HashLog, HashStats, Layout};
 use sapwood_testkit::case;
 use sapwood_testkit::case::Case;
 use std::sync::Arc;
@@ -169,7 +169,7 @@ fn churn(
     (live, count): (u64, u64),
     len: usize,
     rest: impl Fn(&HashLog),
-) -> Vec<Stats> {
+) -> Vec<HashStats> {
     let mut tenths = Vec::new();
     let bytes = vec![7; len];
     for index in 0..count {
@@ -188,7 +188,7 @@ fn churn(
 }
 
 /// In the last four tenths, `figure` stays what it was in the first six.
-fn assert_flat(what: &str, tenths: &[Stats], figure: impl Fn(&Stats) -> u64) {
+fn assert_flat(what: &str, tenths: &[HashStats], figure: impl Fn(&HashStats) -> u64) {
     let figures: Vec<u64> = tenths.iter().map(figure).collect();
     let early = *figures[..5].iter().max().expect("five");
     let flat = figures[5..].iter().all(|late| late * 100 <= early * 115);

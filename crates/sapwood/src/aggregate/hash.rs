@@ -8,7 +8,7 @@ use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
-use crate::{HashTable, Layout};
+use crate::{HashStats, HashTable, RecordLayout as Layout};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
@@ -23,25 +23,25 @@ impl Objects for HashTable {
     fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let selection = asked.selection;
         let stats = self.stats();
+        // The estimate may be far too low, and each slot in use costs a walk a record at least.
+        let entries = stats.entries_estimate.max(stats.slots);
         let keys = Keys::of(selection, self.layout());
         let reached = match &keys {
-            Some(keys) => stats.entries.min(keys.len()),
-            None => stats.entries,
+            Some(keys) => entries.min(keys.len()),
+            None => entries,
         };
         let log_bytes = stats.tail.saturating_sub(stats.begin);
-        let cold_share = stats.head.saturating_sub(stats.begin) as f64 / log_bytes.max(1) as f64;
-        let memory = Costs::of(self.layout(), stats.index_bytes + stats.log_bytes);
-        let costs = memory.with_cold(cold_share);
+        let costs = Costs::of_table(self.layout(), &stats);
         let mean_bytes = match self.layout() {
             Layout::Fixed8 => FIXED_RECORD_BYTES,
             Layout::Variable => {
-                (log_bytes.saturating_sub(stats.garbage_bytes) / stats.entries.max(1)).max(24)
+                (log_bytes.saturating_sub(stats.garbage_bytes) / entries.max(1)).max(24)
             }
         };
-        let records = stats.entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
-        let check_ns = stats.entries as f64 * check_ns(selection);
-        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, check_ns: f64| {
-            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + check_ns;
+        let records = entries + stats.garbage_bytes.min(log_bytes) / mean_bytes;
+        let walk_ns = entries as f64 * check_ns(selection) + costs.return_ns;
+        let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, walk_ns: f64| {
+            let ns = visits as f64 * visit_ns + reached as f64 * object_ns + walk_ns;
             let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
             Candidate { executor, visits, estimate }
         };
@@ -50,10 +50,10 @@ impl Objects for HashTable {
             Layout::Variable => asked.object_ns,
         };
         let mut candidates = vec![
-            candidate(Executor::Log, records, costs.record_ns, in_log_ns, check_ns),
-            candidate(Executor::Walk, stats.entries, costs.entry_ns, asked.object_ns, check_ns),
+            candidate(Executor::Log, records, costs.record_ns, in_log_ns, walk_ns),
+            candidate(Executor::Walk, entries, costs.entry_ns, asked.object_ns, walk_ns),
         ];
-        let keys_max = stats.entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
+        let keys_max = entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
@@ -209,9 +209,32 @@ struct Costs {
     look_up_ns: f64,
     entry_ns: f64,
     record_ns: f64,
+    /// Once, of whatever walk is the first after opening.
+    return_ns: f64,
 }
 
 impl Costs {
+    /// Of a table, by what of its log lies in memory, lies on the disk, or comes back from it.
+    fn of_table(layout: Layout, stats: &HashStats) -> Costs {
+        const READ_NS: f64 = 10_000.0;
+        const ASK_NS: f64 = 150.0;
+        /// Reading, comparing with checksums, and copying, 1.5 GB/s.
+        const RETURN_BYTE_NS: f64 = 0.7;
+        let log_bytes = stats.tail.saturating_sub(stats.begin).max(1) as f64;
+        let below_head = stats.head.saturating_sub(stats.begin);
+        let not_in_memory = below_head as f64 / log_bytes;
+        let stays_cold = below_head.saturating_sub(stats.returning_bytes) as f64 / log_bytes;
+        // About these a walk of the log asks the index: they have no marks.
+        let unmarked = (below_head + stats.unmarked_bytes) as f64 / log_bytes;
+        let memory = Costs::of(layout, stats.index_bytes + stats.log_bytes + stats.returning_bytes);
+        Costs {
+            look_up_ns: memory.look_up_ns + not_in_memory * READ_NS,
+            entry_ns: memory.entry_ns + stays_cold * READ_NS,
+            record_ns: memory.record_ns + unmarked.min(1.0) * ASK_NS,
+            return_ns: stats.returning_bytes as f64 * RETURN_BYTE_NS,
+        }
+    }
+
     /// Of a table with so many bytes in memory, by the logarithm: through what was measured within the
     /// second cache and at 256 MiB. What is reached at random costs more beyond that too, since fewer
     /// of its pages' addresses are at hand.
@@ -226,24 +249,14 @@ impl Costs {
                 look_up_ns: at_random(14.0, 28.0),
                 entry_ns: at_random(8.0, 14.0),
                 record_ns: in_order(0.7, 1.5),
+                return_ns: 0.0,
             },
             Layout::Variable => Costs {
                 look_up_ns: at_random(20.0, 50.0),
                 entry_ns: at_random(12.0, 25.0),
                 record_ns: in_order(5.0, 8.0),
+                return_ns: 0.0,
             },
-        }
-    }
-
-    /// Of a table of whose records this share lies on the disk: there it is read at random but for
-    /// the log, which is read in order, and asks the index about each record.
-    fn with_cold(self, share: f64) -> Costs {
-        const READ_NS: f64 = 10_000.0;
-        const ASK_NS: f64 = 150.0;
-        Costs {
-            look_up_ns: self.look_up_ns + share * READ_NS,
-            entry_ns: self.entry_ns + share * READ_NS,
-            record_ns: self.record_ns + share * ASK_NS,
         }
     }
 }

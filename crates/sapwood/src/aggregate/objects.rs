@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use sapwood_aggregate::{
-    Block, Collector, Compiled, Disaggregator, Error as QueryError, Fold, KeyList, Live, Places,
-    Selection, Strided,
+    Block, Collector, Compiled, Disaggregator, Fold, KeyList, Live, Places, QueryError, Selection,
+    Strided,
 };
 use sapwood_hashlog::{Columns, Place, Run};
 

@@ -6,7 +6,7 @@ use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
 use crate::stored_options;
-use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result};
+use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};
 
 /// A hash table by name. Opening it, which may take long, locks this name alone.
 #[derive(Debug)]
@@ -68,9 +68,11 @@ impl HashSlot {
                 expect_unused(table, "open")?;
                 match opening {
                     // What was changed since the last checkpoint stays.
-                    Opening::With(_) => table.checkpoint(Cut::Incremental).map(|_| ())?,
+                    Opening::With(_) if !is_read_only(directory) => {
+                        table.checkpoint(Cut::Incremental).map(|_| ())?
+                    }
                     Opening::At(number) => expect_checkpoint(table, number)?,
-                    Opening::Newest => {}
+                    Opening::With(_) | Opening::Newest => {}
                 }
                 *state = State::Stored;
             }
@@ -94,13 +96,74 @@ impl HashSlot {
             }
         };
         let log = log.map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
-        if let Opening::With(options) = &opening {
+        if let Opening::With(options) = &opening
+            && !directory.is_read_only()
+        {
             folder.write_options(options)?;
         }
         let table =
             HashTable::new(Arc::clone(name), log, fields.clone(), Some(Arc::clone(directory)));
         *state = State::Open(table.clone());
         Ok(Some(table))
+    }
+
+    /// Opens a view of the table as a checkpoint left it; `None` if it was dropped.
+    pub(super) fn view(
+        &self,
+        name: &Arc<str>,
+        number: u64,
+        directory: Option<&Arc<Directory>>,
+    ) -> Result<Option<HashTable>> {
+        // Held, so that no other thread opens the table beside it.
+        let state = self.state();
+        match &*state {
+            State::Dropped => return Ok(None),
+            State::Open(_) if directory.is_none() => return Err(Error::NoDirectory),
+            State::Open(_) => return Err(Error::TableOpen { name: name.to_string() }),
+            State::Stored => {}
+        }
+        let directory = directory.expect("only tables of a directory are stored");
+        let folder = directory.folder(name)?;
+        let stored = folder.read_options()?;
+        let log = HashLog::view(Arc::clone(&folder.disk), stored.engine(), number)
+            .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
+        let directory = Some(Arc::clone(directory));
+        Ok(Some(HashTable::new(Arc::clone(name), log, stored.fields, directory)))
+    }
+
+    /// The table's checkpoints; `None` if it was dropped.
+    pub(super) fn checkpoints(
+        &self,
+        name: &Arc<str>,
+        directory: Option<&Arc<Directory>>,
+    ) -> Result<Option<Vec<StoredCheckpoint>>> {
+        let state = self.state();
+        let directory = directory.ok_or(Error::NoDirectory)?;
+        let taken = |file: &str| directory.written(name, file);
+        let all = match &*state {
+            State::Dropped => return Ok(None),
+            State::Open(table) => table
+                .checkpoints()?
+                .into_iter()
+                .map(|info| StoredCheckpoint {
+                    number: info.number,
+                    taken: taken(&info.file_name()),
+                    state: Ok(info),
+                })
+                .collect(),
+            State::Stored => {
+                let folder = directory.folder(name)?;
+                let stored = HashLog::stored(&folder.disk)
+                    .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
+                let stored = stored.into_iter().map(|stored| StoredCheckpoint {
+                    number: stored.number,
+                    taken: taken(&stored.file_name()),
+                    state: stored.state,
+                });
+                stored.collect()
+            }
+        };
+        Ok(Some(all))
     }
 
     /// Takes the table and its files away; false if another thread did.
@@ -110,6 +173,9 @@ impl HashSlot {
             (State::Dropped, _) => return Ok(false),
             (State::Open(table), Some(_)) => expect_unused(table, "drop")?,
             _ => {}
+        }
+        if let Some(directory) = directory {
+            directory.expect_writable()?;
         }
         // Its files are closed before they go; if they cannot go, it can be opened again.
         *state = State::Stored;
@@ -124,6 +190,10 @@ impl HashSlot {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn is_read_only(directory: Option<&Arc<Directory>>) -> bool {
+    directory.is_some_and(|directory| directory.is_read_only())
 }
 
 /// Two logs must not write to one folder. The slot's own handle does not count; it is under this

@@ -16,6 +16,9 @@ pub struct HashSnapshot<'a> {
 
 impl HashSnapshot<'_> {
     /// Calls `visit(key, value)` for every entry; `visit` ends it with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// As [`HashTable::for_each`].
     pub fn scan<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -30,6 +33,9 @@ impl HashSnapshot<'_> {
 
     /// Part `part` of `parts` disjoint parts of [`scan`](Self::scan), which are the whole: several
     /// threads take one each.
+    ///
+    /// # Errors
+    /// As [`HashTable::for_each`].
     pub fn scan_part<B>(
         &self,
         part: usize,

@@ -7,16 +7,28 @@ use crate::{Error, HashEngineError, HashTable, HashValueMut, Result, Upsert};
 impl HashTable {
     /// Puts a value. It does not say whether it replaced one: for that it would have to read the
     /// disk where the key's record lies there; [`put_if_absent`](Self::put_if_absent) says it.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`], [`HashEngineError::ValueLength`];
+    /// [`HashEngineError::OutOfMemory`] in memory, [`HashEngineError::Io`] where a page had to be
+    /// written and could not; inside a closure that changes a value also
+    /// [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`]. Nothing was changed.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.change(|log| log.put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.change(|log| log.put_if_absent(key, value))
     }
 
     /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         self.change(|log| log.remove(key))
     }
@@ -24,8 +36,11 @@ impl HashTable {
     /// Changes a value, in one step for every reader; `None` if the key is not there. In place
     /// where the value lies in the mutable part of the log and keeps its length, else in a copy.
     ///
-    /// With [`Layout::Fixed8`](crate::Layout::Fixed8) the closure may run again when another
+    /// With [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) the closure may run again when another
     /// thread gets between; the last run counts.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -48,6 +63,9 @@ impl HashTable {
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
     /// closure runs as in [`update`](Self::update).
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -64,6 +82,9 @@ impl HashTable {
     /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no
     /// value, and equals none.
     ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let leases = Db::in_memory().create_hash_table("leases", HashTableOptions::default())?;
@@ -77,17 +98,20 @@ impl HashTable {
     }
 
     /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
-    /// least significant byte first; a key that is not there counts as 0.
+    /// least significant byte first; a key that is not there counts as 0, and is there afterwards.
+    /// [`get_counter`](Self::get_counter) reads one.
     ///
-    /// A sum that leaves the range of `i64` answers
-    /// [`HashEngineError::Overflow`], and changes nothing.
+    /// # Errors
+    /// [`HashEngineError::Overflow`] for a sum that leaves the range of `i64`, and
+    /// [`HashEngineError::NotACounter`] for a value that has not 8 bytes; otherwise as
+    /// [`update`](Self::update). Nothing was changed.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let hits = Db::in_memory().create_hash_table("hits", HashTableOptions::default())?;
     /// assert_eq!(hits.add(b"/index.html", 1)?, 1);
     /// assert_eq!(hits.add(b"/index.html", 41)?, 42);
-    /// assert_eq!(hits.get(b"/index.html")?, Some(42_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
@@ -97,12 +121,18 @@ impl HashTable {
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
     /// single calls, since the searches overlap. If one is refused, [`Error::HashBatch`] says how
     /// many before it are in.
+    ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are in; the cause is as of [`put`](Self::put).
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
         self.change_many(|log| log.put_many(entries))
     }
 
     /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
     /// key's index. Answers how many keys were there.
+    ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are done; the cause is as of [`update`](Self::update).
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -123,11 +153,14 @@ impl HashTable {
 
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
     ///
+    /// # Errors
+    /// [`Error::HashBatch`], which says how many are done; the cause is as of [`add`](Self::add).
+    ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
     /// # let words = Db::in_memory().create_hash_table("words", HashTableOptions::default())?;
     /// words.add_many(&[("an", 1), ("oak", 1), ("is", 1), ("an", 1), ("oak", 1)])?;
-    /// assert_eq!(words.get(b"oak")?, Some(2_i64.to_le_bytes().to_vec()));
+    /// assert_eq!(words.get_counter(b"oak")?, Some(2));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
@@ -135,6 +168,9 @@ impl HashTable {
     }
 
     /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then.
     pub fn clear(&self) -> Result<()> {
         self.change(HashLog::clear)
     }

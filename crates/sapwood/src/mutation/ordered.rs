@@ -1,22 +1,35 @@
 //! The operations that change an ordered table.
 
+use std::ops::RangeBounds;
+
 use sapwood_chunkmap::ChunkMap;
 
 use crate::{Compute, Computed, EngineError, Error, Result, Table, Upsert, ValueMut};
 
 impl Table {
     /// Puts a value; true if it replaced one.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: [`EngineError::KeyLength`], [`EngineError::ValueLength`],
+    /// [`EngineError::OutOfMemory`]; inside a closure that changes a value also
+    /// [`EngineError::Reentrant`] and [`EngineError::WouldBlock`]. Nothing was changed.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.change(|map| map.put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.change(|map| map.put_if_absent(key, value))
     }
 
     /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
     /// a value. If one is refused, those before it are in: [`Error::Batch`] says how many.
+    ///
+    /// # Errors
+    /// [`Error::Batch`], which says how many are in; the cause is as of [`put`](Self::put).
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
         let answer = self.shared.store.change(|map| map.put_many(entries));
         answer.map_err(|stopped| Error::Batch {
@@ -27,17 +40,27 @@ impl Table {
     }
 
     /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: [`EngineError::KeyLength`]; inside a closure that changes a value also
+    /// [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         self.change(|map| map.remove(key))
     }
 
     /// Removes a key and reads the value that was there.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.change(|map| map.remove_with(key, read))
     }
 
     /// Changes a value in place, in one step for every reader; `None` if the key is not there.
     /// The closure runs at most once, and may shrink or grow the value.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
     ///
     /// ```
     /// # use sapwood::{Db, TableOptions};
@@ -48,6 +71,14 @@ impl Table {
     ///     value[0]
     /// })?;
     /// assert_eq!(hits, Some(2));
+    ///
+    /// table.put(b"name", b"oak and elm")?;
+    /// let cut = table.update(b"name", |value| {
+    ///     value[0] = b'O';
+    ///     value.resize(3)
+    /// })?;
+    /// assert_eq!(cut, Some(Ok(())));
+    /// assert_eq!(table.get(b"name")?.as_deref(), Some(&b"Oak"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn update<R>(
@@ -59,6 +90,9 @@ impl Table {
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -70,6 +104,9 @@ impl Table {
 
     /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may
     /// run again when another thread gets between.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
     pub fn compute(
         &self,
         key: &[u8],
@@ -79,18 +116,73 @@ impl Table {
     }
 
     /// Removes and answers the entry with the least key.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
     pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.change(ChunkMap::pop_first)
     }
 
     /// Removes and answers the entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.change(ChunkMap::pop_last)
     }
 
     /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove); some entries may be gone by then.
     pub fn clear(&self) -> Result<()> {
         self.change(ChunkMap::clear)
+    }
+
+    /// Removes the entries within `bounds`, and answers how many: those that are there when it
+    /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: inside a closure that changes a value, where it would wait for itself;
+    /// some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions, key};
+    /// # let seen = Db::in_memory().create_table("seen", TableOptions::default())?;
+    /// for (minute, user) in [(480_u32, "ada"), (481, "bob"), (600, "eve")] {
+    ///     seen.put(&key::encode(&(minute, user)), b"")?;
+    /// }
+    /// let nine_o_clock = key::encode(&540_u32);
+    /// assert_eq!(seen.remove_range(..&nine_o_clock[..])?, 2);
+    /// assert_eq!(seen.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+        self.change(|map| map.remove_range(bounds))
+    }
+
+    /// Removes the entries of which `keep` says false, and answers how many. A series of removals,
+    /// not one atomic one; what is put meanwhile may be asked about or not.
+    ///
+    /// An entry is removed as it was when `keep` refused it: `keep` is asked a second time right
+    /// before, while no other thread can change the entry.
+    ///
+    /// # Errors
+    /// As [`remove_range`](Self::remove_range).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let sessions = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// for (user, expires) in [("ada", 540_u32), ("bob", 600), ("eve", 480)] {
+    ///     sessions.put(user.as_bytes(), &expires.to_be_bytes())?;
+    /// }
+    /// let now = 500_u32.to_be_bytes();
+    /// assert_eq!(sessions.retain(|_user, expires| expires > &now[..])?, 1);
+    /// assert!(!sessions.contains_key(b"eve")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        self.change(|map| map.retain(keep))
     }
 
     fn change<R>(

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::RngExt;
 use sapwood::aggregate::{
-    Aggregate, Cancel, Compiled, Error as QueryError, Execution, Executor, Group, Mismatches,
-    Partial, Plan, Query, Selection,
+    Aggregate, Cancel, Compiled, Execution, Executor, Group, Mismatches, Partial, Plan, Query,
+    QueryError, Selection,
 };
-use sapwood::{Db, Error, HashTable, HashTableOptions, Layout, Table, TableOptions};
+use sapwood::{Db, Error, HashTable, HashTableOptions, RecordLayout, Table, TableOptions};
 use sapwood_testkit::{Rng, case, rng};
 
 type Objects = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -97,8 +97,8 @@ pub(crate) fn make(kind: Kind) -> Kept {
         Kind::SmallChunks => ordered_of(TableOptions::default().chunk_entries(2)),
         Kind::Ordered => ordered_of(TableOptions::default()),
         Kind::Variable => hash_of(hash),
-        Kind::Fixed => hash_of(hash.layout(Layout::Fixed8)),
-        Kind::FixedSmallPages => hash_of(hash.layout(Layout::Fixed8).page_bytes(4096)),
+        Kind::Fixed => hash_of(hash.layout(RecordLayout::Fixed8)),
+        Kind::FixedSmallPages => hash_of(hash.layout(RecordLayout::Fixed8).page_bytes(4096)),
         // Most of it lies in files.
         Kind::OnDisk => hash_of(hash.page_bytes(4096).memory_budget(256 << 10)),
     };
@@ -394,7 +394,7 @@ fn declared_fields_are_there_when_the_table_is_opened_again() {
         (Ok(7.into()), Some(2))
     );
 
-    let plain = db.create_table("plain", TableOptions::default()).expect("free");
+    let plain = db.create_table("plain", TableOptions::default().volatile()).expect("free");
     let error = plain.query().expect_err("none declared");
     assert!(error.to_string().contains("`TableOptions::fields`"), "{error}");
     let long = (0..400).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");

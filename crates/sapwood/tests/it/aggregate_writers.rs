@@ -6,7 +6,7 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Cell, Execution, Executor, Group, Query, Selection, Value};
-use sapwood::{Db, HashTable, HashTableOptions, Layout};
+use sapwood::{Db, HashTable, HashTableOptions, RecordLayout};
 use sapwood_testkit::{case, rng};
 
 use crate::aggregate::{KINDS, Kind, make};
@@ -105,7 +105,7 @@ fn staying_keys_are_counted_once_while_others_come_and_go() {
 #[test]
 fn the_log_is_seen_as_of_one_moment() {
     let variable = HashTableOptions::default().page_bytes(4096);
-    let fixed = variable.clone().layout(Layout::Fixed8);
+    let fixed = variable.clone().layout(RecordLayout::Fixed8);
     let folder = tempfile::tempdir().expect("a folder");
     let on_disk = Db::open(folder.path()).expect("an empty folder");
     let memory = Db::in_memory();
@@ -136,7 +136,7 @@ fn raise_in_order(table: &HashTable) {
         } else {
             // Others come and go meanwhile, outside of what is looked at.
             let passing = format!("passing {}", step % 50);
-            if table.layout() == Layout::Variable {
+            if table.layout() == RecordLayout::Variable {
                 table.put(passing.as_bytes(), &u64::MAX.to_le_bytes()).expect("room");
                 table.remove(passing.as_bytes()).expect("no error");
             }

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::SystemTime;
 
+use sapwood::aggregate::{Aggregate, Execution, Executor, Query};
 use sapwood::{
-    ColdReads, Compaction, Cut, Db, Error, HashTable, HashTableOptions, Layout, Options,
-    TableOptions,
+    ColdReads, Compaction, Cut, Db, Error, HashEngineError, HashTable, HashTableOptions,
+    RecordLayout, TableOptions,
 };
 use tempfile::TempDir;
 
@@ -79,12 +81,25 @@ fn a_table_without_a_checkpoint_is_there_and_empty() {
 }
 
 #[test]
-fn ordered_tables_live_in_memory_alone() {
+fn ordered_tables_live_in_memory_alone_and_say_so() {
     let path = directory();
     let db = open(&path);
-    let table = db.create_table("t", TableOptions::default()).expect("a free name");
+    let plain_ordered = TableOptions::default();
+    let says = Error::Volatile { name: "t".to_owned() };
+    assert_eq!(db.create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(db.table_names(), Vec::<String>::new());
+    for next in ["`TableOptions::volatile`", "`Db::create_hash_table`"] {
+        assert!(says.to_string().contains(next), "{says}");
+    }
+
+    let table = db.create_table("t", plain_ordered.clone().volatile()).expect("a free name");
     table.put(b"k", b"v").expect("put");
-    drop(table);
+    // Another part of the program may not know how the table was made.
+    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says));
+    let again = db.open_or_create_table("t", plain_ordered.volatile()).expect("it is there");
+    assert_eq!(again.get(b"k"), Ok(Some(b"v".to_vec())));
+    drop((table, again));
     db.close().expect("nothing of it is kept");
     let db = open(&path);
     assert_eq!(db.table_names(), Vec::<String>::new());
@@ -150,7 +165,7 @@ fn one_goes_back_to_an_older_checkpoint() {
 fn options_are_kept_and_those_that_can_be_others_are_changed() {
     let path = directory();
     let options = plain()
-        .layout(Layout::Fixed8)
+        .layout(RecordLayout::Fixed8)
         .page_bytes(64 << 10)
         .memory_budget(8 << 20)
         .cold_reads(ColdReads::Stay)
@@ -229,6 +244,116 @@ fn damaged_options_are_named_with_file_and_offset() {
     assert!(error.to_string().contains("drop the table"), "{error}");
     db.drop_table("t").expect("what the error says");
     db.create_hash_table("t", plain()).expect("the name is free again");
+}
+
+#[test]
+fn options_that_are_cut_off_are_named_with_file_and_offset() {
+    let path = directory();
+    drop(open(&path).create_hash_table("t", plain()).expect("a free name"));
+    let file = path.path().join("tables/t/options");
+    for len in [0, 30, 4095] {
+        let cut = fs::File::options().write(true).open(&file).expect("it is there");
+        cut.set_len(len).expect("it can be cut");
+        let error = open(&path).hash_table("t").expect_err("a cut file");
+        let Error::StoredOptions { path: named, offset, .. } = &error else { panic!("{error}") };
+        assert_eq!((named, *offset), (&file, len));
+        let told = error.to_string();
+        assert!(told.contains("cut off") && told.contains("drop the table"), "{told}");
+    }
+}
+
+/// The newest checkpoint is damaged: the error says which one opens and how, and it does.
+#[test]
+fn a_damaged_checkpoint_leads_to_the_one_before() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        hits.add(b"/", 1).expect("add");
+        numbers.push(hits.checkpoint(Cut::Full).expect("checkpoint").number);
+    }
+    let error = db.hash_table_view("hits", numbers[0]).expect_err("it is open");
+    assert!(matches!(&error, Error::TableOpen { name } if name == "hits"), "{error}");
+    let listed = db.checkpoints("hits").expect("of an open table");
+    assert_eq!(listed.iter().map(|one| one.number).collect::<Vec<_>>(), numbers);
+    assert!(listed.iter().all(|one| one.taken.is_some() && one.state.is_ok()), "{listed:?}");
+    drop((hits, db));
+
+    let image = format!("tables/hits/index-{:016x}.image", numbers[1]);
+    damage(&path.path().join(image), 20);
+    let db = open(&path);
+    let told = db.hash_table("hits").expect_err("a damaged image").to_string();
+    for part in [&*format!("index-{:016x}.image", numbers[1]), "checkpoint 1", "hash_table_at"] {
+        assert!(told.contains(part), "{told}");
+    }
+    let listed = db.checkpoints("hits").expect("of a table that does not open");
+    assert!(listed[0].state.is_ok() && listed[1].state.is_err(), "{listed:?}");
+    assert_eq!(listed[0].state.as_ref().map(|info| info.entries), Ok(1));
+    let view = db.hash_table_view("hits", numbers[0]).expect("a whole one");
+    assert_eq!(counter(&view, "/"), Some(1));
+    assert!(view.checkpoint(Cut::Full).is_err(), "of a view");
+    drop(view);
+    assert!(db.hash_table("hits").is_err(), "looking changes nothing");
+    let hits = db.hash_table_at("hits", numbers[0]).expect("a whole one");
+    assert_eq!(counter(&hits, "/"), Some(1));
+    hits.checkpoint(Cut::Full).expect("it goes on");
+    drop((hits, db));
+    assert_eq!(counter(&open(&path).hash_table("hits").expect("it opens again"), "/"), Some(1));
+
+    let error = Db::in_memory().checkpoints("t").expect_err("no table");
+    assert!(matches!(error, Error::TableMissing { .. }), "{error}");
+    let db = Db::in_memory();
+    db.create_hash_table("t", plain()).expect("a free name");
+    assert_eq!(db.checkpoints("t").expect_err("in memory"), Error::NoDirectory);
+    assert_eq!(db.hash_table_view("t", 1).expect_err("in memory"), Error::NoDirectory);
+}
+
+#[test]
+fn a_table_without_its_manifests_is_not_an_empty_one() {
+    let path = directory();
+    let db = open(&path);
+    let hits = db.create_hash_table("hits", plain()).expect("a free name");
+    hits.add(b"/", 1).expect("add");
+    drop(hits);
+    db.close().expect("a checkpoint");
+    let folder = path.path().join("tables/hits");
+    let manifest = folder.join("checkpoint-0000000000000001.manifest");
+    let kept = fs::read(&manifest).expect("it is there");
+    fs::remove_file(&manifest).expect("it is there");
+    let count = || fs::read_dir(&folder).expect("a folder").count();
+    let before = count();
+    let db = open(&path);
+    let told = db.hash_table("hits").expect_err("no manifest").to_string();
+    assert!(told.contains("bring the file back") && told.contains("drop the table"), "{told}");
+    assert_eq!(count(), before, "nothing is removed");
+    fs::write(&manifest, kept).expect("brought back");
+    assert_eq!(counter(&db.hash_table("hits").expect("it opens"), "/"), Some(1));
+}
+
+/// What was changed and never checkpointed takes no space once the table is closed.
+#[test]
+fn changes_without_a_checkpoint_leave_no_files() {
+    let path = directory();
+    let options = plain().page_bytes(64 << 10).memory_budget(1 << 20);
+    let db = open(&path);
+    let table = db.create_hash_table("t", options).expect("a free name");
+    table.put(b"k", b"v").expect("room");
+    drop(table);
+    db.close().expect("a checkpoint");
+    let bytes = || -> u64 {
+        let files = fs::read_dir(path.path().join("tables/t")).expect("a folder");
+        files.map(|file| file.and_then(|file| file.metadata()).expect("a file").len()).sum()
+    };
+    let before = bytes();
+    let db = open(&path);
+    let table = db.hash_table("t").expect("it is there");
+    for index in 0..50_000_u32 {
+        table.put(&index.to_le_bytes(), &[7; 64]).expect("it spills");
+    }
+    assert!(bytes() > before + (1 << 20), "it spilled");
+    drop((table, db));
+    assert_eq!(bytes(), before);
 }
 
 fn damage(file: &Path, offset: usize) {
@@ -383,11 +508,221 @@ fn a_name_is_opened_once_by_many_threads() {
     let db = open(&path);
     db.create_hash_table("t", plain()).expect("a free name").add(b"k", 1).expect("add");
     db.close().expect("close");
-    let db = Db::open_with(path.path(), Options::default()).expect("the directory is free");
+    let db = open(&path);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| db.hash_table("t").expect("it is there").add(b"k", 1).expect("add"));
         }
     });
     assert_eq!(counter(&db.hash_table("t").expect("it is there"), "k"), Some(9));
+}
+
+/// Records come back without marks, about which a walk of the log asks the index: the planner knows
+/// that, and the first walk of either kind leaves the marks.
+#[test]
+fn an_opened_table_is_walked_in_the_cheapest_way() {
+    const ENTRIES: u64 = 20_000;
+    for layout in [RecordLayout::Variable, RecordLayout::Fixed8] {
+        let path = directory();
+        let db = open(&path);
+        // Several pages: of one alone a walk of the log keeps nothing.
+        let options = plain().layout(layout).page_bytes(16 << 10);
+        let table = db.create_hash_table("t", options).expect("a free name");
+        for entry in 0..ENTRIES {
+            table.put(&entry.to_be_bytes(), &entry.to_le_bytes()).expect("put");
+        }
+        let query = Query::new("n:u64le".parse().expect("a layout"))
+            .aggregates(Aggregate::list("sum(n)").expect("a figure"))
+            .compile()
+            .expect("a query");
+        let planned = |table: &HashTable| table.explain(&query, &Execution::new()).expect("a plan");
+        let run = |table: &HashTable, execution: &Execution<'_>| {
+            let run = table.aggregate_with(&query, execution).expect("an answer");
+            let executor = run.plan.executor;
+            let sum = run.answer().expect("an answer");
+            assert_eq!(sum.value(0, "sum(n)"), Ok(&(ENTRIES * (ENTRIES - 1) / 2).into()));
+            executor
+        };
+        let in_memory = planned(&table);
+        assert_eq!(in_memory.executor, Executor::Log, "{in_memory}");
+        drop(table);
+        db.close().expect("close");
+
+        let db = open(&path);
+        let table = db.hash_table("t").expect("it is there");
+        let plan = planned(&table);
+        assert_eq!(plan.executor, Executor::Walk, "{plan}");
+        assert_eq!(run(&table, &Execution::new()), Executor::Walk);
+        assert_eq!(table.stats().chains_asked, 0, "a walk of the index asks nothing");
+        let plan = planned(&table);
+        assert_eq!(plan.executor, Executor::Log, "{plan}");
+        assert_eq!(run(&table, &Execution::new()), Executor::Log);
+        assert_eq!(table.stats().chains_asked, 0, "the walk has left the marks");
+        drop(table);
+        db.close().expect("close");
+
+        let table = open(&path).hash_table("t").expect("it is there");
+        run(&table, &Execution::new().executor(Executor::Log));
+        let asked = table.stats().chains_asked;
+        // Of the first page, which is read before the others come back, twice.
+        assert!((ENTRIES..ENTRIES + ENTRIES / 10).contains(&asked), "{asked}");
+        let plan = planned(&table);
+        assert_eq!(plan.executor, Executor::Log, "{plan}");
+        run(&table, &Execution::new().executor(Executor::Log));
+        assert_eq!(table.stats().chains_asked, asked, "it is known by now");
+    }
+}
+
+/// Every file and folder of a directory: its bytes, and when it was changed.
+fn files_of(path: &Path) -> std::collections::BTreeMap<std::path::PathBuf, (Vec<u8>, SystemTime)> {
+    let mut files = std::collections::BTreeMap::new();
+    let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).expect("a time");
+    for entry in fs::read_dir(path).expect("it can be listed") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files.append(&mut files_of(&path));
+        } else {
+            let bytes = fs::read(&path).expect("it can be read");
+            let time = changed(&path);
+            files.insert(path, (bytes, time));
+        }
+    }
+    files.insert(path.to_owned(), (Vec::new(), changed(path)));
+    files
+}
+
+/// Two checkpoints, of which the older has 300 entries and the newer 200 more.
+fn written() -> TempDir {
+    let path = directory();
+    let db = open(&path);
+    let options = plain().page_bytes(4096).memory_budget(64 << 10);
+    for layout in [RecordLayout::Variable, RecordLayout::Fixed8] {
+        let name = format!("{layout:?}");
+        let table = db.create_hash_table(&name, options.clone().layout(layout)).expect("free");
+        for entries in [0..300_u64, 200..500] {
+            for entry in entries {
+                table.put(&entry.to_be_bytes(), &entry.to_le_bytes()).expect("put");
+            }
+            table.checkpoint(Cut::Incremental).expect("a checkpoint");
+        }
+    }
+    path
+}
+
+#[test]
+fn readers_share_a_directory_and_change_nothing_in_it() {
+    let path = written();
+    let before = files_of(path.path());
+    let readers: Vec<Db> =
+        (0..3).map(|_| Db::open_read_only(path.path()).expect("it is shared")).collect();
+    for db in &readers {
+        assert_eq!(db.table_names(), ["Fixed8", "Variable"]);
+        for name in db.table_names() {
+            let table = db.hash_table(&name).expect("it is there");
+            for round in 0..2 {
+                for entry in 0..500_u64 {
+                    let value = table.get(&entry.to_be_bytes());
+                    assert_eq!(value, Ok(Some(entry.to_le_bytes().to_vec())), "{round}");
+                }
+            }
+            assert_eq!(table.get(&500_u64.to_be_bytes()), Ok(None));
+            assert_eq!(table.len_exact(), Ok(500));
+            let mut seen = 0;
+            let _ = table.scan_log(|_, _| {
+                seen += 1;
+                std::ops::ControlFlow::<()>::Continue(())
+            });
+            assert_eq!(seen, 500);
+            assert_eq!(table.checkpoints().expect("a directory").len(), 2);
+            table.check().expect("a sound table");
+            drop(table);
+            // With more memory, which is not remembered, or as it was.
+            let more = db.hash_table_with(&name, {
+                let layout =
+                    if name == "Fixed8" { RecordLayout::Fixed8 } else { RecordLayout::Variable };
+                plain().page_bytes(4096).layout(layout).memory_budget(1 << 20)
+            });
+            assert_eq!(more.expect("no thread has it").stats().budget_bytes, Some(1 << 20));
+            let older = db.hash_table_at(&name, 1).expect("the older checkpoint");
+            assert_eq!(older.len_exact(), Ok(300));
+        }
+    }
+    let error = Db::open(path.path()).expect_err("readers have it");
+    assert!(matches!(error, Error::DirectoryInUse { .. }), "{error}");
+    for db in readers {
+        db.close().expect("there is nothing to keep");
+    }
+    assert_eq!(files_of(path.path()), before);
+    let db = open(&path);
+    let error = Db::open_read_only(path.path()).expect_err("a writer has it");
+    assert!(matches!(error, Error::DirectoryInUse { .. }), "{error}");
+    let table = db.hash_table("Fixed8").expect("it is there");
+    assert_eq!((table.len_exact(), table.checkpoints().map(|all| all.len())), (Ok(500), Ok(2)));
+}
+
+#[test]
+fn what_is_open_to_be_read_refuses_every_change() {
+    let path = written();
+    let before = files_of(path.path());
+    let db = Db::open_read_only(path.path()).expect("it is shared");
+    for name in db.table_names() {
+        let table = db.hash_table(&name).expect("it is there");
+        let (old, new) = (7_u64.to_be_bytes(), 1000_u64.to_be_bytes());
+        let tried = |what: &str| {
+            let refused = match what {
+                "put" => table.put(&old, &new).map(drop),
+                "put new" => table.put(&new, &new).map(drop),
+                "put_many" => table.put_many(&[(old, new), (new, new)]).map(drop),
+                "put_if_absent" => table.put_if_absent(&new, &new).map(drop),
+                "remove" => table.remove(&old).map(drop),
+                "update" => table.update(&old, |value| value[0] += 1).map(drop),
+                "update_many" => table.update_many(&[old], |_, value| value[0] += 1).map(drop),
+                "compare_and_put" => {
+                    table.compare_and_put(&old, &7_u64.to_le_bytes(), &new).map(drop)
+                }
+                "add" => table.add(&old, 1).map(drop),
+                "add_many" => table.add_many(&[(old, 1), (new, 1)]).map(drop),
+                "clear" => table.clear().map(drop),
+                "compact" => table.compact(1.0).map(drop),
+                "checkpoint" => table.checkpoint(Cut::Full).map(drop),
+                _ => unreachable!(),
+            };
+            refused.expect_err(what)
+        };
+        for round in ["from the disk", "in memory"] {
+            for what in [
+                "put",
+                "put new",
+                "put_many",
+                "put_if_absent",
+                "remove",
+                "update",
+                "update_many",
+                "compare_and_put",
+                "add",
+                "add_many",
+                "clear",
+                "compact",
+                "checkpoint",
+            ] {
+                let error = tried(what);
+                let cause = error.hash_engine();
+                assert_eq!(cause, Some(&HashEngineError::ReadOnly), "{what} {round}: {error}");
+                assert!(error.to_string().contains("`Db::open`"), "{error}");
+            }
+            assert_eq!(table.len_exact(), Ok(500), "{round}");
+            assert_eq!(table.get(&old), Ok(Some(7_u64.to_le_bytes().to_vec())), "{round}");
+        }
+        assert_eq!(table.remove(&new), Ok(false), "which changes nothing");
+    }
+    let is_refused = |error: Error| matches!(error, Error::ReadOnly { .. });
+    assert!(is_refused(db.create_hash_table("new", plain()).expect_err("no table is made")));
+    assert!(is_refused(db.drop_table("Fixed8").expect_err("no table is dropped")));
+    assert!(is_refused(db.checkpoint().expect_err("nothing is written")));
+    assert_eq!(db.table_names(), ["Fixed8", "Variable"]);
+    drop(db);
+    assert_eq!(files_of(path.path()), before);
+    let missing = path.path().join("missing");
+    Db::open_read_only(&missing).expect_err("it is not made");
+    assert!(!missing.exists());
 }

@@ -8,8 +8,8 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::aggregate::{
-    Aggregate, Cancel, Disaggregated, Disaggregation, Disaggregator, Error as QueryError,
-    Execution, Plan, Progress, Query, Selection, Settlement, Value,
+    Aggregate, Cancel, Disaggregated, Disaggregation, Disaggregator, Execution, Plan, Progress,
+    Query, QueryError, Selection, Settlement, Value,
 };
 use sapwood::{Error, Result};
 use sapwood_testkit::{case, rng};

@@ -1,8 +1,6 @@
 //! Two engines in one set of names: a name is one or the other, and errors say which.
 
-use sapwood::{
-    Compaction, Db, Engine, Error, HashEngineError, HashTableOptions, Options, TableOptions,
-};
+use sapwood::{Compaction, Db, Engine, Error, HashEngineError, HashTableOptions, TableOptions};
 
 #[test]
 fn a_name_has_one_engine() {
@@ -15,7 +13,8 @@ fn a_name_has_one_engine() {
         (Some(Engine::Ordered), Some(Engine::Hash), None)
     );
     let is_hash = "table `h` is a hash table; open it with `Db::hash_table`";
-    for error in [db.table("h").err(), db.open_or_create("h").err()] {
+    for error in [db.table("h").err(), db.open_or_create_table("h", TableOptions::default()).err()]
+    {
         assert_eq!(error.expect("another engine").to_string(), is_hash);
     }
     let is_ordered = "table `o` is an ordered table; open it with `Db::table`";
@@ -23,7 +22,7 @@ fn a_name_has_one_engine() {
         db.hash_table("o").err(),
         db.hash_table_with("o", HashTableOptions::default()).err(),
         db.hash_table_at("o", 1).err(),
-        db.open_or_create_hash_table("o").err(),
+        db.open_or_create_hash_table("o", HashTableOptions::default()).err(),
     ] {
         assert_eq!(error.expect("another engine").to_string(), is_ordered);
     }
@@ -58,15 +57,17 @@ fn a_dropped_name_may_take_the_other_engine() {
 }
 
 #[test]
-fn hash_tables_are_made_by_name_with_the_options_of_the_database() {
-    let options = HashTableOptions::default().memory_budget(32 << 20);
-    let db = Db::with_options(Options::default().hash_table(options));
-    let table = db.open_or_create_hash_table("t").expect("a free name");
+fn a_hash_table_is_opened_as_it_is_or_made_with_the_options_given() {
+    let options = HashTableOptions::default();
+    let db = Db::in_memory();
+    let table = db.open_or_create_hash_table("t", options.clone().memory_budget(32 << 20));
+    let table = table.expect("a free name");
     assert_eq!(table.stats().budget_bytes, Some(32 << 20));
     table.put(b"k", b"v").expect("put");
-    let again = db.open_or_create_hash_table("t").expect("it is there");
+    let again = db.open_or_create_hash_table("t", options.clone()).expect("it is there");
     assert_eq!(again.get(b"k"), Ok(Some(b"v".to_vec())));
-    assert!(matches!(db.open_or_create_hash_table("a b"), Err(Error::TableName { .. })));
+    assert_eq!(again.stats().budget_bytes, Some(32 << 20));
+    assert!(matches!(db.open_or_create_hash_table("a b", options), Err(Error::TableName { .. })));
 }
 
 #[test]
@@ -78,8 +79,8 @@ fn stats_sum_both_engines() {
     hash.put(b"key", b"value").expect("put");
     hash.put(b"another", b"value").expect("put");
     let stats = db.stats();
-    assert_eq!(stats.entries, 3);
-    assert_eq!((stats.tables["o"].entries, stats.hash_tables["h"].entries), (1, 2));
+    assert_eq!(stats.entries_estimate, 3);
+    assert_eq!((stats.tables["o"].entries, stats.hash_tables["h"].entries_estimate), (1, 2));
     assert_eq!(stats.reserved_bytes, ordered.stats().reserved_bytes + hash.stats().reserved_bytes);
     assert_eq!((stats.file_bytes, stats.unopened.len()), (0, 0));
 }

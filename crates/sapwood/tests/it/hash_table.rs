@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use sapwood::{Db, Error, HashEngineError, HashTable, HashTableOptions, Layout, Upsert};
+use sapwood::{Db, Error, HashEngineError, HashTable, HashTableOptions, RecordLayout, Upsert};
 
 fn table_of(keys: &[&str]) -> HashTable {
     let db = Db::in_memory();
@@ -37,9 +37,9 @@ fn changes_of_one_key_answer_what_they_did() {
     assert_eq!(table.get(b"m"), Ok(Some(b"newer".to_vec())));
     assert_eq!(table.remove(b"l"), Ok(true));
     assert_eq!(table.remove(b"l"), Ok(false));
-    assert_eq!((table.len(), table.len_exact()), (2, Ok(2)));
+    assert_eq!((table.len(), table.len_exact(), table.len_estimate()), (Ok(2), Ok(2), 2));
     table.clear().expect("clear");
-    assert!(table.is_empty());
+    assert_eq!((table.is_empty(), table.len()), (Ok(true), Ok(0)));
     table.check().expect("a sound table");
 }
 
@@ -55,6 +55,22 @@ fn counters_add_and_refuse_what_is_none() {
     assert_eq!(error.hash_engine(), Some(&HashEngineError::NotACounter { len: 4 }));
     assert!(error.to_string().starts_with("table `t`: "), "{error}");
     assert_eq!(error.engine(), None);
+}
+
+#[test]
+fn reading_a_counter_makes_none() {
+    let options = HashTableOptions::default();
+    for options in [options.clone(), options.layout(RecordLayout::Fixed8)] {
+        let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
+        let [here, nowhere] = [b"counter1", b"counter2"];
+        table.add(here, -3).expect("add");
+        assert_eq!(table.get_counter(here), Ok(Some(-3)));
+        assert_eq!(table.get_counter(nowhere), Ok(None));
+        assert_eq!((table.contains_key(nowhere), table.len_exact()), (Ok(false), Ok(1)));
+    }
+    let error = table_of(&["name"]).get_counter(b"name").expect_err("no counter");
+    assert_eq!(error.hash_engine(), Some(&HashEngineError::NotACounter { len: 4 }));
+    assert!(error.to_string().starts_with("table `t`: "), "{error}");
 }
 
 #[test]
@@ -129,7 +145,7 @@ fn walks_see_every_entry_once() {
 
 #[test]
 fn eight_byte_tables_refuse_other_lengths() {
-    let options = HashTableOptions::default().layout(Layout::Fixed8);
+    let options = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
     let key = 7_u64.to_le_bytes();
     table.put(&key, &1_u64.to_le_bytes()).expect("eight bytes");
@@ -212,7 +228,10 @@ fn compaction_keeps_what_is_in_use() {
 #[test]
 fn debug_forms_name_the_table() {
     let table = table_of(&["a"]);
-    assert_eq!(format!("{table:?}"), "HashTable { name: \"t\", entries: 1, directory: None, .. }");
+    assert_eq!(
+        format!("{table:?}"),
+        "HashTable { name: \"t\", entries_estimate: 1, directory: None, .. }"
+    );
     let snapshot = table.snapshot().expect("a moment");
     assert_eq!(format!("{snapshot:?}"), "HashSnapshot { table: \"t\", .. }");
 }

@@ -9,4 +9,7 @@ mod engines;
 mod hash_table;
 mod key_bytes;
 mod key_order;
+mod names;
+mod removal;
+mod serialized;
 mod table;

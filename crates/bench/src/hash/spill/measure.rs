@@ -15,6 +15,7 @@ use super::{ENTRY_BYTES, Plan};
 use crate::Error;
 use crate::figures::{Percentiles, Rate, Rates, Timed};
 use crate::hash::workload::{Draw, Job, Mix, Workload};
+use crate::report::tell;
 use crate::rounds::{Contender, Outcome, latencies, progress, rounds};
 
 /// How many times as long as a run stores work untimed before it: popular keys must have come.
@@ -148,7 +149,8 @@ impl Told {
     fn line(&self, what: &str) {
         if !std::io::stderr().is_terminal() {
             let seconds = self.begin.elapsed().as_secs();
-            eprintln!("{seconds:5} s, {} of {} workloads done: {what}", self.done, self.groups);
+            let (done, groups) = (self.done, self.groups);
+            tell(format_args!("{seconds:5} s, {done} of {groups} workloads done: {what}"));
         }
     }
 }

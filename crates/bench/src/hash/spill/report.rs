@@ -9,7 +9,7 @@ use super::measure::Figures;
 use super::{BAR_KEYS, ENTRY_BYTES};
 use crate::figures::{Rate, Ratio, Timed, least, median, most};
 use crate::hash::workload::{Draw, Mix, Workload};
-use crate::report::{self, Bars, Labels, latencies_table, rates_table, table};
+use crate::report::{self, Bars, Labels, Verdicts, latencies_table, rates_table, table};
 
 const SAPWOOD: &str = "sapwood";
 const DATA: &str = "8+100 B, larger than memory";
@@ -133,7 +133,11 @@ fn misses(figures: &Figures) -> comfy_table::Table {
 }
 
 fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let mut bars = Bars::new();
+    let verdicts = match figures.keys < BAR_KEYS {
+        true => Verdicts::Withheld,
+        false => Verdicts::Given,
+    };
+    let mut bars = Bars::new(verdicts);
     for threads in [1, 2] {
         let updates = Workload::Mixed(Mix::Reads(0), Draw::Uniform);
         if let Some(ours) = figures.rates.rate(SAPWOOD, updates, threads) {
@@ -162,7 +166,7 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out, "\nBars, set at {BAR_KEYS} uniform keys on 1 and 2 threads:")?;
-    if figures.keys < BAR_KEYS {
+    if verdicts == Verdicts::Withheld {
         writeln!(
             out,
             "(this run has {} keys: leave --spill-keys out to judge them)",

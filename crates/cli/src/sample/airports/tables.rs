@@ -52,7 +52,7 @@ impl Tables {
         progress.finish_and_clear();
 
         equal("entries of the ordered table", ordered.len_exact(), records.len())?;
-        equal("entries of the hash table", hash.len(), records.len())?;
+        equal("entries of the hash table", hash.len()?, records.len())?;
         let tables = Self { ordered, hash };
         tables.expect(&records)?;
         let row_count = rows.len() as u64;

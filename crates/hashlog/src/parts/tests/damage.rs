@@ -165,7 +165,7 @@ fn sealed_bytes_that_nobody_writes_are_refused() {
 
 #[test]
 fn the_golden_part_opens() {
-    assert_golden(NAME, &sample().0.contents(NAME).expect("there"));
+    assert_golden("version-3.part", &sample().0.contents(NAME).expect("there"));
     let disk = SimDisk::new();
     let golden = include_bytes!("../../../tests/golden/log-0000000000000000.part");
     disk.plant(NAME, golden).expect("planted");

@@ -1,0 +1,90 @@
+//! Checkpoints of hash tables: which there are, and how a table was at one.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use super::hash_slot::HashSlot;
+use super::{Db, Slot, other_engine};
+use crate::{CheckpointInfo, HashEngineError, HashTable, Result};
+
+/// A checkpoint of a hash table in a directory, as its files tell ([`Db::checkpoints`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredCheckpoint {
+    /// Its number, higher is newer.
+    pub number: u64,
+    /// When it was taken, by the time of its file.
+    pub taken: Option<SystemTime>,
+    /// What it is, or why it does not open.
+    pub state: std::result::Result<CheckpointInfo, HashEngineError>,
+}
+
+impl Db {
+    /// The checkpoints of a hash table, the oldest first, and whether each opens: also of a table
+    /// that does not, because its newest checkpoint is damaged. Index images are read whole for it,
+    /// but of a table that is open. Nothing is opened and nothing changed.
+    ///
+    /// ```
+    /// use sapwood::{Cut, Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/", 1)?;
+    /// hits.checkpoint(Cut::Full)?;
+    /// let all = db.checkpoints("hits")?;
+    /// assert!(all.len() == 1 && all[0].state.is_ok());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoDirectory`](crate::Error::NoDirectory) in memory.
+    pub fn checkpoints(&self, name: &str) -> Result<Vec<StoredCheckpoint>> {
+        let (name, slot) = self.hash_slot(name)?;
+        let listed = slot.checkpoints(&name, self.shared.directory.as_ref())?;
+        // Another thread may have dropped it meanwhile.
+        listed.ok_or_else(|| Self::missing(&self.slots(), &name))
+    }
+
+    /// Looks at a hash table as its checkpoint `number` left it, and changes nothing in the
+    /// directory. What is put into a view lives in its memory alone, and its checkpoints answer
+    /// [`HashEngineError::View`]; [`Db::hash_table_at`] goes on from the checkpoint instead.
+    ///
+    /// As long as the view lives the table itself cannot be opened; a table that is open already
+    /// answers [`Error::TableOpen`](crate::Error::TableOpen).
+    ///
+    /// ```
+    /// use sapwood::{Cut, Db, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/", 1)?;
+    /// let first = hits.checkpoint(Cut::Full)?;
+    /// hits.add(b"/", 1)?;
+    /// drop(hits);
+    /// db.close()?;
+    ///
+    /// let db = Db::open(directory.path())?;
+    /// let view = db.hash_table_view("hits", first.number)?;
+    /// assert_eq!(view.get(b"/")?, Some(1_i64.to_le_bytes().to_vec()));
+    /// drop(view);
+    /// assert_eq!(db.hash_table("hits")?.get(b"/")?, Some(2_i64.to_le_bytes().to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn hash_table_view(&self, name: &str, number: u64) -> Result<HashTable> {
+        let (name, slot) = self.hash_slot(name)?;
+        let view = slot.view(&name, number, self.shared.directory.as_ref())?;
+        // Another thread may have dropped it meanwhile.
+        view.ok_or_else(|| Self::missing(&self.slots(), &name))
+    }
+
+    fn hash_slot(&self, name: &str) -> Result<(Arc<str>, Arc<HashSlot>)> {
+        let slots = self.slots();
+        match slots.get_key_value(name) {
+            Some((name, Slot::Hash(slot))) => Ok((Arc::clone(name), Arc::clone(slot))),
+            Some((_, slot)) => Err(other_engine(name, slot)),
+            None => Err(Self::missing(&slots, name)),
+        }
+    }
+}

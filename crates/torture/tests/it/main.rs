@@ -1,0 +1,53 @@
+//! The smoke size of each torture; `cargo xtask --help` has the full ones.
+#![forbid(unsafe_code)]
+
+use std::process::Command;
+
+/// Runs a torture and wants it to find nothing.
+fn torture(line: &str) {
+    let program = env!("CARGO_BIN_EXE_torture");
+    let output = Command::new(program).args(line.split(' ')).output().expect("the program starts");
+    let [told, errors] =
+        [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(output.status.success(), "torture {line}: {}\n{told}{errors}", output.status);
+    println!("{told}");
+}
+
+#[test]
+fn killed_processes_lose_nothing_that_they_told_of() {
+    torture("kills --chains 4 --links 8");
+}
+
+#[test]
+fn lost_power_loses_nothing_that_was_told_of() {
+    torture("losses --chains 8 --links 6");
+}
+
+/// A program that retries a failed checkpoint, and is ended while it does: the images of both have
+/// one number.
+#[test]
+fn a_failed_sync_of_names_and_an_end_in_the_next_checkpoint_leave_a_table_that_opens() {
+    torture("faults --only fsync --stride 16");
+}
+
+#[test]
+fn failing_calls_are_told_and_lose_nothing() {
+    torture("faults --stride 64");
+}
+
+#[test]
+fn damaged_files_answer_right_or_not_at_all() {
+    torture("damage --count 100");
+}
+
+/// Says that it was skipped where no disk can be mounted.
+#[test]
+fn a_full_disk_loses_nothing_and_can_be_read() {
+    torture("enospc --count 6");
+}
+
+#[test]
+fn every_torture_has_help() {
+    torture("--help");
+    torture("kills --help");
+}
