@@ -24,8 +24,9 @@ const KILLS: &str = "1000";
 
 /// Systems without a test run of ours, for which the facade must compile: a Mac, and Linux on ARM.
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
-/// A thousand kills on ten databases: each is a process that starts, works, and is looked at.
-pub(crate) const KILLED_CHAINS: &str = "--chains 10 --links 100";
+/// A thousand kills on fifty databases: each is a process that starts, works, and is looked at. A
+/// database grows with each, and so does the look at it.
+pub(crate) const KILLED_CHAINS: &str = "--chains 50 --links 20";
 /// Two thousand losses of power and a few more, six on each database.
 const LOST_CHAINS: &str = "--chains 334 --links 6";
 /// Some hundred for each stored file.
