@@ -210,7 +210,12 @@ fn probe_direct(folder: &Path) -> io::Result<bool> {
         return Ok(false);
     }
     let tried = match probe_by_read(folder)? {
-        Some(tried) => tried,
+        Some(tried) => {
+            // A probe that was cut off by a crash, in a folder that was empty then. It holds
+            // nothing: where it cannot go now, it goes another time.
+            let _left = fs::remove_file(folder.join(PROBE_NAME));
+            tried
+        }
         None => probe_by_write(folder),
     };
     match tried {

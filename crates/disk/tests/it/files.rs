@@ -188,3 +188,17 @@ fn opening_again_writes_nothing() {
     assert_eq!(disk.direct(), direct, "found out by a read");
     assert_eq!(changed().expect("a time"), before, "no file came or went");
 }
+
+/// A crash between making a probe and removing it, in a folder that had nothing else.
+#[test]
+fn a_probe_that_was_cut_off_goes_when_the_folder_is_opened() {
+    for holds_a_file in [false, true] {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join(".probe"), [0; BLOCK_BYTES]).expect("a file");
+        if holds_a_file {
+            std::fs::write(folder.path().join("file"), [1; BLOCK_BYTES]).expect("a file");
+        }
+        drop(FileDisk::open(folder.path()).expect("a folder that is free"));
+        assert!(!folder.path().join(".probe").exists(), "beside a file: {holds_a_file}");
+    }
+}
