@@ -173,8 +173,8 @@ impl Epochs {
         Epochs {
             current: CachePadded::new(AtomicU64::new(1)),
             first: std::array::from_fn(|at| {
-                let nobody = if at == NO_THREAD { u64::MAX } else { QUIET };
-                Slot::new(nobody)
+                let initial = if at == NO_THREAD { u64::MAX } else { QUIET };
+                Slot::new(initial)
             }),
             segments: [const { OnceLock::new() }; SEGMENTS],
         }
