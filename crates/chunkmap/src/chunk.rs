@@ -55,6 +55,15 @@ pub(crate) struct Chunk<'g> {
 /// is longer, the processor's own prefetcher continues.
 pub(crate) const RECORD_LINES: usize = 20;
 
+/// How much of a record the caller of a search is about to use.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted {
+    /// Its key, and a part of its value at most.
+    Key,
+    /// All of it.
+    Record,
+}
+
 /// An entry whose record was alive when it was looked at.
 #[derive(Clone, Copy)]
 pub(crate) struct Hit<'g> {
@@ -283,13 +292,13 @@ impl<'g> Chunk<'g> {
 
     /// Finds the live record of `key`.
     #[inline]
-    pub(crate) fn find(&self, key: &[u8]) -> Find<'g> {
-        self.find_where(key, |hit| !hit.record.is_dead())
+    pub(crate) fn find(&self, key: &[u8], wanted: Wanted) -> Find<'g> {
+        self.find_where(key, wanted, |hit| !hit.record.is_dead())
     }
 
     /// Finds the entry whose word names `slice`, a record of `key`.
     pub(crate) fn find_slice(&self, key: &[u8], slice: SliceRef) -> Option<Hit<'g>> {
-        match self.find_where(key, |hit| hit.slice == slice) {
+        match self.find_where(key, Wanted::Key, |hit| hit.slice == slice) {
             Find::Hit(hit) => Some(hit),
             Find::Miss(_) => None,
         }
@@ -298,11 +307,17 @@ impl<'g> Chunk<'g> {
     /// The one search loop: visits every entry of `key`, sorted part first, until
     /// one is accepted.
     #[inline]
-    fn find_where(&self, key: &[u8], accept: impl Fn(&Hit<'g>) -> bool) -> Find<'g> {
+    fn find_where(
+        &self,
+        key: &[u8],
+        wanted: Wanted,
+        accept: impl Fn(&Hit<'g>) -> bool,
+    ) -> Find<'g> {
         let abbreviation = self.abbreviate(key);
         let mut stale = false;
         for at in self.key_run(key, abbreviation) {
-            if let Some(hit) = self.accepted(self.sorted_word(at), key, &accept, &mut stale) {
+            if let Some(hit) = self.accepted(self.sorted_word(at), key, wanted, &accept, &mut stale)
+            {
                 return Find::Hit(hit);
             }
         }
@@ -324,7 +339,7 @@ impl<'g> Chunk<'g> {
                 if known != 0 && known != abbreviation {
                     continue;
                 }
-                if let Some(hit) = self.accepted(word, key, &accept, &mut stale) {
+                if let Some(hit) = self.accepted(word, key, wanted, &accept, &mut stale) {
                     return Find::Hit(hit);
                 }
             }
@@ -338,6 +353,7 @@ impl<'g> Chunk<'g> {
         &self,
         word: &'g RawAtomicU64,
         key: &[u8],
+        wanted: Wanted,
         accept: &impl Fn(&Hit<'g>) -> bool,
         stale: &mut bool,
     ) -> Option<Hit<'g>> {
@@ -347,6 +363,10 @@ impl<'g> Chunk<'g> {
             let EntryState::Record(slice) = EntryState::of(value) else {
                 return None;
             };
+            if let Wanted::Record = wanted {
+                // The value comes while the key is compared, which is mostly this one.
+                self.prefetch_record(slice, RECORD_LINES);
+            }
             let hit = Hit { chunk: *self, word, slice, record: self.record(slice) };
             if hit.record.key() != key {
                 return None;

@@ -189,7 +189,7 @@ impl<'g> ChunkCursor<'g> {
     /// removed, and one inserted afterwards. Their order is any. Once both have
     /// moved on, each leads to the same successor; so of two neighbours of one
     /// key, one of them moved, only the first counts.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next(&mut self) -> Option<Visit<'g>> {
         loop {
             let word = self.next_word()?;
@@ -210,7 +210,7 @@ impl<'g> ChunkCursor<'g> {
     }
 
     /// The word of the next entry.
-    #[inline]
+    #[inline(always)]
     fn next_word(&mut self) -> Option<&'g RawAtomicU64> {
         let place = self.visited % AHEAD;
         let word = self.ahead[place]?;
@@ -221,7 +221,7 @@ impl<'g> ChunkCursor<'g> {
     }
 
     /// Merges one entry more, and asks for its record.
-    #[inline]
+    #[inline(always)]
     fn merge_next(&mut self) -> Option<&'g RawAtomicU64> {
         let (sorted_at, delta_at) = match self.direction {
             Direction::Ascending => (self.sorted.start, self.delta_range.start),

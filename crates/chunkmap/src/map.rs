@@ -13,7 +13,7 @@ use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
 use sapwood_mem::{Arena, ArenaOptions, SliceRef};
 
-use crate::chunk::{Append, Chunk, Find, Hit, Successor};
+use crate::chunk::{Append, Chunk, Find, Hit, Successor, Wanted};
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
@@ -153,11 +153,33 @@ enum Writer<'g> {
     Absent(Leaf<'g>, usize),
 }
 
-/// Does a writer need the bytes, or is it enough to keep other writers out?
+/// What a writer is about to do with a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
-    ChangeInPlace,
+    /// Replace the whole value, in place if no reader is inside.
+    Overwrite,
+    /// Change a part of the value, mostly, in place if no reader is inside.
+    Change,
+    /// Remove the entry.
+    Remove,
+    /// Read the value and decide.
     Decide,
+}
+
+impl Intent {
+    /// Whether the writer needs the bytes; else it is enough to keep other writers out.
+    #[inline]
+    fn is_in_place(self) -> bool {
+        matches!(self, Intent::Overwrite | Intent::Change)
+    }
+
+    #[inline]
+    fn wanted(self) -> Wanted {
+        match self {
+            Intent::Change | Intent::Remove => Wanted::Key,
+            Intent::Overwrite | Intent::Decide => Wanted::Record,
+        }
+    }
 }
 
 impl ChunkMap {
@@ -229,7 +251,7 @@ impl ChunkMap {
         let guard = self.tree.reclaimer.pin();
         loop {
             let leaf = self.tree.leaf(&guard, key);
-            match leaf.chunk.find(key) {
+            match leaf.chunk.find(key, Wanted::Key) {
                 Find::Hit(_) => return Ok(true),
                 Find::Miss(miss) if miss.stale && !self.tree.is_current(&guard, &leaf.chunk) => {}
                 Find::Miss(_) => return Ok(false),
@@ -248,7 +270,7 @@ impl ChunkMap {
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+                match self.lock_writer(guard, key, Intent::Overwrite)? {
                     Writer::Locked(hit, lock) => {
                         self.overwrite(guard, hit, lock, value, &mut fresh)?;
                         return Ok(true);
@@ -274,7 +296,7 @@ impl ChunkMap {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
                 let leaf = self.tree.leaf(guard, key);
-                match leaf.chunk.find(key) {
+                match leaf.chunk.find(key, Wanted::Record) {
                     Find::Hit(_) => return Ok(false),
                     Find::Miss(miss) => {
                         if self.insert(guard, leaf, miss.end, key, value, &mut fresh)? {
@@ -295,7 +317,7 @@ impl ChunkMap {
         check_key(key)?;
         {
             let guard = self.tree.reclaimer.pin();
-            match self.lock_writer(&guard, key, Intent::Decide)? {
+            match self.lock_writer(&guard, key, Intent::Remove)? {
                 Writer::Absent(..) => return Ok(false),
                 Writer::Locked(hit, lock) => self.unlink(&guard, hit, lock),
             }
@@ -347,7 +369,7 @@ impl ChunkMap {
     ) -> Result<Option<R>> {
         check_key(key)?;
         let mut change = Some(change);
-        self.with_memory(|guard| match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+        self.with_memory(|guard| match self.lock_writer(guard, key, Intent::Change)? {
             Writer::Absent(..) => Ok(None),
             Writer::Locked(hit, lock) => self.change(guard, hit, lock, &mut change).map(Some),
         })
@@ -373,7 +395,7 @@ impl ChunkMap {
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                match self.lock_writer(guard, key, Intent::ChangeInPlace)? {
+                match self.lock_writer(guard, key, Intent::Change)? {
                     Writer::Locked(hit, lock) => {
                         return self.change(guard, hit, lock, &mut change).map(Upsert::Updated);
                     }
@@ -478,7 +500,7 @@ impl ChunkMap {
     ) -> Result<Option<ReadLock<'g>>> {
         loop {
             let leaf = self.tree.leaf(guard, key);
-            match leaf.chunk.find(key) {
+            match leaf.chunk.find(key, Wanted::Record) {
                 Find::Hit(hit) => {
                     if let Some(lock) = enter(guard, || hit.record.try_read())? {
                         return Ok(Some(lock));
@@ -498,11 +520,11 @@ impl ChunkMap {
     ) -> Result<Writer<'g>> {
         loop {
             let leaf = self.tree.leaf(guard, key);
-            match leaf.chunk.find(key) {
+            match leaf.chunk.find(key, intent.wanted()) {
                 Find::Hit(hit) => {
-                    let lock = enter(guard, || match intent {
-                        Intent::ChangeInPlace => hit.record.try_write_in_place(),
-                        Intent::Decide => hit.record.try_write_shared(),
+                    let lock = enter(guard, || match intent.is_in_place() {
+                        true => hit.record.try_write_in_place(),
+                        false => hit.record.try_write_shared(),
                     })?;
                     if let Some(lock) = lock {
                         return Ok(Writer::Locked(hit, lock));

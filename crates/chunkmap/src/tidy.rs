@@ -441,11 +441,11 @@ mod tests {
 
     use super::*;
     use crate::Error;
-    use crate::chunk::Find;
+    use crate::chunk::{Find, Wanted};
     use crate::record::Entered;
 
     fn hit<'g>(map: &'g ChunkMap, guard: &'g Guard, key: &[u8]) -> Hit<'g> {
-        match map.tree.leaf(guard, key).chunk.find(key) {
+        match map.tree.leaf(guard, key).chunk.find(key, Wanted::Record) {
             Find::Hit(hit) => hit,
             Find::Miss(_) => panic!("the key is there"),
         }

@@ -115,9 +115,16 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn suspend(&self) {
         if self.is_outermost() {
-            // Release: as in `drop`.
-            self.slot.pinned.store(QUIET, Ordering::Release);
+            self.suspend_outermost();
         }
+    }
+
+    /// As `suspend`, of a pin that is known to be outermost.
+    #[inline]
+    pub(crate) fn suspend_outermost(&self) {
+        debug_assert!(self.is_outermost());
+        // Release: as in `drop`.
+        self.slot.pinned.store(QUIET, Ordering::Release);
     }
 
     /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
@@ -129,9 +136,13 @@ impl Pin<'_> {
     /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
     #[inline]
     pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
-        if !self.is_outermost() {
-            return since;
-        }
+        if self.is_outermost() { self.resume_outermost(epochs, since) } else { since }
+    }
+
+    /// As `resume`, of a pin that is known to be outermost.
+    #[inline]
+    pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
+        debug_assert!(self.is_outermost());
         // Release: what was read before `suspend` is done for the thread that sees this and not the quiet
         // slot in between.
         self.slot.pinned.store(since, Ordering::Release);

@@ -75,15 +75,16 @@ impl Guard<'_> {
     /// Inside of another guard of this thread nothing is let go of.
     #[inline]
     pub fn outside<R>(&self, work: impl FnOnce() -> R) -> R {
-        self.pin.suspend();
-        let _back = Back(self);
+        let Guard { pin, epochs, epoch } = self;
+        pin.suspend();
+        let _back = Back { epoch, pin_again: |since| pin.resume(epochs, since) };
         work()
     }
 
     /// A way to read one counted slice without a pin and without a count; `None` in a closure that
-    /// reads another one so.
+    /// reads another one so, and inside of another guard, which lets go of nothing.
     pub fn marker(&self) -> Option<Marker<'_>> {
-        (!self.pin.is_marked()).then_some(Marker(self))
+        (self.pin.is_outermost() && !self.pin.is_marked()).then_some(Marker(self))
     }
 
     /// Lets go and pins again: what was reached before must not be used any more.
@@ -102,8 +103,11 @@ impl Marker<'_> {
     /// under the guard. The slice stays until this is called again, or dropped.
     #[inline]
     pub fn outside<R>(&self, address: *const u8, work: impl FnOnce() -> R) -> R {
-        self.0.pin.mark(address as usize);
-        self.0.outside(work)
+        let Guard { pin, epochs, epoch } = self.0;
+        pin.mark(address as usize);
+        pin.suspend_outermost();
+        let _back = Back { epoch, pin_again: |since| pin.resume_outermost(epochs, since) };
+        work()
     }
 }
 
@@ -113,17 +117,19 @@ impl Drop for Marker<'_> {
     }
 }
 
-/// Pins again when it is dropped.
-struct Back<'a>(&'a Guard<'a>);
+/// Pins again when it is dropped, in an epoch or in the latest; tells which.
+struct Back<'a, P: Fn(u64) -> u64> {
+    epoch: &'a Cell<Epoch>,
+    pin_again: P,
+}
 
-impl Drop for Back<'_> {
+impl<P: Fn(u64) -> u64> Drop for Back<'_, P> {
     #[inline]
     fn drop(&mut self) {
-        let Guard { pin, epochs, epoch } = self.0;
-        let since = epoch.get();
-        let latest = Epoch(pin.resume(epochs, since.0));
+        let since = self.epoch.get();
+        let latest = Epoch((self.pin_again)(since.0));
         if latest != since {
-            epoch.set(latest);
+            self.epoch.set(latest);
         }
     }
 }
