@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::reclaim::Guard;
 use sapwood_mem::sync::Ordering;
 
 use crate::chunk::Chunk;

@@ -7,20 +7,20 @@
 
 use std::cell::RefCell;
 
-use sapwood_mem::holding::Holding;
+use sapwood_mem::reentry::HeldLocks;
 
 use crate::error::Error;
 
 #[cfg(not(loom))]
 thread_local! {
     /// Addresses of the records whose writer bit this thread holds.
-    static HELD: RefCell<Holding> = const { RefCell::new(Holding::new()) };
+    static HELD: RefCell<HeldLocks> = const { RefCell::new(HeldLocks::new()) };
 }
 
 // A model's threads share one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static HELD: RefCell<Holding> = RefCell::new(Holding::new());
+    static HELD: RefCell<HeldLocks> = RefCell::new(HeldLocks::new());
 }
 
 /// One record in the list, until dropped.

@@ -8,7 +8,7 @@
 //! record in hand stays by itself then (I-HELD); what else was reached is looked for
 //! again if the guard says that it may have gone.
 
-use sapwood_mem::epoch::{Epoch, Guard, Left};
+use sapwood_mem::reclaim::{Epoch, Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
 use sapwood_mem::{Arena, ArenaOptions, SliceRef};

@@ -2,7 +2,7 @@
 
 use std::ops::{Bound, RangeBounds};
 
-use sapwood_mem::epoch::{Epoch, Guard};
+use sapwood_mem::reclaim::{Epoch, Guard};
 
 use crate::chunk::RECORD_LINES;
 use crate::cursor::{ChunkCursor, Direction, KeyBounds, Visit};

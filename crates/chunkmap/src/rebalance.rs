@@ -9,7 +9,7 @@
 //! memory runs out, the words thaw and nothing has changed.
 
 use sapwood_mem::OutOfMemory;
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::reclaim::Guard;
 
 use crate::abbreviation::separator;
 use crate::build::{ChunkPlan, write_chunk};

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_mem::epoch::Guard;
+use sapwood_mem::reclaim::Guard;
 use sapwood_mem::sync::Ordering;
 
 use crate::cursor::Direction;

@@ -23,7 +23,7 @@
 use std::cell::Cell;
 
 use crossbeam_utils::CachePadded;
-use sapwood_mem::epoch::{Guard, Kind, Left};
+use sapwood_mem::reclaim::{Guard, Kind, Left};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
@@ -220,7 +220,7 @@ impl ChunkMap {
     /// Retires a record that was removed or superseded.
     ///
     /// # Safety
-    /// As of [`Reclaimer::retire`](sapwood_mem::epoch::Reclaimer::retire).
+    /// As of [`Reclaimer::retire`](sapwood_mem::reclaim::Reclaimer::retire).
     pub(crate) unsafe fn retire(&self, slice: SliceRef) {
         // SAFETY: the caller's.
         let handed_bytes = unsafe { self.tree.reclaimer.retire(slice, Kind::Counted) };

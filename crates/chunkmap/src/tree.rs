@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use sapwood_mem::epoch::{Guard, Kind, Reclaimer};
+use sapwood_mem::reclaim::{Guard, Kind, Reclaimer};
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 

@@ -8,7 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use sapwood_mem::epoch::{Epoch, Guard};
+use sapwood_mem::reclaim::{Epoch, Guard};
 use sapwood_mem::{Arena, SliceRef};
 
 use crate::chunk::Hit;

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Backoff;
 
 use crate::address::Address;

@@ -114,7 +114,7 @@ impl Core {
     /// Follows a chain in memory; answers the hashes of the keys that are looked for in it.
     fn check_chain<F: Form>(
         &self,
-        pin: &sapwood_mem::boundary::Pin<'_>,
+        pin: &sapwood_mem::epoch::Pin<'_>,
         word: u64,
         number: u64,
         depth: u32,

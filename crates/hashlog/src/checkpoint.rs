@@ -561,7 +561,7 @@ fn read_image(
         return Err(Error::OutOfMemory { used: 0, budget, wanted });
     }
     let index = Index::new(count, options.pages, options.memory_budget).map_err(no_memory(0))?;
-    let epochs = sapwood_mem::boundary::Epochs::new();
+    let epochs = sapwood_mem::epoch::Epochs::new();
     let mut number = None;
     while let Some(words) = image.next_words()? {
         for word in words {

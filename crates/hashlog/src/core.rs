@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Backoff;
 
 use crate::address::Address;

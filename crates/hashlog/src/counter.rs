@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use crossbeam_utils::CachePadded;
-use sapwood_mem::boundary::number_of_thread;
+use sapwood_mem::epoch::number_of_thread;
 
 /// One in a model, whose stacks are small.
 const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };

@@ -8,7 +8,7 @@
 //! the records, if the whole chain is in memory: as many as its keys have in common. If not, the slot goes on with fewer bits, and one without any is dealt into both
 //! buckets: each key still looks into one of them. No split ever reads from a disk.
 
-use sapwood_mem::boundary::Epochs;
+use sapwood_mem::epoch::Epochs;
 use sapwood_mem::sync::{Backoff, Ordering};
 
 use crate::address::Address;

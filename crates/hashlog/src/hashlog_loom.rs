@@ -226,7 +226,7 @@ fn loom_late_add_during_shift() {
 fn loom_late_add_within_a_pin_during_shift() {
     add_during_shift(|log| {
         model::end_locals();
-        let elsewhere = sapwood_mem::boundary::Epochs::new();
+        let elsewhere = sapwood_mem::epoch::Epochs::new();
         let pin = elsewhere.pin();
         let sum = log.add(&word(1), 1).expect("a counter");
         assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.core.log.epochs.is_pinned());

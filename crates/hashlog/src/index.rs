@@ -30,7 +30,7 @@
 use std::sync::atomic::AtomicU64 as Plain;
 
 use sapwood_mem::Pages;
-use sapwood_mem::boundary::Epochs;
+use sapwood_mem::epoch::Epochs;
 use sapwood_mem::reserve::fillable_bytes;
 use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};

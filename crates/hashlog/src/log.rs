@@ -34,7 +34,7 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 use sapwood_disk::Disk;
 use sapwood_mem::Pages;
-use sapwood_mem::boundary::{Epochs, Pin};
+use sapwood_mem::epoch::{Epochs, Pin};
 use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
 #[cfg(loom)]
 use sapwood_mem::sync::RawAtomicU64;

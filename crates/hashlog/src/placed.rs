@@ -11,7 +11,7 @@
 //! - *Under an edit* of the log, a window of addresses at a time, without an atomic instruction for
 //!   each: for places in the order of the log.
 
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Ordering;
 
 use crate::address::{Address, UNIT_BYTES};

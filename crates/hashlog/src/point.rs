@@ -15,7 +15,7 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Ordering;
 
 use crate::address::Address;

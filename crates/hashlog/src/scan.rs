@@ -14,7 +14,7 @@
 use std::ops::{ControlFlow, Range};
 
 use sapwood_disk::Blocks;
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 
 use crate::address::{Address, UNIT_BYTES};
 use crate::cold::{self, Coming, Extent, Fetched};

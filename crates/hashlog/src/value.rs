@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::ops::{Deref, DerefMut};
 
-use sapwood_mem::holding::Holding;
+use sapwood_mem::reentry::HeldLocks;
 
 use crate::error::{Error, Result};
 
@@ -111,7 +111,7 @@ pub(crate) fn with_scratch<R>(work: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 
 thread_local! {
     /// The records whose writer lock this thread holds while a user's closure runs.
-    static HELD: RefCell<Holding> = const { RefCell::new(Holding::new()) };
+    static HELD: RefCell<HeldLocks> = const { RefCell::new(HeldLocks::new()) };
 }
 
 /// Notes that a closure runs under a record's lock.

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::sync::PoisonError;
 
-use sapwood_mem::boundary::Pin;
+use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Ordering;
 
 use crate::address::Address;

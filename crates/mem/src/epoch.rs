@@ -1,586 +1,668 @@
-//! When has the last reader of a removed slice left?
+//! Pins of threads, and the epochs that they are pinned in.
 //!
-//! Readers pin themselves with [`Reclaimer::pin`]; a thread that takes a slice out of reach gives
-//! it to [`Reclaimer::retire`], which frees it once every thread that was pinned at that moment has
-//! left. The epochs are those of [`boundary`](crate::boundary), one set for each table, so that a
-//! reader that stays in one table holds back nothing in another.
+//! An engine that moves a boundary (what is in memory, what may be changed in place) publishes
+//! it, calls [`Epochs::bump`], and may act on it once [`Epochs::is_safe`] says that every thread
+//! that was pinned before has left. A pin costs two stores to a line of the thread's own: the
+//! fence that orders them with the reads behind them is paid by the one who bumps, through the
+//! `membarrier` system call where the kernel has it.
 //!
-//! A pin lasts for work of the engine alone. [`Guard::outside`] runs a caller's closure without it,
-//! for as long as that takes, and tells afterwards whether everything that was reached before is
-//! still there: it is while no epoch has begun meanwhile, and an epoch begins once for many retired
-//! slices. What a closure reads holds a count of its own, [`Kind::Counted`]: such a slice outlasts
-//! its grace period while the count says that a reader is inside. Where a count is too dear, a
-//! thread marks the one slice that it reads, [`Marker`].
+//! Source: B. Chandramouli et al., "FASTER", SIGMOD 2018, section 2.3 (epoch protection); the
+//! asymmetric fence is that of D. Dice et al., "Asymmetric Dekker Synchronization", 2001.
 //!
-//! ```text
-//!  retire ─► bag (by thread) ─► batch, stamped by a bump ─► freed when the stamp is safe
-//!                                                      └──► read: asked again later ─► freed
-//! ```
-//!
-//! | shared word | written by | read by |
+//! | word | written | read |
 //! |---|---|---|
-//! | epochs | see [`boundary`](crate::boundary) | |
-//! | bags, batches, slices that are read | under their locks | the same |
-//! | count of a slice | its readers (Release) | the thread that frees it (Acquire), after the grace period |
-//! | marks | see [`boundary`](crate::boundary) | the thread that frees counted slices, after the grace period |
+//! | `current` | `bump`: AcqRel | `pin`: Acquire, so that a pin in an epoch sees its boundaries |
+//! | a thread's slot | that thread: Release + light barrier, 0 by Release | `is_safe`: Acquire, after the heavy barrier |
+//! | a thread's mark | that thread: Release, before the 0 in its slot | `marks`: Acquire, after `is_safe` |
 //!
-//! *Invariants*
-//! - I-GRACE: a slice is freed only when every thread has left that was pinned when it was retired.
-//! - I-COUNTED: a counted slice is freed only when no reader is inside and no thread marks it, too.
-//!   Once retired it is not entered again, and after the grace period not marked again, so that
-//!   either answer is final.
-//! - I-NESTED: of two guards that a thread has in one table, the later one goes first.
+//! A pin is stored by Release, too: `is_safe` may see it without having seen the 0 that ended the
+//! pin before it.
 //!
-//! Source: K. Fraser, "Practical lock-freedom", 2004, chapter 5.
+//! A thread finds its slot by a number that it keeps while it lives. The destructors of its
+//! thread-locals may use a table when the number is given back already: such a *late* pin takes a
+//! number that the thread keeps until its last late pin, of any table, has gone.
 
+#[cfg(not(loom))]
 use std::cell::Cell;
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
-use crate::arena::{Arena, stripe_count, stripe_of_thread};
-use crate::boundary::{Epochs, Pin};
-use crate::slice::SliceRef;
+use crate::sync::{AtomicU64, Ordering};
 
-/// Proof that the current thread is pinned in one table: what it can reach there stays.
-pub struct Guard<'a> {
-    pin: Pin<'a>,
-    epochs: &'a Epochs,
-    epoch: Cell<Epoch>,
+/// Nobody is pinned here.
+const QUIET: u64 = 0;
+/// Threads in the first segment of slots; each later one holds twice as many. A model has two,
+/// and small stacks.
+const FIRST_SEGMENT: usize = if cfg!(loom) { 2 } else { 32 };
+const SEGMENTS: usize = 20;
+/// Number of the slot that is never quiet.
+const NO_THREAD: usize = FIRST_SEGMENT;
+
+const SLOT_BYTES: usize = size_of::<CachePadded<Slot>>();
+
+/// What a thread tells about itself, in a line of its own.
+struct Slot {
+    /// The epoch it is pinned in, or `QUIET`.
+    pinned: AtomicU64,
+    /// An address that it reads while it is away, or zero: see `Pin::mark`.
+    mark: AtomicU64,
 }
 
-/// The epoch in which a thread has reached what it knows of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Epoch(u64);
+impl Slot {
+    fn new(pinned: u64) -> CachePadded<Slot> {
+        CachePadded::new(Slot { pinned: AtomicU64::new(pinned), mark: AtomicU64::new(0) })
+    }
+}
 
-impl Guard<'_> {
-    /// What was reached under this guard may be used while this is the same.
+/// Epochs of one table.
+pub struct Epochs {
+    current: CachePadded<AtomicU64>,
+    /// Slots of the first threads, and one that is never quiet ...
+    first: [CachePadded<Slot>; FIRST_SEGMENT + 1],
+    /// ... and of later ones, in segments that never move.
+    segments: [OnceLock<Box<[CachePadded<Slot>]>>; SEGMENTS],
+}
+
+/// Proof that this thread is pinned: what it can reach stays.
+pub struct Pin<'a> {
+    slot: &'a Slot,
+    level: Level,
+    /// A pin belongs to its thread.
+    not_send: PhantomData<*const ()>,
+}
+
+/// Where a pin stands among those of its thread in its table. Pins nest; only the outermost leaves.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Outermost,
+    /// Outermost, under a number that the thread has for late pins alone.
+    OutermostLate,
+    Inner,
+}
+
+impl Pin<'_> {
+    /// Whether no other pin of this thread in this table encloses this one. A thread must not
+    /// wait for a bump while one does.
     #[inline]
-    pub fn epoch(&self) -> Epoch {
-        self.epoch.get()
+    pub fn is_outermost(&self) -> bool {
+        self.level != Level::Inner
     }
 
-    /// Whether what this thread reached in `epoch`, under a guard that is gone, is still there: it
-    /// may be used under this one then.
+    /// The epoch that this thread is pinned in.
     #[inline]
-    pub fn keeps(&self, epoch: Epoch) -> bool {
-        self.epochs.is_current(epoch.0)
+    pub(crate) fn epoch(&self) -> u64 {
+        self.slot.pinned.load(Ordering::Relaxed)
     }
 
-    /// Lets go while `work` runs, and pins again afterwards, also when it panics. If
-    /// [`epoch`](Self::epoch) differs then, nothing that was reached before may be used any more.
+    /// Says that this thread reads at `address` while it is away; zero: no more. What was reached
+    /// under this pin and is marked before `suspend` stays until another mark takes its place:
+    /// the thread that sees this thread quiet by an Acquire load sees the mark, too.
+    #[inline]
+    pub(crate) fn mark(&self, address: usize) {
+        // Release: what was read under the mark before is done.
+        self.slot.mark.store(address as u64, Ordering::Release);
+    }
+
+    /// Whether this thread has marked something.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.slot.mark.load(Ordering::Relaxed) != 0
+    }
+
+    /// Leaves for a while; `resume` pins again. Nothing happens inside of another pin.
+    #[inline]
+    pub(crate) fn suspend(&self) {
+        if self.is_outermost() {
+            self.suspend_outermost();
+        }
+    }
+
+    /// As `suspend`, of a pin that is known to be outermost.
+    #[inline]
+    pub(crate) fn suspend_outermost(&self) {
+        debug_assert!(self.is_outermost());
+        // Release: as in `drop`.
+        self.slot.pinned.store(QUIET, Ordering::Release);
+    }
+
+    /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
+    /// returns which.
     ///
-    /// Inside of another guard of this thread nothing is let go of.
+    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had never
+    /// left: the thread that takes something out of reach that was reached in `since` bumps to a later
+    /// epoch before it asks whether all have left. If the load below does not see that bump, the
+    /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
     #[inline]
-    pub fn outside<R>(&self, work: impl FnOnce() -> R) -> R {
-        let Guard { pin, epochs, epoch } = self;
-        pin.suspend();
-        let _back = Back { epoch, pin_again: |since| pin.resume(epochs, since) };
-        work()
+    pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
+        if self.is_outermost() { self.resume_outermost(epochs, since) } else { since }
     }
 
-    /// A way to read one counted slice without a pin and without a count; `None` in a closure that
-    /// reads another one so, and inside of another guard, which lets go of nothing.
-    pub fn marker(&self) -> Option<Marker<'_>> {
-        (self.pin.is_outermost() && !self.pin.is_marked()).then_some(Marker(self))
-    }
-
-    /// Lets go and pins again: what was reached before must not be used any more.
+    /// As `resume`, of a pin that is known to be outermost.
     #[inline]
-    pub fn repin(&self) {
-        self.outside(|| ());
-    }
-}
-
-/// Marks one slice at a time, which stays while this thread is away: a hazard pointer (M. Michael,
-/// "Hazard Pointers", 2004), which costs a store.
-pub struct Marker<'g>(&'g Guard<'g>);
-
-impl Marker<'_> {
-    /// As [`Guard::outside`], while `work` reads the counted slice at `address`, which was reached
-    /// under the guard. The slice stays until this is called again, or dropped.
-    #[inline]
-    pub fn outside<R>(&self, address: *const u8, work: impl FnOnce() -> R) -> R {
-        let Guard { pin, epochs, epoch } = self.0;
-        pin.mark(address as usize);
-        pin.suspend_outermost();
-        let _back = Back { epoch, pin_again: |since| pin.resume_outermost(epochs, since) };
-        work()
-    }
-}
-
-impl Drop for Marker<'_> {
-    fn drop(&mut self) {
-        self.0.pin.mark(0);
-    }
-}
-
-/// Pins again when it is dropped, in an epoch or in the latest; tells which.
-struct Back<'a, P: Fn(u64) -> u64> {
-    epoch: &'a Cell<Epoch>,
-    pin_again: P,
-}
-
-impl<P: Fn(u64) -> u64> Drop for Back<'_, P> {
-    #[inline]
-    fn drop(&mut self) {
-        let since = self.epoch.get();
-        let latest = Epoch((self.pin_again)(since.0));
+    pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
+        debug_assert!(self.is_outermost());
+        // Release: what was read before `suspend` is done for the thread that sees this and not the quiet
+        // slot in between.
+        self.slot.pinned.store(since, Ordering::Release);
+        barrier::light();
+        // Acquire: pairs with `bump`, as in `pin`.
+        let latest = epochs.current.load(Ordering::Acquire);
         if latest != since {
-            self.epoch.set(latest);
+            // No fence: a bump beyond `latest` finds either of the two in the slot.
+            self.slot.pinned.store(latest, Ordering::Release);
         }
+        latest
     }
 }
 
-impl std::fmt::Debug for Guard<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Guard").field("epoch", &self.epoch).finish_non_exhaustive()
-    }
-}
-
-/// What keeps a retired slice, besides the threads that were pinned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing.
-    Plain,
-    /// Readers inside, which its own bytes count, and marks.
-    Counted,
-}
-
-/// A retired slice and its kind, in one word.
-#[derive(Clone, Copy)]
-struct Retired(u64);
-
-impl Retired {
-    /// One of the two bits that a holder of a slice's word may use.
-    const COUNTED: u64 = SliceRef::TAGS & SliceRef::TAGS.wrapping_neg();
-
-    fn new(slice: SliceRef, kind: Kind) -> Retired {
-        let tag = match kind {
-            Kind::Plain => 0,
-            Kind::Counted => Retired::COUNTED,
-        };
-        Retired(slice.word() | tag)
-    }
-
-    fn slice(self) -> SliceRef {
-        SliceRef::from_word(self.0).expect("made of a slice")
-    }
-
-    fn kind(self) -> Kind {
-        if self.0 & Retired::COUNTED == 0 { Kind::Plain } else { Kind::Counted }
-    }
-}
-
-/// What the threads of one stripe have retired since the last epoch began.
-#[derive(Default)]
-struct Bag {
-    retired: Vec<Retired>,
-    /// Slices and bytes that `retire` has not told of yet.
-    untold_slices: usize,
-    untold_bytes: u64,
-}
-
-impl Bag {
-    /// `retire` tells of this many slices at once ...
-    const TOLD_SLICES: usize = 64;
-    /// ... or of this many bytes: few large slices are worth as much work as many small ones.
-    const TOLD_BYTES: u64 = 32 << 10;
-
-    /// Counts a slice of so many bytes; answers what it is time to tell of.
+impl Drop for Pin<'_> {
     #[inline]
-    fn count(&mut self, bytes: u64) -> u64 {
-        self.untold_slices += 1;
-        self.untold_bytes += bytes;
-        if self.untold_slices < Bag::TOLD_SLICES && self.untold_bytes < Bag::TOLD_BYTES {
-            return 0;
+    fn drop(&mut self) {
+        if self.level == Level::Inner {
+            return;
         }
-        self.untold_slices = 0;
-        std::mem::take(&mut self.untold_bytes)
+        // Release: pairs with the Acquire in is_safe; what was read and written is done.
+        self.slot.pinned.store(QUIET, Ordering::Release);
+        if self.level == Level::OutermostLate {
+            Late::leave();
+        }
     }
 }
 
-/// Slices that were out of reach before the epoch of their stamp began.
-struct Batch {
-    stamp: u64,
-    retired: Vec<Retired>,
+impl Default for Epochs {
+    fn default() -> Self {
+        Epochs::new()
+    }
 }
 
-/// What waits after the bags.
-#[derive(Default)]
-struct Waiting {
-    /// For their grace periods, oldest first.
-    batches: VecDeque<Batch>,
-    /// Counted slices, for the readers inside of them alone.
-    read: VecDeque<SliceRef>,
-}
-
-/// What [`Reclaimer::flush`] had to leave.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Left {
-    /// At most slices with readers inside: they wait for their readers.
-    Read,
-    /// Slices that a pinned thread may have reached: pins are short, so that they are due soon.
-    Pinned,
-}
-
-/// An epoch begins for so many slices in one bag, or for so many bytes in all: a thirty-second of
-/// what the arena has mapped, within these bounds. A bump is a system call that interrupts the process's
-/// other running threads, so it is shared by many slices; and freeing a batch is a pause for the
-/// operation that it falls on.
-const BAG_SLICES_MAX: usize = 1024;
-const STEP_BYTES_MIN: u64 = 128 << 10;
-const STEP_BYTES_MAX: u64 = 1 << 20;
-/// Slices with readers inside that are asked again at a time, so that many of them, which stay, cost
-/// those that retire others little.
-const ASKED_MAX: usize = 256;
-/// Slices asked for ahead of their freeing.
-const AHEAD: usize = 8;
-
-/// Frees retired slices of one arena after their grace period.
-pub struct Reclaimer {
-    arena: Arc<Arena>,
-    epochs: Epochs,
-    /// Whether a reader is inside of the counted slice at this address.
-    is_read: unsafe fn(*const u8) -> bool,
-    bags: Box<[CachePadded<Mutex<Bag>>]>,
-    waiting: Mutex<Waiting>,
-    /// Threads that have taken from `waiting` and not yet put back what is left.
-    at_work: AtomicUsize,
-    retired_bytes: AtomicU64,
-    /// Retired bytes at which the next epoch begins.
-    due_bytes: AtomicU64,
-}
-
-impl Reclaimer {
-    /// A reclaimer for `arena`. `is_read` is asked about counted slices after their grace period:
-    /// it says by an Acquire load whether a reader is inside.
-    pub fn new(arena: Arc<Arena>, is_read: unsafe fn(*const u8) -> bool) -> Reclaimer {
-        Reclaimer {
-            arena,
-            epochs: Epochs::new(),
-            is_read,
-            bags: (0..stripe_count()).map(|_| CachePadded::default()).collect(),
-            waiting: Mutex::default(),
-            at_work: AtomicUsize::new(0),
-            retired_bytes: AtomicU64::new(0),
-            due_bytes: AtomicU64::new(STEP_BYTES_MIN),
+impl Epochs {
+    /// Epochs that nobody is pinned in.
+    pub fn new() -> Epochs {
+        barrier::prepare();
+        Epochs {
+            current: CachePadded::new(AtomicU64::new(1)),
+            first: std::array::from_fn(|at| {
+                let initial = if at == NO_THREAD { u64::MAX } else { QUIET };
+                Slot::new(initial)
+            }),
+            segments: [const { OnceLock::new() }; SEGMENTS],
         }
     }
 
-    /// Pins the current thread in this table. Cheap, and nests (I-NESTED).
-    #[inline]
-    pub fn pin(&self) -> Guard<'_> {
-        let pin = self.epochs.pin();
-        let epoch = Cell::new(Epoch(pin.epoch()));
-        Guard { pin, epochs: &self.epochs, epoch }
-    }
-
-    /// Bytes that are unlinked but not yet free.
-    pub fn retired_bytes(&self) -> u64 {
-        self.retired_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Frees `slice` once no thread can be reading it. Answers, now and then, how many bytes this
-    /// and the calls before it have retired, for a caller that counts them; zero at all other times.
-    ///
-    /// # Safety
-    /// The slice is live; no thread that pins itself from now on can reach it; nothing else retires
-    /// or frees it. If it is counted, no reader goes inside from now on.
-    pub unsafe fn retire(&self, slice: SliceRef, kind: Kind) -> u64 {
-        let bytes = self.arena.capacity(slice) as u64;
-        let retired_bytes = self.retired_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let (bag_len, told_bytes) = {
-            let mut bag = self.lock_bag(stripe_of_thread(self.bags.len()));
-            bag.retired.push(Retired::new(slice, kind));
-            (bag.retired.len(), bag.count(bytes))
-        };
-        if bag_len >= BAG_SLICES_MAX || retired_bytes >= self.due_bytes.load(Ordering::Relaxed) {
-            self.turn();
+    /// Pins this thread, if it is not pinned already: the least that a pin can cost.
+    #[inline(always)]
+    pub fn pin_quick(&self) -> Option<Pin<'_>> {
+        let at = quick_slot();
+        debug_assert!(at.is_multiple_of(SLOT_BYTES) && at / SLOT_BYTES <= NO_THREAD);
+        // SAFETY: `quick_slot` is where a slot of the first segment begins, or the one that is
+        // never quiet; without a check, which would be in the way of every operation.
+        let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
+        if slot.pinned.load(Ordering::Relaxed) == QUIET {
+            slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
+            barrier::light_asymmetric();
+        } else {
+            slot = self.pin_slow()?;
         }
-        told_bytes
+        Some(Pin { slot, level: Level::Outermost, not_send: PhantomData })
     }
 
-    /// Begins an epoch for what is in the bags, and frees what waits longer.
-    ///
-    /// The caller is pinned, mostly: so what it has just put into a bag waits for the next turn.
+    /// As `pin_quick`, for a thread without a number, or with one beyond the first segment, or
+    /// where the fence is not asymmetric. A late pin is never quick.
     #[cold]
-    fn turn(&self) {
-        // First, so that few other threads turn as well.
-        let step = self.arena.stats().reserved_bytes / 32;
-        let step = step.clamp(STEP_BYTES_MIN, STEP_BYTES_MAX);
-        self.due_bytes.store(self.retired_bytes() + step, Ordering::Relaxed);
-        self.collect(ASKED_MAX);
-        self.seal();
-        self.due_bytes.store(self.retired_bytes() + step, Ordering::Relaxed);
+    #[inline(never)]
+    fn pin_slow(&self) -> Option<&Slot> {
+        let slot = self.slot(number_for_life()?);
+        self.occupy(slot).then_some(slot)
     }
 
-    /// Frees what was retired before and is neither reached by a pinned thread nor read.
-    ///
-    /// Call it unpinned: the caller's own guard would hold everything back.
-    pub fn flush(&self) -> Left {
-        self.seal();
-        self.collect(usize::MAX)
+    /// Pins this thread.
+    #[inline]
+    pub fn pin(&self) -> Pin<'_> {
+        self.pin_quick().unwrap_or_else(|| self.pin_again())
     }
 
-    /// Stamps the slices in all bags. What they name went out of reach before, so it is due when
-    /// the epoch that begins here is safe.
-    fn seal(&self) {
-        let mut retired = Vec::new();
-        for stripe in 0..self.bags.len() {
-            let bag = &mut self.lock_bag(stripe).retired;
-            if retired.is_empty() {
-                std::mem::swap(&mut retired, bag);
-            } else {
-                retired.append(bag);
+    /// Pins a thread that is pinned in this table already, or pins late.
+    #[cold]
+    #[inline(never)]
+    fn pin_again(&self) -> Pin<'_> {
+        match number_for_life() {
+            Some(number) => {
+                Pin { slot: self.slot(number), level: Level::Inner, not_send: PhantomData }
             }
-        }
-        if !retired.is_empty() {
-            // Not under a lock: a model may switch threads here.
-            let stamp = self.epochs.bump();
-            self.lock_waiting().batches.push_back(Batch { stamp, retired });
+            None => self.pin_late(),
         }
     }
 
-    /// Frees what is due; asks at most `asked_max` slices again that had readers inside.
-    fn collect(&self, asked_max: usize) -> Left {
-        self.at_work.fetch_add(1, Ordering::Relaxed);
-        // Taken out, so that no lock is held while slices are freed.
-        let (mut batches, mut read) = {
-            let mut waiting = self.lock_waiting();
-            let asked = waiting.read.len().min(asked_max);
-            let read: Vec<_> = waiting.read.drain(..asked).collect();
-            (std::mem::take(&mut waiting.batches), read)
+    fn pin_late(&self) -> Pin<'_> {
+        let slot = self.slot(Late::enter());
+        let level = match self.occupy(slot) {
+            true => Level::OutermostLate,
+            false => {
+                Late::leave();
+                Level::Inner
+            }
         };
-        let mut freed_bytes = 0;
-        if !read.is_empty() {
-            let marks: Vec<usize> = self.epochs.marks().collect();
-            // SAFETY: their grace period was over when they came here (I-GRACE), before `marks`.
-            read.retain(|slice| !unsafe { self.free_unread(*slice, &marks, &mut freed_bytes) });
-        }
-        while batches.front().is_some_and(|batch| self.epochs.is_safe(batch.stamp)) {
-            let Some(batch) = batches.pop_front() else { break };
-            // Only now: a thread that was pinned before has marked what it reads when it left.
-            let marks: Vec<usize> = self.epochs.marks().collect();
-            for (at, retired) in batch.retired.iter().enumerate() {
-                if let Some(next) = batch.retired.get(at + AHEAD) {
-                    self.arena.prefetch(next.slice(), 1);
-                }
-                let slice = retired.slice();
-                // SAFETY: `retire`'s contract; every thread has left that was pinned when the
-                // slice was retired (I-GRACE).
-                unsafe {
-                    match retired.kind() {
-                        Kind::Plain => self.free(slice, &mut freed_bytes),
-                        Kind::Counted if self.free_unread(slice, &marks, &mut freed_bytes) => {}
-                        Kind::Counted => read.push(slice),
-                    }
-                }
-            }
-        }
-        self.retired_bytes.fetch_sub(freed_bytes, Ordering::Relaxed);
-        let mut waiting = self.lock_waiting();
-        waiting.read.extend(read);
-        for batch in batches.into_iter().rev() {
-            waiting.batches.push_front(batch);
-        }
-        // Under the lock: a thread that finds nothing waiting, and this one at work, asks again.
-        let others = self.at_work.fetch_sub(1, Ordering::Relaxed) > 1;
-        if others || !waiting.batches.is_empty() { Left::Pinned } else { Left::Read }
+        Pin { slot, level, not_send: PhantomData }
     }
 
-    /// Frees a counted slice unless a reader is inside or it is marked; true if it did.
-    ///
-    /// # Safety
-    /// A counted slice after its grace period; `marks` were read after that.
-    unsafe fn free_unread(&self, slice: SliceRef, marks: &[usize], freed_bytes: &mut u64) -> bool {
-        let base = self.arena.ptr(slice);
-        // SAFETY: the caller's slice is live until it is freed here.
-        let is_read = marks.contains(&(base as usize)) || unsafe { (self.is_read)(base) };
-        if !is_read {
-            // SAFETY: I-GRACE by the caller; I-COUNTED.
-            unsafe { self.free(slice, freed_bytes) };
+    /// Pins the slot's thread; false if it is pinned already.
+    fn occupy(&self, slot: &Slot) -> bool {
+        if slot.pinned.load(Ordering::Relaxed) != QUIET {
+            return false;
         }
-        !is_read
+        slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
+        barrier::light();
+        true
     }
 
-    /// # Safety
-    /// As of [`Arena::free`].
-    unsafe fn free(&self, slice: SliceRef, freed_bytes: &mut u64) {
-        *freed_bytes += self.arena.capacity(slice) as u64;
-        // SAFETY: the caller's.
-        unsafe { self.arena.free(slice) };
+    /// Whether this thread is pinned.
+    pub fn is_pinned(&self) -> bool {
+        let number = number_for_life().or_else(Late::number);
+        number.is_some_and(|number| self.slot(number).pinned.load(Ordering::Relaxed) != QUIET)
     }
 
-    fn lock_bag(&self, stripe: usize) -> MutexGuard<'_, Bag> {
-        self.bags[stripe].lock().unwrap_or_else(PoisonError::into_inner)
+    /// Starts an epoch: threads that pin themselves from now on see everything that the caller
+    /// wrote before.
+    pub fn bump(&self) -> u64 {
+        let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        barrier::heavy();
+        epoch
     }
 
-    fn lock_waiting(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether no epoch after `since` has begun. What a thread reached in `since` it may use again
+    /// then, under the pin that it has now: see `Pin::resume`.
+    #[inline]
+    pub(crate) fn is_current(&self, since: u64) -> bool {
+        // Acquire: pairs with `bump`.
+        self.current.load(Ordering::Acquire) == since
+    }
+
+    /// Whether every thread that was pinned before `epoch` began has left.
+    pub fn is_safe(&self, epoch: u64) -> bool {
+        self.slots().all(|slot| {
+            let pinned = slot.pinned.load(Ordering::Acquire);
+            pinned == QUIET || pinned >= epoch
+        })
+    }
+
+    /// What threads read that are away. Asked after `is_safe` has said so of an epoch, the answer
+    /// has every mark at something that went out of reach before that epoch.
+    pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
+        // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
+        // done.
+        let marks = self.slots().map(|slot| slot.mark.load(Ordering::Acquire) as usize);
+        marks.filter(|mark| *mark != 0)
+    }
+
+    fn slots(&self) -> impl Iterator<Item = &Slot> {
+        let later = self.segments.iter().map_while(OnceLock::get).flat_map(|slots| slots.iter());
+        self.first[..FIRST_SEGMENT].iter().chain(later).map(|slot| &**slot)
+    }
+
+    #[inline(never)]
+    fn slot(&self, thread: usize) -> &Slot {
+        match thread {
+            ..FIRST_SEGMENT => &self.first[thread],
+            _ => self.later_slot(thread - FIRST_SEGMENT),
+        }
+    }
+
+    fn later_slot(&self, thread: usize) -> &Slot {
+        let at = thread + FIRST_SEGMENT;
+        let segment = at.ilog2() - FIRST_SEGMENT.ilog2();
+        let first = FIRST_SEGMENT << segment;
+        match self.segments[segment as usize].get() {
+            Some(slots) => &slots[at - first],
+            None => self.slot_slow(segment as usize, at - first),
+        }
+    }
+
+    #[cold]
+    fn slot_slow(&self, segment: usize, at: usize) -> &Slot {
+        // is_safe looks at segments up to the first that is missing.
+        for (earlier, slots) in self.segments[..=segment].iter().enumerate() {
+            slots.get_or_init(|| (0..FIRST_SEGMENT << earlier).map(|_| Slot::new(QUIET)).collect());
+        }
+        &self.segments[segment].get().expect("made just above")[at]
     }
 }
 
-impl std::fmt::Debug for Reclaimer {
+impl std::fmt::Debug for Epochs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reclaimer")
-            .field("retired_bytes", &self.retired_bytes())
-            .finish_non_exhaustive()
+        f.debug_struct("Epochs").finish_non_exhaustive()
+    }
+}
+
+/// Numbers of threads that ended, for new ones.
+#[cfg(not(loom))]
+static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
+
+#[cfg(loom)]
+std::thread_local! {
+    /// All threads of a model run on one thread of the system, so this is the model's own. There a
+    /// number is nobody else's until the next execution: the checker would not see that the lock
+    /// orders its hand-over.
+    static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
+}
+
+fn free_numbers<R>(work: impl FnOnce(&mut (usize, Vec<usize>)) -> R) -> R {
+    let locked = |numbers: &Mutex<(usize, Vec<usize>)>| {
+        work(&mut numbers.lock().unwrap_or_else(PoisonError::into_inner))
+    };
+    #[cfg(not(loom))]
+    return locked(&FREE_NUMBERS);
+    #[cfg(loom)]
+    return FREE_NUMBERS.with(locked);
+}
+
+/// Begins an execution of a model: all numbers are free.
+#[cfg(loom)]
+pub(crate) fn forget_numbers() {
+    free_numbers(|numbers| *numbers = (0, Vec::new()));
+}
+
+/// A number that no other thread has until it is given back, small while few threads have one.
+fn claim_number() -> usize {
+    free_numbers(|(next, free)| match (0..free.len()).min_by_key(|at| free[*at]) {
+        Some(least) => free.swap_remove(least),
+        None => {
+            *next += 1;
+            *next - 1
+        }
+    })
+}
+
+fn give_number_back(number: usize) {
+    #[cfg(not(loom))]
+    free_numbers(|(_, free)| free.push(number));
+    let _ = number;
+}
+
+/// The number that a thread has for life.
+struct ThreadNumber(usize);
+
+impl Drop for ThreadNumber {
+    fn drop(&mut self) {
+        #[cfg(not(loom))]
+        QUICK.set(NO_THREAD * SLOT_BYTES);
+        give_number_back(self.0);
+    }
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static THREAD: ThreadNumber = ThreadNumber(claim_number());
+}
+
+/// The number of this thread; `None` once it is given back.
+fn number_for_life() -> Option<usize> {
+    #[cfg(loom)]
+    if LATE.with(|late| late.borrow().is_ending) {
+        return None;
+    }
+    let number = THREAD.try_with(|number| number.0).ok()?;
+    #[cfg(not(loom))]
+    if barrier::is_asymmetric() {
+        QUICK.set(number.min(NO_THREAD) * SLOT_BYTES);
+    }
+    Some(number)
+}
+
+/// The late pins of a thread that has given back its number for life. Without a destructor: a
+/// thread-local with one would be gone itself when it is needed.
+#[derive(Default)]
+struct Late {
+    /// While there are pins.
+    number: Option<usize>,
+    /// Outermost pins, of all tables.
+    pins: usize,
+    /// In a model, a thread says by this that its thread-locals are gone.
+    #[cfg(loom)]
+    is_ending: bool,
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static LATE: RefCell<Late> = const { RefCell::new(Late { number: None, pins: 0 }) };
+}
+
+#[cfg(loom)]
+loom::thread_local! {
+    static LATE: RefCell<Late> = RefCell::new(Late::default());
+}
+
+impl Late {
+    /// The number of this thread for one more pin.
+    fn enter() -> usize {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins += 1;
+            *late.number.get_or_insert_with(claim_number)
+        })
+    }
+
+    /// One pin less. The last gives the number back, when its slots are quiet: the lock around the
+    /// free numbers orders that before the pins of the next thread.
+    fn leave() {
+        LATE.with(|late| {
+            let late = &mut *late.borrow_mut();
+            late.pins -= 1;
+            if late.pins == 0 {
+                late.number.take().into_iter().for_each(give_number_back);
+            }
+        });
+    }
+
+    fn number() -> Option<usize> {
+        LATE.with(|late| late.borrow().number)
+    }
+}
+
+/// In a model: what this thread does from now on, it does in destructors of thread-locals.
+#[cfg(loom)]
+pub(crate) fn end_locals() {
+    LATE.with(|late| late.borrow_mut().is_ending = true);
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    /// Where the thread's slot is in the first segment, bytes from its begin, if the fence is
+    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is not.
+    static QUICK: Cell<usize> = const { Cell::new(NO_THREAD * SLOT_BYTES) };
+}
+
+/// The number of this thread that no other living thread has, if it is below `limit` and known: it
+/// is once the thread has been pinned, where the fence is asymmetric.
+#[inline(always)]
+pub fn number_of_thread(limit: usize) -> Option<usize> {
+    let number = quick_slot() / SLOT_BYTES;
+    (number < limit.min(FIRST_SEGMENT)).then_some(number)
+}
+
+#[inline(always)]
+fn quick_slot() -> usize {
+    #[cfg(not(loom))]
+    return QUICK.get();
+    #[cfg(loom)]
+    return NO_THREAD * SLOT_BYTES;
+}
+
+#[cfg(not(loom))]
+mod barrier {
+    //! A fence in two halves: `heavy` on one side orders as if `light` were a full fence.
+
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicBool, Ordering, compiler_fence, fence};
+
+    /// Whether the kernel makes `heavy` reach every thread.
+    static ASYMMETRIC: AtomicBool = AtomicBool::new(false);
+
+    #[cfg(target_os = "linux")]
+    fn membarrier(command: libc::c_int) -> bool {
+        // SAFETY: the call has no memory arguments, and an unknown command is an error.
+        unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn membarrier(_command: i32) -> bool {
+        false
+    }
+
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+
+    /// Before the first pin, so that no pin of an unregistered process counts on it.
+    pub(super) fn prepare() {
+        static DONE: OnceLock<()> = OnceLock::new();
+        DONE.get_or_init(|| {
+            let works = membarrier(REGISTER_PRIVATE_EXPEDITED) && membarrier(PRIVATE_EXPEDITED);
+            ASYMMETRIC.store(works, Ordering::Relaxed);
+        });
+    }
+
+    pub(super) fn is_asymmetric() -> bool {
+        ASYMMETRIC.load(Ordering::Relaxed)
+    }
+
+    /// As `light`, where the fence is known to be asymmetric.
+    #[inline(always)]
+    pub(super) fn light_asymmetric() {
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    pub(super) fn light() {
+        if ASYMMETRIC.load(Ordering::Relaxed) {
+            compiler_fence(Ordering::SeqCst);
+        } else {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    pub(super) fn heavy() {
+        fence(Ordering::SeqCst);
+        if ASYMMETRIC.load(Ordering::Relaxed) {
+            assert!(membarrier(PRIVATE_EXPEDITED), "membarrier worked when the process began");
+        }
+    }
+}
+
+#[cfg(loom)]
+mod barrier {
+    pub(super) fn prepare() {}
+
+    pub(super) fn light_asymmetric() {
+        light();
+    }
+
+    pub(super) fn light() {
+        loom::sync::atomic::fence(super::Ordering::SeqCst);
+    }
+
+    pub(super) fn heavy() {
+        loom::sync::atomic::fence(super::Ordering::SeqCst);
     }
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::mpsc;
-
     use super::*;
-    use crate::arena::ArenaOptions;
-    use crate::sync::RawAtomicU64;
-
-    /// In these tests a counted slice begins with the number of its readers.
-    unsafe fn is_read(slice: *const u8) -> bool {
-        // SAFETY: the tests write the word before they retire the slice.
-        unsafe { &*slice.cast::<RawAtomicU64>() }.load(Ordering::Acquire) > 0
-    }
-
-    fn reclaimer() -> Reclaimer {
-        Reclaimer::new(Arc::new(Arena::new(ArenaOptions::default())), is_read)
-    }
-
-    /// Retires a new slice of 1,000 bytes.
-    fn retire_one(reclaimer: &Reclaimer) {
-        let slice = reclaimer.arena.alloc(1000).expect("no budget");
-        // SAFETY: nothing else knows the slice.
-        unsafe { reclaimer.retire(slice, Kind::Plain) };
-    }
 
     #[test]
-    fn retired_slices_wait_for_pinned_threads_and_no_longer() {
-        let reclaimer = reclaimer();
-        let (ready, wait_ready) = mpsc::channel();
-        let (leave, wait_leave) = mpsc::channel::<()>();
-        std::thread::scope(|scope| {
-            let pinned_in = &reclaimer;
-            let reader = scope.spawn(move || {
-                let _guard = pinned_in.pin();
-                ready.send(()).expect("the test waits");
-                wait_leave.recv().expect("the test sends");
-            });
-            wait_ready.recv().expect("the reader sends");
-            retire_one(&reclaimer);
-            assert_eq!(reclaimer.flush(), Left::Pinned);
-            assert_eq!(reclaimer.retired_bytes(), 1000, "the reader is still pinned");
-            leave.send(()).expect("the reader waits");
-            reader.join().expect("the reader does not panic");
-        });
-        assert_eq!(reclaimer.flush(), Left::Read);
-        assert_eq!(reclaimer.retired_bytes(), 0);
-        assert_eq!(reclaimer.arena.stats().live_bytes, 0);
-    }
-
-    #[test]
-    fn a_guard_that_lets_go_holds_nothing_back_and_knows_it() {
-        let reclaimer = reclaimer();
-        let guard = reclaimer.pin();
-        let before = guard.epoch();
-        guard.outside(|| ());
-        assert!(guard.epoch() == before && guard.keeps(before), "nothing went");
-        guard.outside(|| {
-            retire_one(&reclaimer);
-            assert_eq!(reclaimer.flush(), Left::Read);
-        });
-        assert_eq!(reclaimer.retired_bytes(), 0);
-        assert!(guard.epoch() != before && !guard.keeps(before), "something may have gone");
-        // Pinned again, in the epoch that it says.
-        retire_one(&reclaimer);
-        assert_eq!(reclaimer.flush(), Left::Pinned);
-        assert_eq!(reclaimer.retired_bytes(), 1000);
-        // Inside of another guard, the outer one goes on holding.
-        let inner = reclaimer.pin();
-        inner.outside(|| {
-            retire_one(&reclaimer);
-            assert_eq!(reclaimer.flush(), Left::Pinned);
-        });
+    fn an_epoch_is_safe_when_earlier_pins_have_left() {
+        let epochs = Epochs::new();
+        let outer = epochs.pin();
+        assert!(outer.is_outermost() && epochs.is_pinned());
+        let epoch = epochs.bump();
+        assert!(!epochs.is_safe(epoch));
+        let inner = epochs.pin();
+        assert!(!inner.is_outermost());
         drop(inner);
-        drop(guard);
-        assert_eq!(reclaimer.flush(), Left::Read);
-        assert_eq!(reclaimer.retired_bytes(), 0);
+        assert!(!epochs.is_safe(epoch), "the outer pin holds on");
+        drop(outer);
+        assert!(epochs.is_safe(epoch) && !epochs.is_pinned());
+        let later = epochs.pin();
+        assert!(epochs.is_safe(epoch), "a pin of the new epoch holds nothing back");
+        drop(later);
     }
 
-    #[test]
-    fn a_guard_that_let_go_pins_again_when_its_closure_panics() {
-        let reclaimer = reclaimer();
-        let guard = reclaimer.pin();
-        let outside = || guard.outside(|| std::panic::resume_unwind(Box::new(())));
-        std::panic::catch_unwind(std::panic::AssertUnwindSafe(outside)).expect_err("it panics");
-        retire_one(&reclaimer);
-        assert_eq!(reclaimer.flush(), Left::Pinned);
-        drop(guard);
-        assert_eq!(reclaimer.flush(), Left::Read);
-    }
+    /// A thread-local that is made before the thread's number is dropped after it.
+    struct AtEnd(Option<Box<dyn FnOnce()>>);
 
-    #[test]
-    fn counted_slices_wait_for_their_readers() {
-        let reclaimer = reclaimer();
-        let slices: Vec<SliceRef> = (0..3 * ASKED_MAX)
-            .map(|_| {
-                let slice = reclaimer.arena.alloc(1000).expect("no budget");
-                // SAFETY: the slice is new, and nothing else knows it.
-                unsafe {
-                    RawAtomicU64::init(reclaimer.arena.ptr(slice).cast(), 1);
-                    reclaimer.retire(slice, Kind::Counted);
-                }
-                slice
-            })
-            .collect();
-        assert_eq!(reclaimer.flush(), Left::Read);
-        let bytes = slices.len() as u64 * 1000;
-        assert_eq!(reclaimer.retired_bytes(), bytes, "readers are inside");
-        for slice in &slices {
-            // SAFETY: live while a reader is inside, and this is the reader.
-            let count = unsafe { &*reclaimer.arena.ptr(*slice).cast::<RawAtomicU64>() };
-            count.store(0, Ordering::Release);
-        }
-        // A turn asks some of them, so that each comes to be asked.
-        for turn in 1..=3 {
-            reclaimer.turn();
-            assert_eq!(reclaimer.retired_bytes(), bytes - turn * ASKED_MAX as u64 * 1000);
-        }
-        assert_eq!(reclaimer.arena.stats().live_bytes, 0);
-    }
-
-    #[test]
-    fn turns_come_by_themselves_and_free_what_is_due() {
-        let reclaimer = reclaimer();
-        for _ in 0..100_000 {
-            let _guard = reclaimer.pin();
-            retire_one(&reclaimer);
-            assert!(reclaimer.retired_bytes() <= 3 * STEP_BYTES_MIN);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.take().into_iter().for_each(|work| work());
         }
     }
 
-    #[test]
-    fn a_dropped_table_gives_its_memory_back_at_once() {
-        let reclaimer = reclaimer();
-        let still_there = Arc::downgrade(&reclaimer.arena);
-        (0..1000).for_each(|_| retire_one(&reclaimer));
-        drop(reclaimer);
-        assert!(still_there.upgrade().is_none(), "retired slices do not keep an arena");
+    thread_local! {
+        static AT_END: RefCell<AtEnd> = const { RefCell::new(AtEnd(None)) };
     }
 
     #[test]
-    fn a_thread_that_stays_in_one_table_holds_back_no_other() {
-        let tables: Vec<Reclaimer> = (0..100).map(|_| reclaimer()).collect();
-        let stays = tables[0].pin();
-        for table in &tables[1..] {
-            let guard = table.pin();
-            retire_one(table);
-            drop(guard);
-            assert_eq!(table.flush(), Left::Read);
-            assert_eq!(table.retired_bytes(), 0);
-        }
-        drop(stays);
+    fn a_thread_that_lost_its_number_pins_all_the_same() {
+        let (tell, told) = std::sync::mpsc::channel();
+        let late = move || {
+            let gone = number_for_life().is_none();
+            tell.send((gone, std::panic::catch_unwind(pins_nest_across_tables)))
+                .expect("the test waits");
+        };
+        let thread = std::thread::spawn(move || {
+            AT_END.with(|local| local.borrow_mut().0 = Some(Box::new(late)));
+            drop(Epochs::new().pin());
+        });
+        thread.join().expect("no panic");
+        let (gone, passed) = told.recv().expect("the destructor runs");
+        assert!(gone, "destructors run in another order here: the test says nothing");
+        passed.expect("no panic");
+    }
+
+    fn pins_nest_across_tables() {
+        let (one, other) = (Epochs::new(), Epochs::new());
+        assert!(!one.is_pinned() && one.pin_quick().is_none() && Late::number().is_none());
+        let outer = one.pin();
+        assert!(outer.is_outermost() && one.is_pinned() && !other.is_pinned());
+        let epoch = one.bump();
+        let inner = one.pin();
+        assert!(!inner.is_outermost());
+        let elsewhere = other.pin();
+        assert!(elsewhere.is_outermost());
+        drop(inner);
+        assert!(!one.is_safe(epoch), "the outer pin holds on");
+        drop(outer);
+        assert!(one.is_safe(epoch) && !one.is_pinned());
+        // The number stays while a pin of any table needs it.
+        let elsewhere_since = other.bump();
+        assert!(!other.is_safe(elsewhere_since) && Late::number().is_some());
+        drop(one.pin());
+        assert!(!other.is_safe(elsewhere_since) && other.is_pinned());
+        drop(elsewhere);
+        assert!(other.is_safe(elsewhere_since) && Late::number().is_none());
+    }
+
+    #[test]
+    fn many_threads_have_slots_of_their_own() {
+        let epochs = Epochs::new();
+        let all_pinned = std::sync::Barrier::new(101);
+        std::thread::scope(|scope| {
+            for _ in 0..100 {
+                scope.spawn(|| {
+                    let _pin = epochs.pin();
+                    all_pinned.wait();
+                    all_pinned.wait();
+                });
+            }
+            all_pinned.wait();
+            let epoch = epochs.bump();
+            assert!(!epochs.is_safe(epoch));
+            all_pinned.wait();
+        });
+        assert!(epochs.is_safe(epochs.bump()));
     }
 }

@@ -1,26 +1,26 @@
 //! All of Sapwood that maps or frees memory.
 //!
-//! | module | question it answers |
+//! | module | contents |
 //! |---|---|
-//! | [`sync`] | which atomics: the machine's, or a model checker's? |
-//! | [`region`] | how is memory mapped, and on which pages? |
-//! | [`reserve`] | how does memory grow without moving? |
-//! | [`slice`](mod@slice) | how is a piece of an arena named, and which sizes are there? |
-//! | [`arena`] | where does a new slice go, and who may have a freed one? |
-//! | [`epoch`] | when has the last reader of a removed slice left? |
-//! | [`boundary`] | when has every thread seen a new boundary? |
-//! | [`holding`] | which locks of records does this thread hold? |
+//! | [`sync`] | atomics, locks and waits: the machine's, or a model checker's |
+//! | [`region`] | mapped memory and the pages under it |
+//! | [`reserve`] | address space that is filled with memory as it grows, without moving |
+//! | [`slice`](mod@slice) | names and size classes of the pieces of an arena |
+//! | [`arena`] | an allocator of slices |
+//! | [`epoch`] | pins of threads, and the epochs that they are pinned in |
+//! | [`reclaim`] | deferred freeing of slices that readers may still use |
+//! | [`reentry`] | the record locks that the current thread holds |
 //!
 //! Useful for engines that keep variable-size records outside every managed
 //! heap. Not useful as a general allocator: slices are named by a [`SliceRef`],
 //! not by a pointer, and belong to one [`Arena`].
 
 pub mod arena;
-pub mod boundary;
 mod buddy;
 mod drain;
 pub mod epoch;
-pub mod holding;
+pub mod reclaim;
+pub mod reentry;
 pub mod region;
 pub mod reserve;
 pub mod slice;

@@ -214,13 +214,13 @@ pub mod model {
         let old = shadows(|s| (std::mem::take(&mut s.words), std::mem::take(&mut s.bytes)));
         // Objects of an earlier execution must not run their destructors in this one.
         std::mem::forget(old);
-        crate::boundary::forget_numbers();
+        crate::epoch::forget_numbers();
     }
 
     /// What this thread does from now on, it does as in destructors of its thread-locals, when
     /// those of this crate are gone.
     pub fn end_locals() {
-        crate::boundary::end_locals();
+        crate::epoch::end_locals();
     }
 
     pub(super) fn init(address: usize, value: u64) {

@@ -1,6 +1,6 @@
-//! Which locks of records does this thread hold?
+//! The record locks that the current thread holds.
 //!
-//! A [`Holding`] lists them, for engines that run closures of their users under such locks and must
+//! A [`HeldLocks`] lists them, for engines that run closures of their users under such locks and must
 //! not wait in there for what the thread itself keeps from going on. Each engine has one for each
 //! thread, in a thread-local without a destructor: it is there to the end of the thread, and a
 //! closure may run in the destructor of any other thread-local.
@@ -13,22 +13,22 @@ const FIRST: usize = 4;
 /// The locks that a thread holds, each by a number of its engine's choice.
 ///
 /// It has no destructor, and keeps no allocation while it holds `FIRST` locks or fewer.
-pub struct Holding {
+pub struct HeldLocks {
     len: usize,
     first: [usize; FIRST],
     rest: ManuallyDrop<Vec<usize>>,
 }
 
-impl Default for Holding {
+impl Default for HeldLocks {
     fn default() -> Self {
-        Holding::new()
+        HeldLocks::new()
     }
 }
 
-impl Holding {
+impl HeldLocks {
     /// No locks.
-    pub const fn new() -> Holding {
-        Holding { len: 0, first: [0; FIRST], rest: ManuallyDrop::new(Vec::new()) }
+    pub const fn new() -> HeldLocks {
+        HeldLocks { len: 0, first: [0; FIRST], rest: ManuallyDrop::new(Vec::new()) }
     }
 
     /// Whether it holds none.
@@ -68,9 +68,9 @@ impl Holding {
     }
 }
 
-impl std::fmt::Debug for Holding {
+impl std::fmt::Debug for HeldLocks {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Holding").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("HeldLocks").field("len", &self.len).finish_non_exhaustive()
     }
 }
 
@@ -79,44 +79,44 @@ mod tests {
     use super::*;
 
     const DEPTH: usize = 3 * FIRST;
-    const _: () = assert!(!std::mem::needs_drop::<Holding>());
+    const _: () = assert!(!std::mem::needs_drop::<HeldLocks>());
 
-    fn check(holding: &Holding, held: impl Fn(usize) -> bool) {
+    fn check(locks: &HeldLocks, held: impl Fn(usize) -> bool) {
         let expected: Vec<usize> = (0..DEPTH).filter(|lock| held(*lock)).collect();
-        let told: Vec<usize> = (0..DEPTH).filter(|lock| holding.contains(*lock)).collect();
+        let told: Vec<usize> = (0..DEPTH).filter(|lock| locks.contains(*lock)).collect();
         assert_eq!(told, expected);
-        assert_eq!(holding.is_empty(), expected.is_empty());
-        assert!(expected.len() > FIRST || holding.rest.capacity() == 0, "memory is left behind");
+        assert_eq!(locks.is_empty(), expected.is_empty());
+        assert!(expected.len() > FIRST || locks.rest.capacity() == 0, "memory is left behind");
     }
 
     #[test]
     fn locks_are_let_go_in_any_order() {
         for step in [1, 5, 7, DEPTH - 1] {
-            let mut holding = Holding::new();
+            let mut locks = HeldLocks::new();
             for lock in 0..DEPTH {
-                holding.push(lock);
-                check(&holding, |held| held <= lock);
+                locks.push(lock);
+                check(&locks, |held| held <= lock);
             }
             let mut gone = vec![];
             for turn in 0..DEPTH {
                 let lock = (turn * step) % DEPTH;
-                holding.remove(lock);
+                locks.remove(lock);
                 gone.push(lock);
-                check(&holding, |held| !gone.contains(&held));
+                check(&locks, |held| !gone.contains(&held));
             }
         }
     }
 
     #[test]
     fn a_lock_that_was_added_twice_is_held_until_it_is_gone_twice() {
-        let mut holding = Holding::new();
+        let mut locks = HeldLocks::new();
         for _ in 0..DEPTH {
-            holding.push(7);
+            locks.push(7);
         }
         for _ in 0..DEPTH {
-            assert!(holding.contains(7));
-            holding.remove(7);
+            assert!(locks.contains(7));
+            locks.remove(7);
         }
-        assert!(holding.is_empty() && !holding.contains(7));
+        assert!(locks.is_empty() && !locks.contains(7));
     }
 }
