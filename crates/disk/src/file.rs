@@ -32,8 +32,8 @@ struct Folder {
     path: PathBuf,
     /// The folder itself, to make names last.
     names: fs::File,
-    /// Open as long as anything of the disk is: closing it gives the lock back.
-    _lock: Option<fs::File>,
+    /// Held as long as anything of the disk is open.
+    lock: Option<Lock>,
     direct: bool,
     access: Access,
 }
@@ -42,6 +42,18 @@ struct Folder {
 enum Access {
     ReadWrite,
     ReadOnly,
+}
+
+/// A locked file. The lock is the open file's, which a process that is being started shares until it
+/// runs its program: closing one's own descriptor would leave the folder locked so long.
+#[derive(Debug)]
+struct Lock(fs::File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // A file that cannot be unlocked is closed next, which does the same for all but such copies.
+        let _ = self.0.unlock();
+    }
 }
 
 #[derive(Debug)]
@@ -68,7 +80,7 @@ impl FileDisk {
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder = Folder { path, names, _lock: lock, direct, access: Access::ReadWrite };
+        let folder = Folder { path, names, lock, direct, access: Access::ReadWrite };
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -87,8 +99,7 @@ impl FileDisk {
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
         let lock = lock_shared(&path)?;
-        let mut folder =
-            Folder { path, names, _lock: lock, direct: false, access: Access::ReadOnly };
+        let mut folder = Folder { path, names, lock, direct: false, access: Access::ReadOnly };
         folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
@@ -110,14 +121,14 @@ impl FileDisk {
     }
 }
 
-fn lock(folder: &Path) -> io::Result<fs::File> {
+fn lock(folder: &Path) -> io::Result<Lock> {
     let path = folder.join(LOCK_NAME);
     let what = format!("lock {}", path.display());
     let mut options = fs::OpenOptions::new();
     options.create(true).truncate(false).read(true).write(true);
     let file = options.open(&path).map_err(|cause| about(&what, &cause))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::WouldBlock,
             format!(
@@ -130,7 +141,7 @@ fn lock(folder: &Path) -> io::Result<fs::File> {
 }
 
 /// `None` where no lock file is.
-fn lock_shared(folder: &Path) -> io::Result<Option<fs::File>> {
+fn lock_shared(folder: &Path) -> io::Result<Option<Lock>> {
     let path = folder.join(LOCK_NAME);
     let what = format!("lock {}", path.display());
     let file = match fs::File::open(&path) {
@@ -138,7 +149,7 @@ fn lock_shared(folder: &Path) -> io::Result<Option<fs::File>> {
         other => other.map_err(|cause| about(&what, &cause))?,
     };
     match file.try_lock_shared() {
-        Ok(()) => Ok(Some(file)),
+        Ok(()) => Ok(Some(Lock(file))),
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
             io::ErrorKind::WouldBlock,
             format!(
@@ -392,5 +403,21 @@ mod tests {
         let mut both = Blocks::new(2 * BLOCK_BYTES);
         file.read_at(0, &mut both).expect("read");
         assert_eq!(both.bytes()[BLOCK_BYTES - 1..=BLOCK_BYTES], [0, 7]);
+    }
+
+    /// A process that is being started has a copy of every descriptor of its parent, until it runs
+    /// its program.
+    #[test]
+    fn a_copy_of_the_descriptor_keeps_no_folder_locked() {
+        let parent = tempfile::tempdir().expect("a folder");
+        for open in [FileDisk::open, FileDisk::open_read_only] {
+            let disk = open(parent.path()).expect("no disk is open");
+            let lock = disk.folder.lock.as_ref().expect("it is locked");
+            let copy = lock.0.try_clone().expect("a second descriptor");
+            assert!(FileDisk::open(parent.path()).is_err(), "the disk is open");
+            drop(disk);
+            drop(FileDisk::open(parent.path()).expect("the disk is closed"));
+            drop(copy);
+        }
     }
 }
