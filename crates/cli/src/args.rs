@@ -239,7 +239,8 @@ pub(crate) struct Input {
 
     /// The most memory the table may map, such as 512M or 2G [default: no limit]
     ///
-    /// What does not fit is an error, but with --dir, where it lies on the disk.
+    /// What does not fit is an error, but in a directory, where it lies on the disk; a directory
+    /// that is read has the budget that it was loaded with, or this one.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory_budget: Option<u64>,
 }

@@ -81,14 +81,24 @@ impl Description {
     }
 }
 
-/// A table of a directory, opened to be read, if `sapwood load` has made it: as it is, or as it was
-/// at a checkpoint.
+/// How a table of a directory is opened to be read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reading {
+    /// As it is, within the memory that it was made for.
+    AsIs,
+    /// As it is, within so much memory.
+    Within(u64),
+    /// As it was at a checkpoint of this number.
+    At(u64),
+}
+
+/// A table of a directory, opened to be read, if `sapwood load` has made it.
 pub(crate) fn open(
     directory: &Path,
     table: &str,
-    checkpoint: Option<u64>,
+    reading: Reading,
 ) -> Outcome<(Db, HashTable, Description)> {
-    match open_any(directory, table, checkpoint)? {
+    match open_any(directory, table, reading)? {
         (db, rows, Some(description)) => Ok((db, rows, description)),
         (_, _, None) => Err(Failure::Failed(format!(
             "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
@@ -102,12 +112,15 @@ pub(crate) fn open(
 pub(crate) fn open_any(
     directory: &Path,
     table: &str,
-    checkpoint: Option<u64>,
+    reading: Reading,
 ) -> Outcome<(Db, HashTable, Option<Description>)> {
     let db = database(directory)?;
-    let rows = match checkpoint {
-        None => db.hash_table(table),
-        Some(number) => db.hash_table_view(table, number),
+    let rows = match reading {
+        Reading::AsIs => db.hash_table(table),
+        Reading::Within(budget) => db
+            .hash_table_options(table)
+            .and_then(|made_with| db.hash_table_with(table, made_with.memory_budget(budget))),
+        Reading::At(number) => db.hash_table_view(table, number),
     };
     let rows = rows.map_err(|error| checkpoints::explained(directory, table, error))?;
     let description = Description::read(&db, table)?;

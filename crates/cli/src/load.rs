@@ -11,7 +11,7 @@ use crate::args::{CompactAt, Duplicates, EngineName, Input, Load};
 use crate::exit::{Failure, Outcome, words};
 use crate::format::{bytes, count, plural, rate, shown_list, time};
 use crate::interrupt::Promise;
-use crate::kept::{self, Description, Filling, Held};
+use crate::kept::{self, Description, Filling, Held, Reading};
 use crate::key_columns::KeyColumns;
 use crate::rows::{Columns, Malformed, Row, RowReader};
 use crate::rows_table::{self, Put, RowsTable};
@@ -226,14 +226,14 @@ impl Loaded {
 /// directory keeps.
 pub(crate) fn load(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     load_by(input, Keyless::Refused, ui, |directory, table| {
-        kept::open(directory, table, input.checkpoint)
+        kept::open(directory, table, reading(input)?)
     })
 }
 
 /// As [`load`]; rows of a file need no key, and a table that others made has rows without columns.
 pub(crate) fn load_any(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     load_by(input, Keyless::ByLine, ui, |directory, table| {
-        let (db, rows, description) = kept::open_any(directory, table, input.checkpoint)?;
+        let (db, rows, description) = kept::open_any(directory, table, reading(input)?)?;
         Ok((db, rows, description.unwrap_or_else(Description::none)))
     })
 }
@@ -251,7 +251,6 @@ fn load_by(
         (input.key.is_some(), "--key"),
         (input.format.is_some(), "--format"),
         (input.engine == Some(EngineName::Ordered), "--engine ordered"),
-        (input.memory_budget.is_some(), "--memory-budget"),
         (input.strict, "--strict"),
     ] {
         if given {
@@ -265,6 +264,19 @@ fn load_by(
     let (db, table, Description { columns, keys }) = open(&input.file, &input.table)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
     Ok(Loaded { db, table: RowsTable::Hash(table), columns, keys, counts })
+}
+
+fn reading(input: &Input) -> Outcome<Reading> {
+    match (input.checkpoint, input.memory_budget) {
+        (None, None) => Ok(Reading::AsIs),
+        (None, Some(budget)) => Ok(Reading::Within(budget)),
+        (Some(number), None) => Ok(Reading::At(number)),
+        (Some(_), Some(_)) => Err(Failure::Usage(
+            "--checkpoint looks at the rows within the memory budget that they were loaded with: \
+             leave --memory-budget away"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Where rows are kept, and how.

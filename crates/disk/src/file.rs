@@ -33,7 +33,7 @@ struct Folder {
     /// The folder itself, to make names last.
     names: fs::File,
     /// Held as long as anything of the disk is open.
-    lock: Option<Lock>,
+    _lock: Option<Lock>,
     direct: bool,
     access: Access,
 }
@@ -80,7 +80,7 @@ impl FileDisk {
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder = Folder { path, names, lock, direct, access: Access::ReadWrite };
+        let folder = Folder { path, names, _lock: lock, direct, access: Access::ReadWrite };
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -99,7 +99,8 @@ impl FileDisk {
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
         let lock = lock_shared(&path)?;
-        let mut folder = Folder { path, names, lock, direct: false, access: Access::ReadOnly };
+        let mut folder =
+            Folder { path, names, _lock: lock, direct: false, access: Access::ReadOnly };
         folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
@@ -412,7 +413,7 @@ mod tests {
         let parent = tempfile::tempdir().expect("a folder");
         for open in [FileDisk::open, FileDisk::open_read_only] {
             let disk = open(parent.path()).expect("no disk is open");
-            let lock = disk.folder.lock.as_ref().expect("it is locked");
+            let lock = disk.folder._lock.as_ref().expect("it is locked");
             let copy = lock.0.try_clone().expect("a second descriptor");
             assert!(FileDisk::open(parent.path()).is_err(), "the disk is open");
             drop(disk);

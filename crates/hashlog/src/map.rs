@@ -686,6 +686,11 @@ impl HashLog {
         self.core.options.layout
     }
 
+    /// The options the log was made or opened with.
+    pub fn options(&self) -> &Options {
+        &self.core.options
+    }
+
     /// What the log holds and costs.
     pub fn stats(&self) -> HashStats {
         self.core.stats()

@@ -274,6 +274,37 @@ impl Db {
         self.open_hash(name, Opening::Newest)
     }
 
+    /// The options of a hash table, which need not be open: those it was made with, or was given
+    /// since. With a few of them changed, they are options for
+    /// [`hash_table_with`](Self::hash_table_with).
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
+    /// [`Error::Directory`] and [`Error::StoredOptions`] where its file cannot be read, or is damaged.
+    ///
+    /// ```
+    /// use sapwood::{Db, HashTableOptions, RecordLayout};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path();
+    /// let db = Db::open(path)?;
+    /// let options = HashTableOptions::default().layout(RecordLayout::Fixed8);
+    /// drop(db.create_hash_table("views", options)?);
+    /// db.close()?;
+    ///
+    /// let reader = Db::open_read_only(path)?;
+    /// let options = reader.hash_table_options("views")?.memory_budget(16 << 20);
+    /// let views = reader.hash_table_with("views", options)?;
+    /// assert_eq!(views.stats().budget_bytes, Some(16 << 20));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn hash_table_options(&self, name: &str) -> Result<HashTableOptions> {
+        let (name, slot) = self.hash_slot(name)?;
+        let options = slot.options(&name, self.shared.directory.as_ref())?;
+        // Another thread may have dropped it meanwhile.
+        options.ok_or_else(|| Self::missing(&self.slots(), &name))
+    }
+
     /// As [`hash_table`](Self::hash_table), and gives the table other options than those it was
     /// made with; layout and page size cannot be others. Answers [`Error::TableInUse`] while
     /// handles of the table are in use.

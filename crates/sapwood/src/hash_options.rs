@@ -33,18 +33,7 @@ pub struct HashTableOptions {
 
 impl Default for HashTableOptions {
     fn default() -> Self {
-        let engine = engine::Options::default();
-        Self {
-            layout: engine.layout,
-            page_bytes: engine.page_bytes,
-            memory_budget: engine.memory_budget,
-            mutable_share: engine.mutable_share,
-            expected_entries: engine.expected_entries,
-            cold_reads: engine.cold_reads,
-            checkpoints_kept: engine.checkpoints_kept,
-            compaction: engine.compaction,
-            fields: None,
-        }
+        Self::of(&engine::Options::default(), None)
     }
 }
 
@@ -168,6 +157,21 @@ impl HashTableOptions {
     pub fn fields(mut self, fields: aggregate::Layout) -> Self {
         self.fields = Some(fields);
         self
+    }
+
+    /// Those of an engine, and of its fields.
+    pub(crate) fn of(engine: &engine::Options, fields: Option<aggregate::Layout>) -> Self {
+        Self {
+            layout: engine.layout,
+            page_bytes: engine.page_bytes,
+            memory_budget: engine.memory_budget,
+            mutable_share: engine.mutable_share,
+            expected_entries: engine.expected_entries,
+            cold_reads: engine.cold_reads,
+            checkpoints_kept: engine.checkpoints_kept,
+            compaction: engine.compaction,
+            fields,
+        }
     }
 
     pub(crate) fn engine(&self) -> engine::Options {

@@ -11,8 +11,8 @@ use sapwood_hashlog::{HashLog, Place};
 use crate::directory::Directory;
 use crate::mutation::Store;
 use crate::{
-    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, RecordLayout, Result,
-    aggregate,
+    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, HashTableOptions,
+    RecordLayout, Result, aggregate,
 };
 
 pub use snapshot::HashSnapshot;
@@ -313,6 +313,11 @@ impl HashTable {
     /// How long its keys and values are.
     pub fn layout(&self) -> RecordLayout {
         self.log().layout()
+    }
+
+    /// The options it was made with, or was given when it was opened.
+    pub(crate) fn options(&self) -> HashTableOptions {
+        HashTableOptions::of(self.log().options(), self.shared.fields.clone())
     }
 
     /// What the table holds and costs, in memory and on the disk.

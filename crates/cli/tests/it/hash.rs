@@ -274,6 +274,18 @@ fn flights_larger_than_the_budget_are_all_there() {
     assert!(one.contains("\"tailnum\":\"N14228\""), "{one}");
     let scan = stdout_of(&["scan", &database, "-q"]);
     assert_eq!(scan.lines().count(), 336_776 + 1);
+    // A reader has as much as it asks for.
+    let within = |budget| {
+        let select = ["--select", "count,sum(distance)"];
+        let within = ["aggregate", &database, "--memory-budget", budget, "-q"];
+        stdout_of(&[&within[..], &select].concat())
+    };
+    let figures = within("8M");
+    assert!(figures.contains("336776") || figures.contains("336,776"), "{figures}");
+    assert_eq!(figures, within("1G"));
+    let stats = stdout_of(&["stats", &database, "--memory-budget", "8M", "--json"]);
+    let stats: Value = serde_json::from_str(&stats).expect("JSON");
+    assert!(stats["reserved_bytes"].as_u64().expect("a number") <= 8 << 20, "{stats}");
 }
 
 #[test]

@@ -79,7 +79,7 @@ impl Db {
         view.ok_or_else(|| Self::missing(&self.slots(), &name))
     }
 
-    fn hash_slot(&self, name: &str) -> Result<(Arc<str>, Arc<HashSlot>)> {
+    pub(super) fn hash_slot(&self, name: &str) -> Result<(Arc<str>, Arc<HashSlot>)> {
         let slots = self.slots();
         match slots.get_key_value(name) {
             Some((name, Slot::Hash(slot))) => Ok((Arc::clone(name), Arc::clone(slot))),

@@ -107,6 +107,22 @@ impl HashSlot {
         Ok(Some(table))
     }
 
+    /// The options of the table, read from its directory unless it is open; `None` if it was dropped.
+    pub(super) fn options(
+        &self,
+        name: &str,
+        directory: Option<&Arc<Directory>>,
+    ) -> Result<Option<HashTableOptions>> {
+        match &*self.state() {
+            State::Dropped => Ok(None),
+            State::Open(table) => Ok(Some(table.options())),
+            State::Stored => {
+                let directory = directory.expect("only tables of a directory are stored");
+                directory.folder(name)?.read_options().map(Some)
+            }
+        }
+    }
+
     /// Opens a view of the table as a checkpoint left it; `None` if it was dropped.
     pub(super) fn view(
         &self,
