@@ -31,7 +31,7 @@ pub(crate) struct NoMemory {
     pub(crate) wanted: u64,
 }
 
-/// What became of a block, for whoever keeps the block table.
+/// A change of a block, for the keeper of the block table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockChange {
     Mapped { block: u32, base: *mut u8, bytes: usize },
@@ -45,7 +45,7 @@ struct Block {
     purpose: Purpose,
 }
 
-/// What a block is there for.
+/// The purpose of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Its extents go to the thread that asks.
@@ -114,7 +114,7 @@ impl Buddy {
         self.free_bytes
     }
 
-    /// What most of the memory lies on.
+    /// The pages that most of the memory lies on.
     pub(crate) fn pages(&self) -> Pages {
         if self.huge_bytes * 2 >= self.reserved_bytes { self.huge_pages } else { Pages::Small }
     }
@@ -193,7 +193,7 @@ impl Buddy {
         }
     }
 
-    /// What there is to choose the blocks from that are emptied.
+    /// The blocks among which those to be emptied are chosen.
     pub(crate) fn ground(&self) -> Ground {
         let mut free = vec![0; self.blocks.len()];
         for (order, extents) in self.free.iter().chain(&self.drained_free).enumerate() {

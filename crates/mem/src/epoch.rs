@@ -3,7 +3,7 @@
 //! An engine that moves a boundary (what is in memory, what may be changed in place) publishes
 //! it, calls [`Epochs::bump`], and may act on it once [`Epochs::is_safe`] says that every thread
 //! that was pinned before has left. A pin costs two stores to a line of the thread's own: the
-//! fence that orders them with the reads behind them is paid by the one who bumps, through the
+//! fence that orders them with the reads behind them is paid by the thread that bumps, through the
 //! `membarrier` system call where the kernel has it.
 //!
 //! Source: B. Chandramouli et al., "FASTER", SIGMOD 2018, section 2.3 (epoch protection); the
@@ -32,7 +32,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Nobody is pinned here.
+/// No pin.
 const QUIET: u64 = 0;
 /// Threads in the first segment of slots; each later one holds twice as many. A model has two,
 /// and small stacks.
@@ -43,7 +43,7 @@ const NO_THREAD: usize = FIRST_SEGMENT;
 
 const SLOT_BYTES: usize = size_of::<CachePadded<Slot>>();
 
-/// What a thread tells about itself, in a line of its own.
+/// The words of a thread, in a line of their own.
 struct Slot {
     /// The epoch it is pinned in, or `QUIET`.
     pinned: AtomicU64,
@@ -102,7 +102,7 @@ impl Pin<'_> {
     /// the thread that sees this thread quiet by an Acquire load sees the mark, too.
     #[inline]
     pub(crate) fn mark(&self, address: usize) {
-        // Release: what was read under the mark before is done.
+        // Release: pairs with the Acquire in `marks`; what was read under the mark before is done.
         self.slot.mark.store(address as u64, Ordering::Release);
     }
 
@@ -123,7 +123,7 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn suspend_outermost(&self) {
         debug_assert!(self.is_outermost());
-        // Release: as in `drop`.
+        // Release: pairs with the Acquire in `is_safe`, as in `drop`.
         self.slot.pinned.store(QUIET, Ordering::Release);
     }
 
@@ -143,14 +143,15 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
         debug_assert!(self.is_outermost());
-        // Release: what was read before `suspend` is done for the thread that sees this and not the quiet
-        // slot in between.
+        // Release: pairs with the Acquire in `is_safe`; what was read before `suspend` is done for the
+        // thread that sees this and not the quiet slot in between.
         self.slot.pinned.store(since, Ordering::Release);
         barrier::light();
         // Acquire: pairs with `bump`, as in `pin`.
         let latest = epochs.current.load(Ordering::Acquire);
         if latest != since {
-            // No fence: a bump beyond `latest` finds either of the two in the slot.
+            // No fence: a bump beyond `latest` finds either of the two in the slot. Release: pairs with
+            // the Acquire in `is_safe`, as above.
             self.slot.pinned.store(latest, Ordering::Release);
         }
         latest
@@ -178,7 +179,7 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// Epochs that nobody is pinned in.
+    /// Epochs without a pin.
     pub fn new() -> Epochs {
         barrier::prepare();
         Epochs {
@@ -200,6 +201,7 @@ impl Epochs {
         // never quiet; without a check, which would be in the way of every operation.
         let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
         if slot.pinned.load(Ordering::Relaxed) == QUIET {
+            // As in `occupy`: Acquire pairs with `bump`, Release with the Acquire in `is_safe`.
             slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
             barrier::light_asymmetric();
         } else {
@@ -252,6 +254,8 @@ impl Epochs {
         if slot.pinned.load(Ordering::Relaxed) != QUIET {
             return false;
         }
+        // Acquire: pairs with the AcqRel in `bump`. Release: pairs with the Acquire in `is_safe`, which
+        // may see this pin and not the end of the one before.
         slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
         barrier::light();
         true
@@ -266,6 +270,7 @@ impl Epochs {
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
     /// wrote before.
     pub fn bump(&self) -> u64 {
+        // AcqRel: pairs with the Acquire of pins, of `is_current`, and with earlier bumps.
         let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
         barrier::heavy();
         epoch
@@ -275,19 +280,21 @@ impl Epochs {
     /// then, under the pin that it has now: see `Pin::resume`.
     #[inline]
     pub(crate) fn is_current(&self, since: u64) -> bool {
-        // Acquire: pairs with `bump`.
+        // Acquire: pairs with the AcqRel in `bump`.
         self.current.load(Ordering::Acquire) == since
     }
 
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
         self.slots().all(|slot| {
+            // Acquire: pairs with the Release of pins and of their ends, so that what was read under
+            // them is done.
             let pinned = slot.pinned.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
     }
 
-    /// What threads read that are away. Asked after `is_safe` has said so of an epoch, the answer
+    /// The marks of threads that are away. Asked after `is_safe` has said so of an epoch, the answer
     /// has every mark at something that went out of reach before that epoch.
     pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
         // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
@@ -342,7 +349,7 @@ static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
 #[cfg(loom)]
 std::thread_local! {
     /// All threads of a model run on one thread of the system, so this is the model's own. There a
-    /// number is nobody else's until the next execution: the checker would not see that the lock
+    /// number is this thread's alone until the next execution: the checker would not see that the lock
     /// orders its hand-over.
     static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
 }
@@ -465,7 +472,7 @@ impl Late {
     }
 }
 
-/// In a model: what this thread does from now on, it does in destructors of thread-locals.
+/// Makes this thread of a model act from now on as in destructors of thread-locals.
 #[cfg(loom)]
 pub(crate) fn end_locals() {
     LATE.with(|late| late.borrow_mut().is_ending = true);
