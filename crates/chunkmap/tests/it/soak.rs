@@ -345,7 +345,7 @@ fn twelve_hundred_threads_over_a_lifetime() {
     });
 }
 
-/// Who stays in one table holds back nothing in another.
+/// A reader that stays in one table holds back nothing in another.
 #[test]
 fn a_reader_in_one_table_keeps_no_memory_of_another() {
     long(case!()).alone(|| {
