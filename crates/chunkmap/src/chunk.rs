@@ -286,8 +286,8 @@ impl<'g> Chunk<'g> {
     /// The record that a word of this chunk names.
     #[inline]
     pub(crate) fn record(&self, slice: SliceRef) -> Record<'g> {
-        // SAFETY: I-PINNED: words of a chunk name records that are retired only after no current chunk
-        // names them; the guard of `'g` was there before.
+        // SAFETY: I-PINNED: words of a chunk name records that are retired only after no current
+        // chunk names them; the guard of `'g` was there before.
         unsafe { Record::new(self.arena.ptr(slice)) }
     }
 
@@ -377,8 +377,8 @@ impl<'g> Chunk<'g> {
             if accept(&hit) {
                 return Some(hit);
             }
-            // A replaced record dies after its word has moved on; a removed one before. Acquire: pairs
-            // with the CAS in `swap`.
+            // A replaced record dies after its word has moved on; a removed one before. Acquire:
+            // pairs with the CAS in `swap`.
             let now = word.load(Ordering::Acquire);
             if EntryState::of(now) == EntryState::of(value) {
                 *stale |= now & FROZEN != 0;
@@ -425,7 +425,8 @@ impl<'g> Chunk<'g> {
     }
 
     fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
-        // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the chunk.
+        // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the
+        // chunk.
         match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {
             EntryState::Record(slice) => Some(self.record(slice).key()),
             EntryState::Empty | EntryState::Tombstone => None,
@@ -478,9 +479,10 @@ impl<'g> Chunk<'g> {
             let Some(word) = self.delta_words().get(at) else {
                 return Append::Full;
             };
-            // INVARIANT I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record that
-            // was there first is compared. AcqRel: publishes the record, which pairs with the Acquire in
-            // `accepted`; on failure Acquire pairs with the CAS of the thread that was first.
+            // INVARIANT I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record
+            // that was there first is compared. AcqRel: publishes the record, which pairs with the
+            // Acquire in `accepted`; on failure Acquire pairs with the CAS of the thread that was
+            // first.
             match word.compare_exchange(0, slice.word(), Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(now) if now & FROZEN != 0 => return Append::Frozen,
@@ -520,7 +522,8 @@ impl<'g> Chunk<'g> {
 
     /// Claims the chunk for a rebalance by this thread; false if another one has it.
     pub(crate) fn claim(&self) -> bool {
-        // AcqRel: Acquire pairs with the Release in `thaw`, Release with the Acquire in `is_claimed`.
+        // AcqRel: Acquire pairs with the Release in `thaw`, Release with the Acquire in
+        // `is_claimed`.
         self.head().claim.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -533,8 +536,9 @@ impl<'g> Chunk<'g> {
     pub(crate) fn freeze(&self) {
         debug_assert!(self.is_claimed());
         for word in self.delta_words().iter().chain(self.sorted_words()) {
-            // INVARIANT I-FROZEN: every CAS of a word expects it without the bit. AcqRel: pairs with the
-            // CAS in `append` and `swap`; what was written before is copied, what comes after fails.
+            // INVARIANT I-FROZEN: every CAS of a word expects it without the bit. AcqRel: pairs
+            // with the CAS in `append` and `swap`; what was written before is copied, what comes
+            // after fails.
             word.fetch_or(FROZEN, Ordering::AcqRel);
         }
     }
@@ -630,8 +634,8 @@ impl Hit<'_> {
             Successor::Record(slice) => slice.word(),
             Successor::Tombstone => TOMBSTONE,
         };
-        // AcqRel: publishes the successor, before the predecessor is buried; pairs with the Acquire in
-        // `accepted` and of cursors. On failure Acquire pairs with `freeze`.
+        // AcqRel: publishes the successor, before the predecessor is buried; pairs with the Acquire
+        // in `accepted` and of cursors. On failure Acquire pairs with `freeze`.
         let swapped =
             self.word.compare_exchange(self.slice.word(), new, Ordering::AcqRel, Ordering::Acquire);
         debug_assert!(

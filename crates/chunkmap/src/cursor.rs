@@ -295,8 +295,8 @@ fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> Visit<'g> {
         if !record.is_dead() {
             return Visit::Record(record);
         }
-        // A replaced record dies after its word has moved on; a removed one before. Acquire: pairs with
-        // the CAS in `swap`.
+        // A replaced record dies after its word has moved on; a removed one before. Acquire: pairs
+        // with the CAS in `swap`.
         let now = word.load(Ordering::Acquire);
         if EntryState::of(now) == EntryState::of(value) {
             return if now & FROZEN != 0 { Visit::Moved(record) } else { Visit::Gone };

@@ -151,7 +151,8 @@ impl<'g> Inner<'g> {
             .collect()
     }
 
-    /// Waits for the latch; `None` if the node has been replaced.
+    /// Waits for the latch; `None` if the node has been replaced. One that has not is reachable
+    /// (I-CURRENT), so that a change of it is seen.
     pub(crate) fn latch(&self) -> Option<Latch<'g>> {
         let latch = Latch::take(&self.head().latch);
         // Relaxed: read and written under the latch alone.
@@ -160,7 +161,8 @@ impl<'g> Inner<'g> {
 
     /// Marks the node replaced. Under the latch.
     pub(crate) fn set_obsolete(&self) {
-        // INVARIANT I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as above.
+        // INVARIANT I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
+        // above.
         self.head().obsolete.store(1, Ordering::Relaxed);
     }
 }

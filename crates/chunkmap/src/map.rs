@@ -606,7 +606,8 @@ impl ChunkMap {
         Ok(guard.outside(|| change(work.value())))
     }
 
-    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go since.
+    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go
+    /// since.
     pub(crate) fn still<'g>(
         &'g self,
         guard: &'g Guard,
@@ -735,8 +736,8 @@ impl ChunkMap {
     }
 }
 
-/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key is
-/// to be looked up again.
+/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key
+/// is to be looked up again.
 #[inline]
 fn enter<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
     match try_enter()? {

@@ -149,11 +149,12 @@ impl ChunkMap {
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
             let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
-            // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the guard keeps
-            // them.
+            // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the
+            // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }
         };
-        // INVARIANT I-BOUNDS: the new chunks divide the bounds of the old ones between two of their keys.
+        // INVARIANT I-BOUNDS: the new chunks divide the bounds of the old ones between two of their
+        // keys.
         let result = (|| {
             match split {
                 None => {

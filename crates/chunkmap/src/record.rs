@@ -12,7 +12,8 @@
 //! *Invariants*
 //! - I-PINNED: a thread that holds a `Record<'g>` is pinned for `'g`, so its slice is not freed.
 //! - I-HELD: a record is not freed while a reader is inside or a writer has it, pinned or not. The
-//!   reclaimer asks for readers; a record that a writer has is retired by that writer alone (I-OWNER).
+//!   reclaimer asks for readers; a record that a writer has is retired by that writer alone
+//!   (I-OWNER).
 //! - I-KEY: key and key length never change after the record was published.
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
 //!   excludes readers; or before the record is published.
@@ -149,8 +150,8 @@ impl<'g> Record<'g> {
     /// Whether it is removed or superseded.
     #[inline]
     pub(crate) fn is_dead(&self) -> bool {
-        // Acquire: pairs with the Release in `WriteLock::bury`, so that a thread that sees a superseded
-        // record dead also sees the entry word that names its successor.
+        // Acquire: pairs with the Release in `WriteLock::bury`, so that a thread that sees a
+        // superseded record dead also sees the entry word that names its successor.
         self.load(Ordering::Acquire).has(DEAD)
     }
 
@@ -253,7 +254,8 @@ impl<'g> Record<'g> {
         record.load(Ordering::Acquire).readers() > 0
     }
 
-    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has it.
+    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has
+    /// it.
     pub(crate) fn try_write_in_place(&self) -> Result<Entered<WriteLock<'g>>, Error> {
         self.take_writer(true)
     }
@@ -312,9 +314,9 @@ impl<'g> Record<'g> {
             }
             let alone = in_place && header.readers() == 0;
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
-            // INVARIANT I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside, the
-            // writer bit only where it was off. Acquire: pairs with the Release of the last writer and
-            // of the last reader.
+            // INVARIANT I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
+            // the writer bit only where it was off. Acquire: pairs with the Release of the last
+            // writer and of the last reader.
             match self.header().compare_exchange(
                 header.0,
                 taken,

@@ -109,8 +109,8 @@ impl ChunkMap {
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        // Keys never change, so that a mark will do for a count of readers. Inside of a closure that
-        // is shown a key so, keys are copied.
+        // Keys never change, so that a mark will do for a count of readers. Inside of a closure
+        // that is shown a key so, keys are copied.
         let (marker, mut copy) = (guard.marker(), Vec::new());
         self.walk(&guard, bounds, direction, KEY_LINES, |guard, seen, place| {
             let epoch = guard.epoch();

@@ -107,8 +107,8 @@ impl Tree {
     #[inline]
     pub(crate) fn node<'g>(&'g self, _guard: &'g Guard, slice: SliceRef) -> Node<'g> {
         let base = self.arena.ptr(slice);
-        // SAFETY: I-PINNED: nodes are retired after they became unreachable, and the guard was there when
-        // this one was reached; the first byte is the kind.
+        // SAFETY: I-PINNED: nodes are retired after they became unreachable, and the guard was
+        // there when this one was reached; the first byte is the kind.
         unsafe {
             if base.read() == KIND_CHUNK {
                 Node::Chunk(Chunk::new(&self.arena, slice, base))
@@ -211,7 +211,8 @@ impl Tree {
             break;
         }
         for slice in old {
-            // SAFETY: I-CURRENT: unreachable since just now; this thread alone replaced it.
+            // INVARIANT I-PINNED: retired, not freed, since readers may be there.
+            // SAFETY: unreachable since just now; this thread alone replaced it.
             unsafe { self.reclaimer.retire(*slice, Kind::Plain) };
         }
         Ok(())
@@ -256,7 +257,8 @@ impl Tree {
             // Only the holder of the root node's latch replaces it.
             let replaced = self.replace_root(&[slice], &children)?;
             assert!(replaced, "the latch keeps the root as it is");
-            // SAFETY: I-CURRENT: unreachable since just now; the latch kept other threads out.
+            // INVARIANT I-PINNED: as in `replace`.
+            // SAFETY: unreachable since just now; the latch kept other threads out.
             unsafe { self.reclaimer.retire(slice, Kind::Plain) };
         } else {
             self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;
@@ -349,8 +351,8 @@ impl Tree {
             if wanted(slice) && self.renew(guard, slice, inner, low).is_none() {
                 return;
             }
-            // An old node leads to the same children as its copy, or to nodes that have been replaced
-            // since: those are the business of the thread that replaced them.
+            // An old node leads to the same children as its copy, or to nodes that have been
+            // replaced since: those are the business of the thread that replaced them.
             if at > 0 {
                 low = inner.separator(at - 1);
             }

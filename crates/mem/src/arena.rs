@@ -268,7 +268,8 @@ impl Arena {
         // SAFETY: I-LIVE: the block is mapped, and its map has an entry a page.
         let span = SpanId(unsafe { &*page_map.add(page) }.load(Ordering::Relaxed));
         let mut stripe = self.lock_stripe(span.stripe());
-        // INVARIANT I-LIVE: the slice's life ends under its stripe's lock, before its block can empty.
+        // INVARIANT I-LIVE: the slice's life ends under its stripe's lock, before its block can
+        // empty.
         // SAFETY: the page map named the span that the slice came from; the caller gives it up.
         let emptied = unsafe { stripe.give(span.index(), slice) };
         drop(stripe);
@@ -283,11 +284,12 @@ impl Arena {
     #[inline]
     pub fn ptr(&self, slice: SliceRef) -> *mut u8 {
         let slot = self.block_slot(slice.block());
-        // Acquire: pairs with the Release in `apply_changes`. A thread that got the slice from another
-        // one has synchronised with that one anyway.
+        // Acquire: pairs with the Release in `apply_changes`. A thread that got the slice from
+        // another one has synchronised with that one anyway.
         let base = slot.base.load(Ordering::Acquire);
         debug_assert!(!base.is_null(), "I-TABLE");
-        // SAFETY: I-LIVE, I-TABLE: the base is that of the slice's block; offsets stay inside of it.
+        // SAFETY: I-LIVE, I-TABLE: the base is that of the slice's block; offsets stay inside of
+        // it.
         unsafe { base.add(slice.offset()) }
     }
 
@@ -459,9 +461,9 @@ impl Arena {
         let extent = taken?;
         drop(buddy);
         let slot = self.block_slot(extent.block);
-        // Acquire, here and below: pairs with the Release in `apply_changes`, maybe of another thread:
-        // the buddy system's lock has ordered the two besides.
-        // SAFETY: I-TABLE: the base is there before an extent is; the extent lies inside its block.
+        // Acquire, here and below: pairs with the Release in `apply_changes`, maybe of another
+        // thread: the buddy system's lock has ordered the two besides.
+        // SAFETY: I-TABLE: `apply_changes` has written the base; the extent lies inside its block.
         let base = unsafe { slot.base.load(Ordering::Acquire).add(extent.offset as usize) };
         let span = SpanId::new(home, stripe.open(class, extent, base));
         let page_map = slot.page_map.load(Ordering::Acquire);
@@ -491,8 +493,9 @@ impl Arena {
                     let pages = bytes / PAGE_BYTES;
                     let page_map: Box<[AtomicU32]> =
                         (0..pages).map(|_| AtomicU32::new(0)).collect();
-                    // INVARIANT I-TABLE: written under the buddy system's lock, before a span is cut
-                    // from the block. Release: pairs with the Acquire in `ptr`, `capacity` and `free`.
+                    // INVARIANT I-TABLE: written under the buddy system's lock, before a slice
+                    // of the block is handed out. Release: pairs with the Acquire in `ptr`,
+                    // `capacity` and `free`.
                     slot.bytes.store(bytes, Ordering::Release);
                     slot.page_map.store(Box::into_raw(page_map).cast(), Ordering::Release);
                     slot.base.store(base, Ordering::Release);
@@ -529,8 +532,8 @@ impl Arena {
         if self.segments[segment].load(Ordering::Acquire).is_null() {
             let slots: Box<[BlockSlot]> =
                 (0..FIRST_SEGMENT_BLOCKS << segment).map(|_| BlockSlot::default()).collect();
-            // INVARIANT I-TABLE: the segment is there before the block's slot is written. Release: pairs
-            // with the Acquire in `block_slot`.
+            // INVARIANT I-TABLE: the segment is there before the block's slot is written. Release:
+            // pairs with the Acquire in `block_slot`.
             self.segments[segment].store(Box::into_raw(slots).cast(), Ordering::Release);
         }
     }
@@ -558,7 +561,8 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         for (segment, slots) in self.segments.iter().enumerate() {
-            // Acquire: pairs with the Release in `grow_table`; `&mut self` has ordered the two besides.
+            // Acquire: pairs with the Release in `grow_table`; `&mut self` has ordered the two
+            // besides.
             let slots = slots.load(Ordering::Acquire);
             if slots.is_null() {
                 continue;

@@ -148,6 +148,7 @@ impl Buddy {
             self.free[smaller].insert((block, offset + bytes_of(smaller) as u32));
         }
         self.free_bytes -= bytes;
+        // INVARIANT I-APART: the extent hangs in no set from here until `give`.
         Some(Extent { block, offset, bytes: bytes as u32 })
     }
 
@@ -244,6 +245,7 @@ impl Buddy {
         let drained = |(id, _): &(u32, u32)| {
             blocks[*id as usize].as_ref().is_some_and(|block| block.purpose == Purpose::Drained)
         };
+        // INVARIANT I-DRAINED: allocations do not look at the extents of drained blocks.
         for (free, drained_free) in self.free.iter_mut().zip(&mut self.drained_free) {
             drained_free.extend(free.extract_if(.., drained));
         }
@@ -311,7 +313,10 @@ impl Buddy {
         self.changes.push(BlockChange::Unmapped { block });
     }
 
+    /// Asked before each mapping, under the lock of the buddy system.
     fn over_budget(&self, more: usize) -> bool {
+        // INVARIANT I-BUDGET: no block is mapped where this is true.
+
         self.budget.is_some_and(|budget| (self.reserved_bytes + more) as u64 > budget)
     }
 

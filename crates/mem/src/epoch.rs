@@ -130,10 +130,11 @@ impl Pin<'_> {
     /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
     /// returns which.
     ///
-    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had never
-    /// left: the thread that takes something out of reach that was reached in `since` bumps to a later
-    /// epoch before it asks whether all have left. If the load below does not see that bump, the
-    /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
+    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had
+    /// never left: the thread that takes something out of reach that was reached in `since` bumps
+    /// to a later epoch before it asks whether all have left. If the load below does not see that
+    /// bump, the heavy half of the fence comes after the light one, and the question meets `since`
+    /// in the slot.
     #[inline]
     pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
         if self.is_outermost() { self.resume_outermost(epochs, since) } else { since }
@@ -143,15 +144,16 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
         debug_assert!(self.is_outermost());
-        // Release: pairs with the Acquire in `is_safe`; what was read before `suspend` is done for the
-        // thread that sees this and not the quiet slot in between.
+        // Release: pairs with the Acquire in `is_safe`; what was read before `suspend` is done for
+        // the thread that sees this and not the quiet slot in between.
         self.slot.pinned.store(since, Ordering::Release);
         barrier::light();
+        // INVARIANT I-RESUMED: a bump that this load does not see finds `since` in the slot.
         // Acquire: pairs with `bump`, as in `pin`.
         let latest = epochs.current.load(Ordering::Acquire);
         if latest != since {
-            // No fence: a bump beyond `latest` finds either of the two in the slot. Release: pairs with
-            // the Acquire in `is_safe`, as above.
+            // No fence: a bump beyond `latest` finds either of the two in the slot. Release: pairs
+            // with the Acquire in `is_safe`, as above.
             self.slot.pinned.store(latest, Ordering::Release);
         }
         latest
@@ -254,8 +256,8 @@ impl Epochs {
         if slot.pinned.load(Ordering::Relaxed) != QUIET {
             return false;
         }
-        // Acquire: pairs with the AcqRel in `bump`. Release: pairs with the Acquire in `is_safe`, which
-        // may see this pin and not the end of the one before.
+        // Acquire: pairs with the AcqRel in `bump`. Release: pairs with the Acquire in `is_safe`,
+        // which may see this pin and not the end of the one before.
         slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
         barrier::light();
         true
@@ -272,6 +274,7 @@ impl Epochs {
     pub fn bump(&self) -> u64 {
         // AcqRel: pairs with the Acquire of pins, of `is_current`, and with earlier bumps.
         let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        // INVARIANT I-BOUNDARY: a pin that `is_safe` does not see begins after this fence.
         barrier::heavy();
         epoch
     }
@@ -287,15 +290,15 @@ impl Epochs {
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
         self.slots().all(|slot| {
-            // Acquire: pairs with the Release of pins and of their ends, so that what was read under
-            // them is done.
+            // Acquire: pairs with the Release of pins and of their ends, so that what was read
+            // under them is done.
             let pinned = slot.pinned.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
     }
 
-    /// The marks of threads that are away. Asked after `is_safe` has said so of an epoch, the answer
-    /// has every mark at something that went out of reach before that epoch.
+    /// The marks of threads that are away. Asked after `is_safe` has said so of an epoch, the
+    /// answer has every mark at something that went out of reach before that epoch.
     pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
         // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
         // done.
@@ -349,8 +352,8 @@ static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
 #[cfg(loom)]
 std::thread_local! {
     /// All threads of a model run on one thread of the system, so this is the model's own. There a
-    /// number is this thread's alone until the next execution: the checker would not see that the lock
-    /// orders its hand-over.
+    /// number is this thread's alone until the next execution: the checker would not see that the
+    /// lock orders its hand-over.
     static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
 }
 
@@ -481,7 +484,8 @@ pub(crate) fn end_locals() {
 #[cfg(not(loom))]
 std::thread_local! {
     /// Where the thread's slot is in the first segment, bytes from its begin, if the fence is
-    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is not.
+    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is
+    /// not.
     static QUICK: Cell<usize> = const { Cell::new(NO_THREAD * SLOT_BYTES) };
 }
 

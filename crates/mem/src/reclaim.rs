@@ -227,14 +227,14 @@ pub enum Left {
 }
 
 /// An epoch begins for so many slices in one bag, or for so many bytes in all: a thirty-second of
-/// what the arena has mapped, within these bounds. A bump is a system call that interrupts the process's
-/// other running threads, so it is shared by many slices; and freeing a batch is a pause for the
-/// operation that it falls on.
+/// what the arena has mapped, within these bounds. A bump is a system call that interrupts the
+/// process's other running threads, so it is shared by many slices; and freeing a batch is a pause
+/// for the operation that it falls on.
 const BAG_SLICES_MAX: usize = 1024;
 const STEP_BYTES_MIN: u64 = 128 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
-/// Slices with readers inside that are asked again at a time, so that many of them, which stay, cost
-/// those that retire others little.
+/// Slices with readers inside that are asked again at a time, so that many of them, which stay,
+/// cost those that retire others little.
 const ASKED_MAX: usize = 256;
 /// Slices asked for ahead of their freeing.
 const AHEAD: usize = 8;
@@ -284,7 +284,8 @@ impl Reclaimer {
     }
 
     /// Frees `slice` once no thread can be reading it. Answers, now and then, how many bytes this
-    /// and the calls before it have retired, for a caller that counts them; zero at all other times.
+    /// and the calls before it have retired, for a caller that counts them; zero at all other
+    /// times.
     ///
     /// # Safety
     /// The slice is live; no thread that pins itself from now on can reach it; nothing else retires

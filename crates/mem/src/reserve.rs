@@ -84,8 +84,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Makes a range, of whole pages, readable and writable; it holds zeros where nothing was written.
-    /// Answers what it lies on: huge pages where it covers some and `huge` asks for them.
+    /// Makes a range, of whole pages, readable and writable; it holds zeros where nothing was
+    /// written. Answers what it lies on: huge pages where it covers some and `huge` asks for them.
     ///
     /// # Errors
     /// [`NoMemory`] when the system has none to promise.
@@ -109,8 +109,8 @@ impl Reservation {
     }
 
     /// Gives the memory of a committed range, of whole pages, back to the system. A caller
-    /// that wants the range again commits it again, and finds zeros. The range stays readable: a late reader
-    /// of its atomic words finds what was there, or zeros.
+    /// that wants the range again commits it again, and finds zeros. The range stays readable: a
+    /// late reader of its atomic words finds what was there, or zeros.
     ///
     /// Memory that the process locked (`mlockall`) is given back, too, and is locked when it is
     /// committed again. Where the system refuses all the same, the range is wiped and stays in

@@ -99,8 +99,10 @@ impl Stripe {
         if full {
             self.unlink(link);
         }
+        // INVARIANT I-SUM: live grows by what free loses.
         self.live_bytes += class.bytes();
         self.free_bytes -= class.bytes();
+        // INVARIANT I-APART: the slot is in no list of free ones, and below `touched`.
         Some(slice)
     }
 
@@ -212,6 +214,7 @@ impl Stripe {
             if span.live == 0 || !is_drained(span.extent.block) {
                 continue;
             }
+            // INVARIANT I-DRAINED: the span hangs in no list that `take` looks at.
             if span.is_linked() {
                 self.unlink(index as SpanLink + 1);
             }

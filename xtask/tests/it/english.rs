@@ -8,7 +8,7 @@ use std::path::{Component, Path};
 const PEOPLE: &[&str] =
     &["who", "whom", "whoever", "whomever", "nobody", "somebody", "everybody", "anybody"];
 
-/// What is left in each crate and folder: words for people, and sources whose first line is a
+/// The rest in each crate and folder: words for people, and sources whose first line is a
 /// question. A crate has its page under `docs/design` too. What is not listed has neither.
 #[rustfmt::skip]
 const LEFT: &[(&str, Prose)] = &[
@@ -18,13 +18,13 @@ const LEFT: &[(&str, Prose)] = &[
     ("bench-vs", left(2, 2)),
     ("chunkmap", left(0, 0)),
     ("cli", left(13, 11)),
-    ("disk", left(9, 7)),
+    ("disk", left(0, 0)),
     ("docs", left(2, 0)),
     ("hashlog", left(172, 27)),
     ("mem", left(0, 0)),
     ("sapwood", left(14, 12)),
-    ("shim", left(1, 0)),
-    ("testkit", left(7, 10)),
+    ("shim", left(0, 0)),
+    ("testkit", left(0, 0)),
 ];
 
 /// Prose that is to become other prose.
@@ -94,7 +94,7 @@ fn room(path: &Path) -> String {
     }
 }
 
-/// What a file has, and where.
+/// The counts of a file, and the lines that are counted.
 fn prose_of(path: &Path) -> (Prose, Vec<String>) {
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("rs") => sum_up(path, &read(path), comment),

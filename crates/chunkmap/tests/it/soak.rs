@@ -168,8 +168,8 @@ fn churn_a_little_out_of_order_keeps_memory_flat() {
     });
 }
 
-/// The keys stay, their values change size as `len` says for each of `steps`; the most memory of the
-/// last two cycles is what it was in the first two.
+/// The keys stay, their values change size as `len` says for each of `steps`; the most memory of
+/// the last two cycles is what it was in the first two.
 fn resize(what: &str, configuration: (usize, usize), steps: u64, len: impl Fn(u64, u64) -> u64) {
     const KEYS: u64 = 400;
     let map = map(configuration);
