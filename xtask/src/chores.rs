@@ -1,4 +1,4 @@
-//! Which commands each chore runs.
+//! The commands of each chore.
 
 use crate::step::Step;
 use clap::ValueEnum;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 /// Two find most bugs (Musuvathi and Qadeer, PLDI 2007), and take half a minute.
 pub(crate) const LOOM_PREEMPTIONS: u32 = 2;
-/// What still ends in minutes.
+/// As many as still end in minutes.
 pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 
 /// Have the models. What `mem` shares between threads is modelled there too, in its use.
@@ -109,9 +109,9 @@ pub(crate) fn loom(preemptions: u32) -> Steps {
     Ok(MODELLED.iter().map(models).collect())
 }
 
-/// All but xtask, whose tests read texts, and the shim and its user: it stands in for functions of the
-/// C library for which the sanitizer stands in, too. `cfg(asan)` lets `mem` mark what is free in an arena,
-/// which the sanitizer cannot know.
+/// All but xtask, whose tests read texts, and the shim and its user: it stands in for functions of
+/// the C library for which the sanitizer stands in, too. `cfg(asan)` lets `mem` mark what is free
+/// in an arena, which the sanitizer cannot know.
 pub(crate) fn asan(root: &Path) -> Steps {
     require(
         &["rustup", "run", "nightly", "cargo", "--version"],
@@ -180,8 +180,8 @@ pub(crate) fn soak() -> Steps {
     Ok(SOAKED.iter().map(soak).collect())
 }
 
-/// What a crash can leave, far more often than the tests of every day ask it: images of a simulated
-/// disk, and processes that are killed.
+/// The states that a crash can leave, far more often than the tests of every day ask: images of a
+/// simulated disk, and processes that are killed.
 pub(crate) fn crash() -> Steps {
     let durable = "cargo test --release -p sapwood-hashlog --test it -- durable";
     let crash = Step::new("crash", durable).env("CRASHES", CRASHES).env("KILLS", KILLS);
@@ -268,7 +268,7 @@ pub(crate) fn deny() -> Steps {
     Ok(vec![Step::new("deny", "cargo deny check")])
 }
 
-/// What a stranger's machine sees: the commit alone, nothing built before.
+/// The view of a stranger's machine: the commit alone, nothing built before.
 pub(crate) fn ci(root: &Path) -> Steps {
     let clone = root.join("target/ci");
     if clone.exists() {

@@ -1,4 +1,4 @@
-//! How much of a key fits into eight bytes, in order?
+//! Abbreviations: eight bytes of a key, in key order.
 //!
 //! An abbreviation is eight bytes of a key, big-endian, so that `u64` order is
 //! key order as far as it goes. Equal abbreviations decide nothing: compare the

@@ -1,4 +1,4 @@
-//! How is a chunk or an inner node written, before anybody sees it?
+//! The writing of chunks and inner nodes, before they are published.
 
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::{Arena, OutOfMemory, SliceRef};
@@ -13,12 +13,12 @@ use crate::layout::{
 use crate::record::Record;
 use crate::shape::{SPAN_MAX, Shape, pick_varying};
 
-/// What a new chunk is made of.
+/// The contents of a new chunk.
 pub(crate) struct ChunkPlan<'a> {
     pub(crate) low: Option<&'a [u8]>,
     pub(crate) high: Option<&'a [u8]>,
     pub(crate) delta_cap: usize,
-    /// In key order.
+    /// In key order (I-SORTED).
     pub(crate) entries: &'a [Gathered],
     /// The shape that the entries' abbreviations were made with, if all were made
     /// with the same.
@@ -85,6 +85,7 @@ pub(crate) unsafe fn write_chunk(
             RawAtomicU64::init(base.add(layout.delta_words + at * 8).cast(), 0);
             RawAtomicU64::init(base.add(layout.delta_abbreviations + at * 8).cast(), 0);
         }
+        // INVARIANT I-SORTED: the plan's entries are in key order, and abbreviations keep it.
         for at in 0..plan.entries.len().next_multiple_of(GROUP_ENTRIES) {
             let (abbreviation, word) = match (plan.entries.get(at), kept) {
                 (Some(entry), Some(_)) => (entry.abbreviation, entry.slice.word()),
@@ -109,7 +110,7 @@ pub(crate) unsafe fn write_chunk(
     Ok(slice)
 }
 
-/// Do at most one in eight entries share their abbreviation with the one before?
+/// Whether at most one in eight entries shares its abbreviation with the one before.
 fn mostly_distinct(entries: &[Gathered]) -> bool {
     let ties = entries.windows(2).filter(|pair| pair[0].abbreviation == pair[1].abbreviation);
     ties.count() * 8 <= entries.len()

@@ -1,4 +1,4 @@
-//! Does every invariant hold, and what does the tree look like?
+//! The check of every invariant, and a dump of the tree.
 
 use std::io::Write;
 
@@ -10,10 +10,10 @@ use crate::layout::{EntryState, FROZEN};
 use crate::map::ChunkMap;
 use crate::tree::Node;
 
-/// A broken invariant: a bug of this crate, or memory that somebody overwrote.
+/// A broken invariant: a bug of this crate, or memory that was overwritten.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corruption {
-    /// What is wrong, and where.
+    /// The broken invariant, and where it is broken.
     pub what: String,
 }
 
@@ -33,7 +33,7 @@ macro_rules! ensure {
     };
 }
 
-/// What a check has counted.
+/// The counts of a check.
 #[derive(Default)]
 struct Sums {
     entries: u64,
@@ -121,7 +121,8 @@ impl ChunkMap {
             chunk.low(),
             chunk.high()
         );
-        ensure!(!chunk.is_claimed(), "a chunk is claimed, and nobody is at work");
+        ensure!(!chunk.is_claimed(), "a chunk is claimed, and no thread is at work");
+        // Acquire: pairs with the CAS that published the record.
         let words: Vec<u64> = chunk
             .sorted_words()
             .chain(chunk.delta_words())
@@ -155,7 +156,7 @@ impl ChunkMap {
             let key = record.key();
             ensure!(
                 !record.is_dead(),
-                "an entry names a dead record of {key:?}, and nobody is at work"
+                "an entry names a dead record of {key:?}, and no thread is at work"
             );
             ensure!(
                 bounds.0.is_none_or(|low| low <= key) && bounds.1.is_none_or(|high| key < high),
@@ -169,7 +170,7 @@ impl ChunkMap {
             ensure!(found, "a search does not find {key:?}");
             let Some(value_len) = record.idle_value_len() else {
                 return Err(Corruption {
-                    what: format!("the record of {key:?} is locked, and nobody is at work"),
+                    what: format!("the record of {key:?} is locked, and no thread is at work"),
                 });
             };
             previous = Some(key);
@@ -208,6 +209,7 @@ impl ChunkMap {
                 let words = chunk.sorted_words().chain(chunk.delta_words());
                 let tombstones = words
                     .filter(|word| {
+                        // Acquire: pairs with the CAS in `swap`.
                         EntryState::of(word.load(Ordering::Acquire)) == EntryState::Tombstone
                     })
                     .count();

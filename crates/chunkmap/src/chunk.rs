@@ -1,15 +1,15 @@
-//! Which entry of a chunk has this key, and where does a new one go?
+//! Chunks: ordered runs of entries, searched and appended to.
 //!
 //! A chunk has two parts. The *sorted* part is fixed when the chunk is built:
 //! abbreviations in order, and for each the word of its record. The *delta*
 //! takes what is inserted afterwards, in order of arrival: an entry is appended
-//! by one compare-and-swap of the first empty word. Whoever inserts has passed
-//! every earlier entry, so a key cannot be inserted twice. A rebalance merges
-//! the two parts into a new chunk.
+//! by one compare-and-swap of the first empty word. An inserter has passed every
+//! earlier entry, so a key cannot be inserted twice. A rebalance merges the two
+//! parts into a new chunk.
 //!
 //! | shared word | written by | read by |
 //! |---|---|---|
-//! | sorted word, delta word | inserter: empty -> record (CAS, AcqRel); writer of the record: record -> successor or tombstone (CAS, AcqRel) | everybody (Acquire) |
+//! | sorted word, delta word | inserter: empty -> record (CAS, AcqRel); writer of the record: record -> successor or tombstone (CAS, AcqRel) | every thread (Acquire) |
 //! | | rebalance: frozen bit (AcqRel) | writers, whose CAS fails |
 //! | fingerprint byte, delta abbreviation | inserter, after its CAS (Release, Relaxed): a hint that may lag | searches; zero means "look at the word" |
 //! | claim | rebalance (CAS, AcqRel), given back if memory runs out | writers that met a frozen word |
@@ -73,7 +73,7 @@ pub(crate) struct Hit<'g> {
     pub(crate) record: Record<'g>,
 }
 
-/// What a search found.
+/// The answer of a search.
 pub(crate) enum Find<'g> {
     Hit(Hit<'g>),
     Miss(Miss),
@@ -89,7 +89,7 @@ pub(crate) struct Miss {
     pub(crate) stale: bool,
 }
 
-/// What became of an append.
+/// The outcome of an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Append {
     Done,
@@ -165,7 +165,7 @@ impl<'g> Chunk<'g> {
         self.bytes(offset, self.head().prefix_len as usize)
     }
 
-    /// What the abbreviations are made of.
+    /// The bytes of keys that the abbreviations are made of.
     #[inline]
     pub(crate) fn shape(&self) -> Shape<'g> {
         let head = self.head();
@@ -181,6 +181,7 @@ impl<'g> Chunk<'g> {
     #[inline]
     pub(crate) fn abbreviate(&self, key: &[u8]) -> u64 {
         if self.head().prefix_by_bounds != 0 {
+            // I-BOUNDS: a key that is routed here has the prefix.
             return self.shape().abbreviate_own(key);
         }
         self.shape().abbreviate(key)
@@ -285,8 +286,8 @@ impl<'g> Chunk<'g> {
     /// The record that a word of this chunk names.
     #[inline]
     pub(crate) fn record(&self, slice: SliceRef) -> Record<'g> {
-        // SAFETY: words of a chunk name records that are retired only after no
-        // current chunk names them; the guard of `'g` was there before.
+        // SAFETY: I-PINNED: words of a chunk name records that are retired only after no current
+        // chunk names them; the guard of `'g` was there before.
         unsafe { Record::new(self.arena.ptr(slice)) }
     }
 
@@ -331,10 +332,12 @@ impl<'g> Chunk<'g> {
                 let Some(word) = self.delta_words().get(at) else {
                     break;
                 };
+                // Acquire: pairs with the CAS in `append`.
                 if EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty {
                     // I-APPEND: nothing lies behind an empty word.
                     return Find::Miss(Miss { end: at, stale });
                 }
+                // Relaxed: a hint; zero means that it is not known yet.
                 let known = self.delta_abbreviations()[at].load(Ordering::Relaxed);
                 if known != 0 && known != abbreviation {
                     continue;
@@ -357,7 +360,7 @@ impl<'g> Chunk<'g> {
         accept: &impl Fn(&Hit<'g>) -> bool,
         stale: &mut bool,
     ) -> Option<Hit<'g>> {
-        // Acquire: pairs with the CAS that published the record.
+        // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         let mut value = word.load(Ordering::Acquire);
         loop {
             let EntryState::Record(slice) = EntryState::of(value) else {
@@ -374,7 +377,8 @@ impl<'g> Chunk<'g> {
             if accept(&hit) {
                 return Some(hit);
             }
-            // A replaced record dies after its word has moved on; a removed one before.
+            // A replaced record dies after its word has moved on; a removed one before. Acquire:
+            // pairs with the CAS in `swap`.
             let now = word.load(Ordering::Acquire);
             if EntryState::of(now) == EntryState::of(value) {
                 *stale |= now & FROZEN != 0;
@@ -385,7 +389,7 @@ impl<'g> Chunk<'g> {
     }
 
     /// The sorted entries that may have this key: all of its abbreviation if they
-    /// are few, else found by their keys.
+    /// are few, else found by their keys, which are in order (I-SORTED).
     #[inline]
     fn key_run(&self, key: &[u8], abbreviation: u64) -> std::ops::Range<usize> {
         const FEW: usize = 4;
@@ -421,6 +425,8 @@ impl<'g> Chunk<'g> {
     }
 
     fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
+        // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the
+        // chunk.
         match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {
             EntryState::Record(slice) => Some(self.record(slice).key()),
             EntryState::Empty | EntryState::Tombstone => None,
@@ -448,13 +454,16 @@ impl<'g> Chunk<'g> {
     pub(crate) fn likely_slice(&self, key: &[u8]) -> Option<SliceRef> {
         let abbreviation = self.abbreviate(key);
         if let Some(at) = self.run_of(abbreviation).next() {
+            // Acquire: pairs with the CAS in `swap`, so that the arena knows the slice's block.
             return SliceRef::from_word(self.sorted_word(at).load(Ordering::Acquire));
         }
         let fingerprint = fingerprint(abbreviation, key);
         for (group, fingerprints) in self.fingerprints().iter().enumerate() {
+            // Acquire: pairs with the Release in `append`.
             let candidates = match_bytes(fingerprints.load(Ordering::Acquire), fingerprint);
             if candidates != 0 {
                 let at = group * FINGERPRINTS_PER_WORD + candidates.trailing_zeros() as usize / 8;
+                // Acquire: pairs with the CAS in `append` or `swap`.
                 return SliceRef::from_word(self.delta_words().get(at)?.load(Ordering::Acquire));
             }
         }
@@ -470,7 +479,10 @@ impl<'g> Chunk<'g> {
             let Some(word) = self.delta_words().get(at) else {
                 return Append::Full;
             };
-            // AcqRel: publishes the record, and sees the one that was there first.
+            // INVARIANT I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record
+            // that was there first is compared. AcqRel: publishes the record, which pairs with the
+            // Acquire in `accepted`; on failure Acquire pairs with the CAS of the thread that was
+            // first.
             match word.compare_exchange(0, slice.word(), Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => break,
                 Err(now) if now & FROZEN != 0 => return Append::Frozen,
@@ -483,10 +495,11 @@ impl<'g> Chunk<'g> {
             }
         }
         let abbreviation = self.abbreviate(key);
+        // Relaxed: a hint; a search that sees zero reads the key.
         self.delta_abbreviations()[at].store(abbreviation, Ordering::Relaxed);
         let shift = at % FINGERPRINTS_PER_WORD * 8;
         let byte = u64::from(fingerprint(abbreviation, key)) << shift;
-        // Release: pairs with the Acquire in `find_where`.
+        // Release: pairs with the Acquire in `find_where` and `likely_slice`.
         self.fingerprints()[at / FINGERPRINTS_PER_WORD].fetch_or(byte, Ordering::Release);
         Append::Done
     }
@@ -500,18 +513,22 @@ impl<'g> Chunk<'g> {
     }
 
     fn delta_len(&self) -> usize {
+        // Acquire: pairs with the CAS in `append`.
         let empty =
             |word: &RawAtomicU64| EntryState::of(word.load(Ordering::Acquire)) == EntryState::Empty;
         // I-APPEND.
         self.delta_words().iter().position(empty).unwrap_or(self.delta_cap)
     }
 
-    /// Becomes the one that rebalances this chunk.
+    /// Claims the chunk for a rebalance by this thread; false if another one has it.
     pub(crate) fn claim(&self) -> bool {
+        // AcqRel: Acquire pairs with the Release in `thaw`, Release with the Acquire in
+        // `is_claimed`.
         self.head().claim.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     pub(crate) fn is_claimed(&self) -> bool {
+        // Acquire: pairs with the CAS in `claim` and the Release in `thaw`.
         self.head().claim.load(Ordering::Acquire) != 0
     }
 
@@ -519,7 +536,9 @@ impl<'g> Chunk<'g> {
     pub(crate) fn freeze(&self) {
         debug_assert!(self.is_claimed());
         for word in self.delta_words().iter().chain(self.sorted_words()) {
-            // AcqRel: what was written before is copied, what comes after fails.
+            // INVARIANT I-FROZEN: every CAS of a word expects it without the bit. AcqRel: pairs
+            // with the CAS in `append` and `swap`; what was written before is copied, what comes
+            // after fails.
             word.fetch_or(FROZEN, Ordering::AcqRel);
         }
     }
@@ -527,14 +546,17 @@ impl<'g> Chunk<'g> {
     /// Undoes `freeze` and gives the claim back.
     pub(crate) fn thaw(&self) {
         for word in self.delta_words().iter().chain(self.sorted_words()) {
+            // AcqRel: pairs with the CAS in `append` and `swap`, as in `freeze`.
             word.fetch_and(!FROZEN, Ordering::AcqRel);
         }
+        // Release: pairs with the Acquire in `claim` and `is_claimed`: every word has thawed.
         self.head().claim.store(0, Ordering::Release);
     }
 
     /// Entries of the delta that are not empty or tombstones: index, abbreviation, slice.
     pub(crate) fn delta_entries(&self) -> impl Iterator<Item = (usize, Gathered)> + use<'g> {
         let chunk = *self;
+        // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         self.delta_words()
             .iter()
             .map(|word| EntryState::of(word.load(Ordering::Acquire)))
@@ -560,6 +582,7 @@ impl<'g> Chunk<'g> {
         let mut delta = delta.into_iter().peekable();
         let mut all = Vec::with_capacity(self.sorted_len + self.delta_cap);
         for at in 0..self.sorted_len {
+            // Acquire: pairs with the CAS in `swap`.
             let word = self.sorted_word(at).load(Ordering::Acquire);
             let EntryState::Record(slice) = EntryState::of(word) else { continue };
             let entry = Gathered { abbreviation: self.sorted_abbreviation(at), slice };
@@ -611,7 +634,8 @@ impl Hit<'_> {
             Successor::Record(slice) => slice.word(),
             Successor::Tombstone => TOMBSTONE,
         };
-        // AcqRel: publishes the successor, before the predecessor is buried.
+        // AcqRel: publishes the successor, before the predecessor is buried; pairs with the Acquire
+        // in `accepted` and of cursors. On failure Acquire pairs with `freeze`.
         let swapped =
             self.word.compare_exchange(self.slice.word(), new, Ordering::AcqRel, Ordering::Acquire);
         debug_assert!(
@@ -622,7 +646,7 @@ impl Hit<'_> {
     }
 }
 
-/// What comes after a record in its entry.
+/// The successor of a record in its entry.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Successor {
     Record(SliceRef),

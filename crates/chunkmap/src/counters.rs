@@ -1,4 +1,4 @@
-//! How many entries and bytes are there? Striped, so that writers do not contend.
+//! Counters of entries and bytes, striped, so that writers do not contend.
 
 use crossbeam_utils::CachePadded;
 use sapwood_mem::arena::stripe_of_thread;
@@ -64,7 +64,7 @@ impl Counters {
     pub(crate) fn totals(&self) -> Totals {
         let sum = |field: fn(&Cell) -> &AtomicI64| {
             let sum: i64 = self.cells.iter().map(|cell| field(cell).load(Ordering::Relaxed)).sum();
-            // A sum taken in the middle of somebody's operation may dip below zero.
+            // A sum taken in the middle of an operation may dip below zero.
             sum.max(0) as u64
         };
         Totals {

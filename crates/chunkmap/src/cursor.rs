@@ -1,4 +1,4 @@
-//! Which entry of a chunk comes next, in key order, either way?
+//! Cursors: the entries of a chunk one after the other, in key order, either way.
 //!
 //! A cursor merges the sorted part with the delta as it was when the cursor was
 //! made, sorted once. It needs no more work downwards than upwards.
@@ -18,7 +18,7 @@ use crate::layout::{EntryState, FROZEN};
 use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// From the least key to the greatest.
@@ -51,7 +51,7 @@ impl KeyBounds<'_> {
         }
     }
 
-    /// Can a key be between them at all?
+    /// Whether no key can be between them.
     pub(crate) fn is_empty(&self) -> bool {
         match (self.low, self.high) {
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
@@ -63,12 +63,12 @@ impl KeyBounds<'_> {
         }
     }
 
-    /// Does the key lie between them?
+    /// Whether the key lies between them.
     pub(crate) fn contain(&self, key: &[u8]) -> bool {
         self.above_low(key) && self.below_high(key)
     }
 
-    /// Do keys from `limit` on lie outside?
+    /// Whether keys from `limit` on lie outside.
     pub(crate) fn ends_before(&self, limit: &[u8]) -> bool {
         match self.high {
             Bound::Unbounded => false,
@@ -77,7 +77,7 @@ impl KeyBounds<'_> {
         }
     }
 
-    /// Do keys below `limit` lie outside?
+    /// Whether keys below `limit` lie outside.
     pub(crate) fn begins_at(&self, limit: &[u8]) -> bool {
         match self.low {
             Bound::Unbounded => false,
@@ -114,7 +114,7 @@ pub(crate) struct ChunkCursor<'g> {
     prefetch_lines: usize,
 }
 
-/// What an entry holds at the moment it is visited.
+/// The contents of an entry at the moment of the visit.
 #[derive(Clone, Copy)]
 pub(crate) enum Visit<'g> {
     Record(Record<'g>),
@@ -183,7 +183,7 @@ impl<'g> ChunkCursor<'g> {
         &self.chunk
     }
 
-    /// What the next entry holds that holds anything.
+    /// The contents of the next entry that is not gone.
     ///
     /// A frozen chunk can have two entries of one key: a record that was being
     /// removed, and one inserted afterwards. Their order is any. Once both have
@@ -216,7 +216,7 @@ impl<'g> ChunkCursor<'g> {
         let word = self.ahead[place]?;
         self.ahead[place] = self.merge_next().map(NonNull::from);
         self.visited += 1;
-        // SAFETY: a word of the chunk, which is there for as long as the cursor is used.
+        // SAFETY: I-PINNED: a word of the chunk, which is there for as long as the cursor is used.
         Some(unsafe { word.as_ref() })
     }
 
@@ -251,7 +251,7 @@ impl<'g> ChunkCursor<'g> {
         Some(word)
     }
 
-    /// Does the next entry come from the sorted part, at `at`? `None` at the end.
+    /// Whether the next entry comes from the sorted part, at `at`; `None` at the end.
     #[inline]
     fn sorted_is_next(&self, at: usize, delta: Option<&DeltaEntry>) -> Option<bool> {
         let Some(delta) = delta else { return (!self.sorted.is_empty()).then_some(true) };
@@ -266,6 +266,7 @@ impl<'g> ChunkCursor<'g> {
         if abbreviation != delta.entry.abbreviation {
             return Some(abbreviation.cmp(&delta.entry.abbreviation) == first);
         }
+        // Acquire: pairs with the CAS in `swap` that published the record.
         let word = self.chunk.sorted_word(at).load(Ordering::Acquire);
         let EntryState::Record(slice) = EntryState::of(word) else { return Some(true) };
         let sorted = Gathered { abbreviation, slice };
@@ -273,7 +274,7 @@ impl<'g> ChunkCursor<'g> {
     }
 }
 
-/// Does every key of the chunk lie above this lower bound?
+/// Whether every key of the chunk lies above this lower bound.
 fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
     match (chunk.low(), low) {
         (_, Bound::Unbounded) => true,
@@ -286,7 +287,7 @@ fn covers_low(chunk: &Chunk<'_>, low: Bound<&[u8]>) -> bool {
 /// Looks at an entry's record.
 #[inline]
 fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> Visit<'g> {
-    // Acquire: pairs with the CAS that published the record.
+    // Acquire: pairs with the CAS in `append` or `swap` that published the record.
     let mut value = word.load(Ordering::Acquire);
     loop {
         let EntryState::Record(slice) = EntryState::of(value) else { return Visit::Gone };
@@ -294,7 +295,8 @@ fn look<'g>(chunk: &Chunk<'g>, word: &'g RawAtomicU64) -> Visit<'g> {
         if !record.is_dead() {
             return Visit::Record(record);
         }
-        // A replaced record dies after its word has moved on; a removed one before.
+        // A replaced record dies after its word has moved on; a removed one before. Acquire: pairs
+        // with the CAS in `swap`.
         let now = word.load(Ordering::Acquire);
         if EntryState::of(now) == EntryState::of(value) {
             return if now & FROZEN != 0 { Visit::Moved(record) } else { Visit::Gone };

@@ -1,4 +1,4 @@
-//! What can be refused, and what to do next.
+//! Errors: each says what was refused, and what to do next.
 
 use sapwood_mem::OutOfMemory;
 

@@ -1,4 +1,4 @@
-//! Which records is this thread changing right now?
+//! The check against waits in a circle: the records that this thread is changing.
 //!
 //! A closure may call back into the map. It must not wait for a record that its
 //! own thread is changing, nor, while it is changing one, for a record that
@@ -47,7 +47,7 @@ impl Drop for Held {
     }
 }
 
-/// Is this thread inside of a closure that changes a value?
+/// Whether this thread is inside of a closure that changes a value.
 pub(crate) fn holds_any() -> bool {
     HELD.with(|held| !held.borrow().is_empty())
 }

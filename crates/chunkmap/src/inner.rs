@@ -1,12 +1,12 @@
-//! Which child of an inner node covers a key?
+//! Inner nodes: separators, and the child that covers a key.
 //!
 //! Separators are fixed when the node is built; child words change under the
 //! node's latch. Adding or removing a child builds a new node (`tree.rs`).
 //!
 //! | shared word | written by | read by |
 //! |---|---|---|
-//! | child | holder of the latch (Release) | everybody (Acquire) |
-//! | latch | whoever changes the tree here (CAS Acquire, store Release) | the same |
+//! | child | holder of the latch (Release) | every thread (Acquire) |
+//! | latch | the thread that changes the tree here (CAS Acquire, store Release) | the same |
 //! | obsolete | holder of the latch, before it lets go | the next holder |
 
 use std::marker::PhantomData;
@@ -33,7 +33,7 @@ pub(crate) struct Inner<'g> {
     pinned: PhantomData<&'g ()>,
 }
 
-/// Which way a search goes where the key is a separator.
+/// The way of a search where the key is a separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Side {
     /// To the child that covers the key.
@@ -137,6 +137,7 @@ impl<'g> Inner<'g> {
 
     /// Puts another node in a child's place. Under the latch.
     pub(crate) fn set_child(&self, at: usize, node: SliceRef) {
+        // Release: pairs with the Acquire in `child`.
         self.children()[at].store(node.word(), Ordering::Release);
     }
 
@@ -150,14 +151,18 @@ impl<'g> Inner<'g> {
             .collect()
     }
 
-    /// Waits for the latch; `None` if the node has been replaced.
+    /// Waits for the latch; `None` if the node has been replaced. One that has not is reachable
+    /// (I-CURRENT), so that a change of it is seen.
     pub(crate) fn latch(&self) -> Option<Latch<'g>> {
         let latch = Latch::take(&self.head().latch);
+        // Relaxed: read and written under the latch alone.
         (self.head().obsolete.load(Ordering::Relaxed) == 0).then_some(latch)
     }
 
     /// Marks the node replaced. Under the latch.
     pub(crate) fn set_obsolete(&self) {
+        // INVARIANT I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
+        // above.
         self.head().obsolete.store(1, Ordering::Relaxed);
     }
 }
@@ -179,6 +184,7 @@ impl<'g> Latch<'g> {
 
 impl Drop for Latch<'_> {
     fn drop(&mut self) {
+        // Release: pairs with the Acquire in `take`.
         self.0.store(0, Ordering::Release);
     }
 }

@@ -1,4 +1,4 @@
-//! Where is each byte? Offsets, masks and shifts of records, chunks and inner nodes.
+//! Offsets, masks and shifts of records, chunks and inner nodes.
 //!
 //! The tables that [`layout_table`] prints are pinned in
 //! `docs/design/layout/chunkmap.txt` by a test.
@@ -60,7 +60,7 @@ pub(crate) mod record {
     }
 }
 
-/// What the first byte of a node says it is. Zero is never valid.
+/// The first byte of a node, which says its kind. Zero is never valid.
 pub(crate) const KIND_CHUNK: u8 = 1;
 pub(crate) const KIND_INNER: u8 = 2;
 

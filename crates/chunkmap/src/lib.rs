@@ -11,10 +11,10 @@
 
 mod abbreviation;
 mod batch;
-mod borders;
 mod build;
 mod check;
 mod chunk;
+mod compact;
 mod counters;
 mod cursor;
 mod error;
@@ -32,12 +32,11 @@ mod record;
 mod removal;
 mod scan;
 mod shape;
+mod split_points;
 mod stats;
-mod tidy;
 mod tree;
 mod value;
 
-pub use borders::Borders;
 pub use check::Corruption;
 pub use cursor::Direction;
 pub use error::{BatchError, Error, Result};
@@ -46,5 +45,6 @@ pub use map::{ChunkMap, Compute, Computed, Upsert};
 pub use options::Options;
 pub use range::{Entry, Range};
 pub use sapwood_mem::Pages;
+pub use split_points::SplitPoints;
 pub use stats::Stats;
 pub use value::ValueMut;

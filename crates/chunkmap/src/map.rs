@@ -14,12 +14,12 @@ use sapwood_mem::sync::{Backoff, Ordering};
 use sapwood_mem::{Arena, ArenaOptions, SliceRef};
 
 use crate::chunk::{Append, Chunk, Find, Hit, Successor, Wanted};
+use crate::compact::Compaction;
 use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
 use crate::record::{Access, Entered, ReadLock, Record, WriteLock};
-use crate::tidy::Tidy;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
@@ -59,7 +59,7 @@ pub struct ChunkMap {
     pub(crate) counters: Counters,
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
-    pub(crate) tidy: Tidy,
+    pub(crate) compaction: Compaction,
 }
 
 impl Default for ChunkMap {
@@ -74,7 +74,7 @@ impl std::fmt::Debug for ChunkMap {
     }
 }
 
-/// What a closure of `compute` wants done.
+/// The decision of a closure of `compute`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Compute {
     /// Leave everything as it is.
@@ -85,7 +85,7 @@ pub enum Compute {
     Remove,
 }
 
-/// What `compute` did.
+/// The outcome of `compute`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Computed {
     /// The entry is there, unchanged.
@@ -100,7 +100,7 @@ pub enum Computed {
     Absent,
 }
 
-/// What `put_if_absent_or_update` did.
+/// The outcome of `put_if_absent_or_update`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert<R> {
     /// The key was absent and has the given value now.
@@ -153,7 +153,7 @@ enum Writer<'g> {
     Absent(Leaf<'g>, usize),
 }
 
-/// What a writer is about to do with a record.
+/// The intention of a writer that goes into a record.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Intent {
     /// Replace the whole value, in place if no reader is inside.
@@ -205,8 +205,8 @@ impl ChunkMap {
         };
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
         let counters = Counters::new();
-        let (rebalances, tidy) = (AtomicU64::new(0), Tidy::default());
-        Ok(ChunkMap { tree, counters, options, rebalances, tidy })
+        let (rebalances, compaction) = (AtomicU64::new(0), Compaction::default());
+        Ok(ChunkMap { tree, counters, options, rebalances, compaction })
     }
 
     /// The options the map was made with.
@@ -322,7 +322,7 @@ impl ChunkMap {
                 Writer::Locked(hit, lock) => self.unlink(&guard, hit, lock),
             }
         }
-        self.tidy_if_due();
+        self.compact_if_due();
         Ok(true)
     }
 
@@ -343,7 +343,7 @@ impl ChunkMap {
             }
         };
         drop(guard);
-        self.tidy_if_due();
+        self.compact_if_due();
         Ok(Some(shown))
     }
 
@@ -566,7 +566,7 @@ impl ChunkMap {
         }
     }
 
-    /// Gives a locked record another value: in place if nobody reads it and the
+    /// Gives a locked record another value: in place if it has no readers and the
     /// slice has the right size, else through a new record.
     fn overwrite(
         &self,
@@ -606,7 +606,8 @@ impl ChunkMap {
         Ok(guard.outside(|| change(work.value())))
     }
 
-    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go since.
+    /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go
+    /// since.
     pub(crate) fn still<'g>(
         &'g self,
         guard: &'g Guard,
@@ -661,7 +662,7 @@ impl ChunkMap {
         unsafe { self.retire(hit.slice) };
         if chunk.count_tombstone() {
             // The last entry of a map comes here, too.
-            self.tidy.set_due();
+            self.compaction.set_due();
             let leaf = self.tree.leaf(guard, key);
             if leaf.chunk.is(&chunk) {
                 // Without memory the tombstones stay a while; the remove is done.
@@ -710,7 +711,7 @@ impl ChunkMap {
             let result = attempt(&reclaimer.pin());
             attempts += 1;
             if !matches!(result, Err(Error::OutOfMemory { .. })) {
-                self.tidy_if_due();
+                self.compact_if_due();
                 return result;
             }
             if attempts == ATTEMPTS_MAX {
@@ -735,8 +736,8 @@ impl ChunkMap {
     }
 }
 
-/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key is
-/// to be looked up again.
+/// Goes into a record by `try_enter`, and waits without a pin while it is busy; `None` if the key
+/// is to be looked up again.
 #[inline]
 fn enter<T>(guard: &Guard, try_enter: impl Fn() -> Result<Entered<T>>) -> Result<Option<T>> {
     match try_enter()? {

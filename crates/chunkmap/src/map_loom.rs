@@ -213,7 +213,7 @@ fn loom_scan_replace() {
     });
 }
 
-/// What a closure does while it stays: the other thread may go on.
+/// The wait of a closure that stays: the other thread may go on.
 fn stay() {
     thread::yield_now();
 }

@@ -1,4 +1,4 @@
-//! How does a full chunk, or one full of tombstones, become new chunks?
+//! Rebalances: a full chunk, or one full of tombstones, becomes new chunks.
 //!
 //! ```text
 //!  1 claim ─► 2 freeze every word ─► 3 gather, merge the delta in ─► 4 build
@@ -94,7 +94,7 @@ impl ChunkMap {
         Ok(false)
     }
 
-    /// Would a chunk of so many entries join a neighbour?
+    /// Whether a chunk of so many entries would join a neighbour.
     pub(crate) fn fits_beside(&self, guard: &Guard, leaf: Leaf<'_>, entry_count: usize) -> bool {
         let chunk = &leaf.chunk;
         entry_count <= self.options.chunk_entries / 4
@@ -149,10 +149,12 @@ impl ChunkMap {
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
             let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
-            // SAFETY: the frozen chunks name the entries' records, and the guard
-            // keeps them.
+            // SAFETY: I-PINNED, I-FROZEN: the frozen chunks name the entries' records, and the
+            // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }
         };
+        // INVARIANT I-BOUNDS: the new chunks divide the bounds of the old ones between two of their
+        // keys.
         let result = (|| {
             match split {
                 None => {

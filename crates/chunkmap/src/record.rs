@@ -1,18 +1,19 @@
-//! Who may read or change a record's bytes at this moment?
+//! Records: header, key and value, and the locks of a record's readers and writers.
 //!
 //! | shared word | written by | read by |
 //! |---|---|---|
 //! | header | reader: readers +1 (Acquire), -1 (Release) | writer: readers, before it goes exclusive |
 //! | | writer: writer and exclusive bit on (Acquire), off with the new length (Release) | readers and writers |
 //! | | mover: writer and moving bit on (Acquire), off (Release) | writers |
-//! | | remover, replacer: dead bit (Release), once | everybody, before use |
+//! | | remover, replacer: dead bit (Release), once | every thread, before use |
 //!
 //! *Thread safety*: a `Record` may be used by any number of threads.
 //!
 //! *Invariants*
-//! - I-PINNED: whoever holds a `Record<'g>` is pinned for `'g`, so its slice is not freed.
+//! - I-PINNED: a thread that holds a `Record<'g>` is pinned for `'g`, so its slice is not freed.
 //! - I-HELD: a record is not freed while a reader is inside or a writer has it, pinned or not. The
-//!   reclaimer asks for readers; a record that a writer has is retired by that writer alone (I-OWNER).
+//!   reclaimer asks for readers; a record that a writer has is retired by that writer alone
+//!   (I-OWNER).
 //! - I-KEY: key and key length never change after the record was published.
 //! - I-VALUE: the value's bytes change only while the exclusive bit is on, which
 //!   excludes readers; or before the record is published.
@@ -64,7 +65,7 @@ pub(crate) struct Record<'g> {
     pinned: PhantomData<&'g ()>,
 }
 
-/// What came of going into a record.
+/// The outcome of going into a record.
 pub(crate) enum Entered<T> {
     Inside(T),
     /// Removed or superseded: look the key up again.
@@ -91,7 +92,7 @@ impl<'g> Record<'g> {
         Record { base, pinned: PhantomData }
     }
 
-    /// Writes a record that nobody else knows yet.
+    /// Writes a record that is not published yet.
     ///
     /// # Safety
     /// `base` starts a live slice of the caller's own with room for the record.
@@ -108,7 +109,7 @@ impl<'g> Record<'g> {
         }
     }
 
-    /// Sets the value's length in a record that nobody else knows yet.
+    /// Sets the value's length in a record that is not published yet.
     ///
     /// # Safety
     /// As of [`Record::write`], which was called before.
@@ -146,17 +147,17 @@ impl<'g> Record<'g> {
         self.base
     }
 
-    /// Is it removed or superseded?
+    /// Whether it is removed or superseded.
     #[inline]
     pub(crate) fn is_dead(&self) -> bool {
-        // Acquire: pairs with the Release in `WriteLock::bury`, so that whoever
-        // sees a superseded record dead also sees the entry word that names its
-        // successor.
+        // Acquire: pairs with the Release in `WriteLock::bury`, so that a thread that sees a
+        // superseded record dead also sees the entry word that names its successor.
         self.load(Ordering::Acquire).has(DEAD)
     }
 
-    /// The value's length, if nobody holds the record in any way.
+    /// The value's length, if no thread holds the record in any way.
     pub(crate) fn idle_value_len(&self) -> Option<usize> {
+        // Acquire: pairs with the Release of the last writer.
         let header = self.load(Ordering::Acquire);
         let idle = header == Header::fresh(header.key_len(), header.value_len());
         idle.then(|| header.value_len())
@@ -164,7 +165,7 @@ impl<'g> Record<'g> {
 
     #[inline]
     fn value_ptr(&self, key_len: usize) -> *mut u8 {
-        // SAFETY: inside the record's slice.
+        // SAFETY: I-PINNED or I-HELD, as the caller has it; inside the record's slice.
         unsafe { self.base.add(value_offset(key_len)) }
     }
 
@@ -253,7 +254,8 @@ impl<'g> Record<'g> {
         record.load(Ordering::Acquire).readers() > 0
     }
 
-    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has it.
+    /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has
+    /// it.
     pub(crate) fn try_write_in_place(&self) -> Result<Entered<WriteLock<'g>>, Error> {
         self.take_writer(true)
     }
@@ -312,7 +314,9 @@ impl<'g> Record<'g> {
             }
             let alone = in_place && header.readers() == 0;
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
-            // Acquire: pairs with the Release of the last writer and of the last reader.
+            // INVARIANT I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
+            // the writer bit only where it was off. Acquire: pairs with the Release of the last
+            // writer and of the last reader.
             match self.header().compare_exchange(
                 header.0,
                 taken,
@@ -427,7 +431,7 @@ impl<'g> WriteLock<'g> {
         unsafe { std::slice::from_raw_parts(self.record.base.add(HEADER_BYTES), self.key_len) }
     }
 
-    /// The value; nobody changes it, for this writer does not while the borrow lasts.
+    /// The value, which no thread changes: this writer does not while the borrow lasts.
     pub(crate) fn value(&self) -> &[u8] {
         let value = self.record.value_ptr(self.key_len);
         if self.value_len > 0 {
@@ -437,7 +441,7 @@ impl<'g> WriteLock<'g> {
         unsafe { std::slice::from_raw_parts(value, self.value_len) }
     }
 
-    /// Goes in as a reader besides, who may stay when this writer has gone.
+    /// Goes in as a reader besides, which may stay when this writer has gone.
     pub(crate) fn read(&self) -> ReadLock<'g> {
         debug_assert!(self.access == Access::Copy, "no thread reads what is changed in place");
         let mut header = self.record.load(Ordering::Relaxed);
@@ -490,7 +494,7 @@ impl<'g> WriteLock<'g> {
         self.access
     }
 
-    /// What the value's length will be when the lock is dropped; in place only.
+    /// Sets the length that the value will have when the lock is dropped; in place only.
     pub(crate) fn set_value_len(&mut self, len: usize) {
         debug_assert!(self.access == Access::InPlace);
         self.value_len = len;
@@ -514,7 +518,7 @@ impl Drop for WriteLock<'_> {
             header.fetch_and(!(WRITER | MOVING), Ordering::Release);
             return;
         }
-        // Nobody else writes a header whose exclusive bit is on, so a store will do.
+        // No other thread writes a header whose exclusive bit is on, so a store will do.
         let mut bare = Header::fresh(self.key_len, self.value_len).0;
         if self.buried {
             bare |= DEAD;

@@ -109,8 +109,8 @@ impl ChunkMap {
     ) -> Result<ControlFlow<B>> {
         let bounds = key_bounds(&bounds);
         let guard = self.tree.reclaimer.pin();
-        // Keys never change, so that a mark will do for a count of readers. Inside of a closure that
-        // is shown a key so, keys are copied.
+        // Keys never change, so that a mark will do for a count of readers. Inside of a closure
+        // that is shown a key so, keys are copied.
         let (marker, mut copy) = (guard.marker(), Vec::new());
         self.walk(&guard, bounds, direction, KEY_LINES, |guard, seen, place| {
             let epoch = guard.epoch();
@@ -200,7 +200,7 @@ impl ChunkMap {
 /// How a walk goes on after an entry.
 enum Step<B> {
     On,
-    /// What the walk had reached may have gone: from its place again.
+    /// The chunk may have gone meanwhile: from its place again.
     Anew,
     Break(B),
 }
@@ -246,7 +246,7 @@ impl Place {
         self.set(from, border);
     }
 
-    /// What is left of `bounds`.
+    /// The rest of `bounds`.
     fn rest_of<'k>(&'k self, bounds: KeyBounds<'k>, direction: Direction) -> KeyBounds<'k> {
         let edge = match self.from {
             From::Bounds => return bounds,

@@ -1,4 +1,4 @@
-//! Which eight bytes of a chunk's keys tell them apart?
+//! Shapes: the eight bytes of a chunk's keys that tell them apart.
 //!
 //! Behind the common prefix, keys often go on with bytes that are the same in
 //! all of them: the high bytes of fixed-width numbers, separators. A [`Shape`]
@@ -26,7 +26,7 @@ pub(crate) struct Shape<'a> {
     pub(crate) prefix: &'a [u8],
     /// Positions behind the prefix, ascending; those not used are zero.
     pub(crate) picks: [u8; PICKS_MAX],
-    /// What all keys have in common behind the prefix, up to the last pick; empty:
+    /// The bytes that all keys have in common behind the prefix, up to the last pick; empty:
     /// the eight bytes behind the prefix are picked. Picked bytes are zero.
     pub(crate) template: &'a [u8],
 }

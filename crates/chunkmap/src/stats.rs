@@ -1,4 +1,4 @@
-//! What is in the map, and where are its bytes?
+//! Statistics: the contents of a map, and where its bytes are.
 
 use std::ops::ControlFlow;
 
@@ -46,7 +46,7 @@ pub struct Stats {
     pub rebalances: u64,
     /// Bytes moved so far to give memory back.
     pub moved_bytes: u64,
-    /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
+    /// The pages that most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
     pub pages: &'static str,
 }
 
@@ -103,7 +103,7 @@ impl ChunkMap {
             }
         })?;
         // Until now the scan's own guard kept what was removed.
-        self.tidy_now();
+        self.compact_now();
         match refused {
             Some(error) => Err(error),
             None => Ok(()),
@@ -134,7 +134,7 @@ impl ChunkMap {
             inner_nodes: shape.inner_nodes,
             height: shape.height,
             rebalances: self.rebalances.load(Ordering::Relaxed),
-            moved_bytes: self.tidy.moved_bytes(),
+            moved_bytes: self.compaction.moved_bytes(),
             pages: arena.pages.describe(),
         }
     }

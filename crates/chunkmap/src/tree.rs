@@ -1,4 +1,4 @@
-//! Which chunk covers a key, and how does another one take its place?
+//! The tree: the search path from the root to a chunk, and the replacing of nodes.
 //!
 //! ```text
 //!  root ──► inner ──► inner ──► chunk      all leaves at one depth
@@ -11,7 +11,7 @@
 //! - I-CURRENT: a node is reachable from the root, or its obsolete mark is set (inner
 //!   nodes) or it is frozen (chunks).
 //! - I-LATCHES: latches are taken from the bottom to the top, and on one level from
-//!   left to right; hence nobody waits in a circle.
+//!   left to right; hence no threads wait in a circle.
 
 use std::sync::Arc;
 
@@ -107,8 +107,8 @@ impl Tree {
     #[inline]
     pub(crate) fn node<'g>(&'g self, _guard: &'g Guard, slice: SliceRef) -> Node<'g> {
         let base = self.arena.ptr(slice);
-        // SAFETY: nodes are retired after they became unreachable, and the guard
-        // was there when this one was reached; the first byte is the kind.
+        // SAFETY: I-PINNED: nodes are retired after they became unreachable, and the guard was
+        // there when this one was reached; the first byte is the kind.
         unsafe {
             if base.read() == KIND_CHUNK {
                 Node::Chunk(Chunk::new(&self.arena, slice, base))
@@ -165,16 +165,15 @@ impl Tree {
         }
     }
 
-    /// Is this chunk still the one that covers its keys?
+    /// Whether this chunk is still the one that covers its keys.
     pub(crate) fn is_current(&self, guard: &Guard, chunk: &Chunk<'_>) -> bool {
         self.leaf(guard, chunk.low().unwrap_or_default()).chunk.is(chunk)
     }
 
     /// Puts `new` in the place of `old`, one or two neighbours; retires the old ones.
     ///
-    /// `key` is any key that the first old node covers. The caller has made sure
-    /// that nobody else replaces the old nodes: it claimed the chunks, or holds
-    /// the latches of the inner nodes.
+    /// `key` is any key that the first old node covers. No other thread replaces the old nodes, for
+    /// the caller has claimed the chunks, or holds the latches of the inner nodes.
     pub(crate) fn replace(
         &self,
         guard: &Guard,
@@ -212,7 +211,8 @@ impl Tree {
             break;
         }
         for slice in old {
-            // SAFETY: unreachable since just now; we alone replaced it.
+            // INVARIANT I-PINNED: retired, not freed, since readers may be there.
+            // SAFETY: unreachable since just now; this thread alone replaced it.
             unsafe { self.reclaimer.retire(*slice, Kind::Plain) };
         }
         Ok(())
@@ -257,7 +257,8 @@ impl Tree {
             // Only the holder of the root node's latch replaces it.
             let replaced = self.replace_root(&[slice], &children)?;
             assert!(replaced, "the latch keeps the root as it is");
-            // SAFETY: unreachable since just now; the latch made us the only one.
+            // INVARIANT I-PINNED: as in `replace`.
+            // SAFETY: unreachable since just now; the latch kept other threads out.
             unsafe { self.reclaimer.retire(slice, Kind::Plain) };
         } else {
             self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;
@@ -350,8 +351,8 @@ impl Tree {
             if wanted(slice) && self.renew(guard, slice, inner, low).is_none() {
                 return;
             }
-            // An old node leads to the same children as its copy, or to nodes that
-            // have been replaced since: those are the business of who did it.
+            // An old node leads to the same children as its copy, or to nodes that have been
+            // replaced since: those are the business of the thread that replaced them.
             if at > 0 {
                 low = inner.separator(at - 1);
             }

@@ -1,7 +1,7 @@
-//! How does a closure change a value, and what becomes of it?
+//! Values under change: a closure's view of a value, and the commit behind it.
 //!
 //! A [`Change`] holds the record's writer lock while the closure runs. The bytes
-//! are the record's own if nobody reads them, else a private copy; growing past
+//! are the record's own if it has no readers, else a private copy; growing past
 //! the slice's room moves to a larger private copy. Dropping the `Change`
 //! commits what is there, also when the closure panicked: so a panic always
 //! leaves exactly what was written until then.

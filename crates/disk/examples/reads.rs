@@ -1,4 +1,4 @@
-//! How many random 4 KiB reads a second, by reads in flight?
+//! Random 4 KiB reads a second, by reads in flight.
 //!
 //! `cargo run --release -p sapwood-disk --example reads -- FOLDER [MIB]` writes a file of MIB
 //! (default 4096) and prints the rate by reads in flight, and

@@ -1,9 +1,9 @@
-//! Are these bytes the ones that were written?
+//! CRC-32: whether bytes are the ones that were written.
 
 /// CRC-32 (ISO-HDLC, as in gzip) of `bytes`.
 ///
 /// It finds every burst of up to 32 wrong bits and misses one in 2^32 of all other damage. It
-/// proves nothing against somebody who wants to deceive.
+/// proves nothing against deception.
 ///
 /// In a build for a fuzzer it is always zero: else hardly anything that a fuzzer makes up would be
 /// read any further.

@@ -2,7 +2,7 @@
 //!
 //! *Thread safety*: every method may be called by any number of threads at once; reads and writes
 //! are positional. The folder is locked against other processes, and against a second opening by
-//! this one, until the disk and all its files are dropped; those who only read share the lock.
+//! this one, until the disk and all its files are dropped; disks that only read share the lock.
 
 use std::any::Any;
 use std::fs;
@@ -84,15 +84,15 @@ impl FileDisk {
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
-    /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written or
-    /// removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and shared
-    /// with others who only read.
+    /// Opens the folder at `path`, which must be there, to read it: nothing in it is made, written
+    /// or removed, so that leave to read is enough. It is locked against [`FileDisk::open`], and
+    /// shared with others that only read.
     ///
     /// A folder without a lock file was never opened to be written, or is a copy. It is not locked.
     ///
     /// # Errors
-    /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process; else
-    /// what the system answers.
+    /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process;
+    /// else what the system answers.
     pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
         let path = path.as_ref();
         let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);

@@ -36,7 +36,7 @@ pub struct Read<'a> {
     pub offset: u64,
     /// Filled whole, or `result` says why not.
     pub into: &'a mut Blocks,
-    /// What became of it; `Ok` before it is tried.
+    /// The outcome; `Ok` before it is tried.
     pub result: io::Result<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Which names may files have?
+//! Names of files: the check of those that are allowed.
 
 use std::io;
 

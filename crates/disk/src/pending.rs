@@ -1,4 +1,4 @@
-//! What was begun in the background, and is it done?
+//! Answers of works in the background.
 //!
 //! *Thread safety*: the two halves of a [`Pending`] may be on any threads.
 
@@ -15,7 +15,7 @@ pub struct Pending<T>(Arc<Slot<T>>);
 
 #[derive(Debug)]
 struct Slot<T> {
-    /// What the work answered, or its panic.
+    /// The answer of the work, or its panic.
     answer: Mutex<Option<thread::Result<T>>>,
     there: Condvar,
 }
@@ -27,7 +27,8 @@ impl<T: Send + 'static> Pending<T> {
         let slot = Arc::new(Slot { answer: Mutex::new(None), there: Condvar::new() });
         let answers = Arc::clone(&slot);
         let work = move || {
-            // A panic is for who waits. He sees nothing of what it left behind but the panic.
+            // The panic resumes in the waiting thread; no other effect of the work is visible to
+            // it.
             let answer = catch_unwind(AssertUnwindSafe(work));
             *answers.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
             answers.there.notify_all();

@@ -1,11 +1,12 @@
-//! How do many reads overlap, with nothing but `pread`?
+//! The pool of threads that wait for the disk: many reads overlap, with nothing but `pread`.
 //!
-//! A [`Pool`] keeps threads that do what waits for the disk, [`THREADS_MAX`] at most. They start one
-//! after another: a work that no thread waits for starts one, and a thread that takes a work and leaves
-//! others behind starts the next. So a fast disk has few, before which the queue is empty, and a slow
-//! one soon has as many as there are works. They wait without using the processor between works and
-//! end when the pool is dropped, once all is done that was begun. Where no thread can be had, who asks
-//! does the work. Buffers travel to the threads and back: nothing is borrowed across threads.
+//! A [`Pool`] keeps threads that do what waits for the disk, [`THREADS_MAX`] at most. They start
+//! one after another: a work that no thread waits for starts one, and a thread that takes a work
+//! and leaves others behind starts the next. So a fast disk has few, before which the queue is
+//! empty, and a slow one soon has as many as there are works. They wait without using the processor
+//! between works and end when the pool is dropped, once all is done that was begun. Where no thread
+//! can be had, the caller does the work. Buffers travel to the threads and back: nothing is
+//! borrowed across threads.
 //!
 //! *Thread safety*: any number of threads may call the pool at once; their works share the
 //! threads, first come, first served. Works take turns in any order and may wait for each other's

@@ -4,13 +4,14 @@
 //!
 //! - A write lasts when a [`File::sync`] that began after it has succeeded. Until then a crash may
 //!   keep it whole, lose it, or tear it: each sector of [`SECTOR_BYTES`] is written whole or not at
-//!   all, and which ones are is anybody's guess. Unsynced writes reach the media in any order.
+//!   all, and which ones are is unknown. Unsynced writes reach the media in any order.
 //! - A file that a lost write would have made longer is as long as before, or has the new length
 //!   and zeros there.
 //! - A file that was cut off is so, or as it was, until it is synced.
 //! - A name that was created, renamed or removed lasts when a later [`Disk::sync`] has succeeded.
 //!   Until then a crash may keep or lose each such change, each on its own; one change is never
-//!   done by half. Syncing a file does not make its name last, and syncing names makes no bytes last.
+//!   done by half. Syncing a file does not make its name last, and syncing names makes no bytes
+//!   last.
 //! - After a sync that failed, the writes that it was to make last may be lost, and no later sync
 //!   brings them back, though it succeeds: a system marks what it failed to write as clean.
 //!   Only writing the bytes again and syncing does.
@@ -76,15 +77,16 @@ impl SimDisk {
         state.stop_at = Some(state.operations + count);
     }
 
-    /// What a crash at this moment could leave, one of many, picked by `seed`. The image is a disk
-    /// of its own, with everything on it synced and no faults; this one stays as it is.
+    /// An image that a crash at this moment could leave, one of many, picked by `seed`. The image
+    /// is a disk of its own, with everything on it synced and no faults; this one stays as it is.
     pub fn crash(&self, seed: u64) -> SimDisk {
         SimDisk::with(crash::random_image(&self.lock(), seed))
     }
 
-    /// What a crash at this moment could leave: every combination of unsynced changes kept or lost
-    /// (writes also lost but longer, and torn in the middle, either half), in the order they were
-    /// made; or where these are more than `limit`, all lost, all kept, and `limit - 2` random ones.
+    /// The images that a crash at this moment could leave: every combination of unsynced changes
+    /// kept or lost (writes also lost but longer, and torn in the middle, either half), in the
+    /// order they were made; or where these are more than `limit`, all lost, all kept, and `limit -
+    /// 2` random ones.
     pub fn crash_images(&self, limit: usize) -> CrashImages {
         CrashImages::new(self.lock().clone(), limit)
     }
@@ -251,7 +253,7 @@ impl File for SimFile {
 }
 
 impl SimFile {
-    /// What direct I/O on a real disk would refuse is refused here too.
+    /// Refuses calls that direct I/O on a real disk would refuse.
     fn check_aligned(&self, offset: u64) -> io::Result<()> {
         if offset.is_multiple_of(BLOCK_BYTES as u64) {
             return Ok(());

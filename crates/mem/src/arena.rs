@@ -1,4 +1,4 @@
-//! Where does a new slice go, and who may have a freed one?
+//! The arena: an allocator of slices under one budget, for one table.
 //!
 //! ```text
 //!  Arena ── block table ──► block ┌────────span────────┬──span──┬─free extent─┐
@@ -79,7 +79,7 @@ pub struct ArenaStats {
     pub waste_bytes: u64,
     /// Tables about all this, on the heap beside the mappings.
     pub table_bytes: u64,
-    /// What most of the memory lies on.
+    /// The pages that most of the memory lies on.
     pub pages: Pages,
 }
 
@@ -118,7 +118,7 @@ impl SpanId {
     }
 }
 
-/// What counts more for a new span?
+/// The preference for a new span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Prefer {
     /// Its size: spans of many slices are opened rarely.
@@ -137,7 +137,7 @@ const STRIPES_MAX: usize = 16;
 ///
 /// let arena = Arena::new(ArenaOptions::default());
 /// let slice = arena.alloc(100)?;
-/// // SAFETY: the slice is live and nobody else knows it.
+/// // SAFETY: the slice is live and known here alone.
 /// unsafe {
 ///     arena.ptr(slice).write_bytes(0xAB, 100);
 ///     arena.free(slice);
@@ -172,7 +172,7 @@ impl Arena {
         }
     }
 
-    /// What the arena was made with.
+    /// The options that the arena was made with.
     pub fn options(&self) -> &ArenaOptions {
         &self.options
     }
@@ -197,7 +197,7 @@ impl Arena {
     fn alloc_slow(&self, home: usize, class: Class) -> Result<SliceRef, OutOfMemory> {
         match self.alloc_shared(home, class, Prefer::LargeSpans) {
             Ok(slice) => Ok(slice),
-            // What is being emptied serves again, before anything is refused.
+            // Blocks that are being emptied serve again before anything is refused.
             Err(_) if self.end_drain() => self
                 .alloc_shared(home, class, Prefer::LargeSpans)
                 .map_err(|refused| self.out_of_memory(refused)),
@@ -249,7 +249,7 @@ impl Arena {
     /// Frees a slice.
     ///
     /// # Safety
-    /// The slice is live, of this arena, and nobody reads or writes it any more.
+    /// The slice is live, of this arena, and no thread reads or writes it any more.
     pub unsafe fn free(&self, slice: SliceRef) {
         if slice.class() == Class::OWN_MAPPING {
             let bytes = self.capacity(slice);
@@ -268,8 +268,9 @@ impl Arena {
         // SAFETY: I-LIVE: the block is mapped, and its map has an entry a page.
         let span = SpanId(unsafe { &*page_map.add(page) }.load(Ordering::Relaxed));
         let mut stripe = self.lock_stripe(span.stripe());
-        // SAFETY: the page map named the span that the slice came from; the
-        // caller gives the slice up.
+        // INVARIANT I-LIVE: the slice's life ends under its stripe's lock, before its block can
+        // empty.
+        // SAFETY: the page map named the span that the slice came from; the caller gives it up.
         let emptied = unsafe { stripe.give(span.index(), slice) };
         drop(stripe);
         if let Some(extent) = emptied {
@@ -283,11 +284,12 @@ impl Arena {
     #[inline]
     pub fn ptr(&self, slice: SliceRef) -> *mut u8 {
         let slot = self.block_slot(slice.block());
-        // Acquire: pairs with the Release in `apply_changes`; whoever got the
-        // slice from another thread synchronised with it anyway.
+        // Acquire: pairs with the Release in `apply_changes`. A thread that got the slice from
+        // another one has synchronised with that one anyway.
         let base = slot.base.load(Ordering::Acquire);
         debug_assert!(!base.is_null(), "I-TABLE");
-        // SAFETY: offsets stay inside their block.
+        // SAFETY: I-LIVE, I-TABLE: the base is that of the slice's block; offsets stay inside of
+        // it.
         unsafe { base.add(slice.offset()) }
     }
 
@@ -295,6 +297,7 @@ impl Arena {
     #[inline]
     pub fn capacity(&self, slice: SliceRef) -> usize {
         if slice.class() == Class::OWN_MAPPING {
+            // Acquire: pairs with the Release in `apply_changes`, as in `ptr`.
             return self.block_slot(slice.block()).bytes.load(Ordering::Acquire);
         }
         slice.class().bytes()
@@ -328,7 +331,7 @@ impl Arena {
     /// `gain_bytes`: from now on nothing new goes into them, and the caller moves
     /// what [`is_drained`](Self::is_drained). Ends whatever was drained before.
     ///
-    /// Looks at every span; chooses without a lock that anybody else waits for.
+    /// Looks at every span; chooses without a lock that another thread waits for.
     pub fn begin_drain(&self, gain_bytes: u64) -> bool {
         let mut draining = self.draining.lock().unwrap_or_else(PoisonError::into_inner);
         self.restore(&mut draining);
@@ -380,7 +383,7 @@ impl Arena {
         self.lock_buddy().room_bytes()
     }
 
-    /// Does the slice lie in a block that is being emptied?
+    /// Whether the slice lies in a block that is being emptied.
     #[inline]
     pub fn is_drained(&self, slice: SliceRef) -> bool {
         self.is_drained_block(slice.block())
@@ -458,7 +461,9 @@ impl Arena {
         let extent = taken?;
         drop(buddy);
         let slot = self.block_slot(extent.block);
-        // SAFETY: the extent lies inside its block.
+        // Acquire, here and below: pairs with the Release in `apply_changes`, maybe of another
+        // thread: the buddy system's lock has ordered the two besides.
+        // SAFETY: I-TABLE: `apply_changes` has written the base; the extent lies inside its block.
         let base = unsafe { slot.base.load(Ordering::Acquire).add(extent.offset as usize) };
         let span = SpanId::new(home, stripe.open(class, extent, base));
         let page_map = slot.page_map.load(Ordering::Acquire);
@@ -488,6 +493,9 @@ impl Arena {
                     let pages = bytes / PAGE_BYTES;
                     let page_map: Box<[AtomicU32]> =
                         (0..pages).map(|_| AtomicU32::new(0)).collect();
+                    // INVARIANT I-TABLE: written under the buddy system's lock, before a slice
+                    // of the block is handed out. Release: pairs with the Acquire in `ptr`,
+                    // `capacity` and `free`.
                     slot.bytes.store(bytes, Ordering::Release);
                     slot.page_map.store(Box::into_raw(page_map).cast(), Ordering::Release);
                     slot.base.store(base, Ordering::Release);
@@ -504,9 +512,13 @@ impl Arena {
     }
 
     fn forget_block(&self, slot: &BlockSlot) {
+        // No slice of the block is live, so no thread loads these words before `apply_changes` has
+        // written them anew. AcqRel: the Acquire pairs with the Release there, so that the map is
+        // dropped whole; the Releases pair with the Acquire in `ptr` and `free`.
         slot.base.store(std::ptr::null_mut(), Ordering::Release);
         let page_map = slot.page_map.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !page_map.is_null() {
+            // Acquire: pairs with the Release in `apply_changes`.
             let pages = slot.bytes.load(Ordering::Acquire) / PAGE_BYTES;
             // SAFETY: made by `apply_changes` with this length, taken out of the
             // slot just now, and only read while the block has live slices.
@@ -516,9 +528,12 @@ impl Arena {
 
     fn grow_table(&self, block: u32) {
         let (segment, _) = locate(block);
+        // Acquire: pairs with the Release below; both are under the buddy system's lock.
         if self.segments[segment].load(Ordering::Acquire).is_null() {
             let slots: Box<[BlockSlot]> =
                 (0..FIRST_SEGMENT_BLOCKS << segment).map(|_| BlockSlot::default()).collect();
+            // INVARIANT I-TABLE: the segment is there before the block's slot is written. Release:
+            // pairs with the Acquire in `block_slot`.
             self.segments[segment].store(Box::into_raw(slots).cast(), Ordering::Release);
         }
     }
@@ -526,10 +541,11 @@ impl Arena {
     #[inline]
     fn block_slot(&self, block: u32) -> &BlockSlot {
         let (segment, index) = locate(block);
+        // Acquire: pairs with the Release in `grow_table`.
         let slots = self.segments[segment].load(Ordering::Acquire);
         debug_assert!(!slots.is_null(), "I-TABLE");
-        // SAFETY: I-TABLE: a block that somebody names has its segment, and
-        // segments stay for the arena's life.
+        // SAFETY: I-TABLE: a block that a slice names has its segment, and segments stay for the
+        // arena's life.
         unsafe { &*slots.add(index) }
     }
 
@@ -545,6 +561,8 @@ impl Arena {
 impl Drop for Arena {
     fn drop(&mut self) {
         for (segment, slots) in self.segments.iter().enumerate() {
+            // Acquire: pairs with the Release in `grow_table`; `&mut self` has ordered the two
+            // besides.
             let slots = slots.load(Ordering::Acquire);
             if slots.is_null() {
                 continue;
@@ -672,7 +690,7 @@ mod tests {
             let ends = ranges.iter().map(|(base, bytes)| base + bytes);
             assert!(ends.zip(ranges.keys().skip(1)).all(|(end, next)| end <= *next));
             for (slice, ..) in live {
-                // SAFETY: live, and nobody reads it any more.
+                // SAFETY: live, and not read any more.
                 unsafe { arena.free(slice) };
             }
             check_sums(&arena);
@@ -691,7 +709,7 @@ mod tests {
                 (0..(8 << 20) / bytes).map(|_| arena.alloc(bytes).expect("no budget")).collect();
             most = most.max(arena.stats().reserved_bytes);
             for slice in slices {
-                // SAFETY: live, and nobody reads it.
+                // SAFETY: live, and not read.
                 unsafe { arena.free(slice) };
             }
         }
@@ -749,7 +767,7 @@ mod tests {
         assert_eq!(refused.budget, 1 << 20);
         assert!(refused.used > (1 << 20) * 9 / 10, "{refused}");
         assert!(arena.alloc(1 << 20).is_err(), "a large slice does not fit either");
-        // SAFETY: live, and nobody reads it.
+        // SAFETY: live, and not read.
         unsafe { arena.free(slices.pop().expect("about a thousand")) };
         assert!(arena.alloc(1000).is_ok());
         for slice in slices {
@@ -812,7 +830,7 @@ mod tests {
         }
     }
 
-    /// What is being emptied serves again before anything is refused.
+    /// Blocks that are being emptied serve again before anything is refused.
     #[test]
     fn a_drain_ends_where_the_budget_does() {
         let options = ArenaOptions { block_bytes: 64 << 10, ..ArenaOptions::default() };

@@ -31,7 +31,7 @@ pub(crate) struct NoMemory {
     pub(crate) wanted: u64,
 }
 
-/// What became of a block, for whoever keeps the block table.
+/// A change of a block, for the keeper of the block table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockChange {
     Mapped { block: u32, base: *mut u8, bytes: usize },
@@ -45,7 +45,7 @@ struct Block {
     purpose: Purpose,
 }
 
-/// What a block is there for.
+/// The purpose of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Purpose {
     /// Its extents go to the thread that asks.
@@ -114,7 +114,7 @@ impl Buddy {
         self.free_bytes
     }
 
-    /// What most of the memory lies on.
+    /// The pages that most of the memory lies on.
     pub(crate) fn pages(&self) -> Pages {
         if self.huge_bytes * 2 >= self.reserved_bytes { self.huge_pages } else { Pages::Small }
     }
@@ -148,6 +148,7 @@ impl Buddy {
             self.free[smaller].insert((block, offset + bytes_of(smaller) as u32));
         }
         self.free_bytes -= bytes;
+        // INVARIANT I-APART: the extent hangs in no set from here until `give`.
         Some(Extent { block, offset, bytes: bytes as u32 })
     }
 
@@ -193,7 +194,7 @@ impl Buddy {
         }
     }
 
-    /// What there is to choose the blocks from that are emptied.
+    /// The blocks among which those to be emptied are chosen.
     pub(crate) fn ground(&self) -> Ground {
         let mut free = vec![0; self.blocks.len()];
         for (order, extents) in self.free.iter().chain(&self.drained_free).enumerate() {
@@ -244,6 +245,7 @@ impl Buddy {
         let drained = |(id, _): &(u32, u32)| {
             blocks[*id as usize].as_ref().is_some_and(|block| block.purpose == Purpose::Drained)
         };
+        // INVARIANT I-DRAINED: allocations do not look at the extents of drained blocks.
         for (free, drained_free) in self.free.iter_mut().zip(&mut self.drained_free) {
             drained_free.extend(free.extract_if(.., drained));
         }
@@ -311,7 +313,10 @@ impl Buddy {
         self.changes.push(BlockChange::Unmapped { block });
     }
 
+    /// Asked before each mapping, under the lock of the buddy system.
     fn over_budget(&self, more: usize) -> bool {
+        // INVARIANT I-BUDGET: no block is mapped where this is true.
+
         self.budget.is_some_and(|budget| (self.reserved_bytes + more) as u64 > budget)
     }
 

@@ -1,4 +1,4 @@
-//! Which blocks are worth emptying?
+//! The choice of the blocks that are worth emptying.
 //!
 //! After many removals the live slices lie here and there: no block is empty, so
 //! none goes back to the system. Blocks that hold little are *drained*: their

@@ -3,7 +3,7 @@
 //! An engine that moves a boundary (what is in memory, what may be changed in place) publishes
 //! it, calls [`Epochs::bump`], and may act on it once [`Epochs::is_safe`] says that every thread
 //! that was pinned before has left. A pin costs two stores to a line of the thread's own: the
-//! fence that orders them with the reads behind them is paid by the one who bumps, through the
+//! fence that orders them with the reads behind them is paid by the thread that bumps, through the
 //! `membarrier` system call where the kernel has it.
 //!
 //! Source: B. Chandramouli et al., "FASTER", SIGMOD 2018, section 2.3 (epoch protection); the
@@ -32,7 +32,7 @@ use crossbeam_utils::CachePadded;
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Nobody is pinned here.
+/// No pin.
 const QUIET: u64 = 0;
 /// Threads in the first segment of slots; each later one holds twice as many. A model has two,
 /// and small stacks.
@@ -43,7 +43,7 @@ const NO_THREAD: usize = FIRST_SEGMENT;
 
 const SLOT_BYTES: usize = size_of::<CachePadded<Slot>>();
 
-/// What a thread tells about itself, in a line of its own.
+/// The words of a thread, in a line of their own.
 struct Slot {
     /// The epoch it is pinned in, or `QUIET`.
     pinned: AtomicU64,
@@ -102,7 +102,7 @@ impl Pin<'_> {
     /// the thread that sees this thread quiet by an Acquire load sees the mark, too.
     #[inline]
     pub(crate) fn mark(&self, address: usize) {
-        // Release: what was read under the mark before is done.
+        // Release: pairs with the Acquire in `marks`; what was read under the mark before is done.
         self.slot.mark.store(address as u64, Ordering::Release);
     }
 
@@ -123,17 +123,18 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn suspend_outermost(&self) {
         debug_assert!(self.is_outermost());
-        // Release: as in `drop`.
+        // Release: pairs with the Acquire in `is_safe`, as in `drop`.
         self.slot.pinned.store(QUIET, Ordering::Release);
     }
 
     /// Pins again, after `suspend`, in `since` if no later epoch has begun, else in the latest;
     /// returns which.
     ///
-    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had never
-    /// left: the thread that takes something out of reach that was reached in `since` bumps to a later
-    /// epoch before it asks whether all have left. If the load below does not see that bump, the
-    /// heavy half of the fence comes after the light one, and the question meets `since` in the slot.
+    /// What this thread had reached in `since`, and nothing else, is as safe then as if it had
+    /// never left: the thread that takes something out of reach that was reached in `since` bumps
+    /// to a later epoch before it asks whether all have left. If the load below does not see that
+    /// bump, the heavy half of the fence comes after the light one, and the question meets `since`
+    /// in the slot.
     #[inline]
     pub(crate) fn resume(&self, epochs: &Epochs, since: u64) -> u64 {
         if self.is_outermost() { self.resume_outermost(epochs, since) } else { since }
@@ -143,14 +144,16 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
         debug_assert!(self.is_outermost());
-        // Release: what was read before `suspend` is done for the thread that sees this and not the quiet
-        // slot in between.
+        // Release: pairs with the Acquire in `is_safe`; what was read before `suspend` is done for
+        // the thread that sees this and not the quiet slot in between.
         self.slot.pinned.store(since, Ordering::Release);
         barrier::light();
+        // INVARIANT I-RESUMED: a bump that this load does not see finds `since` in the slot.
         // Acquire: pairs with `bump`, as in `pin`.
         let latest = epochs.current.load(Ordering::Acquire);
         if latest != since {
-            // No fence: a bump beyond `latest` finds either of the two in the slot.
+            // No fence: a bump beyond `latest` finds either of the two in the slot. Release: pairs
+            // with the Acquire in `is_safe`, as above.
             self.slot.pinned.store(latest, Ordering::Release);
         }
         latest
@@ -178,7 +181,7 @@ impl Default for Epochs {
 }
 
 impl Epochs {
-    /// Epochs that nobody is pinned in.
+    /// Epochs without a pin.
     pub fn new() -> Epochs {
         barrier::prepare();
         Epochs {
@@ -200,6 +203,7 @@ impl Epochs {
         // never quiet; without a check, which would be in the way of every operation.
         let mut slot: &Slot = unsafe { &*self.first.as_ptr().byte_add(at) };
         if slot.pinned.load(Ordering::Relaxed) == QUIET {
+            // As in `occupy`: Acquire pairs with `bump`, Release with the Acquire in `is_safe`.
             slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
             barrier::light_asymmetric();
         } else {
@@ -252,6 +256,8 @@ impl Epochs {
         if slot.pinned.load(Ordering::Relaxed) != QUIET {
             return false;
         }
+        // Acquire: pairs with the AcqRel in `bump`. Release: pairs with the Acquire in `is_safe`,
+        // which may see this pin and not the end of the one before.
         slot.pinned.store(self.current.load(Ordering::Acquire), Ordering::Release);
         barrier::light();
         true
@@ -266,7 +272,9 @@ impl Epochs {
     /// Starts an epoch: threads that pin themselves from now on see everything that the caller
     /// wrote before.
     pub fn bump(&self) -> u64 {
+        // AcqRel: pairs with the Acquire of pins, of `is_current`, and with earlier bumps.
         let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
+        // INVARIANT I-BOUNDARY: a pin that `is_safe` does not see begins after this fence.
         barrier::heavy();
         epoch
     }
@@ -275,20 +283,22 @@ impl Epochs {
     /// then, under the pin that it has now: see `Pin::resume`.
     #[inline]
     pub(crate) fn is_current(&self, since: u64) -> bool {
-        // Acquire: pairs with `bump`.
+        // Acquire: pairs with the AcqRel in `bump`.
         self.current.load(Ordering::Acquire) == since
     }
 
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
         self.slots().all(|slot| {
+            // Acquire: pairs with the Release of pins and of their ends, so that what was read
+            // under them is done.
             let pinned = slot.pinned.load(Ordering::Acquire);
             pinned == QUIET || pinned >= epoch
         })
     }
 
-    /// What threads read that are away. Asked after `is_safe` has said so of an epoch, the answer
-    /// has every mark at something that went out of reach before that epoch.
+    /// The marks of threads that are away. Asked after `is_safe` has said so of an epoch, the
+    /// answer has every mark at something that went out of reach before that epoch.
     pub(crate) fn marks(&self) -> impl Iterator<Item = usize> {
         // Acquire: pairs with the Release in `mark`, so that what was read under an earlier mark is
         // done.
@@ -342,8 +352,8 @@ static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = Mutex::new((0, Vec::new()));
 #[cfg(loom)]
 std::thread_local! {
     /// All threads of a model run on one thread of the system, so this is the model's own. There a
-    /// number is nobody else's until the next execution: the checker would not see that the lock
-    /// orders its hand-over.
+    /// number is this thread's alone until the next execution: the checker would not see that the
+    /// lock orders its hand-over.
     static FREE_NUMBERS: Mutex<(usize, Vec<usize>)> = const { Mutex::new((0, Vec::new())) };
 }
 
@@ -465,7 +475,7 @@ impl Late {
     }
 }
 
-/// In a model: what this thread does from now on, it does in destructors of thread-locals.
+/// Makes this thread of a model act from now on as in destructors of thread-locals.
 #[cfg(loom)]
 pub(crate) fn end_locals() {
     LATE.with(|late| late.borrow_mut().is_ending = true);
@@ -474,7 +484,8 @@ pub(crate) fn end_locals() {
 #[cfg(not(loom))]
 std::thread_local! {
     /// Where the thread's slot is in the first segment, bytes from its begin, if the fence is
-    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is not.
+    /// asymmetric; the one that is never quiet before the thread has one, or where the fence is
+    /// not.
     static QUICK: Cell<usize> = const { Cell::new(NO_THREAD * SLOT_BYTES) };
 }
 

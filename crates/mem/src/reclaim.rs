@@ -56,7 +56,7 @@ pub struct Guard<'a> {
 pub struct Epoch(u64);
 
 impl Guard<'_> {
-    /// What was reached under this guard may be used while this is the same.
+    /// The epoch of the guard: what was reached under the guard may be used while it is the same.
     #[inline]
     pub fn epoch(&self) -> Epoch {
         self.epoch.get()
@@ -140,7 +140,7 @@ impl std::fmt::Debug for Guard<'_> {
     }
 }
 
-/// What keeps a retired slice, besides the threads that were pinned.
+/// The readers that keep a retired slice, besides the threads that were pinned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing.
@@ -174,7 +174,7 @@ impl Retired {
     }
 }
 
-/// What the threads of one stripe have retired since the last epoch began.
+/// Slices that the threads of one stripe have retired since the last epoch began.
 #[derive(Default)]
 struct Bag {
     retired: Vec<Retired>,
@@ -208,7 +208,7 @@ struct Batch {
     retired: Vec<Retired>,
 }
 
-/// What waits after the bags.
+/// Slices that wait after the bags.
 #[derive(Default)]
 struct Waiting {
     /// For their grace periods, oldest first.
@@ -217,7 +217,7 @@ struct Waiting {
     read: VecDeque<SliceRef>,
 }
 
-/// What [`Reclaimer::flush`] had to leave.
+/// The slices that [`Reclaimer::flush`] had to leave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
     /// At most slices with readers inside: they wait for their readers.
@@ -227,14 +227,14 @@ pub enum Left {
 }
 
 /// An epoch begins for so many slices in one bag, or for so many bytes in all: a thirty-second of
-/// what the arena has mapped, within these bounds. A bump is a system call that interrupts the process's
-/// other running threads, so it is shared by many slices; and freeing a batch is a pause for the
-/// operation that it falls on.
+/// what the arena has mapped, within these bounds. A bump is a system call that interrupts the
+/// process's other running threads, so it is shared by many slices; and freeing a batch is a pause
+/// for the operation that it falls on.
 const BAG_SLICES_MAX: usize = 1024;
 const STEP_BYTES_MIN: u64 = 128 << 10;
 const STEP_BYTES_MAX: u64 = 1 << 20;
-/// Slices with readers inside that are asked again at a time, so that many of them, which stay, cost
-/// those that retire others little.
+/// Slices with readers inside that are asked again at a time, so that many of them, which stay,
+/// cost those that retire others little.
 const ASKED_MAX: usize = 256;
 /// Slices asked for ahead of their freeing.
 const AHEAD: usize = 8;
@@ -284,7 +284,8 @@ impl Reclaimer {
     }
 
     /// Frees `slice` once no thread can be reading it. Answers, now and then, how many bytes this
-    /// and the calls before it have retired, for a caller that counts them; zero at all other times.
+    /// and the calls before it have retired, for a caller that counts them; zero at all other
+    /// times.
     ///
     /// # Safety
     /// The slice is live; no thread that pins itself from now on can reach it; nothing else retires
@@ -338,6 +339,7 @@ impl Reclaimer {
             }
         }
         if !retired.is_empty() {
+            // INVARIANT I-GRACE: the stamp's epoch begins after each of these went out of reach.
             // Not under a lock: a model may switch threads here.
             let stamp = self.epochs.bump();
             self.lock_waiting().batches.push_back(Batch { stamp, retired });
@@ -400,7 +402,8 @@ impl Reclaimer {
         // SAFETY: the caller's slice is live until it is freed here.
         let is_read = marks.contains(&(base as usize)) || unsafe { (self.is_read)(base) };
         if !is_read {
-            // SAFETY: I-GRACE by the caller; I-COUNTED.
+            // INVARIANT I-COUNTED: asked after the grace period, when either answer is final.
+            // SAFETY: I-GRACE by the caller.
             unsafe { self.free(slice, freed_bytes) };
         }
         !is_read

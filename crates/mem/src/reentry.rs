@@ -1,8 +1,8 @@
 //! The record locks that the current thread holds.
 //!
-//! A [`HeldLocks`] lists them, for engines that run closures of their users under such locks and must
-//! not wait in there for what the thread itself keeps from going on. Each engine has one for each
-//! thread, in a thread-local without a destructor: it is there to the end of the thread, and a
+//! A [`HeldLocks`] lists them, for engines that run closures of their users under such locks and
+//! must not wait in there for what the thread itself keeps from going on. Each engine has one for
+//! each thread, in a thread-local without a destructor: it is there to the end of the thread, and a
 //! closure may run in the destructor of any other thread-local.
 
 use std::mem::ManuallyDrop;

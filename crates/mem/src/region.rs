@@ -1,4 +1,4 @@
-//! How is memory mapped, and on which pages?
+//! Mapped memory, and the pages that it lies on.
 //!
 //! A [`Region`] is one private anonymous mapping. From 2 MiB up it starts on a
 //! 2 MiB border and asks for huge pages: a dependent random load costs about
@@ -103,7 +103,7 @@ impl Drop for Region {
     fn drop(&mut self) {
         crate::sync::forget_range(self.base.as_ptr(), self.bytes);
         unpoison(self.base.as_ptr(), self.bytes);
-        // SAFETY: the range is exactly what `map` mapped, and nobody else unmaps it.
+        // SAFETY: the range is exactly what `map` mapped, and only this unmaps it.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can always be unmapped");
     }
@@ -188,7 +188,7 @@ pub(crate) fn is_poisoned(byte: *const u8) -> bool {
     unsafe { __asan_address_is_poisoned(byte) != 0 }
 }
 
-/// Tells AddressSanitizer that nobody may touch these bytes.
+/// Tells AddressSanitizer that these bytes are not to be touched.
 #[inline]
 pub(crate) fn poison(base: *const u8, bytes: usize) {
     #[cfg(asan)]

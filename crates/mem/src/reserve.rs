@@ -1,4 +1,4 @@
-//! How does memory grow without moving?
+//! Reservations: address space that fills with memory as it grows, without moving.
 //!
 //! A [`Reservation`] is address space without memory: ranges of it are committed when they are
 //! needed and released when they are not, so that what lies in it is found by one addition and
@@ -32,7 +32,7 @@ pub struct Reservation {
 
 // SAFETY: a reservation is an address range; it owns no thread-bound state.
 unsafe impl Send for Reservation {}
-// SAFETY: as above; what is committed is synchronised by those who use it.
+// SAFETY: as above; what is committed is synchronised by its users.
 unsafe impl Sync for Reservation {}
 
 impl Reservation {
@@ -84,8 +84,8 @@ impl Reservation {
         self.bytes
     }
 
-    /// Makes a range, of whole pages, readable and writable; it holds zeros where nobody wrote.
-    /// Answers what it lies on: huge pages where it covers some and `huge` asks for them.
+    /// Makes a range, of whole pages, readable and writable; it holds zeros where nothing was
+    /// written. Answers what it lies on: huge pages where it covers some and `huge` asks for them.
     ///
     /// # Errors
     /// [`NoMemory`] when the system has none to promise.
@@ -96,7 +96,7 @@ impl Reservation {
         let base = unsafe { self.base.add(offset) };
         let huge = huge && bytes >= HUGE_PAGE_BYTES && self.pages != Pages::Small;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
-        // SAFETY: the range is ours, and more access takes nothing from anybody.
+        // SAFETY: the range is ours, and more access takes nothing from a user.
         unsafe { rustix::mm::mprotect(base.as_ptr().cast(), bytes, access) }.map_err(|cause| {
             std::io::Error::new(
                 std::io::ErrorKind::OutOfMemory,
@@ -108,9 +108,9 @@ impl Reservation {
         Ok(if granted { Pages::Transparent } else { Pages::Small })
     }
 
-    /// Gives the memory of a committed range, of whole pages, back to the system. Whoever wants
-    /// the range again commits it again, and finds zeros. The range stays readable: a late reader
-    /// of its atomic words finds what was there, or zeros.
+    /// Gives the memory of a committed range, of whole pages, back to the system. A caller
+    /// that wants the range again commits it again, and finds zeros. The range stays readable: a
+    /// late reader of its atomic words finds what was there, or zeros.
     ///
     /// Memory that the process locked (`mlockall`) is given back, too, and is locked when it is
     /// committed again. Where the system refuses all the same, the range is wiped and stays in
@@ -142,7 +142,7 @@ impl Drop for Reservation {
         for (offset, bytes) in std::mem::take(&mut *self.released.lock().expect("as in release")) {
             unpoison(self.base.as_ptr().wrapping_add(offset), bytes);
         }
-        // SAFETY: the range is exactly what `reserve` kept, and nobody else unmaps it.
+        // SAFETY: the range is exactly what `reserve` kept, and only this unmaps it.
         let unmapped = unsafe { rustix::mm::munmap(self.base.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "a whole mapping can always be unmapped");
         LIVE.fetch_sub(1, Ordering::Relaxed);
@@ -213,7 +213,7 @@ unsafe fn wipe(base: NonNull<u8>, bytes: usize) {
     for word in 0..bytes / size_of::<AtomicU64>() {
         // SAFETY: inside the range, which is of whole pages and committed.
         let word = unsafe { base.cast::<AtomicU64>().add(word).as_ref() };
-        // Relaxed: who may be reading takes any value.
+        // Relaxed: a reader that may be there takes any value.
         word.store(0, Ordering::Relaxed);
     }
 }
@@ -342,14 +342,14 @@ mod tests {
         }
     }
 
-    /// What is mapped there next is somebody else's.
+    /// The next mapping there is another owner's.
     #[cfg(asan)]
     #[test]
     fn a_reservation_leaves_no_poison() {
         let space = Reservation::new(1 << 30, 1 << 30, Pages::Small).expect("address space");
         space.commit(PAGE_BYTES, 2 * PAGE_BYTES, false).expect("two pages");
         let byte = space.base().as_ptr().wrapping_add(PAGE_BYTES);
-        // SAFETY: nobody uses it.
+        // SAFETY: not in use.
         unsafe { space.release(PAGE_BYTES, 2 * PAGE_BYTES) };
         assert!(crate::region::is_poisoned(byte));
         drop(space);

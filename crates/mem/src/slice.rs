@@ -1,4 +1,4 @@
-//! How is a piece of an arena named, and which sizes are there?
+//! Slices: the word that names a piece of an arena, and the size classes.
 //!
 //! ```text
 //! SliceRef, one 64-bit word
@@ -7,7 +7,7 @@
 //! | 2 tags   | reserved | offset / 8    | block         | class     |
 //! +----------+----------+---------------+---------------+-----------+
 //! ```
-//! The tags are free for whoever stores the word (a chunk marks frozen and
+//! The tags are free for the owner of the word (a chunk marks frozen and
 //! removed entries with them); reserved bits are zero; a class is never zero,
 //! so the word zero names no slice.
 

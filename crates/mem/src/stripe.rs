@@ -30,13 +30,13 @@ struct Span {
 }
 
 impl Span {
-    /// Does it hang in the list of its class?
+    /// Whether it hangs in the list of its class.
     fn is_linked(&self) -> bool {
         !self.drained && self.live < self.slots
     }
 }
 
-/// What a span holds, to choose which blocks to empty.
+/// The contents of a span, for the choice of blocks to empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SpanUse {
     pub(crate) block: u32,
@@ -99,15 +99,17 @@ impl Stripe {
         if full {
             self.unlink(link);
         }
+        // INVARIANT I-SUM: live grows by what free loses.
         self.live_bytes += class.bytes();
         self.free_bytes -= class.bytes();
+        // INVARIANT I-APART: the slot is in no list of free ones, and below `touched`.
         Some(slice)
     }
 
     /// Gives a slice back to `span`; returns the span's extent if nothing lives in it any more.
     ///
     /// # Safety
-    /// `slice` was taken from this very span, and nobody reads it any more.
+    /// `slice` was taken from this very span, and no thread reads it any more.
     pub(crate) unsafe fn give(&mut self, span_index: u32, slice: SliceRef) -> Option<Extent> {
         let link = span_index + 1;
         let span = &mut self.spans[span_index as usize];
@@ -212,6 +214,7 @@ impl Stripe {
             if span.live == 0 || !is_drained(span.extent.block) {
                 continue;
             }
+            // INVARIANT I-DRAINED: the span hangs in no list that `take` looks at.
             if span.is_linked() {
                 self.unlink(index as SpanLink + 1);
             }

@@ -1,4 +1,4 @@
-//! Which atomics: the machine's, or a model checker's?
+//! Atomics, locks and waits: the machine's, or a model checker's.
 //!
 //! Engines take every atomic that belongs to a protocol from here. Under
 //! `--cfg loom` they become loom's, so that a model runs the very code that
@@ -54,7 +54,7 @@ impl RawAtomicU64 {
     ///
     /// # Safety
     /// `word` is aligned, lies in memory that the caller owns alone, and stays
-    /// mapped for as long as anybody holds a reference made from it.
+    /// mapped for as long as a reference made from it lives.
     #[inline]
     pub unsafe fn init(word: *mut RawAtomicU64, value: u64) {
         debug_assert!(word.is_aligned());
@@ -217,8 +217,8 @@ pub mod model {
         crate::epoch::forget_numbers();
     }
 
-    /// What this thread does from now on, it does as in destructors of its thread-locals, when
-    /// those of this crate are gone.
+    /// Makes this thread act from now on as in destructors of its thread-locals, when those of
+    /// this crate are gone.
     pub fn end_locals() {
         crate::epoch::end_locals();
     }

@@ -236,9 +236,9 @@ impl Table {
     /// or where a table is small.
     ///
     /// Other threads go on meanwhile; what lies in sparse places is copied, a piece at a time.
-    /// Within a memory budget that is used up it goes as far as there is room. What is still
-    /// read stays until its reader has left; so does what this thread reads, if called inside a
-    /// closure or beside an [`Entry`] or a [`Range`] of its own: then call it again later.
+    /// Within a memory budget that is used up it goes as far as there is room. A record
+    /// that a closure reads or an [`Entry`] holds stays until its reader has left, of this thread as
+    /// of others: then call it again later.
     ///
     /// ```
     /// # use sapwood::{Db, TableOptions};

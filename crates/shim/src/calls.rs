@@ -2,9 +2,9 @@
 //! lets it fail, or does it by the closure that it is given.
 //!
 //! The standard library for Linux with the GNU C library reaches files by these names and no
-//! others: `open64`, `openat64`, `close`, `pread64`, `pwrite64`, `ftruncate64`, `fdatasync`, `fsync`,
-//! `rename`, `unlink`, `unlinkat`, `rmdir`, `mkdir`. By `write` it could change a file too; the
-//! journal refuses that. They are wrapped by hand-made system calls, so that nothing here
+//! others: `open64`, `openat64`, `close`, `pread64`, `pwrite64`, `ftruncate64`, `fdatasync`,
+//! `fsync`, `rename`, `unlink`, `unlinkat`, `rmdir`, `mkdir`. By `write` it could change a file
+//! too; the journal refuses that. They are wrapped by hand-made system calls, so that nothing here
 //! depends on the functions that it replaces.
 //!
 //! I-CALLER: a caller keeps the contract of the C function of that name: pointers are valid for as

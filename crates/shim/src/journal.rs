@@ -25,12 +25,12 @@ use rand::{RngExt as _, SeedableRng as _};
 use crate::calls::{die, refuse};
 use crate::plan::{Call, Fate, Plan, PowerLoss, Repeat, Since, SystemError};
 
-/// What a disk writes whole.
+/// The bytes that a disk writes whole.
 const SECTOR_BYTES: usize = 512;
 
 static ARMED: AtomicBool = AtomicBool::new(false);
 static STATE: Mutex<Option<State>> = Mutex::new(None);
-/// Calls of `open64` by anybody, armed or not: shows that calls come here at all.
+/// Calls of `open64` by any caller, armed or not: shows that calls come here at all.
 static OPENED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
@@ -46,7 +46,7 @@ struct State {
     /// Calls that changed something: all, and those since the planned failure.
     changes: u64,
     changes_since_failure: u64,
-    /// What descriptors of the armed folder stand for.
+    /// The files that descriptors of the armed folder stand for.
     handles: HashMap<c_int, Handle>,
     /// By device and number.
     files: HashMap<(u64, u64), File>,
@@ -76,9 +76,9 @@ struct File {
 
 struct Write {
     offset: u64,
-    /// What was there before; shorter where the file ended.
+    /// The bytes before; shorter where the file ended.
     old: Vec<u8>,
-    /// What is there since; `None`: the file ends there.
+    /// The bytes since; `None`: the file ends there.
     new: Option<Vec<u8>>,
 }
 

@@ -1,4 +1,5 @@
-//! What is to go wrong, and when. Plans have a text form, to travel on a command line.
+//! Plans of faults: what is to go wrong, and when. They have a text form, to travel on a command
+//! line.
 
 use std::fmt;
 use std::str::FromStr;
@@ -87,7 +88,7 @@ pub struct Failure {
     pub repeat: Repeat,
 }
 
-/// What becomes of changes that were not synced.
+/// The fate of changes that were not synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// All are lost.
@@ -119,7 +120,7 @@ pub struct PowerLoss {
     pub nth: u64,
     /// From when on they are counted.
     pub since: Since,
-    /// What becomes of changes that were not synced.
+    /// The fate of changes that were not synced.
     pub fate: Fate,
 }
 

@@ -1,10 +1,10 @@
-//! What did an operation answer?
+//! Answers of operations.
 
 use crate::Shown;
 use crate::engine::{Computed, Edited, Pair, Refusal, Result, Upserted};
 use std::fmt;
 
-/// What an operation answered.
+/// The answer of an operation.
 #[derive(Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the variants name their types")]
 pub enum Answer {
@@ -18,7 +18,7 @@ pub enum Answer {
     Pair(Option<Pair>),
     Pairs(Vec<Pair>),
     Replaced(usize),
-    /// What each key of a batch was left with.
+    /// The value that each key of a batch was left with.
     EditedMany(Vec<Option<Edited>>),
     Sum(i64),
     /// The batch stopped after so many pairs.

@@ -1,4 +1,4 @@
-//! Which seed does a test run under, and which line repeats it?
+//! Cases: the seeds that a test runs under, and the line that repeats one.
 //!
 //! Seeds are `1..=count` unless the environment says otherwise: `SEED=n` runs that one alone,
 //! `SEEDS=n` runs `1..=n`. A failure of any kind, a hang included, prints one line to repeat it.
@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// What runs longer than this hangs: no seed is meant to take a hundredth of it.
+/// A run that takes longer than this hangs: no seed is meant to take a hundredth of it.
 const HANG_LIMIT: Duration = Duration::from_secs(300);
 
 /// The [`Case`] of the test function it is called in.

@@ -1,4 +1,4 @@
-//! What can be asked of an ordered engine? The adapter that each engine writes.
+//! The trait of an ordered engine: the adapter that each engine writes.
 //!
 //! Answers are owned, so that they can be compared with the oracle's or checked later.
 
@@ -116,7 +116,7 @@ impl ValueEdit for Vec<u8> {
     }
 }
 
-/// What a change in place left.
+/// The value that a change in place left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edited {
     /// The value after the last step that was done.
@@ -151,7 +151,7 @@ impl Edited {
     }
 }
 
-/// What `put_if_absent_or_update` did.
+/// The outcome of `put_if_absent_or_update`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Upserted {
     /// The key was absent.
@@ -160,7 +160,7 @@ pub enum Upserted {
     Updated(Edited),
 }
 
-/// What the closure of `compute` wants.
+/// The decision of the closure of `compute`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Leave everything.
@@ -171,7 +171,7 @@ pub enum Decision {
     Remove,
 }
 
-/// What `compute` did.
+/// The outcome of `compute`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Computed {
     /// The value is as before.
@@ -186,7 +186,7 @@ pub enum Computed {
     Absent,
 }
 
-/// What an engine says it holds.
+/// The sums that an engine says it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Accounting {
     /// Entries.
@@ -267,8 +267,8 @@ pub trait OrderedEngine: Sync {
     fn len_exact(&self) -> usize;
     /// Removes everything.
     fn clear(&self) -> Result<()>;
-    /// Verifies the engine's own invariants while nobody writes.
+    /// Verifies the engine's own invariants while no thread writes.
     fn check(&self) -> std::result::Result<(), String>;
-    /// What the engine says it holds, where it counts.
+    /// The sums that the engine says it holds, where it counts.
     fn accounting(&self) -> Option<Accounting>;
 }

@@ -1,4 +1,4 @@
-//! What did each thread ask, when, and what was it told?
+//! Histories: the operations of each thread, their times and their answers.
 //!
 //! One clock counts every begin and end of every operation: if one operation's end is before
 //! another's begin, it happened before; else either may have come first.
@@ -55,7 +55,7 @@ pub enum Call {
 pub type State = Option<Vec<u8>>;
 
 impl Call {
-    /// What `put_if_absent_or_update` did.
+    /// A call of `put_if_absent_or_update`, with its outcome.
     pub fn upsert(value: &Bytes, edits: &[Edit], upserted: Upserted) -> Call {
         let left = match upserted {
             Upserted::Inserted => None,
@@ -64,12 +64,12 @@ impl Call {
         Call::Upsert(value.clone(), edits.to_vec(), left)
     }
 
-    /// What a batch of reads says about each key.
+    /// The reads of a batch, one for each key.
     pub fn gets(keys: &[Bytes], values: Vec<Option<Vec<u8>>>) -> Vec<(&[u8], Call)> {
         keys.iter().zip(values).map(|(key, value)| (&**key, Call::Get(value))).collect()
     }
 
-    /// What a batch of puts says about each key.
+    /// The puts of a batch, one for each key.
     pub fn puts(pairs: &[(Bytes, Bytes)]) -> Vec<(&[u8], Call)> {
         pairs.iter().map(|(key, value)| (&**key, Call::Put(value.clone(), None))).collect()
     }
@@ -135,7 +135,7 @@ impl Call {
     }
 }
 
-/// What adding to a counter answers: 8 bytes, little endian, an absent one counting as 0.
+/// The answer of adding to a counter: 8 bytes, little endian, an absent one counting as 0.
 pub fn add(value: Option<&[u8]>, delta: i64) -> Result<i64> {
     let counter = match value {
         Some(value) => i64::from_le_bytes(value.try_into().map_err(|_| Refusal::NotACounter)?),
@@ -153,7 +153,7 @@ pub struct Event {
     pub begin: u64,
     /// The moment after it.
     pub end: u64,
-    /// What it was.
+    /// The operation.
     pub call: Call,
 }
 

@@ -1,4 +1,4 @@
-//! How do threads get in each other's way? By pausing where it hurts, as a seed says.
+//! Pauses where they hurt, as a seed says, so that threads get in each other's way.
 //!
 //! Adapters call [`pause`] inside their closures (under a value's lock, in the middle of a scan);
 //! stress rounds call it between operations. It does nothing on a thread that has not called
@@ -31,7 +31,7 @@ pub fn pause() {
     match (state >> 32) % 64 {
         0..12 => std::thread::yield_now(),
         12..20 => (0..state >> 57).for_each(|_| std::hint::spin_loop()),
-        // Long enough for the scheduler to run somebody else, even on one core.
+        // Long enough for the scheduler to run another thread, even on one core.
         20 => std::thread::sleep(Duration::from_micros(20)),
         _ => {}
     }

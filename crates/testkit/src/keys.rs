@@ -1,4 +1,4 @@
-//! What do the keys look like? Shapes that have broken ordered maps before.
+//! Keys, in shapes that have broken ordered maps before.
 
 use crate::{Bytes, Rng};
 use rand::{Rng as _, RngExt as _};
@@ -116,7 +116,7 @@ pub fn near(key: &[u8], rng: &mut Rng) -> Bytes {
     near.into()
 }
 
-/// What the keys of one stream have in common.
+/// The common form of the keys of one stream.
 struct Fixed {
     long_prefix: Vec<u8>,
     group_prefixes: [Vec<u8>; 3],

@@ -1,16 +1,16 @@
 //! Evidence for engines: an engine adds an adapter, not a harness.
 //!
-//! | question | module |
+//! | contents | module |
 //! |---|---|
-//! | Which seed does a test run under, and which line repeats it? | [`mod@case`] |
-//! | What do the keys and values look like? | [`keys`], [`values`] |
-//! | What can be asked of an ordered engine? | [`engine`], [`op`] |
-//! | Which operations does a stream hold? | [`stream`] |
-//! | What is the right answer on one thread? | [`oracle`], [`runner`], [`shrink`] |
-//! | Is a concurrent history linearizable? | [`history`], [`linear`] |
-//! | Does a scan keep its promise while writers run? | [`scan_promise`] |
-//! | The same for engines without order | [`keyed`] |
-//! | How do threads get in each other's way? | [`interleave`], [`stress`] |
+//! | the seeds that a test runs under, and the line that repeats one | [`mod@case`] |
+//! | keys and values | [`keys`], [`values`] |
+//! | the trait of an ordered engine | [`engine`], [`op`] |
+//! | the operations of a stream | [`stream`] |
+//! | the right answers on one thread | [`oracle`], [`runner`], [`shrink`] |
+//! | the check that a concurrent history is linearizable | [`history`], [`linear`] |
+//! | the check that a scan keeps its promise while writers run | [`scan_promise`] |
+//! | the same for engines without order | [`keyed`] |
+//! | threads that get in each other's way | [`interleave`], [`stress`] |
 //!
 //! A test takes a [`case!`], asks it for seeds, and runs a stream or a stress round
 //! on its own [`engine::OrderedEngine`] or [`keyed::KeyedEngine`]:

@@ -1,4 +1,4 @@
-//! Is a concurrent history linearizable?
+//! The check that a concurrent history is linearizable.
 //!
 //! A history is if each operation can be given one moment between its begin and its end so that,
 //! in the order of those moments, every answer is right. Operations on single keys compose

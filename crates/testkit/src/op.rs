@@ -25,7 +25,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// What this rule wants done about `value`.
+    /// The decision of this rule about `value`.
     pub fn decide(&self, value: Option<&[u8]>) -> Decision {
         interleave::pause();
         match (self, value) {

@@ -1,4 +1,4 @@
-//! What is the right answer on one thread? A `BTreeMap` knows.
+//! The oracle: a `BTreeMap` knows the right answer on one thread.
 
 use crate::engine::{Accounting, Bounds, Direction, Edited, Pair, Refusal, ScanForm, Upserted};
 use crate::keys::KEY_BYTES_MAX;
@@ -133,7 +133,7 @@ impl Oracle {
         self.entries.keys()
     }
 
-    /// What an exact engine says that it holds.
+    /// The sums that an exact engine says it holds.
     pub fn accounting(&self) -> Accounting {
         let bytes = |len: usize| len as u64;
         Accounting {

@@ -1,4 +1,4 @@
-//! Which key comes next?
+//! The choice of the next key.
 
 use crate::keys::near;
 use crate::{Bytes, Rng};

@@ -10,7 +10,7 @@ use crate::{Bytes, interleave};
 use std::ops::Bound;
 use std::sync::{Mutex, PoisonError};
 
-/// What a [`LockedMap`] does wrong.
+/// The mistake of a [`LockedMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Nothing.
@@ -44,7 +44,7 @@ pub struct LockedMap {
 #[derive(Debug, Default)]
 struct State {
     oracle: Oracle,
-    /// What the oracle was a while ago.
+    /// The oracle as it was a while ago.
     stale: Oracle,
     writes: usize,
     replaced: usize,

@@ -1,4 +1,4 @@
-//! Does an engine answer a stream of operations as the oracle does?
+//! The comparison of an engine's answers to a stream of operations with the oracle's.
 
 use crate::engine::{Direction, OrderedEngine, ScanForm};
 use crate::op::{Op, OwnedBounds, borrowed};
@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// An operation that is asked of an engine `E` beside a model that knows the right answer.
 pub trait Step<E>: Clone + fmt::Debug {
-    /// What knows the right answers.
+    /// The source of the right answers.
     type Model;
 
     /// The model of `engine`, which is fresh.
@@ -45,7 +45,7 @@ impl<E: OrderedEngine> Step<E> for Op {
 
 /// An engine differs from the oracle.
 pub struct Divergence<O = Op> {
-    /// What went wrong at the last of the operations.
+    /// The mistake at the last of the operations.
     pub what: String,
     /// A short stream that shows it on a fresh engine.
     pub ops: Vec<O>,

@@ -1,4 +1,4 @@
-//! Does a scan keep its promise while writers run?
+//! The check that a scan keeps its promise while writers run.
 //!
 //! The promise: every key present through the whole scan is seen once, none twice, in order, and
 //! each value seen was current at some moment of the scan.
@@ -13,7 +13,7 @@ use crate::engine::{Bounds, Direction, Pair, ScanForm};
 use crate::history::{Call, Event, History};
 use std::ops::{Bound, RangeBounds as _};
 
-/// What a scan saw.
+/// The record of a scan.
 #[derive(Debug, Clone)]
 pub struct ScanRecord {
     /// Which thread.
@@ -30,7 +30,7 @@ pub struct ScanRecord {
     pub direction: Direction,
     /// It stops after so many.
     pub limit: usize,
-    /// What it saw, in order.
+    /// The entries that it saw, in order.
     pub seen: Vec<Pair>,
 }
 

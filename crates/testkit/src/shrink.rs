@@ -1,4 +1,4 @@
-//! Which operations of a failing stream matter? Delta debugging finds out.
+//! Delta debugging: the operations of a failing stream that matter.
 //!
 //! A. Zeller, R. Hildebrandt: Simplifying and Isolating Failure-Inducing Input, 2002, section 3:
 //! leave out ever smaller pieces for as long as the rest still fails.

@@ -1,4 +1,4 @@
-//! Which operations does a stream hold? All that follow from a seed and a spec.
+//! Streams of operations, which follow from a seed and a spec.
 
 use crate::engine::{Direction, Edit, ScanForm};
 use crate::keys::{KeyShape, near};
@@ -10,7 +10,7 @@ use crate::{Bytes, Rng};
 use rand::RngExt as _;
 use std::ops::Bound;
 
-/// What a stream is made of.
+/// The ingredients of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamSpec {
     /// Number of operations.

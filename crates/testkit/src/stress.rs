@@ -12,7 +12,7 @@ use crate::{Bytes, interleave};
 use rand::RngExt as _;
 use std::ops::Bound;
 
-/// What a round is made of.
+/// The ingredients of a round.
 #[derive(Debug, Clone)]
 pub struct Round {
     /// Threads that read and write single keys.

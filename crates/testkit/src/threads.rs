@@ -1,4 +1,4 @@
-//! Who runs the threads of a round, and what does each of them write down?
+//! The threads of a round, and the events that each of them writes down.
 
 use crate::engine::{Edit, Pair, Refusal, Result};
 use crate::history::{Call, Clock, Event, History};
@@ -117,7 +117,7 @@ impl<'a, E> Recorder<'a, E> {
         picked.into_iter().map(|key| keys[key].clone()).collect()
     }
 
-    /// No two values are the same, so that each tells who put it; sizes vary where they may.
+    /// No two values are the same, so that each tells its writer; sizes vary where they may.
     pub(crate) fn value(&mut self) -> Bytes {
         self.written += 1;
         let mut value = format!("{}:{}", self.thread, self.written).into_bytes();
@@ -149,7 +149,7 @@ impl<'a, E> Recorder<'a, E> {
             (_, 1) => vec![Edit::Append(value[..1].into()), Edit::Resize(value.len() / 2)],
             (_, 2) => vec![Edit::Resize(self.rng.random_range(0..40)), Edit::Append(value)],
             (ValueSizes::AtMost(_), 3) => xors.into(),
-            // Half of it is nobody's value: readers must not see it.
+            // Half of it is no thread's value: readers must not see it.
             (_, 3) => vec![Edit::Xor(0x55), Edit::Append(value), Edit::Xor(0x55)],
             (ValueSizes::AtMost(_), _) => {
                 vec![Edit::Resize(4), Edit::Append(value[..value.len().min(6)].into())]

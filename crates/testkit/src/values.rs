@@ -1,4 +1,4 @@
-//! What do the values look like? Sizes that have broken allocators before.
+//! Values, in sizes that have broken allocators before.
 
 use crate::{Bytes, Rng};
 use rand::{Rng as _, RngExt as _};

@@ -21,7 +21,7 @@ use crate::worker::Work;
 pub(crate) enum Ends {
     /// `kill -9`.
     Kills,
-    /// What was not synced is taken back; before that a call may have failed.
+    /// Bytes that were not synced are taken back; before that a call may have failed.
     Losses,
 }
 

@@ -1,7 +1,7 @@
 //! Damaged files: every stored file of a small database, with a bit flipped, cut, with a block of
-//! zeros or noise, longer than it was, or missing. Each damaged copy is opened and read in a process
-//! of its own. Right answers are right, and so are errors; wrong answers, panics, hangs and much
-//! memory are not.
+//! zeros or noise, longer than it was, or missing. Each damaged copy is opened and read in a
+//! process of its own. Right answers are right, and so are errors; wrong answers, panics, hangs and
+//! much memory are not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::report::{self, Outcome};
 use crate::runs::{Place, Run, copy, last_words, spawn};
 use crate::worker::Work;
 
-/// What a reader may take: a hundred times what it does.
+/// The time that a reader may take: a hundred times what it does.
 const SECONDS_MAX: u64 = 20;
 /// Resident memory of a reader at most; the database has less than one.
 const RESIDENT_MIB_MAX: u64 = 128;
-/// What is zeroed or overwritten at a time.
+/// The bytes that are zeroed or overwritten at a time.
 const BLOCK_BYTES: usize = 4096;
 
 /// Damages, each by its number.

@@ -17,9 +17,10 @@ use crate::worker::Work;
 
 /// Room for a database of a worker several times over.
 const DISK_BYTES: u64 = 16 << 20;
-/// What a worker adds to a database at most, more or less: with more free it is refused nothing.
+/// The bytes that a worker adds to a database at most, more or less: with more free it is refused
+/// nothing.
 const FREE_BYTES_MAX: u64 = 1_200 << 10;
-/// What a disk of memory gives at a time.
+/// The bytes that a disk of memory gives at a time.
 const PAGE_BYTES: u64 = 4 << 10;
 /// Takes the room that is not to be free.
 const BALLAST: &str = "ballast";

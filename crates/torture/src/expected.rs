@@ -1,4 +1,4 @@
-//! What a reader of a damaged database compares with: the contents of each table. It travels in a
+//! The contents of each table, which a reader of a damaged database compares with. They travel in a
 //! file, a line for each entry.
 
 use std::collections::BTreeMap;

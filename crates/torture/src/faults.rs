@@ -19,7 +19,7 @@ use crate::worker::Work;
 /// Changes after a failure at which the power goes: all near ones, then ever fewer.
 const LOST_AFTER: [u64; 10] = [1, 2, 3, 4, 5, 6, 8, 11, 16, 24];
 
-/// What to try.
+/// The runs to try.
 #[derive(Debug, Clone)]
 pub(crate) struct Sweep {
     pub(crate) seed: u64,

@@ -1,4 +1,4 @@
-//! Which files of a table does nothing need? Judged from the stored formats, which
+//! The files of a table that nothing needs, judged from the stored formats, which
 //! `docs/design/layout/disk.txt` describes, and not by the code that writes them.
 
 use std::collections::BTreeSet;
@@ -10,8 +10,9 @@ use sapwood::HashTable;
 /// Where a manifest says whose index image it needs.
 const IMAGE_OFFSET: usize = 64;
 
-/// Names of files in the folder of an open table that are neither its own (options, identity, lock), nor of the log, nor
-/// a manifest that the table lists, nor an image that such a manifest names.
+/// Names of files in the folder of an open table that are neither its own (options, identity,
+/// lock), nor of the log, nor a manifest that the table lists, nor an image that such a manifest
+/// names.
 pub(crate) fn of_table(folder: &Path, table: &HashTable) -> Result<Vec<String>, String> {
     let unread = |what: &Path, cause| format!("cannot read {}: {cause}", what.display());
     let kept = table.checkpoints().map_err(|e| e.to_string())?;

@@ -33,7 +33,7 @@ enum Presence {
     Either,
 }
 
-/// What one thread's part of a table holds.
+/// The contents of one thread's part of a table.
 #[derive(Debug, Clone)]
 struct Part {
     stream: Stream,
@@ -41,11 +41,11 @@ struct Part {
     found: Option<u64>,
     /// Operations that lasting checkpoints cover.
     least: u64,
-    /// What was found then.
+    /// The findings then.
     contents: Contents,
 }
 
-/// What a look at a database has compared and found.
+/// The counts and findings of a look at a database.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Compared {
     pub(crate) tables: u64,

@@ -1,4 +1,4 @@
-//! How a torture is told: progress while it runs, counts at its end, and for each failure what was
+//! Reports of a torture: progress while it runs, counts at its end, and for each failure what was
 //! wrong, the line that repeats it and where the database lies.
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Failures that are told in full.
 const FAILURES_SHOWN: usize = 12;
 
-/// What one task, a chain of runs or a single one, came to.
+/// The result of one task, a chain of runs or a single one.
 #[derive(Debug, Default)]
 pub(crate) struct Outcome {
     /// By name; summed up over all tasks.

@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use crate::told::Told;
 use crate::worker::Work;
 
-/// What a worker that works takes a hundredth of.
+/// A time that a worker that works takes a hundredth of.
 pub(crate) const HANG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A database in a folder of its own, and beside it what the shim and copies need.

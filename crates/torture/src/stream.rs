@@ -1,4 +1,4 @@
-//! What a thread does to a table: operation by operation, the same in every process.
+//! The operations of a thread on a table, one by one, the same in every process.
 //!
 //! A thread has keys of its own, so that the right answer to each operation, and what a table holds
 //! after so many of them, follow from the seed alone. An operation is named by its number; a key of
@@ -11,7 +11,7 @@ use rand::RngExt as _;
 use sapwood::RecordLayout;
 use sapwood_testkit::Rng;
 
-/// What a thread's part of a table holds.
+/// The contents of a thread's part of a table.
 pub(crate) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Data keys of a thread, and as many counters: few enough to come back to, more than memory holds.
@@ -43,7 +43,7 @@ pub(crate) enum Op {
     AddMany(Vec<(Vec<u8>, i64)>),
 }
 
-/// What an operation answers.
+/// The answer of an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
     Done,

@@ -1,4 +1,4 @@
-//! Which tables a tortured database has. All of a table follows from its name.
+//! The tables of a tortured database. All of a table follows from its name.
 
 use sapwood::{ColdReads, Compaction, HashTableOptions, RecordLayout};
 

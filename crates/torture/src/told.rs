@@ -1,4 +1,4 @@
-//! What a worker tells: lines, each written when what it says has happened.
+//! The lines that a worker tells, each written when what it says has happened.
 
 use std::fmt;
 

@@ -24,7 +24,7 @@ const TRIES: usize = 3;
 /// Operations of a thread on a table between two checkpoints.
 const ROUND: u64 = 24;
 
-/// What a worker is told on its command line.
+/// The arguments of a worker, on its command line.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Work {
     /// The folder of the database
@@ -135,7 +135,7 @@ struct Desk<'a> {
 }
 
 impl Worker<'_> {
-    /// What an error means: with failing calls it may be, else it may not.
+    /// The meaning of an error: with failing calls it may be, else it may not.
     fn allowed(&self, what: &str, error: &Error) -> Stop {
         let text = format!("{what}: {error}");
         if self.work.full || sapwood_shim::has_failed() {
@@ -221,7 +221,7 @@ impl Worker<'_> {
         }
     }
 
-    /// What the main thread does in a round: checkpoints, a compaction, a table made or dropped.
+    /// The work of the main thread in a round: checkpoints, a compaction, a table made or dropped.
     fn turn(&self, db: &Db, lasting: &[Open], round: u64) -> Outcome {
         for (at, open) in lasting.iter().enumerate() {
             let cut =

@@ -1,4 +1,4 @@
-//! What is absent: `unsafe`, mapped memory and files outside the crates that exist for them.
+//! Absences: `unsafe`, mapped memory and files outside the crates that exist for them.
 
 use crate::rust::{lines_saying, words};
 use crate::workspace::{self, expect_none, read, root};

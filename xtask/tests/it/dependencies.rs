@@ -70,8 +70,8 @@ fn allows(table: &[(&str, &[&str])], user: &str, used: &str) -> bool {
     table.iter().any(|(name, allowed)| *name == user && allowed.contains(&used))
 }
 
-/// What only tests need (seeded faults), and what would change other crates of a program that
-/// embeds the library (the order of every `serde_json::Map`).
+/// Features that only tests need (seeded faults), and those that would change other crates of a
+/// program that embeds the library (the order of every `serde_json::Map`).
 #[test]
 fn programs_get_no_crate_or_feature_for_tests_and_the_command_line() {
     let tree = std::process::Command::new(env!("CARGO"))

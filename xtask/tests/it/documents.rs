@@ -1,4 +1,4 @@
-//! The documents say what is so: names exist, links lead somewhere, the map stays short.
+//! Documents that are true: names exist, links lead somewhere, the map stays short.
 
 use crate::markdown::Document;
 use crate::names::Names;

@@ -1,4 +1,4 @@
-//! What a program sees of the crate `sapwood`: its own names, each of one thing.
+//! The names that a program sees of the crate `sapwood`: its own, each of one thing.
 
 use crate::workspace::{self, expect_none, read};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
@@ -9,7 +9,7 @@ use std::path::Path;
 const ROOT: &str = "crates/sapwood/src/lib.rs";
 const QUERIES: &str = "crates/sapwood/src/aggregate.rs";
 
-/// What programs do not have.
+/// Names that programs do not have.
 const NOT_FOR_PROGRAMS: [&str; 7] = [
     "sapwood_aggregate",
     "sapwood_chunkmap",
@@ -97,7 +97,7 @@ fn exports(source: &str) -> Vec<Export> {
     exports
 }
 
-/// What is exported of each crate, by the names that it has there.
+/// The exports of each crate, by the names that they have there.
 fn by_package(source: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut packages: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for Export { from, name, .. } in exports(source) {

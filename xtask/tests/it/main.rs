@@ -6,6 +6,7 @@ mod commands;
 mod dependencies;
 mod documents;
 mod duckdb;
+mod english;
 mod facade;
 mod markdown;
 mod names;

@@ -1,4 +1,4 @@
-//! Which names exist in the workspace: files, crates, items.
+//! The names of the workspace: files, crates, items.
 
 use crate::{rust, workspace};
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::path::Path;
 /// Names that are not ours and may stand in ARCHITECTURE.md.
 const FOREIGN: &[&str] = &["unsafe"];
 
-/// What a code span can refer to.
+/// The names that a code span can refer to.
 pub(crate) struct Names {
     files: BTreeSet<String>,
     /// Folder of each crate -> what its sources define.

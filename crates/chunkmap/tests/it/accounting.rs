@@ -1,4 +1,4 @@
-//! What the map says that it holds, it holds: to the byte.
+//! Statistics that are true to the byte.
 
 use crate::adapter::{Adapter, CONFIGURATIONS, map};
 use sapwood_testkit::case;

@@ -31,7 +31,7 @@ pub(crate) fn bounded(
     ChunkMap::with_options(options).expect("valid options")
 }
 
-/// What a map holds, by a scan.
+/// The entries of a map, by a scan.
 pub(crate) fn contents(map: &ChunkMap) -> Vec<Pair> {
     let mut pairs = Vec::new();
     let scan = map.scan(.., Direction::Ascending, |key, value| {
@@ -45,7 +45,7 @@ pub(crate) fn contents(map: &ChunkMap) -> Vec<Pair> {
 /// A map as an engine.
 pub(crate) struct Adapter(pub(crate) ChunkMap, Trims);
 
-/// Does every removal trim the map, too?
+/// Whether every removal trims the map, too.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Trims {
     Never,

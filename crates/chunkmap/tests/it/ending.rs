@@ -1,5 +1,5 @@
-//! A thread that ends may use a map in the destructors of its thread-locals, those included that run
-//! when the thread-locals of the engine are gone.
+//! A thread that ends may use a map in the destructors of its thread-locals, those included that
+//! run when the thread-locals of the engine are gone.
 
 use crate::adapter::{ALL, CONFIGURATIONS, NASTIEST, contents, map};
 use sapwood_chunkmap::{ChunkMap, Compute, Direction, Upsert};

@@ -259,7 +259,7 @@ fn threads_at_the_budget_lose_nothing() {
     });
 }
 
-/// What was removed and is read by nobody serves again before the budget refuses.
+/// Memory that was removed and has no readers serves again before the budget refuses.
 #[test]
 fn a_budget_counts_removed_bytes_no_longer_than_they_are_read() {
     case!().once(|| {

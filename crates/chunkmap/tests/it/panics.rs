@@ -80,7 +80,7 @@ fn an_update_that_panics_leaves_exactly_what_it_had_written() {
                 throws(|| map.put_if_absent_or_update(key, b"new", change));
                 assert_eq!(map.get(key), Ok(Some(expect.to_vec())));
             });
-            // While somebody reads, the change goes to a copy; it counts all the same.
+            // While a reader is inside, the change goes to a copy; it counts all the same.
             each(|map, key| {
                 let reader = map.floor(key).unwrap().unwrap();
                 throws(|| map.update(key, change));

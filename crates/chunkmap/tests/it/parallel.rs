@@ -1,4 +1,4 @@
-//! Nobody waits for writers of other keys: not readers, not writers, not even rebalances of the
+//! No thread waits for writers of other keys: not readers, not writers, not even rebalances of the
 //! chunk that both keys are in.
 //!
 //! One thread parks inside a closure on key `m` and does not come out before the other thread has

@@ -114,7 +114,8 @@ fn a_writer_is_told_that_it_calls_for_its_own_key() {
                     reset(&map);
                     let inside = || {
                         let answer = call(&map, OWN);
-                        // A copy is under change where somebody reads: then the old value shows.
+                        // A copy is under change where a reader is inside: then the old value
+                        // shows.
                         let clear = [Ok(()), Err(Error::Reentrant)].contains(&answer);
                         assert!(clear, "{name} inside {outer}: {answer:?}");
                         if *outer == "update" {

@@ -168,8 +168,8 @@ fn churn_a_little_out_of_order_keeps_memory_flat() {
     });
 }
 
-/// The keys stay, their values change size as `len` says for each of `steps`; the most memory of the
-/// last two cycles is what it was in the first two.
+/// The keys stay, their values change size as `len` says for each of `steps`; the most memory of
+/// the last two cycles is what it was in the first two.
 fn resize(what: &str, configuration: (usize, usize), steps: u64, len: impl Fn(u64, u64) -> u64) {
     const KEYS: u64 = 400;
     let map = map(configuration);
@@ -345,7 +345,7 @@ fn twelve_hundred_threads_over_a_lifetime() {
     });
 }
 
-/// Who stays in one table holds back nothing in another.
+/// A reader that stays in one table holds back nothing in another.
 #[test]
 fn a_reader_in_one_table_keeps_no_memory_of_another() {
     long(case!()).alone(|| {

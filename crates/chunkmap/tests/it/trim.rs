@@ -463,7 +463,7 @@ fn trim_inside_closures_moves_nothing_that_is_shown() {
     });
 }
 
-/// What a reader holds keeps its block, and nothing else: later the rest goes, too.
+/// A record that a reader holds keeps its block, and nothing else: later the rest goes, too.
 #[test]
 fn an_entry_that_is_held_delays_memory_and_loses_none() {
     case!().once(|| {

@@ -1,4 +1,4 @@
-//! What could a crash leave?
+//! Images that a crash could leave.
 
 use std::collections::BTreeMap;
 

@@ -1,9 +1,9 @@
-//! What is to fail, and how?
+//! Faults: the calls that are to fail, and how.
 
 use std::io;
 use std::ops::{Bound, RangeBounds};
 
-/// What becomes of a read.
+/// The fate of a read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadFault {
     /// It fails.
@@ -15,7 +15,7 @@ pub enum ReadFault {
     Flip(usize),
 }
 
-/// What becomes of a write.
+/// The fate of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteFault {
     /// It fails and does nothing.
@@ -24,7 +24,7 @@ pub enum WriteFault {
     Torn(io::ErrorKind),
 }
 
-/// What becomes of a sync of a file or of the names.
+/// The fate of a sync of a file or of the names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncFault {
     /// It fails. What it was to make last can still be read, and may be lost in a crash whatever

@@ -1,4 +1,4 @@
-//! What a simulated disk holds: now, lastingly, and in between.
+//! The contents of a simulated disk: now, lastingly, and in between.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -81,9 +81,9 @@ impl Write {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileState {
-    /// What reads see.
+    /// The bytes that reads see.
     pub(super) now: Vec<u8>,
-    /// What is there for sure after a crash, where no doubtful write lies above it.
+    /// The bytes that are there for sure after a crash, where no doubtful write lies above it.
     pub(super) lasting: Vec<u8>,
     /// Writes that a failed sync was to make last, where no lasting write lies above them.
     pub(super) doubtful: Vec<Write>,
@@ -102,7 +102,7 @@ impl FileState {
         }
     }
 
-    /// What reads see when unsynced writes are gone.
+    /// The bytes that reads see when unsynced writes are gone.
     fn forget_unsynced(&mut self) {
         self.unsynced.clear();
         self.now.clone_from(&self.lasting);
@@ -112,7 +112,7 @@ impl FileState {
     }
 }
 
-/// What is left of `older` outside of `newer`.
+/// The rest of `older` outside of `newer`.
 fn cut(older: Write, newer: &Write) -> Vec<Write> {
     match (older.is_cut(), newer.is_cut()) {
         (false, false) => {}

@@ -1,4 +1,4 @@
-//! What only real folders do.
+//! Behaviour that only real folders have.
 
 use crate::{blocks, fills};
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk, Read, SimDisk};

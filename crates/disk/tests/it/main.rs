@@ -1,4 +1,4 @@
-//! What every disk promises, and what each kind adds.
+//! The promises of every disk, and of each kind.
 
 mod contract;
 mod crashes;

@@ -21,7 +21,7 @@ const SCAN_NS: f64 = 30.0;
 impl Objects for Table {
     fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let selection = asked.selection;
-        let borders = self.map().borders(selection.bounds(), 1);
+        let borders = self.map().split_points(selection.bounds(), 1);
         let (reached, checks) = match selection.as_keys() {
             Some(keys) => (keys.len() as f64, check_ns(selection)),
             None => (borders.entries as f64, 0.0),
@@ -71,7 +71,7 @@ fn scan<G: Gather>(
     let (begin, limit) = selection.bounds();
     // More parts than threads, so that nobody waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    let borders = table.map().borders((begin, limit), parts).keys;
+    let borders = table.map().split_points((begin, limit), parts).keys;
     let is_list = selection.as_keys().is_some();
     crew.in_parts(borders.len() + 1, make, |part, work| {
         let border = |at: usize| borders.get(at).map(Vec::as_slice);

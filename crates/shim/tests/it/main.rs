@@ -1,4 +1,4 @@
-//! What the shim does to the files of a process. Each case runs in a process of its own, this
+//! The effects of the shim on the files of a process. Each case runs in a process of its own, this
 //! program started again: the shim is armed once, and a loss of power ends it.
 #![forbid(unsafe_code)]
 

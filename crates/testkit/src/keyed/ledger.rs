@@ -1,4 +1,4 @@
-//! Is what a walk saw one moment?
+//! The check that a walk saw one moment.
 //!
 //! Each writer goes over keys of its own in a fixed order, round after round, and leaves at each
 //! of them the number of the round; in some rounds it removes them. So at any one moment a first
@@ -15,7 +15,7 @@ use rand::RngExt as _;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// What each account has at the begin.
+/// The balance of each account at the begin.
 const OPENING: i64 = 1_000;
 
 /// The writers' books.
@@ -97,7 +97,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What every key of a writer has after `round`; before the first it has nothing.
+    /// The value of every key of a writer after `round`; before the first it has none.
     fn value(&self, round: u32) -> Option<Bytes> {
         let present = !matches!((round, round % 4), (0, _) | (_, 3));
         let times = 1 + round as usize % self.repeats_max;

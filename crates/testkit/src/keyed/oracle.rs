@@ -1,4 +1,4 @@
-//! What is the right answer of an engine without order on one thread? A `BTreeMap` knows.
+//! The oracle of engines without order: a `BTreeMap` knows the right answer on one thread.
 
 use super::op::{Answer, KeyedOp};
 use super::{Batch, Lengths};
@@ -20,7 +20,7 @@ impl KeyedOracle {
         KeyedOracle { lengths, entries: BTreeMap::new() }
     }
 
-    /// What is in it.
+    /// Its contents.
     pub fn entries(&self) -> &BTreeMap<Vec<u8>, Vec<u8>> {
         &self.entries
     }

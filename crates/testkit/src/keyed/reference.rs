@@ -8,7 +8,7 @@ use crate::engine::{Edit, Edited, Pair, Result, Upserted};
 use crate::{Bytes, history, interleave};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What a [`LockedTable`] does wrong.
+/// The mistake of a [`LockedTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyedFault {
     /// Nothing.
@@ -72,7 +72,7 @@ impl LockedTable {
         oracle.entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    /// What stands at each position when the walk comes there.
+    /// The entry at each position when the walk comes there.
     fn by_position(&self) -> Vec<Pair> {
         let at = |position| {
             interleave::pause();

@@ -1,4 +1,4 @@
-//! Which operations does a stream for an engine without order hold?
+//! Streams of operations for engines without order.
 
 use super::op::KeyedOp;
 use super::oracle::KeyedOracle;
@@ -11,7 +11,7 @@ use crate::{Bytes, Rng};
 use rand::{Rng as _, RngExt as _};
 use std::collections::BTreeSet;
 
-/// What a stream is made of.
+/// The ingredients of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyedSpec {
     /// Number of operations.
@@ -69,7 +69,8 @@ fn resized(bytes: &[u8], lengths: &std::ops::RangeInclusive<usize>) -> Bytes {
 struct Writer<'a> {
     spec: &'a KeyedSpec,
     keys: Picker,
-    /// What the engine holds by now: a comparison that never finds what it expects tests little.
+    /// The entries that the engine holds by now: a comparison that never finds what it expects
+    /// tests little.
     model: KeyedOracle,
     rng: Rng,
 }

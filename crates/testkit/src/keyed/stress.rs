@@ -10,7 +10,7 @@ use crate::{Bytes, interleave};
 use rand::RngExt as _;
 use std::ops::Bound;
 
-/// What a round is made of.
+/// The ingredients of a round.
 #[derive(Debug, Clone)]
 pub struct KeyedRound {
     /// Threads that read and write single keys.

@@ -185,7 +185,7 @@ fn every_delta_is_in_the_sum() {
 
 #[test]
 fn an_update_that_may_change_nothing_yet_is_not_taken_too_early() {
-    // Both truncate to "1:". Taken at once, the first would leave nobody to undo the put.
+    // Both truncate to "1:". Taken at once, the first would leave no operation to undo the put.
     let truncate = || {
         let edits = vec![Edit::Append(b"x"[..].into()), Edit::Resize(2)];
         let edited = Edited { after: b"1:".to_vec(), refused: None };

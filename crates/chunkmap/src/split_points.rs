@@ -1,4 +1,4 @@
-//! Where can a range be cut into parts of about equal size, and how much lies in it?
+//! Split points: keys that cut a range into parts of about equal size, and how much lies in it.
 //!
 //! The tree knows without visiting entries: its nodes have about as many below them as their
 //! neighbours have. *Useful for* threads that share a scan, and for choosing between ways to read.
@@ -11,9 +11,9 @@ use crate::map::ChunkMap;
 use crate::scan::key_bounds;
 use crate::tree::Node;
 
-/// What [`ChunkMap::borders`] found.
+/// The answer of [`ChunkMap::split_points`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Borders {
+pub struct SplitPoints {
     /// Keys strictly within the range, ascending: each begins another part.
     pub keys: Vec<Vec<u8>>,
     /// About how many entries lie in the range.
@@ -28,7 +28,7 @@ struct Covering<'g> {
     node: Node<'g>,
     low: Option<&'g [u8]>,
     high: Option<&'g [u8]>,
-    /// Which share of all entries is taken to lie below it.
+    /// The share of all entries that is taken to lie below it.
     share: f64,
 }
 
@@ -48,16 +48,20 @@ impl ChunkMap {
     ///     map.put(&number.to_be_bytes(), b"")?;
     /// }
     /// let half = 5_000_u32.to_be_bytes();
-    /// let borders = map.borders(..&half[..], 4);
-    /// assert!(borders.keys.len() <= 3 && borders.keys.iter().all(|key| key[..] < half[..]));
-    /// assert!((2_500..7_500).contains(&borders.entries));
+    /// let split_points = map.split_points(..&half[..], 4);
+    /// assert!(split_points.keys.len() <= 3 && split_points.keys.iter().all(|key| key[..] < half[..]));
+    /// assert!((2_500..7_500).contains(&split_points.entries));
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
-    pub fn borders<'k>(&self, bounds: impl RangeBounds<&'k [u8]>, parts: usize) -> Borders {
+    pub fn split_points<'k>(
+        &self,
+        bounds: impl RangeBounds<&'k [u8]>,
+        parts: usize,
+    ) -> SplitPoints {
         let bounds = key_bounds(&bounds);
         let entries = self.len() as u64;
         if bounds.is_empty() {
-            return Borders { keys: Vec::new(), entries: 0 };
+            return SplitPoints { keys: Vec::new(), entries: 0 };
         }
         let guard = self.tree.reclaimer.pin();
         let root = self.tree.root_node(&guard);
@@ -87,11 +91,11 @@ impl ChunkMap {
         // At either end a node may lie in the range in part.
         let cut = |covering: &Covering<'_>| share_within(bounds, covering) * covering.share;
         let share: f64 = level.iter().map(cut).sum();
-        let borders = level.iter().filter_map(|covering| covering.low);
-        let keys: Vec<&[u8]> = borders.filter(|key| !bounds.begins_at(key)).collect();
+        let split_points = level.iter().filter_map(|covering| covering.low);
+        let keys: Vec<&[u8]> = split_points.filter(|key| !bounds.begins_at(key)).collect();
         let count = parts.max(1).min(keys.len() + 1);
         let keys = (1..count).map(|part| keys[part * (keys.len() + 1) / count - 1].to_vec());
-        Borders { keys: keys.collect(), entries: (share * entries as f64).round() as u64 }
+        SplitPoints { keys: keys.collect(), entries: (share * entries as f64).round() as u64 }
     }
 }
 
@@ -130,25 +134,29 @@ mod tests {
     }
 
     #[test]
-    fn borders_lie_strictly_inside_and_ascend() {
+    fn split_points_lie_strictly_inside_and_ascend() {
         let map = map_of(3_000);
         let (low, high) = (key(1_000), key(5_001));
         for parts in 1..40 {
             let range = (Bound::Included(&low[..]), Bound::Excluded(&high[..]));
-            let borders = map.borders(range, parts);
-            assert!(borders.keys.len() < parts, "{parts}: {}", borders.keys.len());
-            assert!(borders.keys.is_sorted_by(|a, b| a < b), "{parts}");
-            assert!(borders.keys.iter().all(|key| key[..] > low[..] && key[..] < high[..]));
-            assert!((1_400..2_600).contains(&borders.entries), "{parts}: {}", borders.entries);
+            let split_points = map.split_points(range, parts);
+            assert!(split_points.keys.len() < parts, "{parts}: {}", split_points.keys.len());
+            assert!(split_points.keys.is_sorted_by(|a, b| a < b), "{parts}");
+            assert!(split_points.keys.iter().all(|key| key[..] > low[..] && key[..] < high[..]));
+            assert!(
+                (1_400..2_600).contains(&split_points.entries),
+                "{parts}: {}",
+                split_points.entries
+            );
         }
     }
 
     #[test]
     fn parts_are_of_about_one_size() {
         let map = map_of(20_000);
-        let borders = map.borders(.., 8);
-        assert_eq!(borders.keys.len(), 7);
-        let mut limits: Vec<u32> = borders
+        let split_points = map.split_points(.., 8);
+        assert_eq!(split_points.keys.len(), 7);
+        let mut limits: Vec<u32> = split_points
             .keys
             .iter()
             .map(|border| {
@@ -163,17 +171,18 @@ mod tests {
             assert!((2_500..10_000).contains(&(limit - from)), "{from} to {limit}");
             from = limit;
         }
-        assert_eq!(borders.entries, 20_000);
+        assert_eq!(split_points.entries, 20_000);
     }
 
     #[test]
-    fn small_and_empty_ranges_have_no_borders() {
+    fn small_and_empty_ranges_have_no_split_points() {
         let map = map_of(3_000);
-        let nothing = map.borders((Bound::Included(&key(9)[..]), Bound::Excluded(&key(9)[..])), 4);
-        assert_eq!(nothing, Borders { keys: vec![], entries: 0 });
-        let one = map.borders((Bound::Included(&key(8)[..]), Bound::Included(&key(8)[..])), 4);
+        let nothing =
+            map.split_points((Bound::Included(&key(9)[..]), Bound::Excluded(&key(9)[..])), 4);
+        assert_eq!(nothing, SplitPoints { keys: vec![], entries: 0 });
+        let one = map.split_points((Bound::Included(&key(8)[..]), Bound::Included(&key(8)[..])), 4);
         assert!(one.entries <= 8 && one.keys.len() <= 1, "{one:?}");
-        assert_eq!(map_of(0).borders(.., 4), Borders { keys: vec![], entries: 0 });
-        assert_eq!(map_of(3).borders(.., 4), Borders { keys: vec![], entries: 3 });
+        assert_eq!(map_of(0).split_points(.., 4), SplitPoints { keys: vec![], entries: 0 });
+        assert_eq!(map_of(3).split_points(.., 4), SplitPoints { keys: vec![], entries: 3 });
     }
 }

@@ -1,4 +1,4 @@
-//! When does memory go back to the system, and how does what is left move together?
+//! Compaction in memory: sparse blocks are emptied and go back to the system.
 //!
 //! A removed record leaves a hole that only records of its size can have. After
 //! many removals in no order every block of the arena still holds a few records,
@@ -53,18 +53,18 @@ const FLUSHES: usize = 4;
 #[cfg(not(loom))]
 thread_local! {
     /// The map for which this thread should take a step at the end of its operation.
-    static DUE: Cell<*const Tidy> = const { Cell::new(std::ptr::null()) };
+    static DUE: Cell<*const Compaction> = const { Cell::new(std::ptr::null()) };
 }
 
 // A model's threads share one thread of the system.
 #[cfg(loom)]
 loom::thread_local! {
-    static DUE: Cell<*const Tidy> = Cell::new(std::ptr::null());
+    static DUE: Cell<*const Compaction> = Cell::new(std::ptr::null());
 }
 
-/// What a map remembers about giving memory back.
+/// The state of a map's compaction.
 #[derive(Default)]
-pub(crate) struct Tidy {
+pub(crate) struct Compaction {
     /// Bytes that went to the epochs since the last look at the arena ...
     handed_bytes: CachePadded<AtomicU64>,
     /// ... and how many of them make the next look due. Relaxed: both only choose
@@ -95,19 +95,19 @@ struct Usage {
 }
 
 impl Usage {
-    /// Is more than half of the memory idle, and more than two blocks?
+    /// Whether more than half of the memory is idle, and more than two blocks.
     fn is_sparse(&self, block_bytes: usize) -> bool {
         self.reserved_bytes > 2 * self.live_bytes + 2 * (block_bytes as u64).max(32 << 10)
     }
 
-    /// Has so little happened since `trimmed` that another `trim` would move in vain?
+    /// Whether so little has happened since `trimmed` that another `trim` would move in vain.
     fn is_close_to(&self, trimmed: &Usage) -> bool {
         let close = |now: u64, then: u64| now.abs_diff(then) <= then / 16;
         close(self.live_bytes, trimmed.live_bytes)
             && close(self.reserved_bytes, trimmed.reserved_bytes)
     }
 
-    /// Has enough happened since `settled` for another pass to pay?
+    /// Whether enough has happened since `settled` for another pass to pay.
     fn has_moved_on(&self, settled: &Usage) -> bool {
         self.live_bytes * 4 < settled.live_bytes * 3
             || self.reserved_bytes * 4 > settled.reserved_bytes * 5
@@ -121,7 +121,7 @@ enum Progress {
     Done,
 }
 
-impl Tidy {
+impl Compaction {
     pub(crate) fn moved_bytes(&self) -> u64 {
         self.moved_bytes.load(Ordering::Relaxed)
     }
@@ -158,9 +158,9 @@ impl ChunkMap {
     ///
     /// Other threads go on meanwhile. The map is walked chunk by chunk, once or a
     /// few times, and what lies in sparse blocks is copied; within a budget that is
-    /// used up, only as far as there is room. What others still read stays until
-    /// they leave, and so does what this thread reads, if called inside a closure
-    /// or beside an [`Entry`](crate::Entry) or a [`Range`](crate::Range) of its own.
+    /// used up, only as far as there is room. A record that a closure reads, or an
+    /// [`Entry`](crate::Entry) holds, stays until its reader leaves, of this thread as of
+    /// others; a [`Range`](crate::Range) holds nothing back.
     ///
     /// ```
     /// # use sapwood_chunkmap::ChunkMap;
@@ -181,7 +181,7 @@ impl ChunkMap {
         self.tree.arena.trim();
         for made in 0..TRIM_PASSES {
             let (pass, reserved_bytes) = {
-                let mut state = self.tidy.lock();
+                let mut state = self.compaction.lock();
                 let usage = self.usage();
                 let pays = self.begin(&mut state, usage);
                 if !pays && made > 0 {
@@ -195,7 +195,7 @@ impl ChunkMap {
             self.tree.arena.trim();
             let usage = self.usage();
             if usage.reserved_bytes + gain_bytes(reserved_bytes) > reserved_bytes {
-                self.tidy.lock().trimmed = Some(usage);
+                self.compaction.lock().trimmed = Some(usage);
             }
         }
         before.saturating_sub(self.usage().reserved_bytes)
@@ -203,18 +203,18 @@ impl ChunkMap {
 
     /// Takes a step if one has fallen due. Called at the end of operations, unpinned.
     #[inline]
-    pub(crate) fn tidy_if_due(&self) {
-        if self.tidy.is_due() {
-            self.tidy();
+    pub(crate) fn compact_if_due(&self) {
+        if self.compaction.is_due() {
+            self.compact();
         }
     }
 
     /// Looks anew, whatever was found before. Called when the map was emptied, unpinned.
-    pub(crate) fn tidy_now(&self) {
-        if let Ok(mut state) = self.tidy.state.try_lock() {
+    pub(crate) fn compact_now(&self) {
+        if let Ok(mut state) = self.compaction.state.try_lock() {
             state.settled = None;
         }
-        self.tidy();
+        self.compact();
     }
 
     /// Retires a record that was removed or superseded.
@@ -225,21 +225,21 @@ impl ChunkMap {
         // SAFETY: the caller's.
         let handed_bytes = unsafe { self.tree.reclaimer.retire(slice, Kind::Counted) };
         if handed_bytes > 0 {
-            let before = self.tidy.handed_bytes.fetch_add(handed_bytes, Ordering::Relaxed);
-            if before + handed_bytes >= self.tidy.look_at_bytes.load(Ordering::Relaxed) {
-                self.tidy.set_due();
+            let before = self.compaction.handed_bytes.fetch_add(handed_bytes, Ordering::Relaxed);
+            if before + handed_bytes >= self.compaction.look_at_bytes.load(Ordering::Relaxed) {
+                self.compaction.set_due();
             }
         }
     }
 
     #[cold]
-    fn tidy(&self) {
+    fn compact(&self) {
         // Inside a closure that changes a value: when its operation ends.
         if holds_any() {
             return;
         }
-        self.tidy.set_done();
-        let Ok(mut state) = self.tidy.state.try_lock() else { return };
+        self.compaction.set_done();
+        let Ok(mut state) = self.compaction.state.try_lock() else { return };
         if state.cursor.is_none() && !self.look(&mut state) {
             return;
         }
@@ -247,15 +247,15 @@ impl ChunkMap {
             self.finish(&mut state);
         }
         // What the step itself retired is no reason for another one.
-        self.tidy.set_done();
+        self.compaction.set_done();
     }
 
     /// Begins a pass if memory is mostly idle.
     fn look(&self, state: &mut State) -> bool {
         let usage = self.usage();
-        self.tidy.handed_bytes.store(0, Ordering::Relaxed);
+        self.compaction.handed_bytes.store(0, Ordering::Relaxed);
         let look_at_bytes = (usage.reserved_bytes / 64).max(16 << 10);
-        self.tidy.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
+        self.compaction.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
         let block_bytes = self.options.block_bytes;
         let moved_on = state.settled.is_none_or(|settled| usage.has_moved_on(&settled));
         if !moved_on || !usage.is_sparse(block_bytes) {
@@ -271,7 +271,7 @@ impl ChunkMap {
         if begun {
             state.cursor = Some(Vec::new());
             // From now on each bag makes a step due.
-            self.tidy.look_at_bytes.store(0, Ordering::Relaxed);
+            self.compaction.look_at_bytes.store(0, Ordering::Relaxed);
         }
         begun
     }
@@ -299,7 +299,7 @@ impl ChunkMap {
     /// Makes what is left of the pass of this number, as other threads do.
     fn go_on(&self, pass: u64) {
         loop {
-            let mut state = self.tidy.lock();
+            let mut state = self.compaction.lock();
             if state.passes != pass {
                 return;
             }
@@ -317,7 +317,7 @@ impl ChunkMap {
         let usage = self.usage();
         state.settled = Some(usage);
         let look_at_bytes = (usage.reserved_bytes / 64).max(16 << 10);
-        self.tidy.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
+        self.compaction.look_at_bytes.store(look_at_bytes, Ordering::Relaxed);
     }
 
     fn usage(&self) -> Usage {
@@ -368,6 +368,7 @@ impl ChunkMap {
         let words = leaf.chunk.sorted_words().chain(leaf.chunk.delta_words());
         let (mut live, mut tombstones) = (0, 0);
         for word in words {
+            // Acquire: pairs with the CAS that published the record.
             match EntryState::of(word.load(Ordering::Acquire)) {
                 EntryState::Record(_) => live += 1,
                 EntryState::Tombstone => tombstones += 1,
@@ -390,6 +391,7 @@ impl ChunkMap {
         wanted: impl Fn(SliceRef) -> bool,
         left_bytes: &mut u64,
     ) -> Result<(), OutOfMemory> {
+        // Acquire: pairs with the CAS that published the record.
         let hits: Vec<Hit<'_>> = chunk
             .sorted_words()
             .chain(chunk.delta_words())
@@ -424,12 +426,12 @@ impl ChunkMap {
         self.bury_behind(guard, hit, lock, slice);
         // SAFETY: no current chunk names the record any more (I-OWNER).
         unsafe { self.tree.reclaimer.retire(hit.slice, Kind::Counted) };
-        self.tidy.moved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.compaction.moved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(bytes as u64)
     }
 }
 
-/// What a pass of `trim` has to give back: a thirty-second.
+/// The bytes that a pass of `trim` has to give back: a thirty-second.
 fn gain_bytes(reserved_bytes: u64) -> u64 {
     (reserved_bytes / 32).max(1)
 }

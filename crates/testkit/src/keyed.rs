@@ -1,12 +1,12 @@
-//! What can be asked of an engine that knows keys but no order? The adapter that each one writes.
+//! The trait of an engine that knows keys but no order: the adapter that each one writes.
 //!
-//! | question | module |
+//! | contents | module |
 //! |---|---|
-//! | Which operations does a stream hold? | [`op`], [`stream`] |
-//! | What is the right answer on one thread? | [`oracle`] |
-//! | How do threads get in each other's way? | [`stress`] |
-//! | Is what a walk saw one moment? | [`ledger`] |
-//! | What is right because it is simple? | [`mod@reference`] |
+//! | the operations of a stream | [`op`], [`stream`] |
+//! | the right answers on one thread | [`oracle`] |
+//! | rounds of threads that get in each other's way | [`stress`] |
+//! | the check that a walk saw one moment | [`ledger`] |
+//! | an engine that is right because it is simple | [`mod@reference`] |
 
 pub mod ledger;
 pub mod op;
@@ -19,7 +19,7 @@ use crate::Bytes;
 use crate::engine::{Edit, Edited, Pair, Refusal, Result, Upserted};
 use std::ops::RangeInclusive;
 
-/// What came of a batch; or how many of its entries are done, and why no more.
+/// The outcome of a batch; or how many of its entries are done, and why no more.
 pub type Batch<T> = std::result::Result<T, (usize, Refusal)>;
 
 /// Which of an engine's walks over all pairs.
@@ -108,7 +108,7 @@ impl Lengths {
 ///
 /// Adapters call [`crate::interleave::pause`] wherever the engine runs their closure.
 pub trait KeyedEngine: Sync {
-    /// What lengths it takes.
+    /// The lengths that it takes.
     fn lengths(&self) -> Lengths;
     /// A copy of the value.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
@@ -147,6 +147,6 @@ pub trait KeyedEngine: Sync {
     fn len_exact(&self) -> Result<usize>;
     /// Removes everything.
     fn clear(&self) -> Result<()>;
-    /// Verifies the engine's own invariants while nobody writes.
+    /// Verifies the engine's own invariants while no thread writes.
     fn check(&self) -> std::result::Result<(), String>;
 }
