@@ -113,7 +113,7 @@ impl Core {
         mut first: impl FnMut(&mut S, &Pin<'_>, Named, &Op<'k, F>) -> bool,
         mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
     ) -> Batch<()> {
-        let region = |log: &Log| if in_place { log.mutable() } else { log.head() };
+        let region = |log: &Log| if in_place { log.read_only() } else { log.head() };
         let mut ahead = Ahead::new(self.options.memory_budget);
         let mut done = 0;
         let mut group = self.begin_group::<F>(0..len, &key_at);

@@ -26,7 +26,7 @@ impl Core {
             head: self.log.head().bytes(),
             returning_bytes: self.log.bytes_to_come(),
             unmarked_bytes: self.log.bytes_unmarked(),
-            read_only: self.log.read_only().bytes(),
+            safe_read_only: self.log.safe_read_only().bytes(),
             tail: self.log.tail().bytes(),
             garbage_bytes: self.garbage_bytes(),
             file_bytes: parts.map_or(0, |parts| parts.file_bytes()),
@@ -45,7 +45,8 @@ impl Core {
         // The log's own compaction would change the index between its buckets and their count.
         let _life = self.share_life().map_err(|error| error.to_string())?;
         let pin = self.log.epochs.pin();
-        let bounds = [self.log.begin(), self.log.head(), self.log.read_only(), self.log.mutable()];
+        let bounds =
+            [self.log.begin(), self.log.head(), self.log.safe_read_only(), self.log.read_only()];
         if !bounds.is_sorted() {
             return Err(format!("boundaries are out of order: {bounds:?}"));
         }

@@ -53,9 +53,9 @@ pub(crate) struct Core {
 pub(crate) enum Stop {
     /// The tail's page is full.
     PageFull,
-    /// The record at this address may still be changed by threads that were pinned before the
-    /// boundary moved past it.
-    Settling(Address),
+    /// The record at this address lies in the fuzzy region: threads that were pinned before
+    /// `read_only` moved past it may still change it.
+    Fuzzy(Address),
     /// Another writer has this record.
     Locked(usize),
     /// An edit changes records around this address in place.
@@ -238,9 +238,9 @@ impl Core {
                     self.tidy::<F>()?;
                 }
             }
-            Stop::Settling(_) if nested => return Err(Error::WouldBlock),
-            Stop::Settling(address) => {
-                while (self.log.read_only()..self.log.mutable()).contains(&address) {
+            Stop::Fuzzy(_) if nested => return Err(Error::WouldBlock),
+            Stop::Fuzzy(address) => {
+                while (self.log.safe_read_only()..self.log.read_only()).contains(&address) {
                     backoff.wait();
                 }
             }

@@ -98,7 +98,7 @@ impl Flight {
 }
 
 impl Log {
-    /// Begins to write the pages up to `limit`, which lies at or below `read_only`; as many at once
+    /// Begins to write the pages up to `limit`, which lies at or below `safe_read_only`; as many at once
     /// as there may be, and those again that failed. Hold `moving`.
     pub(crate) fn begin_flush(&self, limit: Address) {
         let Some(parts) = &self.parts else { return };
@@ -112,11 +112,11 @@ impl Log {
         while self.take_off_next(parts, &mut flights, limit) {}
     }
 
-    /// Writes the pages up to `limit`, which lies at or below `read_only`. Not synced. Hold
+    /// Writes the pages up to `limit`, which lies at or below `safe_read_only`. Not synced. Hold
     /// `moving`.
     pub(crate) fn flush(&self, limit: Address) -> Result<()> {
         let Some(parts) = &self.parts else { return Ok(()) };
-        debug_assert!(limit <= self.read_only());
+        debug_assert!(limit <= self.safe_read_only());
         let mut flights = lock(&self.flights);
         let mut again = None;
         loop {

@@ -492,7 +492,7 @@ fn loom_placed_placed() {
     race_edit(add_placed(2));
 }
 
-/// While a snapshot raises what is mutable, so that the put appends.
+/// While a snapshot raises `read_only`, so that the put appends.
 #[test]
 fn loom_met_put_during_shift() {
     race_put(add_met(1), |log| {

@@ -1,26 +1,31 @@
-//! Where does a record go, and what may still be done to it?
+//! The log and its boundaries: where a record goes, and what may still be done to it.
 //!
 //! ```text
-//!   begin          head             read_only     mutable       tail
-//!     |  on disk    |  in memory, still  |  settling  |  in place   |
-//!     +-------------+--------------------+------------+-------------+--->  addresses
+//!   begin          head          safe_read_only  read_only     tail
+//!     |  on disk    |  in memory,      |   fuzzy   |  mutable    |
+//!     |             |  read-only       |   region  |  region     |
+//!     +-------------+------------------+-----------+-------------+--->  addresses
 //! ```
-//! A record from `mutable` up is changed in place. One below `read_only` never changes: it is
-//! copied to the tail, written to the disk, evicted. Between the two, threads that were pinned
-//! before `mutable` moved may still be writing in place, so a read-modify-write waits; the gap
-//! closes when they have left.
+//! The names are FASTER's: `head` is its head address, `safe_read_only` its safe read-only address,
+//! `read_only` its read-only address, `tail` its tail address. A record from `read_only` up lies in
+//! the *mutable region* and is changed in place. One below `safe_read_only` never changes: it is
+//! copied to the tail, written to the disk, evicted. Between the two lies the *fuzzy region*:
+//! threads that were pinned before `read_only` moved may still be writing in place there, so a
+//! read-modify-write waits, unpinned, where FASTER keeps it for later. `safe_read_only` follows, and
+//! the region is empty again, when those threads have left.
 //!
 //! # Thread safety
 //!
 //! | word | written | read |
 //! |---|---|---|
-//! | `tail` | everybody: fetch_add AcqRel; who turns a page: store Release | everybody: Acquire |
+//! | `tail` | all threads: fetch_add AcqRel; the thread that adds a page: store Release | all threads: Acquire |
 //! | boundaries | under `moving`: Release, then an epoch | pinned threads: Acquire; `head` by gets without a pin, before and after |
 //!
 //! # Invariants
 //!
-//! - I-BOUNDARIES: begin <= head <= read_only <= mutable <= tail; read_only moves to where mutable
-//!   is only after every thread that was pinned before mutable moved has left, and down before it.
+//! - I-BOUNDARIES: begin <= head <= safe_read_only <= read_only <= tail; `safe_read_only` moves up to
+//!   `read_only` only after every thread that was pinned before `read_only` moved has left, and down
+//!   before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
 //! - `head` moves down only over pages that come back after opening (`log::back`), and never after it
 //!   has moved up.
@@ -65,8 +70,8 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 pub(crate) struct Bounds {
     begin: AtomicU64,
     head: AtomicU64,
+    safe_read_only: AtomicU64,
     read_only: AtomicU64,
-    mutable: AtomicU64,
     flushed: AtomicU64,
     /// From here up the flags of records in memory tell which are superseded: below lie pages
     /// that come back from the disk, which tell it once a walk has asked.
@@ -88,7 +93,7 @@ pub(crate) struct Log {
     turning: Mutex<()>,
     /// Held while boundaries move, which may wait for pinned threads; taken before `turning`.
     moving: Mutex<()>,
-    /// Addresses that `mutable` may not go below: one for each snapshot.
+    /// Addresses that `read_only` may not go below: one for each snapshot.
     pinned: Mutex<Vec<Address>>,
     /// How many there are, or are about to be, and sweeps.
     snapshots: AtomicU64,
@@ -164,8 +169,8 @@ impl Log {
             bounds: CachePadded::new(Bounds {
                 begin: word(),
                 head: word(),
+                safe_read_only: word(),
                 read_only: word(),
-                mutable: word(),
                 flushed: word(),
                 marked: word(),
                 fixed_below: AtomicU64::new(0),
@@ -201,13 +206,13 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn read_only(&self) -> Address {
-        Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
+    pub(crate) fn safe_read_only(&self) -> Address {
+        Address::from_units(self.bounds.safe_read_only.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(crate) fn mutable(&self) -> Address {
-        Address::from_units(self.bounds.mutable.load(Ordering::Acquire))
+    pub(crate) fn read_only(&self) -> Address {
+        Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
     }
 
     pub(crate) fn marked(&self) -> Address {
@@ -395,27 +400,27 @@ impl Log {
         }
     }
 
-    /// Moves `mutable`, and then `read_only`, up to at least `limit`. Call it unpinned.
+    /// Moves `read_only`, and then `safe_read_only`, up to at least `limit`. Call it unpinned.
     pub(crate) fn raise(&self, limit: Address) {
         let _moving = lock(&self.moving);
         self.raise_moving(limit);
     }
 
     fn raise_moving(&self, limit: Address) {
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::Release);
-        }
         if limit > self.read_only() {
+            self.bounds.read_only.store(limit.units(), Ordering::Release);
+        }
+        if limit > self.safe_read_only() {
             self.wait_for_epoch(self.epochs.bump());
-            self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
+            self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
     }
 
     /// Fixes everything below the next page's start until `unpin_below` is called with it.
     /// Answers that address. Call it unpinned.
     ///
-    /// First `mutable` moves there, then the tail. So an operation that appended above began
-    /// after `mutable` had moved, and whoever begins after that one ended changes nothing below:
+    /// First `read_only` moves there, then the tail. So an operation that appended above began
+    /// after `read_only` had moved, and whoever begins after that one ended changes nothing below:
     /// what is below when all who were pinned before have left is a state that was, and no
     /// thread waited for it.
     pub(crate) fn pin_below(&self) -> Address {
@@ -429,12 +434,12 @@ impl Log {
             false => self.page_start(page + 1),
         };
         self.change_pinned(|pinned| pinned.push(limit));
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
+        if limit > self.read_only() {
+            self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
         }
         self.seal(limit);
         if self.edits.any() {
-            // One may be at what is still below `read_only`.
+            // One may be at what is still below `safe_read_only`.
             self.wait_for_epoch(self.epochs.bump());
         }
         self.raise_moving(limit);
@@ -476,8 +481,8 @@ impl Log {
             pinned.swap_remove(at);
         });
         self.snapshots.fetch_sub(1, Ordering::SeqCst);
-        // With a directory pages settle on their way to the disk and stay settled. And a thread
-        // that is pinned itself cannot wait for the readers that rely on read_only.
+        // With a directory, pages become read-only on their way to the disk and stay so. And a
+        // thread that is pinned itself cannot wait for the readers that rely on `safe_read_only`.
         if self.parts.is_some() || self.epochs.is_pinned() {
             return;
         }
@@ -497,10 +502,10 @@ impl Log {
         let _moving = lock(&self.moving);
         let edited = lock(&self.edits.limits).iter().copied().max().unwrap_or(Address::NONE);
         let lower = self.fixed_below().max(edited).max(self.begin());
-        if lower < self.read_only() {
-            self.bounds.read_only.store(lower.units(), Ordering::Release);
+        if lower < self.safe_read_only() {
+            self.bounds.safe_read_only.store(lower.units(), Ordering::Release);
             self.wait_for_epoch(self.epochs.bump());
-            self.bounds.mutable.store(lower.units(), Ordering::Release);
+            self.bounds.read_only.store(lower.units(), Ordering::Release);
         }
     }
 
@@ -558,7 +563,7 @@ impl Log {
         Ok(())
     }
 
-    /// Writes everything below `limit`, at or below `read_only`, to the disk. Call it unpinned.
+    /// Writes everything below `limit`, at or below `safe_read_only`, to the disk. Call it unpinned.
     pub(crate) fn flush_below(&self, limit: Address) -> Result<()> {
         let _moving = lock(&self.moving);
         self.flush(limit)
@@ -569,7 +574,7 @@ impl Log {
         let bounds = &self.bounds;
         bounds.begin.store(begin.units(), Ordering::Release);
         bounds.head.store(head.units(), Ordering::Release);
-        for word in [&bounds.read_only, &bounds.mutable, &bounds.flushed, &bounds.marked] {
+        for word in [&bounds.safe_read_only, &bounds.read_only, &bounds.flushed, &bounds.marked] {
             word.store(end.units(), Ordering::Release);
         }
     }
@@ -577,7 +582,7 @@ impl Log {
     /// Gives up everything below `limit`, a page border that nothing live lies below. Call it
     /// unpinned.
     pub(crate) fn cut(&self, limit: Address) {
-        debug_assert!(limit <= self.read_only());
+        debug_assert!(limit <= self.safe_read_only());
         let _moving = lock(&self.moving);
         self.bounds.begin.store(limit.units(), Ordering::Release);
         self.give_up_below(limit);

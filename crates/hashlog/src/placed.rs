@@ -106,7 +106,7 @@ impl Core {
     ) -> (usize, usize) {
         let pin = self.log.epochs.pin();
         // Before any record is looked at: see `Core::look`.
-        let there = self.there(plan, &pin, self.log.mutable(), self.log.closed_below());
+        let there = self.there(plan, &pin, self.log.read_only(), self.log.closed_below());
         there.update(
             first,
             |_| true,

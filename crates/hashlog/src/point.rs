@@ -10,7 +10,7 @@
 //!
 //! If an in-place write and an append to the same key race: the writer found the record before it
 //! was replaced and had not returned when it was, so it counts as just before. A read-modify-write
-//! never appends from a record that others may be writing in place: a fixed one settles first, a
+//! never appends from a record that others may be writing in place: a fixed one leaves the fuzzy region first, a
 //! variable one is locked.
 
 use std::sync::atomic::Ordering::Relaxed;
@@ -45,8 +45,8 @@ pub(crate) trait InPlace: Form {
     /// Adds to a counter in the mutable region by one atomic instruction: the sum, or `None` where
     /// it would overflow or the layout has no such instruction.
     fn add_atomically(record: Record, delta: i64) -> Option<i64>;
-    /// Whether an append must wait until a record has settled.
-    const SETTLES: bool;
+    /// Whether an append must wait until a record has left the fuzzy region.
+    const WAITS_WHILE_FUZZY: bool;
     /// The value of a locked record, copied.
     fn copy_value(record: Record, lock: &Self::Lock, into: &mut Vec<u8>);
     /// Writes back under the lock; false if it must be appended.
@@ -68,7 +68,7 @@ pub(crate) enum Write {
 
 impl InPlace for Fixed {
     type Lock = ();
-    const SETTLES: bool = true;
+    const WAITS_WHILE_FUZZY: bool = true;
 
     fn lock(_: Record) -> std::result::Result<(), Stop> {
         Ok(())
@@ -139,7 +139,7 @@ impl InPlace for Fixed {
 
 impl InPlace for Variable {
     type Lock = Writer;
-    const SETTLES: bool = false;
+    const WAITS_WHILE_FUZZY: bool = false;
 
     fn lock(record: Record) -> std::result::Result<Writer, Stop> {
         let lock = record.try_lock().ok_or_else(|| Stop::Locked(record.identity()))?;
@@ -197,7 +197,7 @@ type Attempt<R> = std::result::Result<R, Stop>;
 impl Core {
     /// The record that the index names first for a hash, if it names one from an address up.
     ///
-    /// That address, `head` to read and `mutable` to write in place, is read before the index is,
+    /// That address, `head` to read and `read_only` to write in place, is read before the index is,
     /// under the same pin. Then who copies a record that is found to be mutable began before the
     /// region last grew down to it, and was waited for. Read later, the boundary might be lower
     /// than while the record was copied, and what is then written in place would be lost.
@@ -232,7 +232,7 @@ impl Core {
         key: F::Key<'_>,
     ) -> Option<F::Value> {
         let record = self.record_of::<F>(pin, first, key)?;
-        F::value(record, || first < self.log.read_only())
+        F::value(record, || first < self.log.safe_read_only())
     }
 
     /// Reads a key that is found at first sight, or gives the closure back.
@@ -306,7 +306,7 @@ impl Core {
         match self.find_known::<F>(pin, hash, key, fetched)? {
             Probed::Present(_, Found::Memory(record, address)) => {
                 // Refused, the closure is still there for the next attempt.
-                match F::value(record, || address < self.log.read_only()) {
+                match F::value(record, || address < self.log.safe_read_only()) {
                     Some(value) => Ok(Some(take()(value.as_ref()))),
                     None => Err(Stop::Locked(record.identity())),
                 }
@@ -338,7 +338,7 @@ impl Core {
         key: F::Key<'_>,
         value: &[u8],
     ) -> bool {
-        // I-BOUNDARIES: what is mutable is in memory.
+        // I-BOUNDARIES: the mutable region is in memory.
         self.record_of::<F>(pin, first, key)
             .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
     }
@@ -363,7 +363,7 @@ impl Core {
     #[inline(always)]
     pub(crate) fn put_quick<F: InPlace>(&self, hash: u64, key: F::Key<'_>, value: &[u8]) -> bool {
         if let Some(pin) = self.log.epochs.pin_quick()
-            && let Some(first) = self.look(&pin, hash, self.log.mutable())
+            && let Some(first) = self.look(&pin, hash, self.log.read_only())
         {
             return self.put_first::<F>(&pin, first, key, value);
         }
@@ -379,10 +379,10 @@ impl Core {
         value: &[u8],
     ) -> Attempt<()> {
         // Before the search: a boundary that moves later moves past this pin.
-        let mutable = self.log.mutable();
+        let read_only = self.log.read_only();
         match self.find::<F>(pin, hash, key, fetched)? {
             Probed::Present(place, Found::Memory(record, address)) => {
-                if address >= mutable && F::put(record, value)? {
+                if address >= read_only && F::put(record, value)? {
                     return Ok(());
                 }
                 let _lock = F::lock(record)?;
@@ -427,12 +427,12 @@ impl Core {
         hash: u64,
         key: F::Key<'_>,
     ) -> Attempt<bool> {
-        let mutable = self.log.mutable();
+        let read_only = self.log.read_only();
         let Probed::Present(place, found) = self.find_known::<F>(pin, hash, key, fetched)? else {
             return Ok(false);
         };
         match found.in_memory() {
-            Some((record, address)) if address >= mutable => {
+            Some((record, address)) if address >= read_only => {
                 if !F::bury(record)? {
                     return Ok(false);
                 }
@@ -477,7 +477,7 @@ impl Core {
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
         let pin = self.log.epochs.pin_quick()?;
-        let first = self.look(&pin, hash, self.log.mutable())?;
+        let first = self.look(&pin, hash, self.log.read_only())?;
         self.rmw_first::<F, R>(&pin, first, key, change)
     }
 
@@ -490,16 +490,16 @@ impl Core {
         absent: Option<&[u8]>,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Attempt<Rmw<R>> {
-        let mutable = self.log.mutable();
+        let read_only = self.log.read_only();
         match self.find_known::<F>(pin, hash, key, fetched)? {
             Probed::Present(place, found) => {
                 if let Found::Memory(record, address) = found
-                    && address >= mutable
+                    && address >= read_only
                     && let Some(result) = F::update_atomically(record, change)
                 {
                     return Ok(Rmw::Updated(result));
                 }
-                self.rmw_copy::<F, R>(pin, hash, key, place, found, mutable, change)
+                self.rmw_copy::<F, R>(pin, hash, key, place, found, read_only, change)
             }
             Probed::Absent(place, tombstone) => {
                 let Some(value) = absent else { return Ok(Rmw::Absent) };
@@ -520,7 +520,7 @@ impl Core {
         key: F::Key<'_>,
         place: Place<'_>,
         found: Found<'_>,
-        mutable: Address,
+        read_only: Address,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Attempt<Rmw<R>> {
         let (min, max) = F::value_limits(key, self.log.page_bytes);
@@ -530,11 +530,11 @@ impl Core {
         };
         with_scratch(|scratch| match found {
             Found::Memory(record, address) => {
-                if F::SETTLES && address >= self.log.read_only() {
-                    return Err(Stop::Settling(address));
+                if F::WAITS_WHILE_FUZZY && address >= self.log.safe_read_only() {
+                    return Err(Stop::Fuzzy(address));
                 }
                 // What is read now must still be there when the copy is published.
-                if F::SETTLES && self.log.has_edits() {
+                if F::WAITS_WHILE_FUZZY && self.log.has_edits() {
                     record.claim();
                     if self.log.is_edited(address) {
                         return Err(Stop::Edited(address));
@@ -546,7 +546,8 @@ impl Core {
                     let _held = F::hold(&lock);
                     run(scratch, change)
                 };
-                if write == Write::Changed && !(address >= mutable && F::write_back(&lock, scratch))
+                if write == Write::Changed
+                    && !(address >= read_only && F::write_back(&lock, scratch))
                 {
                     let old = Some((record, address));
                     self.append::<F>(pin, hash, key, Some(scratch), Some(place), old)?;
@@ -585,7 +586,7 @@ impl Core {
         delta: i64,
     ) -> Option<i64> {
         let pin = self.log.epochs.pin_quick()?;
-        let first = self.look(&pin, hash, self.log.mutable())?;
+        let first = self.look(&pin, hash, self.log.read_only())?;
         self.add_first::<F>(&pin, first, key, delta)
     }
 

@@ -6,7 +6,7 @@
 //!   page stays mapped until that thread unpins.
 //! - I-COMPLETE: a record is published by a Release store of its address after its last plain
 //!   write; who finds the address by Acquire may read its key by plain reads.
-//! - I-STILL: the value of a record below `read_only` never changes, but that of a fixed one by an
+//! - I-STILL: the value of a record below `safe_read_only` never changes, but that of a fixed one by an
 //!   edit (`log::edits`), which no snapshot shows and no copy misses. Above, a fixed value is one
 //!   atomic word; a variable one is read under the record's reader count and written by the holder
 //!   of WRITER and EXCLUSIVE alone, when the count is zero.
@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | control: flags | writers by fetch_or and CAS, AcqRel | walks, writers: Acquire |
 //! | control: readers | readers: fetch_add Acquire, fetch_sub Release | writers: CAS to EXCLUSIVE, Acquire |
-//! | lengths | the holder of EXCLUSIVE | under the reader count, or below `read_only` |
+//! | lengths | the holder of EXCLUSIVE | under the reader count, or below `safe_read_only` |
 //! | value of a fixed record | puts: Release store; updates: AcqRel CAS | gets: Acquire |
 
 use sapwood_mem::sync::{self, Ordering, RawAtomicU64};
@@ -86,7 +86,7 @@ impl Record {
         self.control().fetch_or(buried, Ordering::AcqRel) & control::TOMBSTONE == 0
     }
 
-    /// Tells edits that this fixed record below `read_only` is being copied.
+    /// Tells edits that this fixed record below `safe_read_only` is being copied.
     pub(crate) fn claim(&self) {
         self.control().fetch_or(control::WRITER, Ordering::AcqRel);
     }
@@ -129,7 +129,7 @@ impl Record {
         self.word(fixed::VALUE)
     }
 
-    /// Key and value of a fixed record below `read_only`, or of zeroed room.
+    /// Key and value of a fixed record below `safe_read_only`, or of zeroed room.
     #[inline(always)]
     pub(crate) fn fixed_words(&self) -> ([u8; 8], [u8; 8]) {
         // Relaxed: the boundary that it lies below was read after the last store.
@@ -263,7 +263,7 @@ pub(crate) trait Form: 'static {
     /// Bytes of a record that is there.
     fn bytes_of(record: Record) -> usize;
     /// A value to read; `None` while a writer changes it. `still`: whether it lies below
-    /// `read_only`.
+    /// `safe_read_only`.
     fn value(record: Record, still: impl FnOnce() -> bool) -> Option<Self::Value>;
     /// Reads a key and a value that nobody changes.
     fn visit<R>(record: Record, visit: impl FnOnce(&[u8], &[u8]) -> R) -> R;

@@ -340,14 +340,14 @@ impl<'a> Scan<'a> {
         }
         let (records, marked) = (core.log.records(&pin), core.log.is_marked(page));
         // As long as the pin lives, what lies below stays as it is.
-        let read_only = core.log.read_only();
+        let safe_read_only = core.log.safe_read_only();
         let mut offset = 0;
         while let Some((address, record, flags)) = core.next_record::<F>(&pin, page, &mut offset) {
             if address >= self.boundary {
                 break;
             }
             records.prefetch_ahead(address);
-            let is_still = address < read_only;
+            let is_still = address < safe_read_only;
             let flow = match verdict(flags, marked) {
                 Verdict::Dead => continue,
                 Verdict::Live => {

@@ -36,8 +36,9 @@ pub struct HashStats {
     /// Bytes of the log in memory that came back without marks: a walk of the log asks the index about
     /// each of their records, as it does about those on the disk, and leaves the marks.
     pub unmarked_bytes: u64,
-    /// First address that is updated in place.
-    pub read_only: u64,
+    /// FASTER's safe read-only address: values below it never change. Where no boundary is moving it
+    /// is the read-only address, too: the first that is updated in place.
+    pub safe_read_only: u64,
     /// Where the next record goes.
     pub tail: u64,
     /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;

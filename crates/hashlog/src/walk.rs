@@ -93,7 +93,8 @@ impl Core {
                     let flags = record.flags();
                     if control::previous(flags) < begin {
                         if flags & control::TOMBSTONE == 0 {
-                            let value = read_value::<F>(record, || address < self.log.read_only());
+                            let value =
+                                read_value::<F>(record, || address < self.log.safe_read_only());
                             let flow = F::with_key(record, |key| visit(key, value.as_ref()));
                             if flow.is_break() {
                                 return Ok(flow);
@@ -379,7 +380,7 @@ impl Chain {
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> ControlFlow<B> {
         self.wanted = None;
-        let (head, read_only) = (core.log.head(), core.log.read_only());
+        let (head, safe_read_only) = (core.log.head(), core.log.safe_read_only());
         while self.next >= core.log.begin() {
             let address = self.next;
             if address >= head {
@@ -394,7 +395,7 @@ impl Chain {
                 if !self.owns(F::hash_of(record)) {
                     continue;
                 }
-                let still = address < read_only;
+                let still = address < safe_read_only;
                 let value = read_value::<F>(record, || still);
                 let flow = F::with_key(record, |key| {
                     if let Some(newer) = self.newer(key) {

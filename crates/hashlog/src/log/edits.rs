@@ -1,6 +1,6 @@
 //! Who changes many records where they lie, without an atomic read-modify-write for each?
 //!
-//! An *edit* raises `mutable` above them: from then on everybody else replaces them by appends, as
+//! An *edit* raises `read_only` above them: from then on everybody else replaces them by appends, as
 //! under a snapshot. What is left to exclude are other edits, and read-modify-writes that copy a
 //! value which is about to change. Both go by *windows*, ranges of addresses of which no two
 //! overlap: an edit opens one, changes what lies in it by plain loads and stores, and closes it.
@@ -35,7 +35,7 @@ use crate::log::Log;
 pub(super) struct Edits {
     /// How many there are, or are about to be.
     count: AtomicU64,
-    /// Addresses that `mutable` may not go below: one for each.
+    /// Addresses that `read_only` may not go below: one for each.
     pub(super) limits: Mutex<Vec<Address>>,
     windows: Mutex<Vec<Range<Address>>>,
 }
@@ -66,16 +66,16 @@ impl Log {
         debug_assert!(self.parts.is_none(), "stored pages are never edited");
         let _moving = lock(&self.moving);
         let limit = self.closed_below();
-        // Known to who copies a record because `mutable` has moved.
+        // Known to who copies a record because `read_only` has moved.
         self.edits.count.fetch_add(1, Ordering::SeqCst);
         lock(&self.edits.limits).push(limit);
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
+        if limit > self.read_only() {
+            self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
         }
         // Also where a snapshot had moved it before: who appends unseen has left by then.
         self.wait_for_epoch(self.epochs.bump());
-        if limit > self.read_only() {
-            self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
+        if limit > self.safe_read_only() {
+            self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
         Edit { log: self, limit }
     }
