@@ -23,22 +23,23 @@ use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
 use sapwood_mem::sync::held::Mutex;
 
-use crate::address::{Address, UNIT_BYTES};
-use crate::cold;
-use crate::core::Core;
 use crate::error::{Error, Result};
-use crate::identity::Identity;
-use crate::image::{self, ImageReader, ImageWriter};
-use crate::index::{Index, lock};
-use crate::layout::{bucket, control, slot};
+use crate::files::identity::Identity;
+use crate::files::image::{self, ImageReader, ImageWriter};
+use crate::files::manifest::{self, Manifest, NotWritten};
+use crate::files::parts::Parts;
+use crate::files::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
+use crate::index::Index;
+use crate::lock::lock;
+use crate::log::cold;
 use crate::log::{Directory, Log, Share, no_memory};
-use crate::manifest::{self, Manifest, NotWritten};
+use crate::ops::store::Store;
 use crate::options::{ColdReads, Options};
-use crate::parts::Parts;
+use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::layout::{bucket, control, slot};
 use crate::record::{Form, word_at};
-use crate::scan::for_each_stored;
 use crate::stats::CheckpointInfo;
-use crate::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
+use crate::walks::by_log::for_each_stored;
 use found::Found;
 pub(crate) use found::list;
 
@@ -125,7 +126,7 @@ fn info(manifest: &Manifest) -> CheckpointInfo {
     }
 }
 
-impl Core {
+impl Store {
     pub(crate) fn checkpoint<F: Form>(&self, cut: Cut) -> Result<CheckpointInfo> {
         let checkpoints = self.expect_checkpoints()?;
         if checkpoints.disk.is_read_only() {
@@ -304,7 +305,7 @@ impl Core {
         disk: Directory,
         mut options: Options,
         opening: Opening,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         if disk.is_read_only() {
             // Nothing moves, neither to the tail nor out of the oldest pages.
             options.cold_reads = ColdReads::Stay;
@@ -327,7 +328,7 @@ impl Core {
                     }
                     let next = found.next_number()?;
                     let checkpoints = Checkpoints::new(disk, Vec::new(), next, identity);
-                    return Core::create(options, Some((checkpoints, parts)));
+                    return Store::create(options, Some((checkpoints, parts)));
                 }
             },
             Opening::Back(number) | Opening::View(number) => {
@@ -335,13 +336,13 @@ impl Core {
                 number
             }
         };
-        match Core::open_number::<F>(&disk, &options, &found, number, opening) {
+        match Store::open_number::<F>(&disk, &options, &found, number, opening) {
             Err(cause @ Error::Corrupt { .. }) if opening == Opening::Newest => {
                 // Not only one that looks as if it were whole.
                 let opens = found.whole().rev().map(|older| older.number).find(|older| {
                     let view = Opening::View(*older);
                     *older < number
-                        && Core::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
+                        && Store::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
                 });
                 Err(match opens {
                     Some(opens) => Error::CheckpointDamaged { number, cause: cause.into(), opens },
@@ -359,7 +360,7 @@ impl Core {
         found: &Found,
         number: u64,
         opening: Opening,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         let manifest = manifest::read(&**disk, number)?;
         let identity = found.identity_of(&manifest)?;
         let checkpoints = match opening {
@@ -370,9 +371,9 @@ impl Core {
                 Some(Checkpoints::new(disk.clone(), kept, found.next_number()?, identity))
             }
         };
-        let core = Core::recover::<F>(disk, options.clone(), &manifest, checkpoints)?;
-        core.settle_files(found, opening)?;
-        Ok(core)
+        let store = Store::recover::<F>(disk, options.clone(), &manifest, checkpoints)?;
+        store.settle_files(found, opening)?;
+        Ok(store)
     }
 
     /// Removes what lies behind the checkpoint that was opened: another history, where an older one
@@ -412,7 +413,7 @@ impl Core {
         options: Options,
         newest: &Manifest,
         checkpoints: Option<Checkpoints>,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         let mismatch = |what: &str, stored: String, given: String| {
             let place = disk.place();
             Error::Options(format!("{place} was made with {what} {stored}, not {given}"))
@@ -436,11 +437,11 @@ impl Core {
         let index = read_image(disk, newest, begin, &options)?;
         let log = Log::new(&options, Some(parts), page(end))?;
         log.place(begin, end, end);
-        let core = Core::assemble(options, index, log, checkpoints);
-        core.entries.set(newest.entries);
-        core.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
-        core.log.bring_back(core.bytes_beside());
-        Ok(core)
+        let store = Store::assemble(options, index, log, checkpoints);
+        store.entries.set(newest.entries);
+        store.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
+        store.log.bring_back(store.bytes_beside());
+        Ok(store)
     }
 
     /// Puts the records of `from..end` into the index.
@@ -454,7 +455,7 @@ impl Core {
                 let word = word_at(record, 0).expect("a record has a control word");
                 let address = self.at(page, offset);
                 let (key, _) = F::split(record)
-                    .ok_or_else(|| crate::scan::not_a_record(parts.place(), address))?;
+                    .ok_or_else(|| crate::walks::by_log::not_a_record(parts.place(), address))?;
                 let previous = control::previous(word);
                 let buried = control::TOMBSTONE | control::SUPERSEDED;
                 // A record that was never published; or one that was removed where it lay, with

@@ -9,8 +9,8 @@ use loom::thread;
 use sapwood_mem::Pages;
 use sapwood_mem::sync::model;
 
-use crate::hash;
-use crate::layout::slot;
+use crate::record::hash;
+use crate::record::layout::slot;
 use crate::{HashLog, Layout, Options, Place, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
@@ -114,10 +114,10 @@ fn put_if_absent(key: u64, value: u64) -> impl Fn(&HashLog) -> bool + Copy + Sen
 
 /// A bucket splits, as if there were too many keys for two.
 fn grow(log: &HashLog) {
-    let index = &log.core.index;
+    let index = &log.store.index;
     index.slots.add(12);
-    let _pin = log.core.log.epochs.pin();
-    index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+    let _pin = log.store.log.epochs.pin();
+    index.grow(&log.store.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
     index.slots.add(-12);
 }
 
@@ -216,7 +216,7 @@ fn loom_add_during_shift() {
 fn loom_late_add_during_shift() {
     add_during_shift(|log| {
         model::end_locals();
-        assert!(!log.core.log.epochs.is_pinned());
+        assert!(!log.store.log.epochs.is_pinned());
         log.add(&word(1), 1).expect("a counter")
     });
 }
@@ -229,7 +229,7 @@ fn loom_late_add_within_a_pin_during_shift() {
         let elsewhere = sapwood_mem::epoch::Epochs::new();
         let pin = elsewhere.pin();
         let sum = log.add(&word(1), 1).expect("a counter");
-        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.core.log.epochs.is_pinned());
+        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.store.log.epochs.is_pinned());
         sum
     });
 }
@@ -363,7 +363,7 @@ fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
 fn opened_counters() -> Arc<HashLog> {
     let log = counters();
     drop(log.snapshot().expect("unpinned"));
-    log.core.log.leave_memory();
+    log.store.log.leave_memory();
     log
 }
 
@@ -373,7 +373,7 @@ fn opened_counters() -> Arc<HashLog> {
 fn loom_superseded_while_it_comes_back() {
     let walk = |log: &HashLog| {
         let sweep = log.sweep().expect("unpinned");
-        log.core.log.return_to_memory();
+        log.store.log.return_to_memory();
         let seen = swept(&sweep);
         assert!(matches!(seen[..], [(1, 10 | 20)]), "{seen:?}");
         assert_eq!(log.stats().unmarked_bytes, 0);
@@ -395,7 +395,7 @@ fn closed_counters() -> Arc<HashLog> {
 /// Adds to key 1 under an edit where `counters` put it, if it is still there.
 fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.core.log.begin());
+        let first = Place::at(log.store.log.begin());
         log.edit().update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }
@@ -403,7 +403,7 @@ fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
 /// The same without an edit.
 fn add_met(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.core.log.begin());
+        let first = Place::at(log.store.log.begin());
         log.update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }

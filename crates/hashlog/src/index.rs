@@ -5,6 +5,12 @@
 //! others. A slot names a *chain*: the newest record of all keys that share the bucket and the
 //! tag; each record names the one before.
 //!
+//! | module | holds |
+//! |---|---|
+//! | `bucket` | a line of seven slots and a link |
+//! | `buckets` | an array of lines that grows without moving |
+//! | `split` | growth, a bucket at a time |
+//!
 //! # Thread safety
 //!
 //! Everything by `&self`, pinned. Slots change by compare-and-swap alone, but for a tentative
@@ -27,19 +33,24 @@
 //!   no pinned thread sees a bucket split more than four times; the parity bit tells even depths
 //!   from odd besides. A place that is written to was read under the depth that it was found by.
 
+pub(crate) mod bucket;
+mod buckets;
+mod split;
+
 use std::sync::atomic::AtomicU64 as Plain;
 
 use sapwood_mem::Pages;
 use sapwood_mem::epoch::Epochs;
 use sapwood_mem::reserve::fillable_bytes;
-use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
+use sapwood_mem::sync::held::{Mutex, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
-use crate::address::Address;
-use crate::bucket::{Bucket, Link, Scan};
-use crate::buckets::Buckets;
 use crate::counter::Counter;
-use crate::layout::{bucket, slot};
+use crate::index::bucket::{Bucket, Link, Scan};
+use crate::index::buckets::Buckets;
+use crate::lock::lock;
+use crate::record::address::Address;
+use crate::record::layout::{self, slot};
 
 /// Buckets of a new, empty index.
 const BUCKETS_MIN: u64 = 2;
@@ -61,7 +72,7 @@ pub(crate) struct Index {
     /// While the index has twice its load, the epoch that growth waits for; else 0.
     pub(crate) behind: Plain,
     /// Shared by walks over all buckets, taken alone by growth.
-    pub(crate) growing: RwLock<crate::grow::Growing>,
+    pub(crate) growing: RwLock<crate::index::split::Growing>,
 }
 
 /// An overflow bucket that nobody can reach who pins himself from `epoch` on.
@@ -192,7 +203,7 @@ impl Index {
 
     /// Bytes of buckets for so many entries.
     pub(crate) fn first_bytes(entries: u64) -> u64 {
-        Index::buckets_for(entries).saturating_mul(bucket::BYTES as u64)
+        Index::buckets_for(entries).saturating_mul(layout::bucket::BYTES as u64)
     }
 
     /// An index of so many buckets, that may grow up to `most` bytes.
@@ -200,7 +211,7 @@ impl Index {
         let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());
         let index = Index {
             // No table is all index, nor an index all overflow.
-            buckets: Buckets::new(pages, (most / 2).max(count as usize * bucket::BYTES))?,
+            buckets: Buckets::new(pages, (most / 2).max(count as usize * layout::bucket::BYTES))?,
             overflow: Buckets::new(pages, most / 4)?,
             shape: AtomicU64::new(Shape::new(count).0),
             scan: Scan::detect(),
@@ -517,11 +528,11 @@ impl Index {
             let first = self.bucket(number);
             let mut last = first;
             for bucket in self.chain(first) {
-                for at in 0..bucket::SLOTS {
+                for at in 0..layout::bucket::SLOTS {
                     if bucket.slot(at).load(Ordering::Relaxed) == 0 {
                         bucket.slot(at).store(word, Ordering::Release);
                         if slot::known_bits(word) < slot::SCAN_BITS {
-                            first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+                            first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
                         }
                         self.slots.add(1);
                         return Ok(());
@@ -549,7 +560,7 @@ impl Index {
         let first = self.bucket(number);
         let (mut given_up, mut shared) = (None, None);
         for bucket in self.chain(first) {
-            for at in 0..bucket::SLOTS {
+            for at in 0..layout::bucket::SLOTS {
                 let slot = bucket.slot(at);
                 let word = slot.load(Ordering::Relaxed);
                 let agrees = slot::agrees(word, tag);
@@ -569,7 +580,7 @@ impl Index {
             let known = slot::common_bits(word, tag);
             slot.store(slot::word(depth, tag, known, address), Ordering::Release);
             if known < slot::SCAN_BITS {
-                first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+                first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
             }
             return Ok(());
         }
@@ -585,7 +596,7 @@ impl Index {
     fn free_slot<'a>(&'a self, first: &'a Bucket, depth: u32, tag: u64) -> Free<'a> {
         let mut free = None;
         for (step, bucket) in self.chain(first).enumerate() {
-            for at in 0..bucket::SLOTS {
+            for at in 0..layout::bucket::SLOTS {
                 let word = bucket.slot(at).load(Ordering::Acquire);
                 if word == 0 {
                     free = free.or(Some(Free::Slot(bucket.slot(at), (step, at))));
@@ -608,7 +619,7 @@ impl Index {
             }
             let mut later = None;
             for (step, bucket) in self.chain(first).enumerate() {
-                for at in 0..bucket::SLOTS {
+                for at in 0..layout::bucket::SLOTS {
                     let word = bucket.slot(at).load(Ordering::SeqCst);
                     if (step, at) == position || !slot::agrees(word, tag) {
                         continue;
@@ -672,10 +683,10 @@ impl Index {
         };
         drop(free);
         let bucket = self.overflow(number);
-        for at in 0..bucket::SLOTS {
+        for at in 0..layout::bucket::SLOTS {
             bucket.slot(at).store(0, Ordering::Relaxed);
         }
-        bucket.link_word().store(bucket::NO_SLOT, Ordering::Relaxed);
+        bucket.link_word().store(layout::bucket::NO_SLOT, Ordering::Relaxed);
         Ok(number)
     }
 
@@ -697,7 +708,7 @@ impl Index {
 
     /// Bytes of buckets that were ever used.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.count() + self.overflow_limit.load(Ordering::Relaxed)) * bucket::BYTES as u64
+        (self.count() + self.overflow_limit.load(Ordering::Relaxed)) * layout::bucket::BYTES as u64
     }
 }
 
@@ -716,10 +727,6 @@ enum Settled {
     Alone,
     Taken,
     Yield,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -14,6 +14,15 @@
 //! read-modify-write waits, unpinned, where FASTER keeps it for later. `safe_read_only` follows, and
 //! the region is empty again, when those threads have left.
 //!
+//! | module | holds |
+//! |---|---|
+//! | `frames` | the memory of pages |
+//! | `flush` | writing pages in the background |
+//! | `back` | pages that come back into memory after opening |
+//! | `cold` | reading records that lie on the disk |
+//! | `edits` | windows in which many records are changed in place |
+//! | `begin_lock` | the lock under which `begin` stays, or moves |
+//!
 //! # Thread safety
 //!
 //! | word | written | read |
@@ -31,7 +40,11 @@
 //!   has moved up.
 
 mod back;
+pub(crate) mod begin_lock;
+pub(crate) mod cold;
 mod edits;
+mod flush;
+pub(crate) mod frames;
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -46,18 +59,18 @@ use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
-use crate::address::{Address, UNIT_BYTES};
 use crate::error::{Error, Result};
-use crate::flush::{self, Flights};
-use crate::frames::{Addressing, Frames};
-use crate::index::lock;
+use crate::files::parts::Parts;
+use crate::lock::lock;
 use crate::log::back::Back;
 pub(crate) use crate::log::back::Share;
 pub(crate) use crate::log::edits::Edit;
 use crate::log::edits::Edits;
+use crate::log::flush::Flights;
+use crate::log::frames::{Addressing, Frames};
 use crate::options::Options;
-use crate::parts::Parts;
 use crate::record::Record;
+use crate::record::address::{Address, UNIT_BYTES};
 
 /// How far ahead of a sequential reader lines are asked for: some two microseconds at the rate
 /// that one core reads at, several times the wait for a line.

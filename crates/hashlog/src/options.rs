@@ -4,8 +4,8 @@ use sapwood_mem::Pages;
 use sapwood_mem::reserve::machine_bytes;
 
 use crate::error::{Error, Result};
-use crate::frames::frame_bytes;
 use crate::index::Index;
+use crate::log::frames::frame_bytes;
 
 /// How long keys and values are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

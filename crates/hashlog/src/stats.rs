@@ -1,7 +1,7 @@
 //! What is in the log, and where are its bytes?
 
 use crate::error::{Error, Result};
-use crate::stored::FileKind;
+use crate::files::stored::FileKind;
 
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]

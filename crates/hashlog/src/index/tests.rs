@@ -57,7 +57,7 @@ impl Bench {
     /// The slot of a key.
     fn slot(&self, hash: u64) -> &RawAtomicU64 {
         let tag = slot::tag_of(hash, 1);
-        let mut slots = (0..bucket::SLOTS).map(|at| self.index.bucket(0).slot(at));
+        let mut slots = (0..layout::bucket::SLOTS).map(|at| self.index.bucket(0).slot(at));
         slots.find(|slot| slot::agrees(slot.load(Ordering::Acquire), tag)).expect("it has one")
     }
 
@@ -74,7 +74,7 @@ impl Bench {
     fn named(&self, hash: u64) -> Vec<u64> {
         let (first, link) = self.index.locate(hash);
         let tag = slot::tag_of(hash, link.depth());
-        let words = (0..bucket::SLOTS).map(|at| first.slot(at).load(Ordering::Acquire));
+        let words = (0..layout::bucket::SLOTS).map(|at| first.slot(at).load(Ordering::Acquire));
         words
             .filter(|word| slot::agrees(*word, tag))
             .inspect(|word| assert_eq!(word & slot::PARITY, slot::parity(link.depth())))

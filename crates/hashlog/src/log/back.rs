@@ -31,12 +31,12 @@ use std::collections::BTreeSet;
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
 use sapwood_mem::sync::{AtomicU64, Ordering};
 
-use crate::address::Address;
 use crate::error::Result;
-use crate::index::lock;
-use crate::layout::control;
+use crate::lock::lock;
 use crate::log::Log;
 use crate::record::Record;
+use crate::record::address::Address;
+use crate::record::layout::control;
 
 /// A record that was read from the disk earns so many bytes of pages: about as long as the disk takes
 /// for it, it takes for these.

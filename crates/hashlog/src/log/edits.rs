@@ -26,9 +26,9 @@ use std::ops::Range;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
-use crate::address::Address;
-use crate::index::lock;
+use crate::lock::lock;
 use crate::log::Log;
+use crate::record::address::Address;
 
 /// The edits of a log.
 #[derive(Default)]
