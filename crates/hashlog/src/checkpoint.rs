@@ -17,40 +17,31 @@ mod found;
 
 use std::mem::offset_of;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
-use sapwood_mem::sync::held::Mutex;
 
-use crate::error::{Error, Result};
-use crate::files::identity::Identity;
+use crate::error::{Error, Result, no_memory};
+use crate::files::Directory;
 use crate::files::image::{self, ImageReader, ImageWriter};
+use crate::files::kept::{Checkpoints, State, info, oldest_begin};
 use crate::files::manifest::{self, Manifest, NotWritten};
+use crate::files::page::{for_each_stored, not_a_record};
 use crate::files::parts::Parts;
 use crate::files::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
 use crate::index::Index;
 use crate::lock::lock;
 use crate::log::cold;
-use crate::log::{Directory, Log, Share, no_memory};
+use crate::log::{Log, Share};
 use crate::ops::store::Store;
-use crate::options::{ColdReads, Options};
+use crate::options::{ColdReads, Cut, Options};
 use crate::record::address::{Address, UNIT_BYTES};
 use crate::record::layout::{bucket, control, slot};
 use crate::record::{Form, word_at};
 use crate::stats::CheckpointInfo;
-use crate::walks::by_log::for_each_stored;
 use found::Found;
 pub(crate) use found::list;
-
-/// What a checkpoint writes beside the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// The log since the last checkpoint: small; recovery replays it over the last full one.
-    Incremental,
-    /// The log since the last checkpoint and an image of the index: recovery is fast.
-    Full,
-}
 
 /// Which checkpoint of a directory is opened, and for what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,69 +52,6 @@ pub(crate) enum Opening {
     Back(u64),
     /// This one, to look at: nothing is changed on the disk, now or later.
     View(u64),
-}
-
-/// The checkpoints of a log.
-pub(crate) struct Checkpoints {
-    pub(crate) disk: Directory,
-    state: Mutex<State>,
-    /// First byte of the log that the oldest needs: `u64::MAX` without any.
-    oldest_begin: AtomicU64,
-}
-
-struct State {
-    /// Those that are kept, oldest first.
-    kept: Vec<Manifest>,
-    /// Those that failed, and whose manifests may be there nonetheless.
-    doubtful: Vec<Manifest>,
-    /// The number of the next: higher than that of any file.
-    next: u64,
-    identity: Identity,
-}
-
-impl State {
-    /// Manifests that are or may be on the disk.
-    fn named(&self) -> impl Iterator<Item = &Manifest> + Clone {
-        self.kept.iter().chain(&self.doubtful)
-    }
-}
-
-impl Checkpoints {
-    pub(crate) fn new(
-        disk: Directory,
-        kept: Vec<Manifest>,
-        next: u64,
-        identity: Identity,
-    ) -> Checkpoints {
-        let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
-        let state = Mutex::new(State { kept, doubtful: Vec::new(), next, identity });
-        Checkpoints { disk, state, oldest_begin }
-    }
-
-    /// First byte of the log that a checkpoint needs. Waits for no checkpoint to be done.
-    pub(crate) fn oldest_begin(&self) -> Option<u64> {
-        let begin = self.oldest_begin.load(Ordering::SeqCst);
-        (begin != u64::MAX).then_some(begin)
-    }
-
-    pub(crate) fn infos(&self) -> Vec<CheckpointInfo> {
-        lock(&self.state).kept.iter().map(info).collect()
-    }
-}
-
-fn oldest_begin<'a>(named: impl Iterator<Item = &'a Manifest>) -> u64 {
-    named.map(|manifest| manifest.begin).min().unwrap_or(u64::MAX)
-}
-
-fn info(manifest: &Manifest) -> CheckpointInfo {
-    CheckpointInfo {
-        number: manifest.number,
-        full: manifest.full,
-        begin: manifest.begin,
-        end: manifest.end,
-        entries: manifest.entries,
-        written_bytes: manifest.written_bytes,
-    }
 }
 
 impl Store {
@@ -454,8 +382,8 @@ impl Store {
             let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
                 let word = word_at(record, 0).expect("a record has a control word");
                 let address = self.at(page, offset);
-                let (key, _) = F::split(record)
-                    .ok_or_else(|| crate::walks::by_log::not_a_record(parts.place(), address))?;
+                let (key, _) =
+                    F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
                 let previous = control::previous(word);
                 let buried = control::TOMBSTONE | control::SUPERSEDED;
                 // A record that was never published; or one that was removed where it lay, with

@@ -15,25 +15,13 @@ use crate::error::{Error, Result};
 use crate::index::{Probe, Walk};
 use crate::log::begin_lock::Alone;
 use crate::log::cold::{self, Fetched};
-use crate::ops::point::InPlace;
-use crate::ops::store::{Found, Probed, Stop, Store};
+use crate::ops::store::{Found, Probed, Store};
 use crate::record::address::Address;
+use crate::record::in_place::InPlace;
+use crate::record::in_place::Stop;
 use crate::record::layout::control;
+use crate::stats::Compacted;
 use cold_pages::ColdPage;
-
-/// What a compaction did.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Compacted {
-    /// Records that were live and moved.
-    pub records_kept: u64,
-    /// Records that were superseded or removed.
-    pub records_dropped: u64,
-    /// Bytes of the log given up. Files go when no checkpoint that is kept needs them.
-    pub bytes_freed: u64,
-    /// Bytes of the records that were kept, which the log has grown by.
-    pub bytes_moved: u64,
-}
 
 /// Pages that a writer compacts when it begins a new one and much is garbage.
 const TIDY_PAGES: u64 = 4;

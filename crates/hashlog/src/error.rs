@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
+
 /// Why an operation was refused. Whatever it says, the log is as it was before, unless the
 /// operation's own documentation says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -192,5 +194,18 @@ impl std::fmt::Display for BatchError {
 impl std::error::Error for BatchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
+    }
+}
+
+/// Why memory could not be had, for a log that uses so many bytes.
+pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
+    move |cause| {
+        let inner = cause.get_ref();
+        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
+            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
+        }
+        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
+        let wanted = memory.map_or(0, |memory| memory.bytes);
+        Error::OutOfMemory { used, budget: u64::MAX, wanted }
     }
 }

@@ -12,10 +12,10 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, SimDisk};
 use crate::error::{Error, Result};
 use crate::files::image::{ImageReader, ImageWriter};
 use crate::files::manifest::Manifest;
+use crate::files::page::for_each_stored;
 use crate::files::parts::Parts;
 use crate::files::stored::{self, FileKind, Kind};
 use crate::record::{Fixed, Form, Variable};
-use crate::walks::by_log::for_each_stored;
 
 /// Blocks of which the input has the first bytes alone, since hardly more than these say anything:
 /// a piece is a kind and 64 bytes. Of most kinds it goes without an envelope, which it gets here.

@@ -83,12 +83,12 @@ struct Freed {
 
 /// A slot and its word when it was read.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SlotRef<'a> {
     pub(crate) slot: &'a RawAtomicU64,
     pub(crate) word: u64,
 }
 
-impl Place<'_> {
+impl SlotRef<'_> {
     pub(crate) fn address(&self) -> Address {
         slot::address(self.word)
     }
@@ -120,14 +120,14 @@ pub(crate) enum Walk<T> {
 
 /// What the index says about a key.
 pub(crate) enum Probe<'a, T> {
-    Hit(Place<'a>, T),
+    Hit(SlotRef<'a>, T),
     /// To know more, the record at this address must be read; the key, if it is there at all, is
     /// in this place's chain.
-    Cold(Place<'a>, Address),
+    Cold(SlotRef<'a>, Address),
     /// As `Cold`, but another chain comes into question too.
     Unclear(Address),
     /// Not there; a new record belongs into this place's chain, or into a new slot.
-    Absent(Option<Place<'a>>),
+    Absent(Option<SlotRef<'a>>),
 }
 
 /// What a chain says about a key of which the first bucket names no record.
@@ -354,8 +354,8 @@ impl Index {
             let (first, link) = self.locate(hash);
             let depth = link.depth();
             let tag = slot::tag_of(hash, depth);
-            let mut agreeing: Option<Place<'_>> = None;
-            let mut cold: Option<(Place<'_>, Address)> = None;
+            let mut agreeing: Option<SlotRef<'_>> = None;
+            let mut cold: Option<(SlotRef<'_>, Address)> = None;
             let mut chains = 0;
             let mut bucket = first;
             let mut next = link;
@@ -373,7 +373,7 @@ impl Index {
                         continue;
                     }
                     // A frozen slot still names its chain; who wants to change it fails.
-                    let place = Place { slot, word: word & !slot::FROZEN };
+                    let place = SlotRef { slot, word: word & !slot::FROZEN };
                     chains += 1;
                     match walk(place.address()) {
                         // I-PARITY, since the place may be written to.

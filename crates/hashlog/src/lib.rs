@@ -39,13 +39,12 @@ mod record;
 mod stats;
 mod walks;
 
-pub use checkpoint::Cut;
-pub use compaction::Compacted;
 pub use error::{BatchError, Error, Result};
 pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
-pub use options::{ColdReads, Compaction, Layout, Options};
+pub use options::{ColdReads, Compaction, Cut, Layout, Options};
+pub use record::address::Place;
 pub use record::layout::KEY_BYTES_MAX;
 pub use record::value::ValueMut;
 pub use sapwood_mem::Pages;
-pub use stats::{CheckpointInfo, HashStats, StoredCheckpoint};
-pub use walks::columns::{Columns, Place, Run, Runs};
+pub use stats::{CheckpointInfo, Compacted, HashStats, StoredCheckpoint};
+pub use walks::columns::{Columns, Run, Runs};

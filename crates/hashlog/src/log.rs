@@ -47,19 +47,16 @@ mod flush;
 pub(crate) mod frames;
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::epoch::{Epochs, Pin};
-use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
 #[cfg(loom)]
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, no_memory};
 use crate::files::parts::Parts;
 use crate::lock::lock;
 use crate::log::back::Back;
@@ -71,6 +68,7 @@ use crate::log::frames::{Addressing, Frames};
 use crate::options::Options;
 use crate::record::Record;
 use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::in_place::Stop;
 
 /// How far ahead of a sequential reader lines are asked for: some two microseconds at the rate
 /// that one core reads at, several times the wait for a line.
@@ -164,6 +162,12 @@ impl Records<'_> {
 
 /// Why memory for a record is not there yet.
 pub(crate) struct PageFull;
+
+impl From<PageFull> for Stop {
+    fn from(_: PageFull) -> Stop {
+        Stop::PageFull
+    }
+}
 
 impl Log {
     /// A log that begins and ends at the start of `page`, which is not the first there could be:
@@ -623,19 +627,3 @@ impl Log {
         self.frames.pages()
     }
 }
-
-/// Why memory could not be had, for a log that uses so many bytes.
-pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
-    move |cause| {
-        let inner = cause.get_ref();
-        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
-            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
-        }
-        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
-        let wanted = memory.map_or(0, |memory| memory.bytes);
-        Error::OutOfMemory { used, budget: u64::MAX, wanted }
-    }
-}
-
-/// The files of a log.
-pub(crate) type Directory = Arc<dyn Disk>;

@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use sapwood_disk::Disk;
 
-use crate::checkpoint::{self, Cut, Opening};
-use crate::compaction::Compacted;
+use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
 use crate::log;
 use crate::log::begin_lock::Shared;
-use crate::ops::point::{InPlace, Rmw, Write};
+use crate::ops::point::Rmw;
 use crate::ops::store::Store;
+use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};
 use crate::record::address::Address;
+use crate::record::address::Place;
+use crate::record::in_place::{InPlace, Write};
 use crate::record::value::ValueMut;
 use crate::record::{Fixed, Form, Variable};
+use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
 use crate::walks::by_log::Moment;
-use crate::walks::columns::{Columns, Place, Runs};
+use crate::walks::columns::{Columns, Runs};
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///

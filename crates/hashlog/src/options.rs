@@ -160,3 +160,12 @@ impl Options {
         Ok(())
     }
 }
+
+/// What a checkpoint writes beside the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The log since the last checkpoint: small; recovery replays it over the last full one.
+    Incremental,
+    /// The log since the last checkpoint and an image of the index: recovery is fast.
+    Full,
+}

@@ -135,3 +135,17 @@ impl StoredCheckpoint {
         FileKind::Manifest.file_name(self.number)
     }
 }
+
+/// What a compaction did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Records that were live and moved.
+    pub records_kept: u64,
+    /// Records that were superseded or removed.
+    pub records_dropped: u64,
+    /// Bytes of the log given up. Files go when no checkpoint that is kept needs them.
+    pub bytes_freed: u64,
+    /// Bytes of the records that were kept, which the log has grown by.
+    pub bytes_moved: u64,
+}

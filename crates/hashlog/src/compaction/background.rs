@@ -24,14 +24,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::{JoinHandle, ThreadId};
 
-use crate::compaction::Compacted;
 use crate::counter::Counter;
 use crate::error::{Error, Result};
-use crate::ops::point::InPlace;
 use crate::ops::store::Store;
 use crate::options::{Compaction, Layout};
 use crate::record::address::Address;
+use crate::record::in_place::InPlace;
 use crate::record::{Fixed, Variable};
+use crate::stats::Compacted;
 
 /// An own compaction goes through one of so many parts of the log, and looks again.
 const STEPS: u64 = 8;

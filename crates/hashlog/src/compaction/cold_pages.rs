@@ -7,16 +7,17 @@ use std::ops::{ControlFlow, Range};
 
 use sapwood_disk::Blocks;
 
-use super::{Compacted, Tombstone};
+use super::Tombstone;
 use crate::compaction::garbage::DOUBTS_MAX;
 use crate::error::{Error, Result};
+use crate::files::page::{for_each_stored, not_a_record};
 use crate::log::cold::{self, Fetched};
-use crate::ops::point::InPlace;
 use crate::ops::store::Store;
 use crate::record::address::Address;
+use crate::record::in_place::InPlace;
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
-use crate::walks::by_log::{for_each_stored, not_a_record};
+use crate::stats::Compacted;
 
 /// A page on the disk and what is left of it.
 pub(super) struct ColdPage {

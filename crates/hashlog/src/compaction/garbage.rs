@@ -10,12 +10,13 @@
 //! is where snapshots and checkpoints closed pages, but not where records are long.
 
 use crate::error::{Error, Result};
+use crate::files::page::not_a_record;
 use crate::log::cold::{self, Fetched};
 use crate::ops::store::Store;
 use crate::record::address::Address;
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
-use crate::walks::by_log::{Verdict, not_a_record, verdict};
+use crate::walks::by_log::{Verdict, verdict};
 
 /// Pages that are looked at, where there are as many.
 const PAGES_MAX: u64 = 64;

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use sapwood_disk::BLOCK_BYTES;
 
 use crate::error::Result;
+use crate::files::page::not_a_record;
 use crate::files::parts::{PartRead, Parts};
 use crate::log::Log;
 use crate::record::address::{Address, UNIT_BYTES};
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
-use crate::walks::by_log::not_a_record;
 
 /// A record that was read from the disk.
 pub(crate) struct ColdRecord {

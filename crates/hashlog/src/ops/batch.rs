@@ -15,12 +15,14 @@ use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
 use crate::log::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::log::{Log, Share};
-use crate::ops::point::{InPlace, Rmw, Write};
-use crate::ops::store::{Stop, Store};
+use crate::ops::point::Rmw;
+use crate::ops::store::Store;
 use crate::record::Form;
 use crate::record::address::Address;
+use crate::record::address::Place;
+use crate::record::in_place::Stop;
+use crate::record::in_place::{InPlace, Write};
 use crate::record::value::ValueMut;
-use crate::walks::columns::Place;
 
 const GROUP: usize = 32;
 

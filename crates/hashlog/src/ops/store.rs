@@ -9,19 +9,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Backoff;
 
-use crate::checkpoint::Checkpoints;
 use crate::compaction::background::Compactor;
 use crate::counter::Counter;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, no_memory};
+use crate::files::kept::Checkpoints;
 use crate::files::parts::Parts;
-use crate::index::{Index, Insert, Place, Probe, Walk};
+use crate::index::{Index, Insert, Probe, SlotRef, Walk};
 use crate::log::begin_lock::{BeginLock, Shared};
 use crate::log::cold::{self, ColdRecord, Fetched};
 use crate::log::frames::frame_bytes;
-use crate::log::{Log, Share, no_memory};
-use crate::ops::point::InPlace;
+use crate::log::{Log, Share};
 use crate::options::Options;
 use crate::record::address::Address;
+use crate::record::in_place::{InPlace, Stop};
 use crate::record::layout::{bucket, control};
 use crate::record::value::Held;
 use crate::record::{Form, Record};
@@ -47,38 +47,6 @@ pub(crate) struct Store {
     pub(crate) compactor: Compactor,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
-}
-
-/// Why an attempt cannot go on.
-pub(crate) enum Stop {
-    /// The tail's page is full.
-    PageFull,
-    /// The record at this address lies in the fuzzy region: threads that were pinned before
-    /// `read_only` moved past it may still change it.
-    Fuzzy(Address),
-    /// Another writer has this record.
-    Locked(usize),
-    /// An edit changes records around this address in place.
-    Edited(Address),
-    /// The record at this address is not in memory.
-    Cold(Address),
-    /// Another thread was first.
-    Raced,
-    /// Boxed, since every attempt's answer has room for it.
-    Failed(Box<Error>),
-}
-
-impl From<Error> for Stop {
-    #[cold]
-    fn from(error: Error) -> Stop {
-        Stop::Failed(Box::new(error))
-    }
-}
-
-impl From<crate::log::PageFull> for Stop {
-    fn from(_: crate::log::PageFull) -> Stop {
-        Stop::PageFull
-    }
 }
 
 /// A record of a key.
@@ -348,7 +316,7 @@ impl Store {
         hash: u64,
         key: F::Key<'_>,
         value: Option<&[u8]>,
-        place: Option<Place<'_>>,
+        place: Option<SlotRef<'_>>,
         old: Option<(Record, Address)>,
     ) -> std::result::Result<(), Stop> {
         let bytes = F::bytes(key, value.map_or(0, <[u8]>::len));
@@ -478,9 +446,9 @@ impl Store {
 
 /// What is known about a key.
 pub(crate) enum Probed<'a> {
-    Present(Place<'a>, Found<'a>),
+    Present(SlotRef<'a>, Found<'a>),
     /// Absent, and its tombstone if there is one. A new record belongs into the place's chain.
-    Absent(Option<Place<'a>>, Option<Found<'a>>),
+    Absent(Option<SlotRef<'a>>, Option<Found<'a>>),
     /// In this place's chain, if anywhere; the record at this address must be read to know.
-    Unknown(Place<'a>, Address),
+    Unknown(SlotRef<'a>, Address),
 }

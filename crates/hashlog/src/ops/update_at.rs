@@ -17,13 +17,13 @@ use sapwood_mem::sync::Ordering;
 use crate::error::BatchError;
 use crate::log::begin_lock::Shared;
 use crate::log::{self, Records};
-use crate::ops::point::{InPlace, Write};
 use crate::ops::store::Store;
+use crate::record::address::Place;
 use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::in_place::{InPlace, Write};
 use crate::record::layout::fixed;
 use crate::record::value::ValueMut;
 use crate::record::{Fixed, Form, Record};
-use crate::walks::columns::Place;
 
 /// Entries under one pin; records of one window.
 const GROUP: usize = 1024;

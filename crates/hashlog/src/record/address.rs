@@ -33,3 +33,37 @@ impl Address {
         self.0 * UNIT_BYTES as u64
     }
 }
+
+/// Where a log keeps an entry, or kept it: a hint that saves
+/// [`HashLog::update_placed`](crate::HashLog::update_placed) and [`Edit`](crate::Edit) the search.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Place(pub(crate) Address);
+
+impl Place {
+    /// The place as a word, to be kept among other things.
+    #[inline]
+    pub fn word(self) -> u64 {
+        self.0.units()
+    }
+
+    /// The place that has this word. Any word may be given: a place is never believed.
+    #[inline]
+    pub fn from_word(word: u64) -> Place {
+        Place(Address::from_units(word))
+    }
+
+    pub(crate) fn at(address: Address) -> Place {
+        Place(address)
+    }
+
+    #[inline(always)]
+    pub(crate) fn address(self) -> Address {
+        self.0
+    }
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Place").finish_non_exhaustive()
+    }
+}

@@ -17,6 +17,7 @@ use sapwood_disk::Blocks;
 use sapwood_mem::epoch::Pin;
 
 use crate::error::{Error, Result};
+use crate::files::page::{for_each_stored, not_a_record};
 use crate::index::{Probe, Walk};
 use crate::log::Share;
 use crate::log::begin_lock::Shared;
@@ -489,36 +490,6 @@ fn show<F: Form, R>(record: Record, is_still: bool, read: impl FnOnce(&[u8], &[u
         }
     };
     F::with_key(record, |key| read(key, value.as_ref()))
-}
-
-/// Calls `each` with the offset and the bytes of every record of a stored page.
-pub(crate) fn for_each_stored<F: Form, B>(
-    stored: &[u8],
-    mut offset: usize,
-    mut each: impl FnMut(usize, &[u8]) -> Result<ControlFlow<B>>,
-) -> Result<ControlFlow<B>> {
-    while let Some(word) = word_at(stored, offset) {
-        if word & control::VALID == 0 {
-            if F::STRIDE == 0 {
-                break;
-            }
-            offset += F::STRIDE;
-            continue;
-        }
-        let rest = &stored[offset..];
-        let bytes = F::stored_bytes(rest).unwrap_or(rest.len()).min(rest.len());
-        let flow = each(offset, &rest[..bytes])?;
-        if flow.is_break() {
-            return Ok(flow);
-        }
-        offset += bytes;
-    }
-    Ok(ControlFlow::Continue(()))
-}
-
-pub(crate) fn not_a_record(file: String, address: Address) -> Error {
-    let what = "no record at this address of the log".to_owned();
-    Error::Corrupt { file, offset: address.bytes(), what }
 }
 
 /// Part `part` of `parts` of `0..len`.
