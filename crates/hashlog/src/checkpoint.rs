@@ -1,4 +1,4 @@
-//! How does a log survive its process? A cut through all threads, written down while they go on.
+//! Checkpoints: a consistent cut of the log, written while threads go on, and its recovery.
 //!
 //! A checkpoint fixes a moment as a scan does, writes the log up to the boundary, syncs it, and
 //! then writes a manifest that says so. A full one also writes an image of the index as of the
@@ -12,6 +12,10 @@
 //! A number is used once. Where the rename of a manifest was tried and failed, or the sync that
 //! makes it last, the manifest may be there, now or after a crash: what it names stays until a
 //! later checkpoint is complete.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `found` | the checkpoints of a directory, before any is opened |
 
 mod found;
 
@@ -403,7 +407,7 @@ impl Store {
     }
 
     /// Reads pages back into memory that were there before the log was opened, unless the caller is
-    /// pinned. What cannot be read stays on the disk: who asks for it gets the error.
+    /// pinned. What cannot be read stays on the disk: a caller that asks for it gets the error.
     pub(crate) fn read_back<F: Form>(&self, share: Share) {
         let mut blocks = Blocks::default();
         self.log.read_back(share, |next| {

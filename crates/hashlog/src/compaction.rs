@@ -1,9 +1,15 @@
-//! How does the log give room back? Live records of its oldest pages move to the tail.
+//! Compaction: live records of the oldest pages move to the tail, and the pages go.
 //!
-//! Each move is an ordinary append: whoever changes the key first wins, and the other record is
+//! Each move is an ordinary append: the first change of the key wins, and the other record is
 //! superseded. When the pages hold nothing live, `begin` moves past them. That goes chunk by chunk,
 //! between which walks and checkpoints have their turn; what a chunk needs from the disk is read
-//! before it has `begin_lock` alone.
+//! before it holds `begin_lock` exclusively.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `background` | the thread that compacts a log in a directory |
+//! | `garbage` | an estimate of the garbage, from a sample |
+//! | `cold_pages` | live records of pages on the disk, found ahead |
 
 pub(crate) mod background;
 mod cold_pages;
@@ -65,7 +71,7 @@ impl Store {
             let pages = first..limit.min(first + chunk);
             // What is read from the disk is read before anybody has to wait.
             compacted = self.read_ahead::<F>(pages.clone()).and_then(|cold| {
-                let Some(_alone) = self.wait_for_life() else { return Ok(()) };
+                let Some(_alone) = self.lock_begin() else { return Ok(()) };
                 self.compact_pages::<F>(pages.end, cold, &mut done)
             });
             self.compactor.went_on();
@@ -75,15 +81,15 @@ impl Store {
         compacted?;
         if done.bytes_freed > 0
             && self.is_index_loose()
-            && let Some(_alone) = self.wait_for_life()
+            && let Some(_alone) = self.lock_begin()
         {
             self.pack_index();
         }
         Ok(done)
     }
 
-    /// Waits until nobody walks; `None` when the log is dropped.
-    fn wait_for_life(&self) -> Option<Alone<'_>> {
+    /// Waits until no walk goes on; `None` when the log is dropped.
+    fn lock_begin(&self) -> Option<Alone<'_>> {
         let alone = self.begin_lock.try_alone();
         alone.or_else(|| self.compactor.waiting(|| self.begin_lock.alone()))
     }
@@ -94,7 +100,7 @@ impl Store {
         (CHUNK_BYTES.min(share) / self.log.page_bytes).clamp(1, CHUNK_PAGES_MAX) as u64
     }
 
-    /// A step of compaction by a writer, where it pays and nobody walks.
+    /// A step of compaction by a writer, where it pays and no walk goes on.
     pub(crate) fn tidy<F: InPlace>(&self) -> Result<()> {
         if self.log.parts.is_some() {
             self.nudge_and_give_way();
@@ -141,7 +147,7 @@ impl Store {
     }
 
     /// Compacts the pages below `limit`, of which the oldest may have been read ahead. The caller
-    /// has `begin_lock` alone.
+    /// holds `begin_lock` exclusively.
     fn compact_pages<F: InPlace>(
         &self,
         limit: u64,
@@ -182,7 +188,7 @@ impl Store {
         self.index.overflow_in_use() > self.index.count() / 2
     }
 
-    /// Packs the index. The caller has `begin_lock` alone.
+    /// Packs the index. The caller holds `begin_lock` exclusively.
     fn pack_index(&self) {
         if let Some(epoch) = self.index.pack(self.log.begin(), &self.log.epochs) {
             self.log.wait_for_epoch(epoch);
@@ -263,7 +269,7 @@ impl Store {
         }
     }
 
-    /// Appends a record that was live anew, unless somebody has changed the key since.
+    /// Appends a record that was live anew, unless another thread has changed the key since.
     fn move_record<F: InPlace>(
         &self,
         address: Address,
@@ -282,7 +288,7 @@ impl Store {
                 }
                 Probed::Unknown(place, at) if at == address => (place, None),
                 Probed::Unknown(_, at) => return Err(Stop::Cold(at)),
-                // Somebody changed the key meanwhile.
+                // Another thread changed the key meanwhile.
                 _ => return Ok(false),
             };
             let _lock = old.map(|(record, _)| F::lock(record)).transpose()?;

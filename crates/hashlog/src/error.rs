@@ -1,4 +1,4 @@
-//! What can be refused, and what to do next.
+//! Errors: what is refused, and what to do next.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Are there bytes that a decoder takes badly? What the fuzz targets in `fuzz` call.
+//! Decoders for the fuzz targets in `fuzz`.
 //!
 //! Each takes any bytes and panics where a promise is broken: bytes are refused as corrupt, or
 //! mean something of which the same bytes would be written. Checksums of such a build are all zero

@@ -163,7 +163,7 @@ fn loom_insert_insert_beside_a_removal() {
 fn loom_insert_insert_agreeing() {
     let [a, b] = neighbours(true);
     race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
-        assert!(one && two, "nobody else inserts them");
+        assert!(one && two, "no other thread inserts them");
         assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
 }
@@ -173,7 +173,7 @@ fn loom_insert_insert_agreeing() {
 fn loom_insert_insert_apart() {
     let [a, b] = neighbours(false);
     race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
-        assert!(one && two, "nobody else inserts them");
+        assert!(one && two, "no other thread inserts them");
         assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
 }
@@ -268,7 +268,7 @@ fn remove(key: u64) -> impl Fn(&HashLog) -> bool + Copy + Send + Sync {
 #[test]
 fn loom_insert_remove() {
     race(counters, put_if_absent(2, 1), remove(2), |log, inserted, removed| {
-        assert!(inserted, "nobody else inserts");
+        assert!(inserted, "no other thread inserts");
         assert_eq!(value_of(log, 2).is_none(), removed);
     });
 }
@@ -367,8 +367,8 @@ fn opened_counters() -> Arc<HashLog> {
     log
 }
 
-/// A record comes back without a mark while a put that does not find it in memory replaces it: a walk
-/// that has begun before shows one of the two, and the marks that it leaves are complete.
+/// A record comes back without a mark while a put that does not find it in memory replaces it: a
+/// walk that has begun before shows one of the two, and the marks that it leaves are complete.
 #[test]
 fn loom_superseded_while_it_comes_back() {
     let walk = |log: &HashLog| {

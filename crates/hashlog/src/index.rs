@@ -1,4 +1,4 @@
-//! In which chain of records may a key be?
+//! The hash index: from a hash to the chain of records that may hold its key.
 //!
 //! Buckets by linear hashing: of `count` buckets, with N the greatest power of two up to it,
 //! those below `count - N` and from N up are told apart by one more bit of the hash than the
@@ -75,7 +75,7 @@ pub(crate) struct Index {
     pub(crate) growing: RwLock<crate::index::split::Growing>,
 }
 
-/// An overflow bucket that nobody can reach who pins himself from `epoch` on.
+/// An overflow bucket unreachable to any thread pinned at `epoch` or later.
 struct Freed {
     number: u64,
     epoch: u64,
@@ -372,7 +372,7 @@ impl Index {
                     if !settled || !slot::agrees(word, tag) {
                         continue;
                     }
-                    // A frozen slot still names its chain; who wants to change it fails.
+                    // A frozen slot still names its chain; a change of it fails.
                     let place = SlotRef { slot, word: word & !slot::FROZEN };
                     chains += 1;
                     match walk(place.address()) {
@@ -522,7 +522,7 @@ impl Index {
         }
     }
 
-    /// Puts a slot of an index image back. Nobody else uses the index yet.
+    /// Puts a slot of an index image back. No other thread uses the index yet.
     pub(crate) fn place(&self, number: u64, word: u64, epochs: &Epochs) -> std::io::Result<()> {
         loop {
             let first = self.bucket(number);
@@ -545,7 +545,7 @@ impl Index {
     }
 
     /// Puts a record of a replayed log back: into the slot that named the record before it, else
-    /// into a new one. Nobody else uses the index yet.
+    /// into a new one. No other thread uses the index yet.
     pub(crate) fn restore(
         &self,
         hash: u64,
@@ -649,7 +649,7 @@ impl Index {
         })
     }
 
-    /// Adds a bucket behind the last one of a chain, unless somebody else did or it is frozen.
+    /// Adds a bucket behind the last one of a chain, unless another thread did or it is frozen.
     fn extend(&self, last: &Bucket, epochs: &Epochs) -> std::io::Result<()> {
         let link = last.link();
         if link.is_frozen() || link.overflow().is_some() {
@@ -690,7 +690,7 @@ impl Index {
         Ok(number)
     }
 
-    /// Gives overflow buckets back that nobody reaches who pins himself from `epoch` on.
+    /// Frees overflow buckets unreachable to any thread pinned at `epoch` or later.
     pub(crate) fn give_overflow(&self, numbers: impl IntoIterator<Item = u64>, epoch: u64) {
         lock(&self.free).extend(numbers.into_iter().map(|number| Freed { number, epoch }));
     }

@@ -11,8 +11,8 @@
 //! the *mutable region* and is changed in place. One below `safe_read_only` never changes: it is
 //! copied to the tail, written to the disk, evicted. Between the two lies the *fuzzy region*:
 //! threads that were pinned before `read_only` moved may still be writing in place there, so a
-//! read-modify-write waits, unpinned, where FASTER keeps it for later. `safe_read_only` follows, and
-//! the region is empty again, when those threads have left.
+//! read-modify-write waits, unpinned, where FASTER keeps it for later. `safe_read_only` follows,
+//! and the region is empty again, when those threads have left.
 //!
 //! | module | holds |
 //! |---|---|
@@ -32,12 +32,12 @@
 //!
 //! # Invariants
 //!
-//! - I-BOUNDARIES: begin <= head <= safe_read_only <= read_only <= tail; `safe_read_only` moves up to
-//!   `read_only` only after every thread that was pinned before `read_only` moved has left, and down
-//!   before it.
+//! - I-BOUNDARIES: begin <= head <= safe_read_only <= read_only <= tail; `safe_read_only` moves up
+//!   to `read_only` only after every thread that was pinned before `read_only` moved has left, and
+//!   down before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
-//! - `head` moves down only over pages that come back after opening (`log::back`), and never after it
-//!   has moved up.
+//! - `head` moves down only over pages that come back after opening (`log::back`), and never after
+//!   it has moved up.
 
 mod back;
 pub(crate) mod begin_lock;
@@ -100,7 +100,7 @@ pub(crate) struct Log {
     pub(crate) page_bytes: usize,
     frames: Frames,
     pub(crate) epochs: Epochs,
-    /// Held by the thread that turns to the next page; waits for nobody.
+    /// Held by the thread that turns to the next page; it waits for no other thread.
     turning: Mutex<()>,
     /// Held while boundaries move, which may wait for pinned threads; taken before `turning`.
     moving: Mutex<()>,
@@ -121,7 +121,8 @@ pub(crate) struct Log {
     mutable_share: f64,
 }
 
-/// The records in memory while a pin lives, for who reads many: what finds them is at hand.
+/// A view of the in-memory records for the lifetime of a pin; caches the addressing for bulk
+/// readers.
 #[derive(Clone, Copy)]
 pub(crate) struct Records<'p> {
     /// They begin here.
@@ -152,8 +153,8 @@ impl Records<'_> {
         sapwood_mem::arena::prefetch_line_far(self.at.at(address));
     }
 
-    /// Asks for what a reader who goes from record to record comes to soon, up to the second
-    /// cache: the processor itself looks ahead no further than a page of the machine.
+    /// Asks for the lines that a sequential reader comes to soon, up to the second cache: the
+    /// processor itself looks ahead no further than a page of the machine.
     #[inline(always)]
     pub(crate) fn prefetch_ahead(&self, address: Address) {
         sapwood_mem::arena::prefetch_line_far(self.at.at(address).wrapping_add(AHEAD_BYTES));
@@ -299,7 +300,7 @@ impl Log {
         if self.tail.load(Ordering::Relaxed) & OFFSET_MASK > page_units {
             return Err(PageFull);
         }
-        // AcqRel: who allocates above a snapshot's boundary sees that snapshot.
+        // AcqRel: a thread that allocates above a snapshot's boundary sees that snapshot.
         let tail = self.tail.fetch_add(units, Ordering::AcqRel);
         let offset = tail & OFFSET_MASK;
         if offset + units > page_units {
@@ -408,7 +409,7 @@ impl Log {
         }
     }
 
-    /// Waits until everybody has left who was pinned before `epoch`. Call it unpinned.
+    /// Waits until every thread that was pinned before `epoch` has left. Call it unpinned.
     pub(crate) fn wait_for_epoch(&self, epoch: u64) {
         debug_assert!(!self.epochs.is_pinned(), "a thread would wait for itself");
         let backoff = Backoff::new();
@@ -437,12 +438,12 @@ impl Log {
     /// Answers that address. Call it unpinned.
     ///
     /// First `read_only` moves there, then the tail. So an operation that appended above began
-    /// after `read_only` had moved, and whoever begins after that one ended changes nothing below:
-    /// what is below when all who were pinned before have left is a state that was, and no
-    /// thread waited for it.
+    /// after `read_only` had moved, and an operation that begins after that one ended changes
+    /// nothing below: once all threads that were pinned before have left, what is below is a state
+    /// that was, and no thread waited for it.
     pub(crate) fn pin_below(&self) -> Address {
         let _moving = lock(&self.moving);
-        // Known before the tail moves: who allocates above the boundary finds it.
+        // Known before the tail moves: a thread that allocates above the boundary finds it.
         self.snapshots.fetch_add(1, Ordering::SeqCst);
         let tail = self.tail();
         let page = self.page_of(tail);
@@ -463,15 +464,15 @@ impl Log {
         limit
     }
 
-    /// Begins a sweep of what lies below the address that is answered, where the log ends now: until
-    /// `end_sweep`, who replaces a record there marks it as superseded late, and does it by a record
-    /// above. Changes in place go on. Call it unpinned.
+    /// Begins a sweep of what lies below the address that is answered, where the log ends now:
+    /// until `end_sweep`, a thread that replaces a record there marks it as superseded late, and
+    /// does it by a record above. Changes in place go on. Call it unpinned.
     pub(crate) fn begin_sweep(&self) -> Address {
         self.snapshots.fetch_add(1, Ordering::SeqCst);
-        // Who does not find the sweep has left, and appended below.
+        // A thread that does not find the sweep has left, and appended below.
         self.wait_for_epoch(self.epochs.bump());
         let limit = self.tail();
-        // Who appended below is done.
+        // Appends below are done.
         self.wait_for_epoch(self.epochs.bump());
         limit
     }
@@ -555,8 +556,8 @@ impl Log {
         left
     }
 
-    /// Gives a page below `head` its frame, and the bytes of it that are used and were read from the
-    /// disk, with some bits of the control words at some offsets cleared. Hold `moving`.
+    /// Gives a page below `head` its frame, and the bytes of it that are used and were read from
+    /// the disk, with some bits of the control words at some offsets cleared. Hold `moving`.
     fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         assert!(bytes.len() <= self.page_bytes, "a page has no more");
         self.frames
@@ -580,7 +581,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes everything below `limit`, at or below `safe_read_only`, to the disk. Call it unpinned.
+    /// Writes everything below `limit`, at or below `safe_read_only`, to the disk. Call it
+    /// unpinned.
     pub(crate) fn flush_below(&self, limit: Address) -> Result<()> {
         let _moving = lock(&self.moving);
         self.flush(limit)

@@ -95,12 +95,13 @@ impl HashLog {
         Ok(HashLog::of(Store::create(options, None)?))
     }
 
-    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had one.
+    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had
+    /// one.
     ///
     /// # Errors
-    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing, and
-    /// names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is changed
-    /// then. [`Error::Options`] if the directory was made with another layout or page size.
+    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing,
+    /// and names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is
+    /// changed then. [`Error::Options`] if the directory was made with another layout or page size.
     ///
     /// Of a disk that is open to be read only nothing is changed: what would change the log answers
     /// [`Error::ReadOnly`], and newer checkpoints stay.
@@ -118,8 +119,8 @@ impl HashLog {
     }
 
     /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
-    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and a
-    /// checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
+    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and
+    /// a checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
     ///
     /// # Errors
     /// As [`HashLog::open_at`].
@@ -351,7 +352,8 @@ impl HashLog {
     /// were there.
     ///
     /// # Errors
-    /// As [`HashLog::update`]; the keys before the one that is named are done, those behind are not.
+    /// As [`HashLog::update`]; the keys before the one that is named are done, those behind are
+    /// not.
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -383,7 +385,7 @@ impl HashLog {
     /// the entries still are where they were; the others are found by their keys. Places may be
     /// stale, or [`Place::default`] for keys that were met nowhere. They are of this log, since it
     /// was opened: one from elsewhere may lead to an entry that is just being inserted, and if
-    /// somebody else inserts the key first, what is changed there is lost.
+    /// another thread inserts the key first, what is changed there is lost.
     ///
     /// The last call of `change` for a key counts: with `None` if the key is not there. For places
     /// in the order of the log, [`HashLog::edit`] is faster.
@@ -559,8 +561,8 @@ impl HashLog {
     ///
     /// # Errors
     /// [`Error::NoDirectory`] in memory; [`Error::View`]; [`Error::WouldBlock`] inside a closure;
-    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists it
-    /// where only removing older files failed.
+    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists
+    /// it where only removing older files failed.
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
         by_layout!(self, F => self.store.checkpoint::<F>(cut))
     }
@@ -620,7 +622,7 @@ impl HashLog {
 
     /// How many entries. A log in memory counts them, which is exact while no thread writes. In a
     /// directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is for
-    /// those who need it often.
+    /// callers that need it often.
     ///
     /// # Errors
     /// As [`HashLog::for_each`], in a directory.
@@ -694,7 +696,7 @@ impl HashLog {
         self.store.stats()
     }
 
-    /// Verifies the invariants of index and log while nobody writes.
+    /// Verifies the invariants of index and log while no thread writes.
     ///
     /// # Errors
     /// The first that does not hold, and where.

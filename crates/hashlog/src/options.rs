@@ -1,4 +1,4 @@
-//! The few knobs of a log.
+//! Options of a log.
 
 use sapwood_mem::Pages;
 use sapwood_mem::reserve::machine_bytes;
@@ -73,8 +73,8 @@ pub struct Options {
     /// Share of the log's memory that is updated in place, the rest being copied on update;
     /// 0.0 to 1.0, default 0.9, of use only where a directory and a budget are given.
     pub mutable_share: f64,
-    /// Entries that the index is sized for at the start; default 0. It grows online anyway, so
-    /// this only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
+    /// Entries that the index is sized for at the start; default 0. It grows online anyway, so this
+    /// only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
     /// more than a budget or the machine holds are refused.
     pub expected_entries: u64,
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].

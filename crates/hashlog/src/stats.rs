@@ -1,4 +1,4 @@
-//! What is in the log, and where are its bytes?
+//! Figures of a log: its entries, its boundaries, its bytes.
 
 use crate::error::{Error, Result};
 use crate::files::stored::FileKind;
@@ -33,11 +33,11 @@ pub struct HashStats {
     /// reads none of them, the first walk that needs them reads all, and each record that is read
     /// from the disk brings some.
     pub returning_bytes: u64,
-    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index about
-    /// each of their records, as it does about those on the disk, and leaves the marks.
+    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index
+    /// about each of their records, as it does about those on the disk, and leaves the marks.
     pub unmarked_bytes: u64,
-    /// FASTER's safe read-only address: values below it never change. Where no boundary is moving it
-    /// is the read-only address, too: the first that is updated in place.
+    /// FASTER's safe read-only address: values below it never change. Where no boundary is moving
+    /// it is the read-only address, too: the first that is updated in place.
     pub safe_read_only: u64,
     /// Where the next record goes.
     pub tail: u64,

@@ -1,4 +1,4 @@
-//! What does a directory hold of checkpoints, before any is opened?
+//! The checkpoints of a directory, before any is opened.
 
 use std::sync::Arc;
 

@@ -1,24 +1,25 @@
-//! When does a log in a directory compact itself, and who does it?
+//! The thread that compacts a log in a directory.
 //!
-//! A writer that turned a page calls ([`Store::nudge`]) when the log has grown by an eighth since it
-//! was last looked at. A thread of the log's own, which starts with the first call, then estimates
-//! the garbage ([`Store::survey`]) and, while there is too much, compacts an eighth of the log at a
-//! time, in chunks between which walks and checkpoints have their turn. It sleeps otherwise, and
-//! ends when the log is dropped.
+//! A writer that turned a page calls ([`Store::nudge`]) when the log has grown by an eighth since
+//! it was last looked at. A thread of the log's own, which starts with the first call, then
+//! estimates the garbage ([`Store::survey`]) and, while there is too much, compacts an eighth of
+//! the log at a time, in chunks between which walks and checkpoints have their turn. It sleeps
+//! otherwise, and ends when the log is dropped.
 //!
-//! What fails is kept for [`HashStats`](crate::HashStats), and tried again after a pause. Pauses are
-//! counted in calls, that is in pages that were filled or could not be: who writes nothing needs no
-//! compaction. So there is no clock, and a disk that is full is not hammered.
+//! What fails is kept for [`HashStats`](crate::HashStats), and tried again after a pause. Pauses
+//! are counted in calls, that is in pages that were filled or could not be: a log without writes
+//! needs no compaction. So there is no clock, and a disk that is full is not hammered.
 //!
 //! Writers that are much faster than it wait for it: once the log is twice as long as it was when
-//! the thread was called, who turns a page lets two chunks go first. Nobody waits for a thread that
-//! waits itself, for a walk to end or a checkpoint to come, or that failed.
+//! the thread was called, a writer that turns a page lets two chunks go first. No writer waits for
+//! a thread that waits itself, for a walk to end or a checkpoint to come, or that failed.
 //!
 //! # Thread safety
 //!
 //! Everything here is behind locks, but for figures that order nothing. Lock order: `compacting`,
-//! then `begin_lock`, then those of the log; `compacting`, then those of checkpoints. Who holds a
-//! checkpoint's lock waits to share `begin_lock`, and who waits for it holds `begin_lock` never.
+//! then `begin_lock`, then those of the log; `compacting`, then those of checkpoints. A thread that
+//! holds a checkpoint's lock waits to share `begin_lock`; a thread that waits for that lock never
+//! holds `begin_lock`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -44,7 +45,7 @@ const PAUSE_BITS_MAX: u32 = 6;
 pub(crate) struct Compactor {
     /// `None`: on request alone.
     policy: Option<Compaction>,
-    /// Held by whoever moves `begin` in a log with a directory.
+    /// Held by the thread that moves `begin` in a log with a directory.
     compacting: Mutex<()>,
     state: Mutex<State>,
     called: Condvar,
@@ -75,7 +76,7 @@ struct State {
     busy: bool,
     /// A compaction waits for others.
     waits: bool,
-    /// Who compacts: the thread, or one that asked.
+    /// The thread that compacts: the log's own, or a caller's.
     compacting: Option<ThreadId>,
     /// Chunks so far.
     chunks: u64,
@@ -186,7 +187,7 @@ impl Compactor {
         !state.ended
     }
 
-    /// Runs a compaction, one at a time. While it does, its own appends wait for nobody.
+    /// Runs a compaction, one at a time. While it does, its own appends do not wait for it.
     pub(crate) fn alone<R>(&self, compact: impl FnOnce() -> R) -> R {
         // It guards no data.
         let _compacting = self.compacting.lock().unwrap_or_else(PoisonError::into_inner);
@@ -211,7 +212,7 @@ impl Compactor {
         waited
     }
 
-    /// Lets compaction do two chunks, if the thread is at work and this is not who compacts.
+    /// Lets compaction do two chunks, if the thread is at work and is not the caller.
     fn let_go_on(&self) {
         let mut state = self.state();
         let enough = state.chunks + 2;

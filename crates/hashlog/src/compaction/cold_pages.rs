@@ -1,7 +1,7 @@
-//! Which records of pages on the disk are live? Read ahead, while nobody has to wait for it.
+//! Live records of pages on the disk, found ahead of compaction while no thread waits for it.
 //!
-//! Who is superseded stays so: such records are dropped unseen later. Who is live may be superseded
-//! before it is moved, which moving notices.
+//! A superseded record stays superseded: it is dropped later without another look. A live one may
+//! be superseded before it is moved, which moving notices.
 
 use std::ops::{ControlFlow, Range};
 
@@ -117,7 +117,7 @@ impl Store {
         doubts: &mut Vec<Doubt>,
     ) -> Result<()> {
         if self.begin_lock.is_ended() {
-            // The log is being dropped, and nobody hears the answer.
+            // The log is being dropped, and no caller gets the answer.
             return Err(Error::WouldBlock);
         }
         self.cold_reads.add(doubts.len() as i64);

@@ -1,6 +1,6 @@
-//! How much of a log is garbage? What a sample of its pages says.
+//! An estimate of the garbage in a log, from a sample of its pages.
 //!
-//! Nobody counts what is superseded on the disk: a put does not read the record that it replaces,
+//! Superseded records on the disk are not counted: a put does not read the record that it replaces,
 //! marks in memory come too late for what is written, and after opening nothing is known. So pages
 //! at equal distances are looked at, of each page records at equal distances, and the chains of
 //! those records say which of them are live, as in a walk. The sample is a thousand records or all

@@ -1,4 +1,4 @@
-//! Which table lies here, and which of its checkpoints was complete last?
+//! The identity of a table: which one lies in a directory, and its newest complete checkpoint.
 //!
 //! A file of two blocks, of which the newer valid one counts. It is there before any other file of
 //! the table, and told of each checkpoint once that is complete: so where no manifest is there, it

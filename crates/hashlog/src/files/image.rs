@@ -1,4 +1,4 @@
-//! How is an index kept between runs?
+//! Images: an index written to a file.
 //!
 //! An image is a stream of words that mean something to the index alone. It is written in chunks of
 //! at most [`CHUNK_BYTES`], each sealed, and ends with a block that counts them, so that a reader

@@ -1,4 +1,4 @@
-//! Which checkpoints are complete?
+//! Manifests, which name complete checkpoints.
 //!
 //! A checkpoint is complete once its manifest has its name: the log below `end` and the index image
 //! that it builds on have been made to last before. A manifest is written under another name, made

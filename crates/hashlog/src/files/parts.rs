@@ -1,4 +1,4 @@
-//! Where on the disk do pages of the log lie?
+//! The log as a row of files.
 //!
 //! [`Parts`] keeps the log as files of about 64 MiB, its *parts*. A part has a header and a slot
 //! for each of its pages; a slot has an area for the page's bytes and two trailers, of which the
@@ -12,15 +12,15 @@
 //!
 //! - I-PREFIX: a page that is written again has at least as many used bytes as before, and the same
 //!   ones up to there. Writing checks it, except where nothing of the page lasts and a write or
-//!   sync of it failed: then it may be written as if anew, while nobody reads it. So blocks of which all bytes are used are not written
-//!   again once they last, and where the last one is torn between the old and the new, the bytes
-//!   that the old trailer vouches for are there either way.
+//!   sync of it failed: then it may be written as if anew, while no thread reads it. So blocks of
+//!   which all bytes are used are not written again once they last, and where the last one is torn
+//!   between the old and the new, the bytes that the old trailer vouches for are there either way.
 //! - I-TRAILER: the trailer that lasts is not overwritten; a newer one goes to the other place.
 //!   With I-PREFIX: a crash while a page is written again leaves the page as it lasted before, or
 //!   newer.
 //! - I-HONEST: what a failed write or sync was to make last keeps [`Parts::sync`] failing until it
-//!   is written again (or given up by [`Parts::remove_from`]). The system may have dropped it, and a second
-//!   sync that succeeds would say nothing about it.
+//!   is written again (or given up by [`Parts::remove_from`]). The system may have dropped it, and
+//!   a second sync that succeeds would say nothing about it.
 //!
 //! *Thread safety*: everything may be called by any thread at any time, but one page is written by
 //! one thread at a time, and [`Parts::remove_from`] excludes writers. Lock order:

@@ -1,4 +1,4 @@
-//! Which bytes lie where in the files of a log?
+//! Stored structures: the bytes in the files of a log.
 //!
 //! Every stored structure begins with the same 16 bytes: a magic that tells its kind, the version
 //! of the format, and a checksum of everything behind them, padding included. So a reader knows of
@@ -398,7 +398,7 @@ impl FileKind {
     /// Opens file `number`.
     ///
     /// # Errors
-    /// `Corrupt` when it is missing: who asks knows that it was written.
+    /// `Corrupt` when it is missing: the caller knows that it was written.
     pub(crate) fn open(self, disk: &dyn Disk, number: u64) -> Result<Arc<dyn File>> {
         let name = self.file_name(number);
         disk.open(&name).map_err(|cause| match cause.kind() {

@@ -1,9 +1,9 @@
-//! What does a bucket's line say?
+//! One bucket: a cache line of slots and a link.
 //!
 //! | word | written | read |
 //! |---|---|---|
-//! | slot | inserters: CAS 0 to tentative, CAS tentative to final; writers: CAS to a newer address; the splitter: freezes, then rewrites | everyone: Acquire, so that the record behind it is seen whole |
-//! | link | inserters: CAS to the first overflow bucket; the splitter: freezes, then deepens | everyone: Acquire, before and, on a miss, after the slots |
+//! | slot | inserters: CAS 0 to tentative, CAS tentative to final; writers: CAS to a newer address; the splitter: freezes, then rewrites | all threads: Acquire, so that the record behind it is seen whole |
+//! | link | inserters: CAS to the first overflow bucket; the splitter: freezes, then deepens | all threads: Acquire, before and, on a miss, after the slots |
 
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
@@ -421,7 +421,7 @@ impl Bucket {
     #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
     fn matches<const MASK: u64>(&self, _: Scan, wanted: u64) -> u32 {
         (0..bucket::SLOTS).fold(0, |found, at| {
-            // Acquire: whoever misses here reads the link afterwards (I-SPLIT).
+            // Acquire: a thread that misses here reads the link afterwards (I-SPLIT).
             let word = self.words[at].load(Ordering::Acquire);
             found | u32::from((word ^ wanted) & MASK == 0) << at
         })

@@ -1,4 +1,4 @@
-//! Where is bucket number N? An array that grows without moving.
+//! An array of buckets that grows without moving.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -56,7 +56,7 @@ impl Buckets {
         for number in (*committed..target).filter(|_| cfg!(loom)) {
             for word in 0..bucket::BYTES / 8 {
                 let bucket = self.base().wrapping_add(number as usize).cast::<RawAtomicU64>();
-                // SAFETY: committed just above; nobody else knows the bucket yet.
+                // SAFETY: committed just above; no other thread knows the bucket yet.
                 unsafe { RawAtomicU64::init(bucket.add(word), 0) };
             }
         }

@@ -1,12 +1,14 @@
-//! How does the index get more buckets while everybody goes on?
+//! Growth of the index while operations go on.
 //!
 //! One bucket at a time, in order: bucket `count - N` is frozen, its slots are dealt out between
-//! it and bucket `count` by the lowest bit of their tags, and it thaws one bit deeper. The
-//! others never notice; who meets the frozen bucket waits for the dealing of a handful of words.
+//! it and bucket `count` by the lowest bit of their tags, and it thaws one bit deeper. A
+//! thread that meets the frozen bucket waits for the dealing of a handful of words; others never
+//! notice.
 //!
 //! A tag loses the bit that its bucket's depth gains. When few are left they are learnt anew from
-//! the records, if the whole chain is in memory: as many as its keys have in common. If not, the slot goes on with fewer bits, and one without any is dealt into both
-//! buckets: each key still looks into one of them. No split ever reads from a disk.
+//! the records, if the whole chain is in memory: as many as its keys have in common. If not, the
+//! slot goes on with fewer bits, and one without any is dealt into both buckets: each key still
+//! looks into one of them. No split ever reads from a disk.
 
 use sapwood_mem::epoch::Epochs;
 use sapwood_mem::sync::{Backoff, Ordering};
@@ -16,7 +18,7 @@ use crate::index::{Index, LOAD, depth_of};
 use crate::record::address::Address;
 use crate::record::layout::{bucket, slot};
 
-/// What the one who grows the index remembers.
+/// State of the growing thread, under the lock on growth.
 #[derive(Default)]
 pub(crate) struct Growing {
     /// Began when the number of buckets last ended a round (I-PARITY).
@@ -31,11 +33,11 @@ fn ends_round(count: u64) -> bool {
     count.is_power_of_two() && count.ilog2().is_multiple_of(ROUND_DOUBLINGS)
 }
 
-/// Splits in a row, so that one insert does not pay for everybody.
+/// Splits in a row, so that one insert does not pay for all.
 const SPLITS_MAX: usize = 64;
 
 impl Index {
-    /// Splits buckets until the load is right again, if nobody else is at it. `hashes_of` collects
+    /// Splits buckets until the load is right again, if no other thread does. `hashes_of` collects
     /// the hashes of a chain's records; false if some are not in memory. Call it pinned.
     pub(crate) fn grow(
         &self,
@@ -54,7 +56,7 @@ impl Index {
             }
             let count = self.count();
             if ends_round(count) {
-                // Everybody who saw a split of the round before this one must have left.
+                // Every thread that saw a split of the round before this one must have left.
                 if growing.round == 0 {
                     growing.round = epochs.bump();
                 }
@@ -208,7 +210,8 @@ impl Index {
         self.set_count(count + 1);
         self.slots.add((kept.len() + moved.len()) as i64 - before as i64);
         debug_assert_eq!(depth_of(count, count + 1), depth + 1);
-        // Release: pairs with the Acquire in `link`: who sees it thawed sees slots and count.
+        // Release: pairs with the Acquire in `link`: a thread that sees it thawed sees slots and
+        // count.
         let thawed = Link::new(depth + 1, kept_chain.first().copied(), are_short(&kept));
         source.link_word().store(thawed.0, Ordering::SeqCst);
         Ok(())

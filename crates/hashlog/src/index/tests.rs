@@ -1,5 +1,5 @@
-//! What if others change the bucket between two steps of an operation on it? They are played by
-//! one thread, so that it happens each time; loom models that they are others.
+//! Changes of a bucket between two steps of an operation on it. One thread plays all, so that each
+//! change happens every time; loom models them with threads of their own.
 
 use super::*;
 use std::cell::RefCell;
@@ -66,7 +66,7 @@ impl Bench {
         let Probe::Hit(place, ()) = self.index.find(hash, |_| Walk::Hit(())) else {
             panic!("{hash:#b} has a slot");
         };
-        assert!(place.clear(), "nobody else changes it");
+        assert!(place.clear(), "no other thread changes it");
         self.index.slots.add(-1);
     }
 

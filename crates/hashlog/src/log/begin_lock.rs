@@ -1,8 +1,9 @@
-//! Who relies on `begin`? Walks and checkpoints share that it stays; a compaction moves it alone.
+//! A readers-writer lock on `begin`: walks and checkpoints hold it shared, a compaction
+//! exclusively.
 //!
-//! A readers-writer lock of its own kind: who has it alone gives way to all who wait to share it
-//! before it has it again, nobody queues behind a thread that waits to be alone (a walk inside a
-//! walk would wait for itself), and waiting ends when the log is dropped.
+//! It differs from a usual one in three ways. A thread that releases it exclusively does not get it
+//! back before all threads that wait to share it. No thread queues behind one that waits for it
+//! exclusively: a walk inside a walk would wait for itself. Waiting ends when the log is dropped.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -10,27 +11,27 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 #[derive(Default)]
 pub(crate) struct BeginLock {
     door: Mutex<Door>,
-    /// Signalled when somebody leaves.
+    /// Signalled when a thread leaves.
     left: Condvar,
 }
 
 #[derive(Default)]
 struct Door {
     sharing: usize,
-    /// Threads that wait until nobody is alone.
+    /// Threads that wait to share it.
     waiting: usize,
     alone: bool,
     ended: bool,
 }
 
-/// As long as it lives, `begin` stays.
+/// Shared possession: as long as it lives, `begin` stays.
 pub(crate) struct Shared<'a>(&'a BeginLock);
 
-/// Leave to move `begin`.
+/// Exclusive possession, to move `begin`.
 pub(crate) struct Alone<'a>(&'a BeginLock);
 
 impl BeginLock {
-    /// Waits until nobody is alone.
+    /// Waits while another thread holds it exclusively.
     pub(crate) fn share(&self) -> Shared<'_> {
         let mut door = self.door();
         door.waiting += 1;
@@ -42,7 +43,8 @@ impl BeginLock {
         Shared(self)
     }
 
-    /// Shares it unless somebody is alone: for who holds what that thread may wait for.
+    /// Non-blocking `share`, for callers that hold something the exclusive holder may be waiting
+    /// for.
     pub(crate) fn try_share(&self) -> Option<Shared<'_>> {
         let mut door = self.door();
         if door.alone {
@@ -52,12 +54,12 @@ impl BeginLock {
         Some(Shared(self))
     }
 
-    /// Takes it alone if nobody has it or waits to share it.
+    /// Takes it exclusively if no thread has it or waits to share it.
     pub(crate) fn try_alone(&self) -> Option<Alone<'_>> {
         self.door().try_alone().then(|| Alone(self))
     }
 
-    /// Waits until nobody has it or waits to share it; `None` when the log is dropped.
+    /// Waits until no thread has it or waits to share it; `None` when the log is dropped.
     pub(crate) fn alone(&self) -> Option<Alone<'_>> {
         let mut door = self.door();
         loop {
@@ -71,7 +73,7 @@ impl BeginLock {
         }
     }
 
-    /// From now on nobody is given it alone who would have to wait.
+    /// From now on no thread gets it exclusively that would have to wait.
     pub(crate) fn end(&self) {
         self.door().ended = true;
         self.left.notify_all();
@@ -114,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_shares_excludes_who_is_alone_and_nobody_else() {
+    fn sharing_excludes_exclusive_holders_alone() {
         let begin_lock = BeginLock::default();
         let shared = [begin_lock.share(), begin_lock.share()];
         assert!(begin_lock.try_alone().is_none());
@@ -123,9 +125,9 @@ mod tests {
         assert!(alone.is_some() && begin_lock.try_alone().is_none());
     }
 
-    /// A thread that is alone again and again lets those in who wait.
+    /// A thread that takes it exclusively again and again lets waiting threads in.
     #[test]
-    fn who_waits_to_share_comes_first() {
+    fn threads_that_wait_to_share_come_first() {
         let begin_lock = BeginLock::default();
         std::thread::scope(|scope| {
             let alone = begin_lock.alone();
@@ -141,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_wakes_who_waits_to_be_alone() {
+    fn the_end_wakes_threads_that_wait_exclusively() {
         let begin_lock = BeginLock::default();
         let _shared = begin_lock.share();
         std::thread::scope(|scope| {

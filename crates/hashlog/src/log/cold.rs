@@ -1,4 +1,4 @@
-//! What did the disk say about a record?
+//! Reads of records that lie on the disk.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ pub(crate) struct ColdRecord {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
-    /// Who only follows a chain needs no values, which may be long.
+    /// Enough to follow a chain, which needs no values; they may be long.
     Key,
 }
 
@@ -163,7 +163,7 @@ pub(crate) struct Coming<T> {
 }
 
 /// Half of the reads in flight are waited for together, by the last of them, and so many at least:
-/// who waits for each is put to sleep and woken for each, and may wait for a processor each time.
+/// a thread that waits for each sleeps and wakes for each, and may wait for a processor each time.
 const WAITED_MIN: usize = IN_FLIGHT_MIN / 2;
 /// Reads in flight at least, and at most ...
 const IN_FLIGHT_MIN: usize = 64;

@@ -1,22 +1,22 @@
-//! How do pages reach the disk while nobody waits for it?
+//! Writes of full pages in the background.
 //!
 //! A still page is copied in the background, and its copy written: a *flight*. Pages take off in
-//! order and land in any; `flushed` moves over those that have landed without a gap. Whoever needs
-//! a page on the disk, to evict it or for a checkpoint, waits for its flight.
+//! order and land in any; `flushed` moves over those that have landed without a gap. A thread
+//! that needs a page on the disk, to evict it or for a checkpoint, waits for its flight.
 //!
 //! A write that failed is made again, from the page itself: by the next turn of a page, and at once
-//! by who needs it. If it fails once more then, that operation gets the error, and the page stays
-//! in memory for the next one.
+//! by the thread that needs it. If it fails once more then, that operation gets the error, and the
+//! page stays in memory for the next one.
 //!
-//! *Thread safety*: flights take off and land under `moving`. The threads that write know a page and
-//! a part of the log, not the log.
+//! *Thread safety*: flights take off and land under `moving`. The threads that write know a page
+//! and a part of the log, not the log.
 //!
 //! Invariants:
 //!
 //! - I-FLUSHED, as in [`log`](crate::log).
-//! - I-FLIGHTS: flights are of the pages from `flushed` on, one for each, in their order. No page is
-//!   written by two threads at once, and none is written again that has landed: its flags may have
-//!   changed since.
+//! - I-FLIGHTS: flights are of the pages from `flushed` on, one for each, in their order. No page
+//!   is written by two threads at once, and none is written again that has landed: its flags may
+//!   have changed since.
 
 use std::collections::VecDeque;
 
@@ -98,8 +98,8 @@ impl Flight {
 }
 
 impl Log {
-    /// Begins to write the pages up to `limit`, which lies at or below `safe_read_only`; as many at once
-    /// as there may be, and those again that failed. Hold `moving`.
+    /// Begins to write the pages up to `limit`, which lies at or below `safe_read_only`; as many at
+    /// once as there may be, and those again that failed. Hold `moving`.
     pub(crate) fn begin_flush(&self, limit: Address) {
         let Some(parts) = &self.parts else { return };
         let mut flights = lock(&self.flights);
@@ -140,8 +140,8 @@ impl Log {
         }
     }
 
-    /// Waits until nothing is being written, and forgets what failed below `limit`, which nobody
-    /// needs any more. Hold `moving`.
+    /// Waits until nothing is being written, and forgets what failed below `limit`, which is
+    /// no longer needed. Hold `moving`.
     pub(crate) fn give_up_below(&self, limit: Address) {
         let mut flights = lock(&self.flights);
         let Flights { first, all, spares } = &mut *flights;
@@ -197,8 +197,8 @@ impl Log {
         let page = flights.first + number as u64;
         let buffer = flights.spares.pop().unwrap_or_else(|| Blocks::new(self.page_bytes));
         let still = StillPage { base: self.page_base(page), bytes: self.page_bytes };
-        // SAFETY: I-FLUSHED: the page stays in memory until its flight has landed. Whoever evicts
-        // pages waits for that, and so does the drop of the log before that of its frames.
+        // SAFETY: I-FLUSHED: the page stays in memory until its flight has landed. Eviction
+        // waits for that, and so does the drop of the log before that of its frames.
         let fill = move |buffer: &mut Blocks| unsafe { still.copy(buffer) };
         flights.all[number] = Flight::InTheAir(parts.begin_write_page(page, buffer, fill));
         self.note_buffers(flights);
@@ -237,7 +237,7 @@ impl StillPage {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        // Who opens the files next may write the same pages.
+        // The next log on these files may write the same pages.
         let mut flights = lock(&self.flights);
         let Flights { all, spares, .. } = &mut *flights;
         all.iter_mut().for_each(|flight| flight.land(spares));

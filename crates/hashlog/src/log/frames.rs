@@ -1,4 +1,4 @@
-//! Which memory holds page N of the log?
+//! The memory of the log's pages.
 //!
 //! The pages in memory lie one behind the other in a ring of address space: page and offset are
 //! found by one mask, wherever the log is.
@@ -116,7 +116,7 @@ impl Frames {
         let offset = self.offset(page) / PAGE_BYTES * PAGE_BYTES;
         owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, huge)?;
         for word in (0..self.page_bytes / 8).filter(|_| cfg!(loom)) {
-            // SAFETY: inside the frame, which nobody else knows yet.
+            // SAFETY: inside the frame, which no other thread knows yet.
             unsafe { RawAtomicU64::init(self.base(page).cast::<RawAtomicU64>().add(word), 0) };
         }
         let bytes = used.max(1).next_multiple_of(PAGE_BYTES) as u64;
@@ -126,7 +126,7 @@ impl Frames {
         Ok(())
     }
 
-    /// Takes the frame of a page back that nobody can reach any more: oldest first.
+    /// Takes the frame of a page back that no thread can reach any more: oldest first.
     pub(crate) fn evict(&self, page: u64) {
         let mut owned = lock(&self.owned);
         let Some(bytes) = owned.pages.remove(&page) else { return };
@@ -135,7 +135,7 @@ impl Frames {
         // Of frames that share a page of the machine the last one gives it back.
         if end.is_multiple_of(PAGE_BYTES) {
             let begin = begin / PAGE_BYTES * PAGE_BYTES;
-            // SAFETY: nobody reaches this frame, nor the older ones beside it.
+            // SAFETY: no thread reaches this frame, nor the older ones beside it.
             unsafe { self.ring.release(begin, end - begin) };
         }
     }

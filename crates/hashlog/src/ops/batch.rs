@@ -1,10 +1,10 @@
-//! How do many operations share their waits?
+//! Batches: many operations that share their waits.
 //!
-//! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into
-//! the buckets and ask for the records' lines; ask for the buckets of the next group, so that memory
-//! does not idle between the two; then do each operation, which now finds in the cache what it needs.
-//! Where records lie on the disk, reads run ahead of the operations that will need them, so that the
-//! disk has always enough to do. Operations take effect in the order given.
+//! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into the
+//! buckets and ask for the records' lines; ask for the buckets of the next group, so that memory
+//! does not idle between the two; then do each operation, which now finds in the cache what it
+//! needs. Where records lie on the disk, reads run ahead of the operations that will need them, so
+//! that the disk has always enough to do. Operations take effect in the order given.
 
 use std::ops::Range;
 

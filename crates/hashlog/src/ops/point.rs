@@ -1,4 +1,4 @@
-//! What does each operation on one key do?
+//! Operations on one key.
 //!
 //! | operation | linearization point |
 //! |---|---|
@@ -10,8 +10,8 @@
 //!
 //! If an in-place write and an append to the same key race: the writer found the record before it
 //! was replaced and had not returned when it was, so it counts as just before. A read-modify-write
-//! never appends from a record that others may be writing in place: a fixed one leaves the fuzzy region first, a
-//! variable one is locked.
+//! never appends from a record that others may be writing in place: a fixed one leaves the
+//! fuzzy region first, a variable one is locked.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -40,9 +40,9 @@ impl Store {
     /// The record that the index names first for a hash, if it names one from an address up.
     ///
     /// That address, `head` to read and `read_only` to write in place, is read before the index is,
-    /// under the same pin. Then who copies a record that is found to be mutable began before the
-    /// region last grew down to it, and was waited for. Read later, the boundary might be lower
-    /// than while the record was copied, and what is then written in place would be lost.
+    /// under the same pin. Then a thread that copies a record that is found to be mutable began
+    /// before the region last grew down to it, and was waited for. Read later, the boundary might
+    /// be lower than while the record was copied, and what is then written in place would be lost.
     #[inline(always)]
     pub(crate) fn look(&self, _: &Pin<'_>, hash: u64, from: Address) -> Option<Address> {
         match self.index.look(hash) {
@@ -159,7 +159,7 @@ impl Store {
                     && !self.log.comes_back(record.address)
                 {
                     let value = Some(record.value::<F>());
-                    // If somebody changed the chain, what was read is what it was before.
+                    // If another thread changed the chain, the read precedes that change.
                     let copied = self.append::<F>(pin, hash, key, value, Some(place), None);
                     if let Err(Stop::PageFull) = copied {
                         self.copy_wants_page.store(true, Relaxed);

@@ -1,4 +1,4 @@
-//! How does one operation find its record, and what does it do when it cannot go on?
+//! The store, and the driving of one operation: search, attempt, wait, next attempt.
 //!
 //! An operation is an attempt under a pin. An attempt that cannot go on says why ([`Stop`]), the
 //! pin goes, the cause is waited for, and the next attempt starts from the top. So no thread waits
@@ -127,8 +127,8 @@ impl Store {
         }
     }
 
-    /// While the index has twice the load that it is made for, lets it grow, and gives way to who
-    /// is at it, or to whom it waits for: they may have been put to sleep. Call it unpinned.
+    /// While the index has twice the load that it is made for, helps it grow, then yields so that
+    /// the growing thread, or one that it waits for, can run. Call it unpinned.
     #[inline]
     pub(crate) fn let_index_catch_up<F: Form>(&self) {
         if self.index.behind.load(Ordering::Relaxed) != 0 {
@@ -323,11 +323,11 @@ impl Store {
         let address = self.log.alloc(bytes)?;
         let record = self.log.record(pin, address);
         let flags = if value.is_some() { 0 } else { control::TOMBSTONE };
-        // Known by now to who allocated above a snapshot's boundary.
+        // Known by now to a thread that allocated above a snapshot's boundary.
         let late = self.log.has_snapshots();
         let previous = match (place, old) {
             (None, _) => Address::NONE,
-            // A chain in memory need not keep what nobody looks for any more.
+            // A chain in memory need not keep what no search needs any more.
             (Some(place), Some((old, at)))
                 if at == place.address() && !late && self.log.parts.is_none() =>
             {
@@ -382,9 +382,9 @@ impl Store {
         }
     }
 
-    /// Makes sure that `begin` stays. Who is pinned does not wait for a compaction, which may wait
-    /// for him.
-    pub(crate) fn share_life(&self) -> Result<Shared<'_>> {
+    /// Makes sure that `begin` stays. A pinned thread must not block here: the compaction may be
+    /// waiting for its pin.
+    pub(crate) fn share_begin(&self) -> Result<Shared<'_>> {
         match self.log.epochs.is_pinned() {
             true => self.begin_lock.try_share().ok_or(Error::WouldBlock),
             false => Ok(self.begin_lock.share()),

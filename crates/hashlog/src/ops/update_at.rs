@@ -1,13 +1,13 @@
-//! How are entries changed where somebody met them, without a search for each?
+//! Updates of entries at known addresses, without a search for each.
 //!
-//! A place whose record is still the newest of its key is changed where it lies; what is not goes by
-//! its key, in its turn, as in a batch. A place is a hint and never believed: the record there says
-//! whether it is the key's. There are two ways:
+//! A place whose record is still the newest of its key is changed where it lies; what is not goes
+//! by its key, in its turn, as in a batch. A place is a hint and never believed: the record there
+//! says whether it is the key's. There are two ways:
 //!
 //! - *One by one*, in the mutable region, as if the index had named the record. Instead it says
-//!   itself, after the boundary was read under the same pin, that it is not superseded. Who copied
-//!   it before the region grew down to it was waited for, and has marked it; who copies it later
-//!   races this update, which counts as just before.
+//!   itself, after the boundary was read under the same pin, that it is not superseded. A thread
+//!   that copied it before the region grew down to it was waited for, and has marked it; one that
+//!   copies it later races this update, which counts as just before.
 //! - *Under an edit* of the log, a window of addresses at a time, without an atomic instruction for
 //!   each: for places in the order of the log.
 
@@ -50,8 +50,8 @@ struct There<'a, 'p, K> {
 }
 
 impl Store {
-    /// Begins an edit, unless the caller is pinned, and cannot wait for others to leave, or there are
-    /// pages that may never be edited.
+    /// Begins an edit, unless the caller is pinned, and cannot wait for others to leave, or there
+    /// are pages that may never be edited.
     pub(crate) fn edit<F: Form>(&self) -> Option<(log::Edit<'_>, Shared<'_>)> {
         let is_edited = F::STRIDE == fixed::BYTES && self.log.parts.is_none();
         if !is_edited || self.log.epochs.is_pinned() {
@@ -85,7 +85,7 @@ impl Store {
             done += changed;
             found += changed;
             if moved > 0 {
-                // In their turn, so that who stops knows what is done.
+                // In their turn, so that a caller that stops knows what is done.
                 let keys = &keys[done..done + moved];
                 found += self
                     .update_many::<F, K>(keys, &mut |at, value| change(done + at, value))
@@ -96,8 +96,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Changes entries from `first` on one by one, up to one that is not where it was: how many, and
-    /// how many in a row behind them are not.
+    /// Changes entries from `first` on one by one, up to one that is not where it was: how many,
+    /// and how many in a row behind them are not.
     fn update_group<K: AsRef<[u8]>>(
         &self,
         plan: &Plan<'_, K>,
@@ -159,8 +159,8 @@ impl Store {
 
 impl<K: AsRef<[u8]>> There<'_, '_, K> {
     /// Changes entries from `first` on, up to one that is not where it was, or whose address is not
-    /// one of those that this group is of: how many, and how many in a row behind them are not where
-    /// they were.
+    /// one of those that this group is of: how many, and how many in a row behind them are not
+    /// where they were.
     #[inline(always)]
     fn update(
         &self,

@@ -1,4 +1,4 @@
-//! A place in the log.
+//! Addresses of records in the log.
 
 /// A place in the log, counted in units of 8 bytes since it was first made. Zero is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]

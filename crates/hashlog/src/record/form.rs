@@ -1,15 +1,15 @@
-//! How is a record read and written? One [`Form`] for each layout.
+//! Reading and writing of records: one [`Form`] for each layout.
 //!
 //! # Invariants
 //!
 //! - I-PINNED: a [`Record`] is made from an address at or above `head` by a pinned thread, and its
 //!   page stays mapped until that thread unpins.
 //! - I-COMPLETE: a record is published by a Release store of its address after its last plain
-//!   write; who finds the address by Acquire may read its key by plain reads.
-//! - I-STILL: the value of a record below `safe_read_only` never changes, but that of a fixed one by an
-//!   edit (`log::edits`), which no snapshot shows and no copy misses. Above, a fixed value is one
-//!   atomic word; a variable one is read under the record's reader count and written by the holder
-//!   of WRITER and EXCLUSIVE alone, when the count is zero.
+//!   write; a thread that finds the address by Acquire may read its key by plain reads.
+//! - I-STILL: the value of a record below `safe_read_only` never changes, but that of a fixed one
+//!   by an edit (`log::edits`), which no snapshot shows and no copy misses. Above, a fixed value is
+//!   one atomic word; a variable one is read under the record's reader count and written by the
+//!   holder of WRITER and EXCLUSIVE alone, when the count is zero.
 //!
 //! | word | written | read |
 //! |---|---|---|
@@ -42,7 +42,7 @@ impl Record {
     #[inline]
     fn word(&self, offset: usize) -> &RawAtomicU64 {
         debug_assert!(offset.is_multiple_of(8));
-        // SAFETY: I-PINNED; words of a record that are used as atomics are so by everybody.
+        // SAFETY: I-PINNED; words of a record that are used as atomics are so by all threads.
         unsafe { &*self.0.add(offset).cast::<RawAtomicU64>() }
     }
 
@@ -91,7 +91,7 @@ impl Record {
         self.control().fetch_or(control::WRITER, Ordering::AcqRel);
     }
 
-    /// Whether this fixed record is the newest of a present key, and nobody copies it.
+    /// Whether this fixed record is the newest of a present key, and no thread copies it.
     #[inline(always)]
     pub(crate) fn is_unclaimed(&self) -> bool {
         let flags = control::VALID | control::SUPERSEDED | control::TOMBSTONE | control::WRITER;
@@ -149,7 +149,7 @@ impl Record {
         unsafe { std::slice::from_raw_parts(self.0.add(offset), len) }
     }
 
-    /// Copies bytes into room that nobody else reads.
+    /// Copies bytes into room that no other thread reads.
     fn fill(&self, offset: usize, bytes: &[u8]) {
         // SAFETY: room that the tail gave to this thread alone, or I-STILL's exclusive holder.
         unsafe {
@@ -169,7 +169,7 @@ impl Writer {
         self.record.flags() & (control::SUPERSEDED | control::TOMBSTONE) == 0
     }
 
-    /// Writes a value in place, unless it does not fit or somebody reads.
+    /// Writes a value in place, unless it does not fit or a thread reads.
     pub(crate) fn try_write(&self, value: &[u8]) -> bool {
         let lengths = self.record.lengths();
         if value.len() > lengths::room(lengths) {
@@ -265,7 +265,7 @@ pub(crate) trait Form: 'static {
     /// A value to read; `None` while a writer changes it. `still`: whether it lies below
     /// `safe_read_only`.
     fn value(record: Record, still: impl FnOnce() -> bool) -> Option<Self::Value>;
-    /// Reads a key and a value that nobody changes.
+    /// Reads a key and a value that no thread changes.
     fn visit<R>(record: Record, visit: impl FnOnce(&[u8], &[u8]) -> R) -> R;
     /// Takes a record apart that was read from the disk: key, value.
     fn split(stored: &[u8]) -> Option<(&[u8], &[u8])>;
@@ -274,7 +274,7 @@ pub(crate) trait Form: 'static {
     /// Bytes of a stored record up to the end of its key, from its first [`Form::PREFIX`] bytes.
     fn stored_key_end(prefix: &[u8]) -> Option<usize>;
     /// Whether a record can be read without a pin: all is atomic, and loads are Acquire of stores
-    /// that are Release, so that who reads from a page that took another one's frame sees it by
+    /// that are Release, so that a reader of a page that took another one's frame sees that by
     /// `head`. Not where a checker watches what frames hold.
     const READS_UNPINNED: bool;
     /// Bytes that tell how long a stored record is.

@@ -1,4 +1,4 @@
-//! Which bucket and tag has a key?
+//! The hash of a key, and the bucket and tag in it.
 //!
 //! Buckets and tags are stored in index images, so these functions never change.
 
@@ -8,10 +8,10 @@ pub(crate) fn of_bytes(key: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(key)
 }
 
-/// The 64-bit hash of a key of 8 bytes: two rounds of shift, xor and multiplication, with Stafford's
-/// constants (his "Mix13", as in SplitMix64). Each round can be undone, so no two keys have the same
-/// hash, and every bit of the key reaches those few that choose bucket and tag: one multiplication,
-/// however wide, leaves ascending big-endian numbers on a lattice there.
+/// The 64-bit hash of a key of 8 bytes: two rounds of shift, xor and multiplication, with
+/// Stafford's constants (his "Mix13", as in SplitMix64). Each round can be undone, so no two keys
+/// have the same hash, and every bit of the key reaches those few that choose bucket and tag: one
+/// multiplication, however wide, leaves ascending big-endian numbers on a lattice there.
 #[inline]
 pub(crate) fn of_word(key: u64) -> u64 {
     let word = (key ^ key >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -74,8 +74,8 @@ mod tests {
         }
     }
 
-    /// Of a hundred million big-endian numbers those at this distance shared bucket and tag, 36 bits,
-    /// more than a hundred times as often as they should, after one wide multiplication.
+    /// Of a hundred million big-endian numbers those at this distance shared bucket and tag, 36
+    /// bits, more than a hundred times as often as they should, after one wide multiplication.
     #[test]
     fn big_endian_numbers_far_apart_seldom_share_bucket_and_tag() {
         const APART: u64 = 5_798_524;

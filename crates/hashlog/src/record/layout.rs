@@ -1,4 +1,4 @@
-//! Where is each bit? Offsets, masks and shifts of slots, buckets and records.
+//! Offsets, masks and shifts of slots, buckets and records.
 //!
 //! The tables that `layout_table` prints are pinned in `docs/design/layout/hashlog.txt` by a
 //! test.
@@ -42,7 +42,7 @@ pub(crate) mod slot {
     pub(crate) const SHARED: u64 = 1 << 61;
     /// The bucket is being split: the slot changes no more until it is.
     pub(crate) const FROZEN: u64 = 1 << 62;
-    /// Its insert is not decided: for everybody else the slot is taken and names nothing.
+    /// Its insert is not decided: for other threads the slot is taken and names nothing.
     pub(crate) const TENTATIVE: u64 = 1 << 63;
 
     /// The word of a slot whose tag knows `bits` bits of `tag`, in a bucket of this depth.
@@ -171,7 +171,7 @@ pub(crate) mod control {
     pub(crate) const READERS_SHIFT: u32 = 50;
     const READERS_BITS: u32 = 13;
     pub(crate) const READER: u64 = 1 << READERS_SHIFT;
-    /// What says who is at the record now; of no meaning once it is stored.
+    /// The readers and writers of the record; without meaning once it is stored.
     pub(crate) const LOCKS: u64 = WRITER | EXCLUSIVE | READERS_MAX << READERS_SHIFT;
     /// From here readers wait for one to leave.
     pub(crate) const READERS_MAX: u64 = (1 << READERS_BITS) - 1;

@@ -1,4 +1,4 @@
-//! How is everything visited in bucket order?
+//! Walks in bucket order.
 //!
 //! Slot by slot, following each chain: weakly consistent. What bounds it are cache misses, so its
 //! steps follow each other at a distance: ask for a bucket's line, then for that of the bucket
@@ -29,7 +29,7 @@ impl Store {
         (part, parts): (usize, usize),
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        let _begin_lock = self.share_life()?;
+        let _begin_lock = self.share_begin()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
         let share = Share { part, parts };
         let begun = self.log.begin_marks();
@@ -195,7 +195,7 @@ impl Store {
         most: usize,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        // Who looks whether there is anything ends before.
+        // A caller that only looks whether there is anything ends before.
         if reads.any && !chains.is_empty() {
             self.read_back::<F>(log::Share::All);
             for mut chain in std::mem::take(chains) {
@@ -247,7 +247,8 @@ struct Reads {
 
 /// Buckets whose chains are followed under one pin.
 const GROUP: usize = 16;
-/// How far ahead buckets are asked for: they lie one behind the other, but those behind them do not.
+/// How far ahead buckets are asked for: they lie one behind the other, but those behind them do
+/// not.
 const BUCKETS_AHEAD: usize = 4 * GROUP;
 /// Records that are on their way into the second cache: more of them are no faster ...
 const FAR: usize = 128;
@@ -296,7 +297,7 @@ impl Queue {
     #[inline(always)]
     fn put(&mut self, count: usize, number: u64) {
         let more = &mut self.numbers[self.len..];
-        // Of most buckets all seven: how many nobody foresees.
+        // Of most buckets all seven: how many cannot be foreseen.
         more.first_chunk_mut::<{ 2 * bucket::SLOTS }>().expect("there is room").fill(number);
         self.len += count;
     }

@@ -1,4 +1,4 @@
-//! How is everything visited in log order, as of one moment or in passing?
+//! Walks in log order, as of one moment or of the live log.
 //!
 //! Page by page: sequential, and exact. The moment is fixed by
 //! [`Log::pin_below`](crate::log::Log::pin_below): records below the boundary stay as they are,
@@ -7,7 +7,7 @@
 //! first record of the key below the boundary it is or is not.
 //!
 //! A sweep fixes nothing. Its boundary is where the log ended when it began
-//! ([`Log::begin_sweep`](crate::log::Log::begin_sweep)), after which all who had appended below were
+//! ([`Log::begin_sweep`](crate::log::Log::begin_sweep)), after which all earlier appends below were
 //! done. So a key that is there throughout has one newest record below: that is visited, with the
 //! value that it then has, or had when it was replaced, which is marked as late and asked about.
 
@@ -213,11 +213,11 @@ pub(crate) struct Scan<'a> {
     doubts: Vec<Doubt>,
     coming: Coming<Doubt>,
     is_oldest: bool,
-    /// The page that is being walked gets its marks, and no record of it is in doubt so far. Who
-    /// supersedes one by a record from here up marks it.
+    /// The page that is being walked gets its marks, and no record of it is in doubt so far. A
+    /// thread that supersedes one by a record from here up marks it.
     marks_below: Option<Address>,
-    /// A page that was read because it was not in memory: the first, as long as it is not known whether
-    /// the walk goes on.
+    /// A page that was read because it was not in memory: the first, as long as it is not known
+    /// whether the walk goes on.
     read_first: Option<u64>,
     /// Records that a chain was asked about.
     asked: u64,
@@ -261,7 +261,7 @@ impl<'a> Scan<'a> {
         let log = &self.store.log;
         let start = log.page_start(page);
         if start < log.head() && log.comes_back(start) {
-            // Who looks at one page alone, to see if there is anything, needs no others.
+            // A caller that looks at one page alone, to see if there is anything, needs no others.
             match self.read_first {
                 None => self.read_first = Some(page),
                 Some(_) => self.store.read_back::<F>(Share::All),
@@ -310,8 +310,8 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    /// Whether a record was live below the boundary, as [`Store::was_live`]. It leaves the answer in
-    /// the record where the page gets its marks.
+    /// Whether a record was live below the boundary, as [`Store::was_live`]. It leaves the answer
+    /// in the record where the page gets its marks.
     fn was_live<F: Form>(
         &mut self,
         address: Address,
@@ -328,7 +328,7 @@ impl<'a> Scan<'a> {
             below > self.boundary && store.was_live::<F>(address, self.boundary, key, &none)?;
         let pin = store.log.epochs.pin();
         if address >= store.log.head() {
-            // Who supersedes it above the boundary says so, too.
+            // A thread that supersedes it above the boundary marks it, too.
             store.log.record(&pin, address).supersede(if live { control::LATE } else { 0 });
         }
         Ok(live)

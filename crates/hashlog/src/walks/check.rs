@@ -1,4 +1,4 @@
-//! Does every invariant of index and log hold? And what is in them?
+//! A check of every invariant of index and log, and the counts of what is in them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -43,7 +43,7 @@ impl Store {
 
     pub(crate) fn check<F: Form>(&self) -> Result<(), String> {
         // The log's own compaction would change the index between its buckets and their count.
-        let _begin_lock = self.share_life().map_err(|error| error.to_string())?;
+        let _begin_lock = self.share_begin().map_err(|error| error.to_string())?;
         let pin = self.log.epochs.pin();
         let bounds =
             [self.log.begin(), self.log.head(), self.log.safe_read_only(), self.log.read_only()];

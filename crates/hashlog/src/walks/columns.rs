@@ -1,4 +1,4 @@
-//! How does one walk hand out values by the thousand?
+//! Walks that hand out values by columns, a thousand at a time.
 //!
 //! As runs: columns of up to [`RUN_LEN`] live records of fixed length, gathered out of the log
 //! without a branch that depends on the data. Each record is copied to where the next live one

@@ -1,5 +1,5 @@
-//! A disk that does in the background what it was asked to, late and in any order: pages land out of
-//! order, reads answer out of order, some of them fail, and nothing is lost.
+//! A disk that does in the background what it was asked to, late and in any order: pages land out
+//! of order, reads answer out of order, some of them fail, and nothing is lost.
 
 use crate::adapter::{COLDEST, Configuration, ON_DISK, contents, key, value};
 use rand::rngs::ChaCha8Rng;
