@@ -69,7 +69,7 @@ impl Store {
                 break;
             }
             let pages = first..limit.min(first + chunk);
-            // What is read from the disk is read before anybody has to wait.
+            // What is read from the disk is read before any thread has to wait.
             compacted = self.read_ahead::<F>(pages.clone()).and_then(|cold| {
                 let Some(_alone) = self.lock_begin() else { return Ok(()) };
                 self.compact_pages::<F>(pages.end, cold, &mut done)

@@ -609,7 +609,7 @@ impl Index {
         free.unwrap_or_else(|| Free::None(self.chain(first).last().expect("a chain has a bucket")))
     }
 
-    /// Looks, with the tentative slot at `position` in place, whether anybody else inserts or
+    /// Looks, with the tentative slot at `position` in place, whether another thread inserts or
     /// has inserted an agreeing tag.
     fn settle(&self, first: &Bucket, before: Link, tag: u64, position: (usize, usize)) -> Settled {
         loop {

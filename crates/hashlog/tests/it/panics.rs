@@ -1,4 +1,4 @@
-//! Closures that panic or call back leave the log usable, and nobody waits for ever.
+//! Closures that panic or call back leave the log usable, and no thread waits for ever.
 
 use crate::adapter::{COLDEST, Configuration, IN_MEMORY, configurations, contents, key, value};
 use sapwood_hashlog::{Error, HashLog, Layout, ValueMut};
