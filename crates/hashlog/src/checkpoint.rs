@@ -47,7 +47,7 @@ use crate::stats::CheckpointInfo;
 use found::Found;
 pub(crate) use found::list;
 
-/// Which checkpoint of a directory is opened, and for what.
+/// The checkpoint of a directory to open, and the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// The newest, or an empty log where there is none.
@@ -122,7 +122,7 @@ impl Store {
         state.doubtful.clear();
         self.prune(checkpoints, &mut state)?;
         drop(state);
-        self.nudge_at_checkpoint();
+        self.request_compaction_at_checkpoint();
         Ok(answer)
     }
 

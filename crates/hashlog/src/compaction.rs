@@ -30,7 +30,7 @@ use crate::stats::Compacted;
 use cold_pages::ColdPage;
 
 /// Pages that a writer compacts when it begins a new one and much is garbage.
-const TIDY_PAGES: u64 = 4;
+const IN_MEMORY_PAGES: u64 = 4;
 /// So many bytes are compacted before others have their turn, a page at least ...
 const CHUNK_BYTES: usize = 1 << 20;
 /// ... and no more pages than this.
@@ -101,21 +101,21 @@ impl Store {
     }
 
     /// A step of compaction by a writer, where it pays and no walk goes on.
-    pub(crate) fn tidy<F: InPlace>(&self) -> Result<()> {
+    pub(crate) fn compact_in_memory<F: InPlace>(&self) -> Result<()> {
         if self.log.parts.is_some() {
-            self.nudge_and_give_way();
+            self.request_compaction_and_yield();
             return Ok(());
         }
         let (begin, tail) = (self.log.begin().bytes(), self.log.tail().bytes());
         let page = self.log.page_bytes as u64;
         let garbage = self.garbage.sum() + self.log.wasted(0);
-        let tight = self.log.frames_spare(self.bytes_beside()) <= TIDY_PAGES;
+        let tight = self.log.frames_spare(self.bytes_beside()) <= IN_MEMORY_PAGES;
         let much = tight || garbage > (tail - begin) / 2;
         if !much || garbage <= 2 * page {
             return Ok(());
         }
         let Some(_alone) = self.begin_lock.try_alone() else { return Ok(()) };
-        let limit = self.log.page_of(self.log.begin()) + TIDY_PAGES;
+        let limit = self.log.page_of(self.log.begin()) + IN_MEMORY_PAGES;
         self.compact_memory::<F>(limit).map(drop)
     }
 
@@ -123,7 +123,7 @@ impl Store {
     pub(crate) fn reclaim<F: InPlace>(&self) -> bool {
         if self.log.parts.is_some() {
             // The disk may be full, and the oldest files may hold nothing live.
-            self.nudge();
+            self.request_compaction();
             return false;
         }
         if self.garbage.sum() + self.log.wasted(0) == 0 {

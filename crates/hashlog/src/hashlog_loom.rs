@@ -38,7 +38,7 @@ fn value_of(log: &HashLog, key: u64) -> Option<u64> {
     log.get_with(&word(key), read).expect("a fine key")
 }
 
-/// What a snapshot shows, in log order.
+/// The entries of a snapshot, in log order.
 fn scanned(snapshot: &Snapshot<'_>) -> Vec<(u64, u64)> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let mut seen = Vec::new();
@@ -346,7 +346,7 @@ fn loom_superseded_sweep() {
     race(counters, sweep, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(30)));
 }
 
-/// What a sweep shows.
+/// The entries of a sweep.
 fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let mut seen = Vec::new();
@@ -421,7 +421,7 @@ trait Update: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static {}
 
 impl<U: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static> Update for U {}
 
-/// What adds two and an add of one, which copies or changes in place, both count.
+/// An update that adds two and an add of one, which copies or changes in place, both count.
 fn race_add(two: impl Update) {
     race(closed_counters, two, add(1), |log, there, sum| {
         assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
@@ -429,14 +429,14 @@ fn race_add(two: impl Update) {
     });
 }
 
-/// What adds two and an edit that adds one both count.
+/// An update that adds two and an edit that adds one both count.
 fn race_edit(two: impl Update) {
     race(closed_counters, two, add_placed(1), |log, two, one| {
         assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
     });
 }
 
-/// What adds one counts on top of a put, or was before it.
+/// An add of one counts on top of a put, or was before it.
 fn race_put(one: impl Update, put: impl Fn(&HashLog) + Copy + Send + Sync + 'static) {
     let put = move |log: &HashLog| {
         put(log);
@@ -450,7 +450,7 @@ fn race_put(one: impl Update, put: impl Fn(&HashLog) + Copy + Send + Sync + 'sta
     });
 }
 
-/// What adds one was before a removal, or finds nothing.
+/// An add of one was before a removal, or finds nothing.
 fn race_remove(one: impl Update) {
     race(closed_counters, one, remove(1), |log, there, removed| {
         assert!(removed && there <= 1, "{removed}, {there}");
@@ -458,7 +458,7 @@ fn race_remove(one: impl Update) {
     });
 }
 
-/// What adds one while a snapshot is taken counts, and the snapshot shows it or not, and stands
+/// An add of one while a snapshot is taken counts, and the snapshot shows it or not, and stands
 /// still.
 fn race_snapshot(one: impl Update) {
     let scan = |log: &HashLog| {

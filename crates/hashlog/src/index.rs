@@ -62,7 +62,7 @@ pub(crate) const LOAD: u64 = 6;
 pub(crate) struct Index {
     buckets: Buckets,
     overflow: Buckets,
-    /// How many buckets are in use.
+    /// The number of buckets in use.
     shape: AtomicU64,
     pub(crate) scan: Scan,
     /// Overflow buckets ever used; those free again are in `free`, under whose lock it grows.
@@ -108,7 +108,7 @@ impl SlotRef<'_> {
     }
 }
 
-/// What the records of a chain say about a key.
+/// The answer of a chain's records about a key.
 pub(crate) enum Walk<T> {
     /// The newest record of the key.
     Hit(T),
@@ -118,7 +118,7 @@ pub(crate) enum Walk<T> {
     End,
 }
 
-/// What the index says about a key.
+/// The answer of the index about a key.
 pub(crate) enum Probe<'a, T> {
     Hit(SlotRef<'a>, T),
     /// To know more, the record at this address must be read; the key, if it is there at all, is
@@ -130,7 +130,7 @@ pub(crate) enum Probe<'a, T> {
     Absent(Option<SlotRef<'a>>),
 }
 
-/// What a chain says about a key of which the first bucket names no record.
+/// The answer of a chain about a key of which the first bucket names no record.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     /// This record may be the key's newest.
@@ -142,7 +142,7 @@ pub(crate) enum Look {
     Nothing,
 }
 
-/// What became of an insert.
+/// The outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Insert {
     Done,
@@ -154,15 +154,15 @@ pub(crate) enum Insert {
     Crowded,
 }
 
-/// How many buckets are in use, in one word: the level, log2 of N, in the lowest byte; above it the
-/// buckets beyond N.
+/// The number of buckets in use, in one word: the level, log2 of N, in the lowest byte; above it
+/// the buckets beyond N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape(pub(crate) u64);
+pub(crate) struct IndexShape(pub(crate) u64);
 
-impl Shape {
-    pub(crate) fn new(count: u64) -> Shape {
+impl IndexShape {
+    pub(crate) fn new(count: u64) -> IndexShape {
         let level = count.ilog2();
-        Shape((count - (1 << level)) << 8 | u64::from(level))
+        IndexShape((count - (1 << level)) << 8 | u64::from(level))
     }
 
     #[inline]
@@ -213,7 +213,7 @@ impl Index {
             // No table is all index, nor an index all overflow.
             buckets: Buckets::new(pages, (most / 2).max(count as usize * layout::bucket::BYTES))?,
             overflow: Buckets::new(pages, most / 4)?,
-            shape: AtomicU64::new(Shape::new(count).0),
+            shape: AtomicU64::new(IndexShape::new(count).0),
             scan: Scan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
@@ -235,13 +235,13 @@ impl Index {
     }
 
     #[inline(always)]
-    fn shape(&self) -> Shape {
-        Shape(self.shape.load(Ordering::Acquire))
+    fn shape(&self) -> IndexShape {
+        IndexShape(self.shape.load(Ordering::Acquire))
     }
 
     pub(crate) fn set_count(&self, count: u64) {
         // Release: pairs with the Acquire in `shape`; the new bucket is complete.
-        self.shape.store(Shape::new(count).0, Ordering::Release);
+        self.shape.store(IndexShape::new(count).0, Ordering::Release);
     }
 
     #[inline]

@@ -8,11 +8,11 @@
 //! ```
 //! The names are FASTER's: `head` is its head address, `safe_read_only` its safe read-only address,
 //! `read_only` its read-only address, `tail` its tail address. A record from `read_only` up lies in
-//! the *mutable region* and is changed in place. One below `safe_read_only` never changes: it is
-//! copied to the tail, written to the disk, evicted. Between the two lies the *fuzzy region*:
-//! threads that were pinned before `read_only` moved may still be writing in place there, so a
-//! read-modify-write waits, unpinned, where FASTER keeps it for later. `safe_read_only` follows,
-//! and the region is empty again, when those threads have left.
+//! the *mutable region* and is changed in place. One below `safe_read_only` never changes, but by
+//! an edit (`edits`): it is copied to the tail, written to the disk, evicted. Between the two lies
+//! the *fuzzy region*: threads that were pinned before `read_only` moved may still be writing in
+//! place there, so a read-modify-write waits, unpinned, where FASTER keeps it for later.
+//! `safe_read_only` follows, and the region is empty again, when those threads have left.
 //!
 //! | module | holds |
 //! |---|---|
@@ -70,8 +70,8 @@ use crate::record::Record;
 use crate::record::address::{Address, UNIT_BYTES};
 use crate::record::in_place::Stop;
 
-/// How far ahead of a sequential reader lines are asked for: some two microseconds at the rate
-/// that one core reads at, several times the wait for a line.
+/// The distance ahead of a sequential reader at which lines are asked for: some two microseconds at
+/// the rate that one core reads at, several times the wait for a line.
 const AHEAD_BYTES: usize = 8 << 10;
 
 const OFFSET_BITS: u32 = 32;
@@ -106,7 +106,7 @@ pub(crate) struct Log {
     moving: Mutex<()>,
     /// Addresses that `read_only` may not go below: one for each snapshot.
     pinned: Mutex<Vec<Address>>,
-    /// How many there are, or are about to be, and sweeps.
+    /// The number of snapshots and sweeps that go on, or are about to.
     snapshots: AtomicU64,
     edits: Edits,
     back: Back,
@@ -161,7 +161,7 @@ impl Records<'_> {
     }
 }
 
-/// Why memory for a record is not there yet.
+/// There is no memory for a record yet: the tail's page is full.
 pub(crate) struct PageFull;
 
 impl From<PageFull> for Stop {
@@ -261,7 +261,7 @@ impl Log {
         unsafe { Record::at(self.frames.at(address)) }
     }
 
-    /// What is read of the record at an address by atomic loads, if that is in memory before and
+    /// The result of atomic loads from the record at an address, if that is in memory before and
     /// after: so it was meanwhile, since `head` moves before a page goes.
     #[inline(always)]
     pub(crate) fn read_unpinned<T>(

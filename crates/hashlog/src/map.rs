@@ -60,7 +60,7 @@ pub struct HashLog {
     pub(crate) store: Arc<Store>,
 }
 
-/// What [`HashLog::put_if_absent_or_update`] did.
+/// The outcome of [`HashLog::put_if_absent_or_update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert<R> {
     /// The key was absent: the value was put.
@@ -557,7 +557,7 @@ impl HashLog {
     }
 
     /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
-    /// What it covers is there after any crash, once it has returned.
+    /// Everything that it covers is there after any crash, once it has returned.
     ///
     /// # Errors
     /// [`Error::NoDirectory`] in memory; [`Error::View`]; [`Error::WouldBlock`] inside a closure;
@@ -620,9 +620,9 @@ impl HashLog {
         Ok(done)
     }
 
-    /// How many entries. A log in memory counts them, which is exact while no thread writes. In a
-    /// directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is for
-    /// callers that need it often.
+    /// The number of entries. A log in memory counts them, which is exact while no thread writes.
+    /// In a directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is
+    /// for callers that need it often.
     ///
     /// # Errors
     /// As [`HashLog::for_each`], in a directory.
@@ -645,7 +645,7 @@ impl HashLog {
         }
     }
 
-    /// How many entries there may be, by counters, at no cost. In memory they are right while no
+    /// The number of entries by counters, at no cost. In memory they are right while no
     /// thread writes. In a directory a put on a key whose newest record is on the disk does not
     /// read it, and is taken to replace an entry: each that follows a removal leaves the count one
     /// too low, as far as to 0 in a full log, until [`HashLog::len`] sets it right. Decide nothing
@@ -654,7 +654,7 @@ impl HashLog {
         self.store.entries.sum() as usize
     }
 
-    /// How many entries, by a walk.
+    /// The number of entries, by a walk.
     ///
     /// # Errors
     /// As [`HashLog::for_each`].
@@ -686,12 +686,12 @@ impl HashLog {
         keys.iter().try_for_each(|key| self.remove(key).map(drop))
     }
 
-    /// How long its keys and values are.
+    /// The lengths of its keys and values.
     pub fn layout(&self) -> Layout {
         self.store.options.layout
     }
 
-    /// What the log holds and costs.
+    /// Figures of the log: contents and costs.
     pub fn stats(&self) -> HashStats {
         self.store.stats()
     }

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::index::Index;
 use crate::log::frames::frame_bytes;
 
-/// How long keys and values are.
+/// The lengths of keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Keys of 1 byte to 16 KiB - 1, values of any length that lets a record fit into a page;
@@ -19,7 +19,7 @@ pub enum Layout {
     Fixed8,
 }
 
-/// What becomes of a record that was read from the disk.
+/// The fate of a record that was read from the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColdReads {
     /// Nothing: the next read of it goes to the disk again.
@@ -57,7 +57,7 @@ impl Default for Compaction {
     }
 }
 
-/// How a log lays out its memory and its files.
+/// Options of a log: its memory, its files, its compaction.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
@@ -88,7 +88,8 @@ pub struct Options {
     /// are told from them: best drawn at random. A log that is there keeps its own. Default 0, by
     /// which none are told apart.
     pub table_id: u64,
-    /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
+    /// The pages of the machine to ask for; default transparent huge pages, which stand in for
+    /// explicit ones.
     pub pages: Pages,
 }
 
@@ -161,7 +162,7 @@ impl Options {
     }
 }
 
-/// What a checkpoint writes beside the log.
+/// The parts of a checkpoint beside the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
     /// The log since the last checkpoint: small; recovery replays it over the last full one.

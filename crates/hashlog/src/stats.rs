@@ -55,15 +55,16 @@ pub struct HashStats {
     pub compacted_bytes: u64,
     /// Live bytes that they moved for that.
     pub moved_bytes: u64,
-    /// What stopped the log's own compaction last, until it goes on: it tries again after so many
-    /// more pages have been filled, twice as many each time, or after a checkpoint.
+    /// The error that stopped the log's own compaction last, until it goes on: it tries again after
+    /// so many more pages have been filled, twice as many each time, or after a checkpoint.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
     /// Records that walks of the log asked the index about so far.
     pub chains_asked: u64,
-    /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
+    /// The kind of pages under most of the memory: `4 KiB`, `2 MiB transparent` or `2 MiB
+    /// explicit`.
     pub pages: &'static str,
 }
 
@@ -118,7 +119,7 @@ pub struct CheckpointInfo {
 pub struct StoredCheckpoint {
     /// Its number, higher is newer.
     pub number: u64,
-    /// What it is, or why it does not open.
+    /// The checkpoint, or why it does not open.
     pub state: Result<CheckpointInfo>,
 }
 
@@ -136,7 +137,7 @@ impl StoredCheckpoint {
     }
 }
 
-/// What a compaction did.
+/// The outcome of a compaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {

@@ -1,10 +1,10 @@
 //! The thread that compacts a log in a directory.
 //!
-//! A writer that turned a page calls ([`Store::nudge`]) when the log has grown by an eighth since
-//! it was last looked at. A thread of the log's own, which starts with the first call, then
-//! estimates the garbage ([`Store::survey`]) and, while there is too much, compacts an eighth of
-//! the log at a time, in chunks between which walks and checkpoints have their turn. It sleeps
-//! otherwise, and ends when the log is dropped.
+//! A writer that turned a page calls ([`Store::request_compaction`]) when the log has grown by an
+//! eighth since it was last looked at. A thread of the log's own, which starts with the first call,
+//! then estimates the garbage ([`Store::sample_garbage`]) and, while there is too much, compacts an
+//! eighth of the log at a time, in chunks between which walks and checkpoints have their turn. It
+//! sleeps otherwise, and ends when the log is dropped.
 //!
 //! What fails is kept for [`HashStats`](crate::HashStats), and tried again after a pause. Pauses
 //! are counted in calls, that is in pages that were filled or could not be: a log without writes
@@ -57,7 +57,7 @@ pub(crate) struct Compactor {
     look_at: AtomicU64,
     /// Bytes of a log that is too long for writers to go on at once.
     too_long: AtomicU64,
-    /// What was given up last waits for a checkpoint.
+    /// The room that was given up last waits for a checkpoint.
     waits_for_checkpoint: AtomicBool,
     /// Share of the log that was garbage when it was last looked at, as bits of an `f64`.
     garbage_share: AtomicU64,
@@ -114,7 +114,7 @@ impl Compactor {
         debug_assert!(first.is_ok(), "a log is made known once");
     }
 
-    /// What stopped it last.
+    /// The error that stopped it last.
     pub(crate) fn error(&self) -> Option<Error> {
         self.state().error.clone()
     }
@@ -288,7 +288,7 @@ impl Compaction {
 impl Store {
     /// A page was filled, or there was no room for another: calls the log's own compaction where
     /// that may be due. Call it unpinned.
-    pub(crate) fn nudge(&self) {
+    pub(crate) fn request_compaction(&self) {
         let Some(policy) = &self.compactor.policy else { return };
         let (tail, log_bytes) = (self.log.tail().bytes(), self.log_bytes());
         if log_bytes >= policy.log_bytes_min
@@ -298,16 +298,17 @@ impl Store {
         }
     }
 
-    /// A writer filled a page: as `nudge`, and where compaction is far behind, waits for some.
-    pub(crate) fn nudge_and_give_way(&self) {
-        self.nudge();
+    /// A writer filled a page: as `request_compaction`, and where compaction is far behind, waits
+    /// for some.
+    pub(crate) fn request_compaction_and_yield(&self) {
+        self.request_compaction();
         if self.log_bytes() > self.compactor.too_long.load(Ordering::Relaxed) {
             self.compactor.let_go_on();
         }
     }
 
     /// After a checkpoint: files may go now, and what failed may work again.
-    pub(crate) fn nudge_at_checkpoint(&self) {
+    pub(crate) fn request_compaction_at_checkpoint(&self) {
         if self.compactor.policy.is_none() {
             return;
         }
@@ -315,7 +316,7 @@ impl Store {
         let failed = std::mem::take(&mut self.compactor.state().pause) > 0;
         if waited || failed {
             self.compactor.look_at.store(0, Ordering::Relaxed);
-            self.nudge();
+            self.request_compaction();
         }
     }
 
@@ -325,7 +326,7 @@ impl Store {
         self.compactor.end();
     }
 
-    /// What the thread does.
+    /// The loop of the thread.
     fn keep_short(&self) {
         while self.compactor.wait_until_called() {
             self.compactor.look_at.store(u64::MAX, Ordering::Relaxed);
@@ -358,7 +359,7 @@ impl Store {
             if self.has_to_wait_for_checkpoint() || self.begin_lock.is_ended() {
                 return Ok(());
             }
-            let share = self.survey::<F>()?;
+            let share = self.sample_garbage::<F>()?;
             if !policy.is_due(self.log_bytes(), share) {
                 return Ok(());
             }

@@ -27,7 +27,7 @@ const PREFIX_BYTES: usize = 64 << 10;
 /// Records in doubt that are read together: as many as a disk has in flight.
 pub(crate) const DOUBTS_MAX: usize = 64;
 
-/// What is known of a page.
+/// Bytes of a page, as a sample of its records tells them.
 #[derive(Default)]
 struct Tally {
     used: u64,
@@ -69,13 +69,13 @@ impl Store {
             return Err(Error::WouldBlock);
         }
         if self.log.parts.is_some() {
-            self.survey::<F>()?;
+            self.sample_garbage::<F>()?;
         }
         Ok(self.garbage_bytes())
     }
 
     /// Estimates the share of the log that is garbage, and remembers it.
-    pub(crate) fn survey<F: Form>(&self) -> Result<f64> {
+    pub(crate) fn sample_garbage<F: Form>(&self) -> Result<f64> {
         let _begin_lock = self.begin_lock.share();
         let first = self.log.page_of(self.log.begin());
         // Not the page that is being filled.
@@ -86,7 +86,7 @@ impl Store {
             // The middles of equal pieces.
             let page = first + (2 * at + 1) * count / (2 * sampled);
             sample.pages.push(Tally::default());
-            self.survey_page::<F>(page, RECORDS_MAX / sampled, &mut sample)?;
+            self.sample_page::<F>(page, RECORDS_MAX / sampled, &mut sample)?;
             if sample.doubts.len() >= DOUBTS_MAX {
                 self.settle_doubts::<F>(&mut sample)?;
             }
@@ -99,7 +99,7 @@ impl Store {
         Ok(share)
     }
 
-    fn survey_page<F: Form>(&self, page: u64, wanted: u64, sample: &mut Sample) -> Result<()> {
+    fn sample_page<F: Form>(&self, page: u64, wanted: u64, sample: &mut Sample) -> Result<()> {
         {
             let pin = self.log.epochs.pin();
             let start = self.log.page_start(page);

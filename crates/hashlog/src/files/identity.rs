@@ -16,10 +16,10 @@ use crate::files::stored::{self, Damage, Envelope, IdentityBytes, Kind};
 /// The file.
 pub(crate) const NAME: &str = "table.identity";
 
-/// What a table's identity says, and where to say the next thing.
+/// The identity of a table, and the block to write next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Which table: 0 where it was made without a number.
+    /// The table's number: 0 where it was made without a number.
     pub(crate) table_id: u64,
     /// Number of the newest checkpoint that is known to be complete, 0 without any.
     pub(crate) newest: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Identity {
     lasting: Option<Place>,
 }
 
-/// Which of the two blocks.
+/// One of the two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     First,
@@ -52,12 +52,12 @@ impl Place {
     }
 }
 
-/// What a folder says of its table.
+/// A folder's answer about its table.
 #[derive(Debug)]
 pub(crate) enum Known {
     /// No file: nothing was made here, or by a version that wrote none.
     Absent,
-    /// What is wrong with it.
+    /// The damage.
     Damaged(Error),
     Whole(Identity),
 }

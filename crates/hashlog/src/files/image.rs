@@ -174,7 +174,7 @@ impl ImageReader {
         })
     }
 
-    /// What was given to [`ImageWriter::create`].
+    /// The parameters given to [`ImageWriter::create`].
     pub(crate) fn params(&self) -> [u64; 8] {
         self.params
     }

@@ -18,7 +18,7 @@ pub(crate) struct Checkpoints {
     pub(crate) oldest_begin: AtomicU64,
 }
 
-/// What changes of them, under their lock.
+/// The part of [`Checkpoints`] that changes, under its lock.
 pub(crate) struct State {
     /// Those that are kept, oldest first.
     pub(crate) kept: Vec<Manifest>,

@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::files::stored::{self, Damage, Envelope, FileKind, Kind, ManifestBytes};
 use crate::options::Layout;
 
-/// What a checkpoint consists of.
+/// The contents of a checkpoint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// Number of the checkpoint, from 1; higher is newer.
     pub(crate) number: u64,
-    /// Which table it is of.
+    /// The number of its table.
     pub(crate) table_id: u64,
     /// Lengths of keys and values.
     pub(crate) layout: Layout,
@@ -144,7 +144,7 @@ impl Manifest {
     }
 }
 
-/// Why a checkpoint is not complete.
+/// The reason why a checkpoint is not complete.
 #[derive(Debug)]
 pub(crate) enum NotWritten {
     /// The manifest is not there.

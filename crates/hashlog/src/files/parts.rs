@@ -49,25 +49,25 @@ const SPARES_MAX: usize = 64;
 /// ... and none larger than this.
 const SPARE_BYTES_MAX: usize = 256 << 10;
 
-/// How pages lie in parts, and which table's they are.
+/// The arrangement of pages in parts, and the table that they belong to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Shape {
+struct PartShape {
     page_bytes: u64,
     pages_per_part: u64,
     table_id: u64,
 }
 
-impl Shape {
-    fn new(page_bytes: usize, pages_per_part: Option<u64>) -> Shape {
+impl PartShape {
+    fn new(page_bytes: usize, pages_per_part: Option<u64>) -> PartShape {
         assert!(page_bytes.is_power_of_two() && (64..=32 << 20).contains(&page_bytes));
         let page_bytes = page_bytes as u64;
         let area_bytes = page_bytes.next_multiple_of(BLOCK_BYTES as u64);
         let pages_per_part = pages_per_part.unwrap_or((PART_BYTES / area_bytes).max(1));
-        Shape { page_bytes, pages_per_part, table_id: 0 }
+        PartShape { page_bytes, pages_per_part, table_id: 0 }
     }
 
-    fn of_table(self, table_id: u64) -> Shape {
-        Shape { table_id, ..self }
+    fn of_table(self, table_id: u64) -> PartShape {
+        PartShape { table_id, ..self }
     }
 
     /// Bytes of a page's area, whole blocks.
@@ -102,7 +102,7 @@ pub(crate) type PageWrite = Pending<(Result<()>, Blocks)>;
 /// The files of a log.
 pub(crate) struct Parts {
     disk: Arc<dyn Disk>,
-    shape: Shape,
+    shape: PartShape,
     access: Access,
     /// By number: the number of the first page, divided by the pages of a part.
     parts: RwLock<BTreeMap<u64, Arc<Part>>>,
@@ -112,7 +112,7 @@ pub(crate) struct Parts {
     spares: Arc<Spares>,
 }
 
-/// What may be done to the files.
+/// Permission to change the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     /// Reads alone: every write is refused.
@@ -142,7 +142,7 @@ impl std::fmt::Debug for Parts {
 impl Parts {
     /// A log without pages. Files of an earlier one are replaced when their turn comes.
     pub(crate) fn create(disk: Arc<dyn Disk>, page_bytes: usize, table_id: u64) -> Result<Parts> {
-        Ok(Parts::with(disk, Shape::new(page_bytes, None).of_table(table_id)))
+        Ok(Parts::with(disk, PartShape::new(page_bytes, None).of_table(table_id)))
     }
 
     /// A log whose pages from `first_page` to below `limit_page` were written before. Reads their
@@ -161,7 +161,7 @@ impl Parts {
         first_page: u64,
         limit_page: u64,
     ) -> Result<Parts> {
-        let shape = Shape::new(page_bytes, None).of_table(table_id);
+        let shape = PartShape::new(page_bytes, None).of_table(table_id);
         Parts::open_shaped(disk, shape, first_page, limit_page)
     }
 
@@ -172,7 +172,7 @@ impl Parts {
 
     fn open_shaped(
         disk: Arc<dyn Disk>,
-        shape: Shape,
+        shape: PartShape,
         first_page: u64,
         limit_page: u64,
     ) -> Result<Parts> {
@@ -187,7 +187,7 @@ impl Parts {
         Ok(parts)
     }
 
-    fn with(disk: Arc<dyn Disk>, shape: Shape) -> Parts {
+    fn with(disk: Arc<dyn Disk>, shape: PartShape) -> Parts {
         Parts {
             disk,
             shape,

@@ -281,7 +281,7 @@ impl Damage {
     }
 }
 
-/// What is wrong where files of two tables lie in one folder.
+/// The damage where files of two tables lie in one folder.
 pub(crate) fn of_another_table(offset: usize, what: &str) -> Damage {
     Damage::new(offset, format!("this {what} is of another table"))
 }
@@ -432,7 +432,7 @@ pub(crate) fn sync_names(disk: &dyn Disk) -> Result<()> {
     disk.sync().map_err(|cause| Error::io(format!("sync the names in {}", disk.place()), &cause))
 }
 
-/// What a failed read means: a file that ends too early is corrupt, all else is the disk's.
+/// The meaning of a failed read: a file that ends too early is corrupt, all else is the disk's.
 pub(crate) fn read_error(name: &str, offset: u64, bytes: usize, cause: &std::io::Error) -> Error {
     match cause.kind() {
         std::io::ErrorKind::UnexpectedEof => {

@@ -7,7 +7,7 @@
 
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
-use crate::index::Shape;
+use crate::index::IndexShape;
 use crate::index::buckets::Buckets;
 use crate::record::address::Address;
 use crate::record::layout::{bucket, slot};
@@ -75,7 +75,7 @@ impl Link {
     }
 }
 
-/// What a quick look compares, where assembler finds it.
+/// The words that a quick look compares, laid out for the assembler.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 static QUICK_MASK: u64 = slot::QUICK_MASK;
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
@@ -84,7 +84,7 @@ static ADDRESS_MASK: u64 = slot::ADDRESS_MASK;
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 static TAG_MASK: u64 = slot::SCAN_TAG_MASK;
 
-/// How a bucket is scanned on this machine.
+/// The way to scan a bucket on this machine.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scan {
     /// All eight words at once, by AVX-512, and shifts by BMI2.
@@ -96,7 +96,7 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// What every processor can do.
+    /// The way for every processor.
     #[cfg(all(test, not(loom)))]
     pub(crate) const NARROW: Scan = Scan { wide: false };
 
@@ -112,14 +112,14 @@ impl Scan {
         return Scan { wide: false };
     }
 
-    /// What the first slot of a hash's bucket names that has its tag, as far as a scan compares it,
-    /// and that is one to rely on: not tentative, frozen or shared. Else NONE.
+    /// The record named by the first slot of a hash's bucket that has its tag, as far as a scan
+    /// compares it, and that is one to rely on: not tentative, frozen or shared. Else NONE.
     ///
     /// Look-ups overlap as far as the processor looks ahead, which is counted in instructions: some
     /// 256 where another thread has the other half of the store. So what counts beyond the cache is
     /// how few there are, not how long they take.
     #[inline(always)]
-    pub(crate) fn look(self, buckets: &Buckets, shape: Shape, hash: u64) -> Address {
+    pub(crate) fn look(self, buckets: &Buckets, shape: IndexShape, hash: u64) -> Address {
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
         if self.wide {
             // SAFETY: `wide` says that the processor can; a shape numbers buckets that are there.
@@ -137,12 +137,12 @@ impl Scan {
 /// The processor has AVX-512 F and DQ, and BMI2. The buckets of the shape are there.
 #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
 #[inline(always)]
-unsafe fn look_wide(buckets: *const Bucket, shape: Shape, hash: u64) -> Address {
+unsafe fn look_wide(buckets: *const Bucket, shape: IndexShape, hash: u64) -> Address {
     let address: u64;
     // SAFETY: as in `matches_wide`. On x86-64 every load is an acquire.
     unsafe {
         std::arch::asm!(
-            // `Shape::number_and_depth`. BZHI takes the lowest byte, SHRX the lowest 6 bits.
+            // `IndexShape::number_and_depth`. BZHI takes the lowest byte, SHRX the lowest 6 bits.
             "mov {tag}, {depth}",
             "shr {tag}, 8",
             "bzhi {number}, {hash}, {depth}",
@@ -461,7 +461,7 @@ mod tests {
         for count in 2..70 {
             let buckets = Buckets::new(Pages::Small, 1 << 20).expect("address space");
             buckets.ensure(count).expect("a page or two");
-            let shape = Shape::new(count);
+            let shape = IndexShape::new(count);
             for number in 0..count {
                 let depth = crate::index::depth_of(number, count);
                 let bucket = buckets.at(number);

@@ -46,7 +46,7 @@ const EARNED_BYTES: u64 = 64 << 10;
 /// No page comes back.
 const NOTHING: u64 = u64::MAX;
 
-/// What comes back.
+/// The pages that come back.
 pub(super) struct Back {
     /// Held by the thread that reads pages back.
     reading: Mutex<()>,
@@ -91,7 +91,7 @@ impl Default for Back {
     }
 }
 
-/// How many pages are read back.
+/// The share of pages that is read back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// All, for a walk. It waits for another thread that is at it.

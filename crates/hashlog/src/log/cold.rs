@@ -19,7 +19,7 @@ pub(crate) struct ColdRecord {
     bytes: Vec<u8>,
 }
 
-/// How much of a record is read.
+/// The part of a record that is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {
     Whole,
@@ -51,7 +51,8 @@ impl ColdRecord {
     }
 }
 
-/// What one operation has read so far: a handful at most, one for each key of its chain.
+/// The records that one operation has read so far: a handful at most, one for each key of its
+/// chain.
 #[derive(Default)]
 pub(crate) struct Fetched(Vec<ColdRecord>);
 
@@ -86,7 +87,7 @@ fn stored(log: &Log, parts: &Parts, address: Address) -> Result<usize> {
         .ok_or_else(|| not_a_record(parts.place(), address))
 }
 
-/// How much to read at first.
+/// Bytes to read at first.
 fn wanted(log: &Log, parts: &Parts, address: Address) -> Result<usize> {
     // What comes with the block anyway.
     let block_left = BLOCK_BYTES - address.bytes() as usize % BLOCK_BYTES;
@@ -173,7 +174,7 @@ const IN_FLIGHT_MAX: usize = 1024;
 /// ... and with buffers of a block each that take this share of the memory budget.
 const IN_FLIGHT_SHARE: u64 = 64;
 
-/// How many reads a log of this budget has in flight for one call.
+/// Reads that a log of this budget has in flight for one call.
 pub(crate) fn in_flight_max(budget: Option<u64>) -> usize {
     let buffers = budget.map_or(u64::MAX, |bytes| bytes / IN_FLIGHT_SHARE / BLOCK_BYTES as u64);
     buffers.clamp(IN_FLIGHT_MIN as u64, IN_FLIGHT_MAX as u64) as usize

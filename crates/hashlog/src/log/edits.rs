@@ -33,7 +33,7 @@ use crate::record::address::Address;
 /// The edits of a log.
 #[derive(Default)]
 pub(super) struct Edits {
-    /// How many there are, or are about to be.
+    /// The number of edits that go on, or are about to.
     count: AtomicU64,
     /// Addresses that `read_only` may not go below: one for each.
     pub(super) limits: Mutex<Vec<Address>>,

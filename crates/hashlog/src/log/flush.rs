@@ -34,7 +34,7 @@ use crate::record::address::{Address, UNIT_BYTES};
 /// more.
 const IN_THE_AIR_MAX: usize = 4;
 
-/// How many pages of a log are written at once.
+/// Pages of a log that are written at once, at most.
 pub(crate) fn in_the_air_max(options: &Options) -> usize {
     // Their buffers shall be little beside the pages.
     let pages = options.memory_budget.map_or(u64::MAX, |bytes| bytes / options.page_bytes as u64);

@@ -52,7 +52,7 @@ struct Owned {
     pages: BTreeMap<u64, u64>,
     /// Sum of these.
     mapped_bytes: u64,
-    /// What the newest frame lies on.
+    /// The kind of machine pages under the newest frame.
     granted: Pages,
 }
 
@@ -159,7 +159,7 @@ impl Frames {
         (self.ring.bytes() / self.page_bytes) as u64
     }
 
-    /// What the newest frame lies on.
+    /// The kind of machine pages under the newest frame.
     pub(crate) fn pages(&self) -> Pages {
         lock(&self.owned).granted
     }

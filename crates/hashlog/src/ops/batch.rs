@@ -81,7 +81,7 @@ impl Ahead {
         self.asked < len && self.asked <= done + self.most / 2
     }
 
-    /// What was read for an operation, of which those before are done.
+    /// Records read for an operation; the operations before it are done.
     fn take<F: InPlace>(&mut self, log: &Log, operation: usize) -> Option<Result<ColdRecord>> {
         while self.coming.first().is_some_and(|earlier| *earlier < operation) {
             self.coming.skip();

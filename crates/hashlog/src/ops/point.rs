@@ -27,7 +27,7 @@ use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Stop, Write};
 use crate::record::value::{ValueMut, with_scratch};
 
-/// What a read-modify-write did.
+/// The outcome of a read-modify-write.
 pub(crate) enum Rmw<R> {
     Updated(R),
     Inserted,

@@ -178,7 +178,7 @@ impl Store {
         if self.copy_wants_page.load(Ordering::Relaxed) && !self.log.epochs.is_pinned() {
             self.copy_wants_page.store(false, Ordering::Relaxed);
             let _copies_stay_cold = self.log.turn(false, self.bytes_beside());
-            self.nudge();
+            self.request_compaction();
         }
     }
 
@@ -203,7 +203,7 @@ impl Store {
                     }
                 }
                 if !nested {
-                    self.tidy::<F>()?;
+                    self.compact_in_memory::<F>()?;
                 }
             }
             Stop::Fuzzy(_) if nested => return Err(Error::WouldBlock),
@@ -444,7 +444,7 @@ impl Store {
     }
 }
 
-/// What is known about a key.
+/// The state of a key, as far as memory and the reads so far tell it.
 pub(crate) enum Probed<'a> {
     Present(SlotRef<'a>, Found<'a>),
     /// Absent, and its tombstone if there is one. A new record belongs into the place's chain.

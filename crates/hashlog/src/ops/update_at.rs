@@ -27,7 +27,7 @@ use crate::record::{Fixed, Form, Record};
 
 /// Entries under one pin; records of one window.
 const GROUP: usize = 1024;
-/// How far ahead records are asked for, up to the second cache and up to the first.
+/// Distances at which records are asked for ahead, up to the second cache and up to the first.
 const FAR: usize = 160;
 const NEAR: usize = 24;
 

@@ -7,9 +7,9 @@ use crate::record::address::Address;
 use crate::record::value::{Held, ValueMut};
 use crate::record::{Fixed, Form, Record, Variable, Writer};
 
-/// How a layout changes values where they lie.
+/// Changes of values where they lie, by layout.
 pub(crate) trait InPlace: Form {
-    /// What a writer holds while it replaces a record.
+    /// The lock of a writer while it replaces a record.
     type Lock;
 
     /// Locks a record in memory against other writers; `Raced` if it is not the newest any more.
@@ -31,7 +31,7 @@ pub(crate) trait InPlace: Form {
     fn copy_value(record: Record, lock: &Self::Lock, into: &mut Vec<u8>);
     /// Writes back under the lock; false if it must be appended.
     fn write_back(lock: &Self::Lock, value: &[u8]) -> bool;
-    /// What is noted while a user's closure runs under the lock.
+    /// The note of the lock while a user's closure runs under it.
     fn hold(lock: &Self::Lock) -> Option<Held>;
     /// Turns a mutable record into a tombstone; false if it was one.
     fn bury(record: Record) -> std::result::Result<bool, Stop>;
@@ -165,7 +165,7 @@ impl InPlace for Variable {
     }
 }
 
-/// Why an attempt cannot go on.
+/// The reason why an attempt cannot go on.
 pub(crate) enum Stop {
     /// The tail's page is full.
     PageFull,

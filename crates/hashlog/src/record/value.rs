@@ -123,7 +123,7 @@ impl Held {
         Held(identity)
     }
 
-    /// Why this thread must not wait for the lock of a record, if so.
+    /// The reason why this thread must not wait for the lock of a record, if there is one.
     pub(crate) fn refusal(identity: usize) -> Option<Error> {
         HELD.with(|held| {
             let held = held.borrow();

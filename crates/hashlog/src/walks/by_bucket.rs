@@ -237,7 +237,7 @@ impl Store {
     }
 }
 
-/// What a walk has read from the disk.
+/// The records that a walk has read from the disk.
 #[derive(Default)]
 struct Reads {
     any: bool,
@@ -247,8 +247,8 @@ struct Reads {
 
 /// Buckets whose chains are followed under one pin.
 const GROUP: usize = 16;
-/// How far ahead buckets are asked for: they lie one behind the other, but those behind them do
-/// not.
+/// The distance at which buckets are asked for ahead: they lie one behind the other, but those
+/// behind them do not.
 const BUCKETS_AHEAD: usize = 4 * GROUP;
 /// Records that are on their way into the second cache: more of them are no faster ...
 const FAR: usize = 128;

@@ -65,7 +65,7 @@ struct Doubt {
 /// Records are asked for together.
 pub(crate) const SENT: usize = 64;
 
-/// What a record's flags say about it.
+/// The verdict of a record's flags.
 pub(crate) enum Verdict {
     Live,
     Dead,

@@ -17,7 +17,7 @@ use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
 
 const RUN_LEN: usize = Run::LEN_MAX;
 
-/// What [`Snapshot::runs`] copies of each entry.
+/// The columns that [`Snapshot::runs`] copies of each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Columns {
     /// The value alone.
@@ -46,7 +46,7 @@ impl Run {
         Box::new(Run { len: 0, columns, keys, values, places: [Place::default(); RUN_LEN] })
     }
 
-    /// How many entries; at least one where a visitor gets it.
+    /// The number of entries; at least one where a visitor gets it.
     #[expect(clippy::len_without_is_empty, reason = "no visitor gets an empty one")]
     pub fn len(&self) -> usize {
         self.len

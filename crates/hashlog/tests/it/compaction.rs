@@ -131,8 +131,8 @@ fn a_log_is_kept_short_however_fast_it_is_written() {
     });
 }
 
-/// Found by crash images and rounds of threads: a thread that asked for a compaction waited, while it moved
-/// records, for the log's own, which waited for it.
+/// Found by crash images and rounds of threads: a thread that asked for a compaction waited, while
+/// it moved records, for the log's own, which waited for it.
 #[test]
 fn a_log_that_compacts_itself_is_compacted_on_request_too() {
     case!().once(|| {

@@ -235,8 +235,8 @@ fn single_writes_that_fail_are_made_again_unnoticed() {
     }
 }
 
-/// While no write succeeds, pages stay in memory, and a writer that needs another page is told why there is
-/// none. What was answered is there, before and after.
+/// While no write succeeds, pages stay in memory, and a writer that needs another page is told why
+/// there is none. What was answered is there, before and after.
 #[test]
 fn writes_that_keep_failing_reach_who_needs_the_room() {
     for (seed, configuration) in configurations().enumerate() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, Read, checksum};
 
-use super::Shape;
+use super::PartShape;
 use crate::error::{Error, Result};
 use crate::files::stored::{self, Damage, Envelope, FileKind, Kind, PageTrailer, PartHeader};
 
@@ -33,7 +33,7 @@ pub(super) struct Piece {
 
 #[derive(Debug)]
 pub(super) struct Part {
-    shape: Shape,
+    shape: PartShape,
     first_page: u64,
     name: String,
     file: Arc<dyn File>,
@@ -43,7 +43,7 @@ pub(super) struct Part {
     table: RwLock<Table>,
 }
 
-/// What is known of the pages. Grows with the part.
+/// The state of the pages. Grows with the part.
 #[derive(Debug, Default)]
 struct Table {
     header: Fate,
@@ -76,7 +76,7 @@ struct Page {
     used: Option<u32>,
     /// The trailer that says so.
     trailer: Place,
-    /// What is there after a crash.
+    /// The bytes that a crash leaves.
     lasting: Option<Lasting>,
 }
 
@@ -86,7 +86,7 @@ struct Lasting {
     trailer: Place,
 }
 
-/// Which of a page's two trailers.
+/// One of a page's two trailers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Place {
     #[default]
@@ -114,7 +114,7 @@ struct Trailer {
 
 impl Part {
     /// Makes the file and writes its header.
-    pub(super) fn create(disk: &dyn Disk, shape: Shape, number: u64) -> Result<Part> {
+    pub(super) fn create(disk: &dyn Disk, shape: PartShape, number: u64) -> Result<Part> {
         let first_page = number * shape.pages_per_part;
         let file = FileKind::Part.create(disk, first_page)?;
         let part = Part::with(shape, first_page, file, Table::default());
@@ -122,7 +122,7 @@ impl Part {
         Ok(part)
     }
 
-    fn with(shape: Shape, first_page: u64, file: Arc<dyn File>, table: Table) -> Part {
+    fn with(shape: PartShape, first_page: u64, file: Arc<dyn File>, table: Table) -> Part {
         let name = FileKind::Part.file_name(first_page);
         let (writing, table) = (RwLock::default(), RwLock::new(table));
         Part { shape, first_page, name, file, writing, table }
@@ -148,7 +148,7 @@ impl Part {
     /// Opens the file, of which pages within `pages` must be there.
     pub(super) fn open(
         disk: &dyn Disk,
-        shape: Shape,
+        shape: PartShape,
         number: u64,
         pages: &Range<u64>,
     ) -> Result<Part> {
@@ -430,7 +430,7 @@ impl Part {
         })
     }
 
-    /// What must be read for bytes of one page, with the checksums that the blocks had when this
+    /// The blocks to read for bytes of one page, with the checksums that the blocks had when this
     /// was asked. Should the page be written again meanwhile, the bytes that these vouch for stay
     /// the same (I-PREFIX).
     pub(super) fn plan(&self, address: u64, len: usize, scratch: &mut Scratch) -> Result<Piece> {
@@ -568,12 +568,12 @@ impl Table {
         self.pages.get(index).copied().unwrap_or_default()
     }
 
-    fn checksums_of(&self, index: usize, shape: Shape) -> &[u32] {
+    fn checksums_of(&self, index: usize, shape: PartShape) -> &[u32] {
         let count = shape.blocks_per_page();
         &self.checksums[index * count..][..count]
     }
 
-    fn reach(&mut self, index: usize, shape: Shape) {
+    fn reach(&mut self, index: usize, shape: PartShape) {
         if self.pages.len() <= index {
             self.pages.resize(index + 1, Page::default());
             self.checksums.resize((index + 1) * shape.blocks_per_page(), 0);
@@ -581,7 +581,7 @@ impl Table {
     }
 
     /// Notes a page that was read from the disk.
-    fn take_over(&mut self, index: usize, trailer: Trailer, shape: Shape) {
+    fn take_over(&mut self, index: usize, trailer: Trailer, shape: PartShape) {
         self.reach(index, shape);
         let Trailer { generation, used, place, checksums } = trailer;
         self.pages[index] = Page {
@@ -599,7 +599,7 @@ impl Table {
         self.header == fate || self.pages.iter().any(|page| page.fate == fate)
     }
 
-    /// What was unsynced is lasting or doubtful now.
+    /// Unsynced pages are lasting or doubtful from now on.
     fn settle(&mut self, fate: Fate) {
         if self.header == Fate::Unsynced {
             self.header = fate;

@@ -12,7 +12,7 @@ fn byte(page: u64, at: usize) -> u8 {
     (page as usize * 31 + at * 7 + at / 251) as u8
 }
 
-fn page_of(shape: Shape, page: u64) -> Blocks {
+fn page_of(shape: PartShape, page: u64) -> Blocks {
     let mut blocks = Blocks::new(shape.page_bytes as usize);
     for (at, place) in blocks.bytes_mut()[..shape.page_bytes as usize].iter_mut().enumerate() {
         *place = byte(page, at);
@@ -20,12 +20,12 @@ fn page_of(shape: Shape, page: u64) -> Blocks {
     blocks
 }
 
-fn shape(page_bytes: usize, pages_per_part: u64) -> Shape {
-    Shape::new(page_bytes, Some(pages_per_part))
+fn shape(page_bytes: usize, pages_per_part: u64) -> PartShape {
+    PartShape::new(page_bytes, Some(pages_per_part))
 }
 
 /// Pages smaller than a block, of a block, and of several.
-fn shapes() -> [Shape; 3] {
+fn shapes() -> [PartShape; 3] {
     [shape(64, 3), shape(4096, 2), shape(16 << 10, 2)]
 }
 
@@ -66,7 +66,7 @@ fn check_page(parts: &Parts, page: u64, used: usize) {
     assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
 }
 
-fn on_every_disk(check: impl Fn(Arc<dyn Disk>, Shape)) {
+fn on_every_disk(check: impl Fn(Arc<dyn Disk>, PartShape)) {
     for shape in shapes() {
         check(Arc::new(SimDisk::new()), shape);
         let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! What is there after a crash?
+//! Parts after a crash.
 
 use super::*;
 use rand::rngs::ChaCha8Rng;
@@ -7,7 +7,7 @@ use rand::{RngExt, SeedableRng};
 /// Power goes at every operation of `act`, after `prepare`; every image is given to `check`, with
 /// whether `act` was done.
 fn at_every_operation(
-    shape: Shape,
+    shape: PartShape,
     prepare: impl Fn(&Parts),
     act: impl Fn(&Parts) -> Result<()>,
     check: impl Fn(&Parts, Option<()>),
@@ -124,7 +124,7 @@ fn another_course_harms_nothing_of_the_one_before() {
 /// the last checkpoint.
 struct Course {
     rng: ChaCha8Rng,
-    shape: Shape,
+    shape: PartShape,
     disk: SimDisk,
     parts: Parts,
     pages: Vec<Vec<u8>>,

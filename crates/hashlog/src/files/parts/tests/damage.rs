@@ -4,7 +4,7 @@ use super::*;
 use crate::files::stored::tests::assert_golden;
 
 /// A part with a full page, one in use by half that was written twice, and an empty one.
-fn sample() -> (SimDisk, Shape) {
+fn sample() -> (SimDisk, PartShape) {
     let disk = SimDisk::new();
     let shape = shape(64, 3);
     let parts = Parts::with(Arc::new(disk.clone()), shape);
@@ -20,7 +20,7 @@ fn sample() -> (SimDisk, Shape) {
 const NAME: &str = "log-0000000000000000.part";
 
 /// Reads everything: what is used of each page, with right bytes, or the first complaint.
-fn read_all(disk: &SimDisk, shape: Shape, limit: u64) -> Result<Vec<usize>> {
+fn read_all(disk: &SimDisk, shape: PartShape, limit: u64) -> Result<Vec<usize>> {
     let parts = Parts::open_shaped(Arc::new(disk.clone()), shape, 0, limit)?;
     (0..limit)
         .map(|page| {
@@ -83,7 +83,7 @@ fn a_file_that_ends_early_is_refused() {
 #[test]
 fn a_file_that_is_missing_or_of_another_log_is_refused() {
     let (disk, shape) = sample();
-    let expect = |shape: Shape, first: u64, limit: u64, part: &str| {
+    let expect = |shape: PartShape, first: u64, limit: u64, part: &str| {
         let opened = Parts::open_shaped(Arc::new(disk.clone()), shape, first, limit);
         let refused = opened.expect_err("refused");
         assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
