@@ -317,7 +317,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn codes_that_nobody_wrote_are_refused() {
+    fn codes_that_are_never_written_are_refused() {
         for (field, len) in
             [(offset_of!(ManifestBytes, layout), 4), (offset_of!(ManifestBytes, extent), 4)]
         {

@@ -238,7 +238,7 @@ fn single_writes_that_fail_are_made_again_unnoticed() {
 /// While no write succeeds, pages stay in memory, and a writer that needs another page is told why
 /// there is none. What was answered is there, before and after.
 #[test]
-fn writes_that_keep_failing_reach_who_needs_the_room() {
+fn writes_that_keep_failing_reach_the_thread_that_needs_room() {
     for (seed, configuration) in configurations().enumerate() {
         let sim = SimDisk::new();
         let disk = LateDisk::new(&sim, seed as u64);

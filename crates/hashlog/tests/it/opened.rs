@@ -200,7 +200,7 @@ fn opening_reads_no_page_and_a_look_up_reads_a_block() {
 }
 
 #[test]
-fn who_looks_whether_there_is_anything_reads_little() {
+fn a_look_whether_there_is_anything_reads_little() {
     for configuration in CONFIGURATIONS {
         let (disk, _) = stored(configuration);
         let disk = CountingDisk::new(&disk);

@@ -114,7 +114,7 @@ fn a_chunk_less_or_twice_is_noticed() {
 
 /// Found by fuzzing: such images were read, though none is written so.
 #[test]
-fn a_sealed_image_that_nobody_writes_is_refused() {
+fn a_sealed_image_that_is_never_written_is_refused() {
     let reseal = |bytes: &mut [u8], kind, at: usize, len: usize| {
         let block = &mut bytes[at..at + len];
         match kind {

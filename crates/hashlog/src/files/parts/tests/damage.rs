@@ -140,7 +140,7 @@ fn sealed_lies_in_trailers_are_refused() {
 
 /// As fuzzing found it in images.
 #[test]
-fn sealed_bytes_that_nobody_writes_are_refused() {
+fn sealed_bytes_that_are_never_written_are_refused() {
     let (disk, shape) = sample();
     let whole = disk.contents(NAME).expect("there");
     let plant = |begin: usize, at: usize, kind| {
