@@ -1,4 +1,4 @@
-//! How does a log survive its process? A cut through all threads, written down while they go on.
+//! Checkpoints: a consistent cut of the log, written while threads go on, and its recovery.
 //!
 //! A checkpoint fixes a moment as a scan does, writes the log up to the boundary, syncs it, and
 //! then writes a manifest that says so. A full one also writes an image of the index as of the
@@ -12,46 +12,42 @@
 //! A number is used once. Where the rename of a manifest was tried and failed, or the sync that
 //! makes it last, the manifest may be there, now or after a crash: what it names stays until a
 //! later checkpoint is complete.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `found` | the checkpoints of a directory, before any is opened |
 
 mod found;
 
 use std::mem::offset_of;
 use std::sync::PoisonError;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
-use sapwood_mem::sync::held::Mutex;
 
-use crate::address::{Address, UNIT_BYTES};
-use crate::cold;
-use crate::core::Core;
-use crate::error::{Error, Result};
-use crate::identity::Identity;
-use crate::image::{self, ImageReader, ImageWriter};
-use crate::index::{Index, lock};
-use crate::layout::{bucket, control, slot};
-use crate::log::{Directory, Log, Share, no_memory};
-use crate::manifest::{self, Manifest, NotWritten};
-use crate::options::{ColdReads, Options};
-use crate::parts::Parts;
+use crate::error::{Error, Result, no_memory};
+use crate::files::Directory;
+use crate::files::image::{self, ImageReader, ImageWriter};
+use crate::files::kept::{Checkpoints, State, info, oldest_begin};
+use crate::files::manifest::{self, Manifest, NotWritten};
+use crate::files::page::{for_each_stored, not_a_record};
+use crate::files::parts::Parts;
+use crate::files::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
+use crate::index::Index;
+use crate::lock::lock;
+use crate::log::cold;
+use crate::log::{Log, Share};
+use crate::ops::store::Store;
+use crate::options::{ColdReads, Cut, Options};
+use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::layout::{bucket, control, slot};
 use crate::record::{Form, word_at};
-use crate::scan::for_each_stored;
 use crate::stats::CheckpointInfo;
-use crate::stored::{self, Damage, FileKind, ImageHeader, ManifestBytes};
 use found::Found;
 pub(crate) use found::list;
 
-/// What a checkpoint writes beside the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// The log since the last checkpoint: small; recovery replays it over the last full one.
-    Incremental,
-    /// The log since the last checkpoint and an image of the index: recovery is fast.
-    Full,
-}
-
-/// Which checkpoint of a directory is opened, and for what.
+/// The checkpoint of a directory to open, and the purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Opening {
     /// The newest, or an empty log where there is none.
@@ -62,70 +58,7 @@ pub(crate) enum Opening {
     View(u64),
 }
 
-/// The checkpoints of a log.
-pub(crate) struct Checkpoints {
-    pub(crate) disk: Directory,
-    state: Mutex<State>,
-    /// First byte of the log that the oldest needs: `u64::MAX` without any.
-    oldest_begin: AtomicU64,
-}
-
-struct State {
-    /// Those that are kept, oldest first.
-    kept: Vec<Manifest>,
-    /// Those that failed, and whose manifests may be there nonetheless.
-    doubtful: Vec<Manifest>,
-    /// The number of the next: higher than that of any file.
-    next: u64,
-    identity: Identity,
-}
-
-impl State {
-    /// Manifests that are or may be on the disk.
-    fn named(&self) -> impl Iterator<Item = &Manifest> + Clone {
-        self.kept.iter().chain(&self.doubtful)
-    }
-}
-
-impl Checkpoints {
-    pub(crate) fn new(
-        disk: Directory,
-        kept: Vec<Manifest>,
-        next: u64,
-        identity: Identity,
-    ) -> Checkpoints {
-        let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
-        let state = Mutex::new(State { kept, doubtful: Vec::new(), next, identity });
-        Checkpoints { disk, state, oldest_begin }
-    }
-
-    /// First byte of the log that a checkpoint needs. Waits for no checkpoint to be done.
-    pub(crate) fn oldest_begin(&self) -> Option<u64> {
-        let begin = self.oldest_begin.load(Ordering::SeqCst);
-        (begin != u64::MAX).then_some(begin)
-    }
-
-    pub(crate) fn infos(&self) -> Vec<CheckpointInfo> {
-        lock(&self.state).kept.iter().map(info).collect()
-    }
-}
-
-fn oldest_begin<'a>(named: impl Iterator<Item = &'a Manifest>) -> u64 {
-    named.map(|manifest| manifest.begin).min().unwrap_or(u64::MAX)
-}
-
-fn info(manifest: &Manifest) -> CheckpointInfo {
-    CheckpointInfo {
-        number: manifest.number,
-        full: manifest.full,
-        begin: manifest.begin,
-        end: manifest.end,
-        entries: manifest.entries,
-        written_bytes: manifest.written_bytes,
-    }
-}
-
-impl Core {
+impl Store {
     pub(crate) fn checkpoint<F: Form>(&self, cut: Cut) -> Result<CheckpointInfo> {
         let checkpoints = self.expect_checkpoints()?;
         if checkpoints.disk.is_read_only() {
@@ -189,7 +122,7 @@ impl Core {
         state.doubtful.clear();
         self.prune(checkpoints, &mut state)?;
         drop(state);
-        self.nudge_at_checkpoint();
+        self.request_compaction_at_checkpoint();
         Ok(answer)
     }
 
@@ -304,7 +237,7 @@ impl Core {
         disk: Directory,
         mut options: Options,
         opening: Opening,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         if disk.is_read_only() {
             // Nothing moves, neither to the tail nor out of the oldest pages.
             options.cold_reads = ColdReads::Stay;
@@ -327,7 +260,7 @@ impl Core {
                     }
                     let next = found.next_number()?;
                     let checkpoints = Checkpoints::new(disk, Vec::new(), next, identity);
-                    return Core::create(options, Some((checkpoints, parts)));
+                    return Store::create(options, Some((checkpoints, parts)));
                 }
             },
             Opening::Back(number) | Opening::View(number) => {
@@ -335,13 +268,13 @@ impl Core {
                 number
             }
         };
-        match Core::open_number::<F>(&disk, &options, &found, number, opening) {
+        match Store::open_number::<F>(&disk, &options, &found, number, opening) {
             Err(cause @ Error::Corrupt { .. }) if opening == Opening::Newest => {
                 // Not only one that looks as if it were whole.
                 let opens = found.whole().rev().map(|older| older.number).find(|older| {
                     let view = Opening::View(*older);
                     *older < number
-                        && Core::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
+                        && Store::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
                 });
                 Err(match opens {
                     Some(opens) => Error::CheckpointDamaged { number, cause: cause.into(), opens },
@@ -359,7 +292,7 @@ impl Core {
         found: &Found,
         number: u64,
         opening: Opening,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         let manifest = manifest::read(&**disk, number)?;
         let identity = found.identity_of(&manifest)?;
         let checkpoints = match opening {
@@ -370,9 +303,9 @@ impl Core {
                 Some(Checkpoints::new(disk.clone(), kept, found.next_number()?, identity))
             }
         };
-        let core = Core::recover::<F>(disk, options.clone(), &manifest, checkpoints)?;
-        core.settle_files(found, opening)?;
-        Ok(core)
+        let store = Store::recover::<F>(disk, options.clone(), &manifest, checkpoints)?;
+        store.settle_files(found, opening)?;
+        Ok(store)
     }
 
     /// Removes what lies behind the checkpoint that was opened: another history, where an older one
@@ -412,7 +345,7 @@ impl Core {
         options: Options,
         newest: &Manifest,
         checkpoints: Option<Checkpoints>,
-    ) -> Result<Core> {
+    ) -> Result<Store> {
         let mismatch = |what: &str, stored: String, given: String| {
             let place = disk.place();
             Error::Options(format!("{place} was made with {what} {stored}, not {given}"))
@@ -436,11 +369,11 @@ impl Core {
         let index = read_image(disk, newest, begin, &options)?;
         let log = Log::new(&options, Some(parts), page(end))?;
         log.place(begin, end, end);
-        let core = Core::assemble(options, index, log, checkpoints);
-        core.entries.set(newest.entries);
-        core.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
-        core.log.bring_back(core.bytes_beside());
-        Ok(core)
+        let store = Store::assemble(options, index, log, checkpoints);
+        store.entries.set(newest.entries);
+        store.replay::<F>(begin.max(Address::from_bytes(newest.image_end)), begin, end)?;
+        store.log.bring_back(store.bytes_beside());
+        Ok(store)
     }
 
     /// Puts the records of `from..end` into the index.
@@ -453,8 +386,8 @@ impl Core {
             let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
                 let word = word_at(record, 0).expect("a record has a control word");
                 let address = self.at(page, offset);
-                let (key, _) = F::split(record)
-                    .ok_or_else(|| crate::scan::not_a_record(parts.place(), address))?;
+                let (key, _) =
+                    F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
                 let previous = control::previous(word);
                 let buried = control::TOMBSTONE | control::SUPERSEDED;
                 // A record that was never published; or one that was removed where it lay, with
@@ -474,7 +407,7 @@ impl Core {
     }
 
     /// Reads pages back into memory that were there before the log was opened, unless the caller is
-    /// pinned. What cannot be read stays on the disk: who asks for it gets the error.
+    /// pinned. What cannot be read stays on the disk: a caller that asks for it gets the error.
     pub(crate) fn read_back<F: Form>(&self, share: Share) {
         let mut blocks = Blocks::default();
         self.log.read_back(share, |next| {

@@ -1,5 +1,5 @@
-//! How many? Sums that many threads add to without sharing a cache line, and mostly without an
-//! instruction that locks it.
+//! A striped counter: threads add to it without sharing a cache line, and mostly without a locked
+//! instruction.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -8,7 +8,7 @@ use sapwood_mem::epoch::number_of_thread;
 
 /// One in a model, whose stacks are small.
 const STRIPES: usize = if cfg!(loom) { 1 } else { 16 };
-/// Everybody's who has none of his own.
+/// Shared by threads without a stripe of their own.
 const SHARED: usize = STRIPES - 1;
 
 /// A sum in stripes. It orders nothing.
@@ -30,7 +30,7 @@ impl Counter {
         }
     }
 
-    /// Exact while nobody adds.
+    /// Exact while no thread adds.
     pub(crate) fn sum(&self) -> u64 {
         self.net().max(0) as u64
     }

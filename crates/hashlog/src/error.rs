@@ -1,9 +1,11 @@
-//! What can be refused, and what to do next.
+//! Errors: what is refused, and what to do next.
 
 use std::sync::Arc;
 
-/// Why an operation was refused. Whatever it says, the log is as it was before, unless the
-/// operation's own documentation says otherwise.
+use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
+
+/// The reason why an operation was refused. Whatever it says, the log is as it was before, unless
+/// the operation's own documentation says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,7 +36,7 @@ pub enum Error {
     Overflow {
         /// The counter as it is.
         value: i64,
-        /// What was to be added.
+        /// The operand of the addition.
         delta: i64,
     },
     /// The memory budget is used up, or the system has no memory left.
@@ -60,7 +62,7 @@ pub enum Error {
     WouldBlock,
     /// The disk refused.
     Io {
-        /// What was being done, to which file.
+        /// The failed step, and its file.
         what: String,
         /// The system's answer.
         kind: std::io::ErrorKind,
@@ -69,18 +71,18 @@ pub enum Error {
     },
     /// Stored bytes are not what was written.
     Corrupt {
-        /// Which file.
+        /// The name of the file.
         file: String,
         /// At which byte of it.
         offset: u64,
-        /// What is wrong there.
+        /// The damage.
         what: String,
     },
     /// The newest checkpoint cannot be opened, and an older one can be. Nothing was changed.
     CheckpointDamaged {
         /// The newest one.
         number: u64,
-        /// What is wrong with it.
+        /// The damage.
         cause: Arc<Error>,
         /// The newest of those that open.
         opens: u64,
@@ -103,9 +105,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A batch stopped: the first `done` entries were handled, `error` met the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchError {
-    /// How many entries of the batch are done.
+    /// The number of entries of the batch that are done.
     pub done: usize,
-    /// What met the next one.
+    /// The error of the next one.
     pub error: Error,
 }
 
@@ -192,5 +194,18 @@ impl std::fmt::Display for BatchError {
 impl std::error::Error for BatchError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         Some(&self.error)
+    }
+}
+
+/// The error for memory that could not be had, in a log that uses so many bytes.
+pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
+    move |cause| {
+        let inner = cause.get_ref();
+        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
+            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
+        }
+        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
+        let wanted = memory.map_or(0, |memory| memory.bytes);
+        Error::OutOfMemory { used, budget: u64::MAX, wanted }
     }
 }

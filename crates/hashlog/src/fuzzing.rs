@@ -1,4 +1,4 @@
-//! Are there bytes that a decoder takes badly? What the fuzz targets in `fuzz` call.
+//! Decoders for the fuzz targets in `fuzz`.
 //!
 //! Each takes any bytes and panics where a promise is broken: bytes are refused as corrupt, or
 //! mean something of which the same bytes would be written. Checksums of such a build are all zero
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use sapwood_disk::{BLOCK_BYTES, Blocks, SimDisk};
 
 use crate::error::{Error, Result};
-use crate::image::{ImageReader, ImageWriter};
-use crate::manifest::Manifest;
-use crate::parts::Parts;
+use crate::files::image::{ImageReader, ImageWriter};
+use crate::files::manifest::Manifest;
+use crate::files::page::for_each_stored;
+use crate::files::parts::Parts;
+use crate::files::stored::{self, FileKind, Kind};
 use crate::record::{Fixed, Form, Variable};
-use crate::scan::for_each_stored;
-use crate::stored::{self, FileKind, Kind};
 
 /// Blocks of which the input has the first bytes alone, since hardly more than these say anything:
 /// a piece is a kind and 64 bytes. Of most kinds it goes without an envelope, which it gets here.

@@ -9,8 +9,8 @@ use loom::thread;
 use sapwood_mem::Pages;
 use sapwood_mem::sync::model;
 
-use crate::hash;
-use crate::layout::slot;
+use crate::record::hash;
+use crate::record::layout::slot;
 use crate::{HashLog, Layout, Options, Place, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
@@ -38,7 +38,7 @@ fn value_of(log: &HashLog, key: u64) -> Option<u64> {
     log.get_with(&word(key), read).expect("a fine key")
 }
 
-/// What a snapshot shows, in log order.
+/// The entries of a snapshot, in log order.
 fn scanned(snapshot: &Snapshot<'_>) -> Vec<(u64, u64)> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let mut seen = Vec::new();
@@ -114,10 +114,10 @@ fn put_if_absent(key: u64, value: u64) -> impl Fn(&HashLog) -> bool + Copy + Sen
 
 /// A bucket splits, as if there were too many keys for two.
 fn grow(log: &HashLog) {
-    let index = &log.core.index;
+    let index = &log.store.index;
     index.slots.add(12);
-    let _pin = log.core.log.epochs.pin();
-    index.grow(&log.core.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
+    let _pin = log.store.log.epochs.pin();
+    index.grow(&log.store.log.epochs, |_, _| unreachable!("tags are long")).expect("memory");
     index.slots.add(-12);
 }
 
@@ -163,7 +163,7 @@ fn loom_insert_insert_beside_a_removal() {
 fn loom_insert_insert_agreeing() {
     let [a, b] = neighbours(true);
     race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
-        assert!(one && two, "nobody else inserts them");
+        assert!(one && two, "no other thread inserts them");
         assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
 }
@@ -173,7 +173,7 @@ fn loom_insert_insert_agreeing() {
 fn loom_insert_insert_apart() {
     let [a, b] = neighbours(false);
     race(counters, put_if_absent(a, 1), put_if_absent(b, 2), move |log, one, two| {
-        assert!(one && two, "nobody else inserts them");
+        assert!(one && two, "no other thread inserts them");
         assert_eq!((value_of(log, a), value_of(log, b)), (Some(1), Some(2)));
     });
 }
@@ -216,7 +216,7 @@ fn loom_add_during_shift() {
 fn loom_late_add_during_shift() {
     add_during_shift(|log| {
         model::end_locals();
-        assert!(!log.core.log.epochs.is_pinned());
+        assert!(!log.store.log.epochs.is_pinned());
         log.add(&word(1), 1).expect("a counter")
     });
 }
@@ -229,7 +229,7 @@ fn loom_late_add_within_a_pin_during_shift() {
         let elsewhere = sapwood_mem::epoch::Epochs::new();
         let pin = elsewhere.pin();
         let sum = log.add(&word(1), 1).expect("a counter");
-        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.core.log.epochs.is_pinned());
+        assert!(pin.is_outermost() && elsewhere.is_pinned() && !log.store.log.epochs.is_pinned());
         sum
     });
 }
@@ -268,7 +268,7 @@ fn remove(key: u64) -> impl Fn(&HashLog) -> bool + Copy + Send + Sync {
 #[test]
 fn loom_insert_remove() {
     race(counters, put_if_absent(2, 1), remove(2), |log, inserted, removed| {
-        assert!(inserted, "nobody else inserts");
+        assert!(inserted, "no other thread inserts");
         assert_eq!(value_of(log, 2).is_none(), removed);
     });
 }
@@ -346,7 +346,7 @@ fn loom_superseded_sweep() {
     race(counters, sweep, put, |log, (), ()| assert_eq!(value_of(log, 1), Some(30)));
 }
 
-/// What a sweep shows.
+/// The entries of a sweep.
 fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
     let mut seen = Vec::new();
@@ -363,17 +363,17 @@ fn swept(sweep: &Sweep<'_>) -> Vec<(u64, u64)> {
 fn opened_counters() -> Arc<HashLog> {
     let log = counters();
     drop(log.snapshot().expect("unpinned"));
-    log.core.log.leave_memory();
+    log.store.log.leave_memory();
     log
 }
 
-/// A record comes back without a mark while a put that does not find it in memory replaces it: a walk
-/// that has begun before shows one of the two, and the marks that it leaves are complete.
+/// A record comes back without a mark while a put that does not find it in memory replaces it: a
+/// walk that has begun before shows one of the two, and the marks that it leaves are complete.
 #[test]
 fn loom_superseded_while_it_comes_back() {
     let walk = |log: &HashLog| {
         let sweep = log.sweep().expect("unpinned");
-        log.core.log.return_to_memory();
+        log.store.log.return_to_memory();
         let seen = swept(&sweep);
         assert!(matches!(seen[..], [(1, 10 | 20)]), "{seen:?}");
         assert_eq!(log.stats().unmarked_bytes, 0);
@@ -395,7 +395,7 @@ fn closed_counters() -> Arc<HashLog> {
 /// Adds to key 1 under an edit where `counters` put it, if it is still there.
 fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.core.log.begin());
+        let first = Place::at(log.store.log.begin());
         log.edit().update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }
@@ -403,7 +403,7 @@ fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
 /// The same without an edit.
 fn add_met(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.core.log.begin());
+        let first = Place::at(log.store.log.begin());
         log.update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }
@@ -421,7 +421,7 @@ trait Update: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static {}
 
 impl<U: Fn(&HashLog) -> usize + Copy + Send + Sync + 'static> Update for U {}
 
-/// What adds two and an add of one, which copies or changes in place, both count.
+/// An update that adds two and an add of one, which copies or changes in place, both count.
 fn race_add(two: impl Update) {
     race(closed_counters, two, add(1), |log, there, sum| {
         assert!(there == 1 && (sum == 11 || sum == 13), "{there}, {sum}");
@@ -429,14 +429,14 @@ fn race_add(two: impl Update) {
     });
 }
 
-/// What adds two and an edit that adds one both count.
+/// An update that adds two and an edit that adds one both count.
 fn race_edit(two: impl Update) {
     race(closed_counters, two, add_placed(1), |log, two, one| {
         assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
     });
 }
 
-/// What adds one counts on top of a put, or was before it.
+/// An add of one counts on top of a put, or was before it.
 fn race_put(one: impl Update, put: impl Fn(&HashLog) + Copy + Send + Sync + 'static) {
     let put = move |log: &HashLog| {
         put(log);
@@ -450,7 +450,7 @@ fn race_put(one: impl Update, put: impl Fn(&HashLog) + Copy + Send + Sync + 'sta
     });
 }
 
-/// What adds one was before a removal, or finds nothing.
+/// An add of one was before a removal, or finds nothing.
 fn race_remove(one: impl Update) {
     race(closed_counters, one, remove(1), |log, there, removed| {
         assert!(removed && there <= 1, "{removed}, {there}");
@@ -458,7 +458,7 @@ fn race_remove(one: impl Update) {
     });
 }
 
-/// What adds one while a snapshot is taken counts, and the snapshot shows it or not, and stands
+/// An add of one while a snapshot is taken counts, and the snapshot shows it or not, and stands
 /// still.
 fn race_snapshot(one: impl Update) {
     let scan = |log: &HashLog| {
@@ -492,7 +492,7 @@ fn loom_placed_placed() {
     race_edit(add_placed(2));
 }
 
-/// While a snapshot raises what is mutable, so that the put appends.
+/// While a snapshot raises `read_only`, so that the put appends.
 #[test]
 fn loom_met_put_during_shift() {
     race_put(add_met(1), |log| {

@@ -1,9 +1,15 @@
-//! In which chain of records may a key be?
+//! The hash index: from a hash to the chain of records that may hold its key.
 //!
 //! Buckets by linear hashing: of `count` buckets, with N the greatest power of two up to it,
 //! those below `count - N` and from N up are told apart by one more bit of the hash than the
 //! others. A slot names a *chain*: the newest record of all keys that share the bucket and the
 //! tag; each record names the one before.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `bucket` | a line of seven slots and a link |
+//! | `buckets` | an array of lines that grows without moving |
+//! | `split` | growth, a bucket at a time |
 //!
 //! # Thread safety
 //!
@@ -27,19 +33,24 @@
 //!   no pinned thread sees a bucket split more than four times; the parity bit tells even depths
 //!   from odd besides. A place that is written to was read under the depth that it was found by.
 
+pub(crate) mod bucket;
+mod buckets;
+mod split;
+
 use std::sync::atomic::AtomicU64 as Plain;
 
 use sapwood_mem::Pages;
 use sapwood_mem::epoch::Epochs;
 use sapwood_mem::reserve::fillable_bytes;
-use sapwood_mem::sync::held::{Mutex, MutexGuard, RwLock};
+use sapwood_mem::sync::held::{Mutex, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
-use crate::address::Address;
-use crate::bucket::{Bucket, Link, Scan};
-use crate::buckets::Buckets;
 use crate::counter::Counter;
-use crate::layout::{bucket, slot};
+use crate::index::bucket::{Bucket, Link, Scan};
+use crate::index::buckets::Buckets;
+use crate::lock::lock;
+use crate::record::address::Address;
+use crate::record::layout::{self, slot};
 
 /// Buckets of a new, empty index.
 const BUCKETS_MIN: u64 = 2;
@@ -51,7 +62,7 @@ pub(crate) const LOAD: u64 = 6;
 pub(crate) struct Index {
     buckets: Buckets,
     overflow: Buckets,
-    /// How many buckets are in use.
+    /// The number of buckets in use.
     shape: AtomicU64,
     pub(crate) scan: Scan,
     /// Overflow buckets ever used; those free again are in `free`, under whose lock it grows.
@@ -61,10 +72,10 @@ pub(crate) struct Index {
     /// While the index has twice its load, the epoch that growth waits for; else 0.
     pub(crate) behind: Plain,
     /// Shared by walks over all buckets, taken alone by growth.
-    pub(crate) growing: RwLock<crate::grow::Growing>,
+    pub(crate) growing: RwLock<crate::index::split::Growing>,
 }
 
-/// An overflow bucket that nobody can reach who pins himself from `epoch` on.
+/// An overflow bucket unreachable to any thread pinned at `epoch` or later.
 struct Freed {
     number: u64,
     epoch: u64,
@@ -72,12 +83,12 @@ struct Freed {
 
 /// A slot and its word when it was read.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct SlotRef<'a> {
     pub(crate) slot: &'a RawAtomicU64,
     pub(crate) word: u64,
 }
 
-impl Place<'_> {
+impl SlotRef<'_> {
     pub(crate) fn address(&self) -> Address {
         slot::address(self.word)
     }
@@ -97,7 +108,7 @@ impl Place<'_> {
     }
 }
 
-/// What the records of a chain say about a key.
+/// The answer of a chain's records about a key.
 pub(crate) enum Walk<T> {
     /// The newest record of the key.
     Hit(T),
@@ -107,19 +118,19 @@ pub(crate) enum Walk<T> {
     End,
 }
 
-/// What the index says about a key.
+/// The answer of the index about a key.
 pub(crate) enum Probe<'a, T> {
-    Hit(Place<'a>, T),
+    Hit(SlotRef<'a>, T),
     /// To know more, the record at this address must be read; the key, if it is there at all, is
     /// in this place's chain.
-    Cold(Place<'a>, Address),
+    Cold(SlotRef<'a>, Address),
     /// As `Cold`, but another chain comes into question too.
     Unclear(Address),
     /// Not there; a new record belongs into this place's chain, or into a new slot.
-    Absent(Option<Place<'a>>),
+    Absent(Option<SlotRef<'a>>),
 }
 
-/// What a chain says about a key of which the first bucket names no record.
+/// The answer of a chain about a key of which the first bucket names no record.
 #[derive(Clone, Copy)]
 pub(crate) enum Look {
     /// This record may be the key's newest.
@@ -131,7 +142,7 @@ pub(crate) enum Look {
     Nothing,
 }
 
-/// What became of an insert.
+/// The outcome of an insert.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Insert {
     Done,
@@ -143,15 +154,15 @@ pub(crate) enum Insert {
     Crowded,
 }
 
-/// How many buckets are in use, in one word: the level, log2 of N, in the lowest byte; above it the
-/// buckets beyond N.
+/// The number of buckets in use, in one word: the level, log2 of N, in the lowest byte; above it
+/// the buckets beyond N.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Shape(pub(crate) u64);
+pub(crate) struct IndexShape(pub(crate) u64);
 
-impl Shape {
-    pub(crate) fn new(count: u64) -> Shape {
+impl IndexShape {
+    pub(crate) fn new(count: u64) -> IndexShape {
         let level = count.ilog2();
-        Shape((count - (1 << level)) << 8 | u64::from(level))
+        IndexShape((count - (1 << level)) << 8 | u64::from(level))
     }
 
     #[inline]
@@ -192,7 +203,7 @@ impl Index {
 
     /// Bytes of buckets for so many entries.
     pub(crate) fn first_bytes(entries: u64) -> u64 {
-        Index::buckets_for(entries).saturating_mul(bucket::BYTES as u64)
+        Index::buckets_for(entries).saturating_mul(layout::bucket::BYTES as u64)
     }
 
     /// An index of so many buckets, that may grow up to `most` bytes.
@@ -200,9 +211,9 @@ impl Index {
         let most = most.map_or(usize::MAX, |bytes| bytes as usize).min(fillable_bytes());
         let index = Index {
             // No table is all index, nor an index all overflow.
-            buckets: Buckets::new(pages, (most / 2).max(count as usize * bucket::BYTES))?,
+            buckets: Buckets::new(pages, (most / 2).max(count as usize * layout::bucket::BYTES))?,
             overflow: Buckets::new(pages, most / 4)?,
-            shape: AtomicU64::new(Shape::new(count).0),
+            shape: AtomicU64::new(IndexShape::new(count).0),
             scan: Scan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
@@ -224,13 +235,13 @@ impl Index {
     }
 
     #[inline(always)]
-    fn shape(&self) -> Shape {
-        Shape(self.shape.load(Ordering::Acquire))
+    fn shape(&self) -> IndexShape {
+        IndexShape(self.shape.load(Ordering::Acquire))
     }
 
     pub(crate) fn set_count(&self, count: u64) {
         // Release: pairs with the Acquire in `shape`; the new bucket is complete.
-        self.shape.store(Shape::new(count).0, Ordering::Release);
+        self.shape.store(IndexShape::new(count).0, Ordering::Release);
     }
 
     #[inline]
@@ -343,8 +354,8 @@ impl Index {
             let (first, link) = self.locate(hash);
             let depth = link.depth();
             let tag = slot::tag_of(hash, depth);
-            let mut agreeing: Option<Place<'_>> = None;
-            let mut cold: Option<(Place<'_>, Address)> = None;
+            let mut agreeing: Option<SlotRef<'_>> = None;
+            let mut cold: Option<(SlotRef<'_>, Address)> = None;
             let mut chains = 0;
             let mut bucket = first;
             let mut next = link;
@@ -361,8 +372,8 @@ impl Index {
                     if !settled || !slot::agrees(word, tag) {
                         continue;
                     }
-                    // A frozen slot still names its chain; who wants to change it fails.
-                    let place = Place { slot, word: word & !slot::FROZEN };
+                    // A frozen slot still names its chain; a change of it fails.
+                    let place = SlotRef { slot, word: word & !slot::FROZEN };
                     chains += 1;
                     match walk(place.address()) {
                         // I-PARITY, since the place may be written to.
@@ -511,17 +522,17 @@ impl Index {
         }
     }
 
-    /// Puts a slot of an index image back. Nobody else uses the index yet.
+    /// Puts a slot of an index image back. No other thread uses the index yet.
     pub(crate) fn place(&self, number: u64, word: u64, epochs: &Epochs) -> std::io::Result<()> {
         loop {
             let first = self.bucket(number);
             let mut last = first;
             for bucket in self.chain(first) {
-                for at in 0..bucket::SLOTS {
+                for at in 0..layout::bucket::SLOTS {
                     if bucket.slot(at).load(Ordering::Relaxed) == 0 {
                         bucket.slot(at).store(word, Ordering::Release);
                         if slot::known_bits(word) < slot::SCAN_BITS {
-                            first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+                            first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
                         }
                         self.slots.add(1);
                         return Ok(());
@@ -534,7 +545,7 @@ impl Index {
     }
 
     /// Puts a record of a replayed log back: into the slot that named the record before it, else
-    /// into a new one. Nobody else uses the index yet.
+    /// into a new one. No other thread uses the index yet.
     pub(crate) fn restore(
         &self,
         hash: u64,
@@ -549,7 +560,7 @@ impl Index {
         let first = self.bucket(number);
         let (mut given_up, mut shared) = (None, None);
         for bucket in self.chain(first) {
-            for at in 0..bucket::SLOTS {
+            for at in 0..layout::bucket::SLOTS {
                 let slot = bucket.slot(at);
                 let word = slot.load(Ordering::Relaxed);
                 let agrees = slot::agrees(word, tag);
@@ -569,7 +580,7 @@ impl Index {
             let known = slot::common_bits(word, tag);
             slot.store(slot::word(depth, tag, known, address), Ordering::Release);
             if known < slot::SCAN_BITS {
-                first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
+                first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
             }
             return Ok(());
         }
@@ -585,7 +596,7 @@ impl Index {
     fn free_slot<'a>(&'a self, first: &'a Bucket, depth: u32, tag: u64) -> Free<'a> {
         let mut free = None;
         for (step, bucket) in self.chain(first).enumerate() {
-            for at in 0..bucket::SLOTS {
+            for at in 0..layout::bucket::SLOTS {
                 let word = bucket.slot(at).load(Ordering::Acquire);
                 if word == 0 {
                     free = free.or(Some(Free::Slot(bucket.slot(at), (step, at))));
@@ -598,7 +609,7 @@ impl Index {
         free.unwrap_or_else(|| Free::None(self.chain(first).last().expect("a chain has a bucket")))
     }
 
-    /// Looks, with the tentative slot at `position` in place, whether anybody else inserts or
+    /// Looks, with the tentative slot at `position` in place, whether another thread inserts or
     /// has inserted an agreeing tag.
     fn settle(&self, first: &Bucket, before: Link, tag: u64, position: (usize, usize)) -> Settled {
         loop {
@@ -608,7 +619,7 @@ impl Index {
             }
             let mut later = None;
             for (step, bucket) in self.chain(first).enumerate() {
-                for at in 0..bucket::SLOTS {
+                for at in 0..layout::bucket::SLOTS {
                     let word = bucket.slot(at).load(Ordering::SeqCst);
                     if (step, at) == position || !slot::agrees(word, tag) {
                         continue;
@@ -638,7 +649,7 @@ impl Index {
         })
     }
 
-    /// Adds a bucket behind the last one of a chain, unless somebody else did or it is frozen.
+    /// Adds a bucket behind the last one of a chain, unless another thread did or it is frozen.
     fn extend(&self, last: &Bucket, epochs: &Epochs) -> std::io::Result<()> {
         let link = last.link();
         if link.is_frozen() || link.overflow().is_some() {
@@ -672,14 +683,14 @@ impl Index {
         };
         drop(free);
         let bucket = self.overflow(number);
-        for at in 0..bucket::SLOTS {
+        for at in 0..layout::bucket::SLOTS {
             bucket.slot(at).store(0, Ordering::Relaxed);
         }
-        bucket.link_word().store(bucket::NO_SLOT, Ordering::Relaxed);
+        bucket.link_word().store(layout::bucket::NO_SLOT, Ordering::Relaxed);
         Ok(number)
     }
 
-    /// Gives overflow buckets back that nobody reaches who pins himself from `epoch` on.
+    /// Frees overflow buckets unreachable to any thread pinned at `epoch` or later.
     pub(crate) fn give_overflow(&self, numbers: impl IntoIterator<Item = u64>, epoch: u64) {
         lock(&self.free).extend(numbers.into_iter().map(|number| Freed { number, epoch }));
     }
@@ -697,7 +708,7 @@ impl Index {
 
     /// Bytes of buckets that were ever used.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.count() + self.overflow_limit.load(Ordering::Relaxed)) * bucket::BYTES as u64
+        (self.count() + self.overflow_limit.load(Ordering::Relaxed)) * layout::bucket::BYTES as u64
     }
 }
 
@@ -716,10 +727,6 @@ enum Settled {
     Alone,
     Taken,
     Yield,
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 #[cfg(all(test, not(loom)))]

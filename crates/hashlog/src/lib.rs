@@ -5,57 +5,46 @@
 //! whose newest part is updated in place and whose oldest part lies on a disk.
 //! `docs/design/hashlog.md` describes the design, its invariants and its costs.
 //!
+//! | module | holds |
+//! |---|---|
+//! | `map`, `options`, `error`, `stats` | the public types |
+//! | `record` | records: address, layout, hash, value |
+//! | `index` | chains of records by hash |
+//! | `files` | what lies on the disk |
+//! | `log` | pages in memory, their boundaries, their way to the disk and back |
+//! | `ops` | operations on keys |
+//! | `walks` | visits of all entries |
+//! | `compaction` | giving the room of superseded records back |
+//! | `checkpoint` | writing a consistent cut, and opening one |
+//!
 //! *Useful for* counters, sessions and state that are reached by key, also when they outgrow
 //! memory. *Not useful for* order: ranges and neighbours are the ordered engine's.
 
-mod address;
-mod batch;
-mod bucket;
-mod buckets;
-mod check;
 mod checkpoint;
-mod cold;
-mod compact;
-mod compactor;
-mod core;
+mod compaction;
 mod counter;
 mod error;
-mod flush;
-mod frames;
+mod files;
 #[cfg(fuzzing)]
 pub mod fuzzing;
-mod grow;
-mod hash;
 #[cfg(all(loom, test))]
 mod hashlog_loom;
-mod identity;
-mod image;
 mod index;
-mod layout;
-mod life;
+mod lock;
 mod log;
-mod manifest;
 mod map;
+mod ops;
 mod options;
-mod parts;
-mod placed;
-mod point;
 mod record;
-mod runs;
-mod scan;
 mod stats;
-mod stored;
-mod survey;
-mod value;
-mod walk;
+mod walks;
 
-pub use checkpoint::Cut;
-pub use compact::Compacted;
 pub use error::{BatchError, Error, Result};
-pub use layout::KEY_BYTES_MAX;
 pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
-pub use options::{ColdReads, Compaction, Layout, Options};
-pub use runs::{Columns, Place, Run, Runs};
+pub use options::{ColdReads, Compaction, Cut, Layout, Options};
+pub use record::address::Place;
+pub use record::layout::KEY_BYTES_MAX;
+pub use record::value::ValueMut;
 pub use sapwood_mem::Pages;
-pub use stats::{CheckpointInfo, HashStats, StoredCheckpoint};
-pub use value::ValueMut;
+pub use stats::{CheckpointInfo, Compacted, HashStats, StoredCheckpoint};
+pub use walks::columns::{Columns, Run, Runs};

@@ -1,61 +1,77 @@
-//! Where does a record go, and what may still be done to it?
+//! The log and its boundaries: where a record goes, and what may still be done to it.
 //!
 //! ```text
-//!   begin          head             read_only     mutable       tail
-//!     |  on disk    |  in memory, still  |  settling  |  in place   |
-//!     +-------------+--------------------+------------+-------------+--->  addresses
+//!   begin          head          safe_read_only  read_only     tail
+//!     |  on disk    |  in memory,      |   fuzzy   |  mutable    |
+//!     |             |  read-only       |   region  |  region     |
+//!     +-------------+------------------+-----------+-------------+--->  addresses
 //! ```
-//! A record from `mutable` up is changed in place. One below `read_only` never changes: it is
-//! copied to the tail, written to the disk, evicted. Between the two, threads that were pinned
-//! before `mutable` moved may still be writing in place, so a read-modify-write waits; the gap
-//! closes when they have left.
+//! The names are FASTER's: `head` is its head address, `safe_read_only` its safe read-only address,
+//! `read_only` its read-only address, `tail` its tail address. A record from `read_only` up lies in
+//! the *mutable region* and is changed in place. One below `safe_read_only` never changes, but by
+//! an edit (`edits`): it is copied to the tail, written to the disk, evicted. Between the two lies
+//! the *fuzzy region*: threads that were pinned before `read_only` moved may still be writing in
+//! place there, so a read-modify-write waits, unpinned, where FASTER keeps it for later.
+//! `safe_read_only` follows, and the region is empty again, when those threads have left.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `frames` | the memory of pages |
+//! | `flush` | writing pages in the background |
+//! | `back` | pages that come back into memory after opening |
+//! | `cold` | reading records that lie on the disk |
+//! | `edits` | windows in which many records are changed in place |
+//! | `begin_lock` | the lock under which `begin` stays, or moves |
 //!
 //! # Thread safety
 //!
 //! | word | written | read |
 //! |---|---|---|
-//! | `tail` | everybody: fetch_add AcqRel; who turns a page: store Release | everybody: Acquire |
+//! | `tail` | all threads: fetch_add AcqRel; the thread that adds a page: store Release | all threads: Acquire |
 //! | boundaries | under `moving`: Release, then an epoch | pinned threads: Acquire; `head` by gets without a pin, before and after |
 //!
 //! # Invariants
 //!
-//! - I-BOUNDARIES: begin <= head <= read_only <= mutable <= tail; read_only moves to where mutable
-//!   is only after every thread that was pinned before mutable moved has left, and down before it.
+//! - I-BOUNDARIES: begin <= head <= safe_read_only <= read_only <= tail; `safe_read_only` moves up
+//!   to `read_only` only after every thread that was pinned before `read_only` moved has left, and
+//!   down before it.
 //! - I-FLUSHED: pages below `flushed` are on the disk; head <= flushed where there is one.
-//! - `head` moves down only over pages that come back after opening (`log::back`), and never after it
-//!   has moved up.
+//! - `head` moves down only over pages that come back after opening (`log::back`), and never after
+//!   it has moved up.
 
 mod back;
+pub(crate) mod begin_lock;
+pub(crate) mod cold;
 mod edits;
+mod flush;
+pub(crate) mod frames;
 
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
-use sapwood_disk::Disk;
 use sapwood_mem::Pages;
 use sapwood_mem::epoch::{Epochs, Pin};
-use sapwood_mem::reserve::{NoAddressSpace, NoMemory};
 #[cfg(loom)]
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
-use crate::address::{Address, UNIT_BYTES};
-use crate::error::{Error, Result};
-use crate::flush::{self, Flights};
-use crate::frames::{Addressing, Frames};
-use crate::index::lock;
+use crate::error::{Error, Result, no_memory};
+use crate::files::parts::Parts;
+use crate::lock::lock;
 use crate::log::back::Back;
 pub(crate) use crate::log::back::Share;
 pub(crate) use crate::log::edits::Edit;
 use crate::log::edits::Edits;
+use crate::log::flush::Flights;
+use crate::log::frames::{Addressing, Frames};
 use crate::options::Options;
-use crate::parts::Parts;
 use crate::record::Record;
+use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::in_place::Stop;
 
-/// How far ahead of a sequential reader lines are asked for: some two microseconds at the rate
-/// that one core reads at, several times the wait for a line.
+/// The distance ahead of a sequential reader at which lines are asked for: some two microseconds at
+/// the rate that one core reads at, several times the wait for a line.
 const AHEAD_BYTES: usize = 8 << 10;
 
 const OFFSET_BITS: u32 = 32;
@@ -65,8 +81,8 @@ const OFFSET_MASK: u64 = (1 << OFFSET_BITS) - 1;
 pub(crate) struct Bounds {
     begin: AtomicU64,
     head: AtomicU64,
+    safe_read_only: AtomicU64,
     read_only: AtomicU64,
-    mutable: AtomicU64,
     flushed: AtomicU64,
     /// From here up the flags of records in memory tell which are superseded: below lie pages
     /// that come back from the disk, which tell it once a walk has asked.
@@ -84,13 +100,13 @@ pub(crate) struct Log {
     pub(crate) page_bytes: usize,
     frames: Frames,
     pub(crate) epochs: Epochs,
-    /// Held by the thread that turns to the next page; waits for nobody.
+    /// Held by the thread that turns to the next page; it waits for no other thread.
     turning: Mutex<()>,
     /// Held while boundaries move, which may wait for pinned threads; taken before `turning`.
     moving: Mutex<()>,
-    /// Addresses that `mutable` may not go below: one for each snapshot.
+    /// Addresses that `read_only` may not go below: one for each snapshot.
     pinned: Mutex<Vec<Address>>,
-    /// How many there are, or are about to be, and sweeps.
+    /// The number of snapshots and sweeps that go on, or are about to.
     snapshots: AtomicU64,
     edits: Edits,
     back: Back,
@@ -105,7 +121,8 @@ pub(crate) struct Log {
     mutable_share: f64,
 }
 
-/// The records in memory while a pin lives, for who reads many: what finds them is at hand.
+/// A view of the in-memory records for the lifetime of a pin; caches the addressing for bulk
+/// readers.
 #[derive(Clone, Copy)]
 pub(crate) struct Records<'p> {
     /// They begin here.
@@ -136,16 +153,22 @@ impl Records<'_> {
         sapwood_mem::arena::prefetch_line_far(self.at.at(address));
     }
 
-    /// Asks for what a reader who goes from record to record comes to soon, up to the second
-    /// cache: the processor itself looks ahead no further than a page of the machine.
+    /// Asks for the lines that a sequential reader comes to soon, up to the second cache: the
+    /// processor itself looks ahead no further than a page of the machine.
     #[inline(always)]
     pub(crate) fn prefetch_ahead(&self, address: Address) {
         sapwood_mem::arena::prefetch_line_far(self.at.at(address).wrapping_add(AHEAD_BYTES));
     }
 }
 
-/// Why memory for a record is not there yet.
+/// There is no memory for a record yet: the tail's page is full.
 pub(crate) struct PageFull;
+
+impl From<PageFull> for Stop {
+    fn from(_: PageFull) -> Stop {
+        Stop::PageFull
+    }
+}
 
 impl Log {
     /// A log that begins and ends at the start of `page`, which is not the first there could be:
@@ -164,8 +187,8 @@ impl Log {
             bounds: CachePadded::new(Bounds {
                 begin: word(),
                 head: word(),
+                safe_read_only: word(),
                 read_only: word(),
-                mutable: word(),
                 flushed: word(),
                 marked: word(),
                 fixed_below: AtomicU64::new(0),
@@ -201,13 +224,13 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn read_only(&self) -> Address {
-        Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
+    pub(crate) fn safe_read_only(&self) -> Address {
+        Address::from_units(self.bounds.safe_read_only.load(Ordering::Acquire))
     }
 
     #[inline]
-    pub(crate) fn mutable(&self) -> Address {
-        Address::from_units(self.bounds.mutable.load(Ordering::Acquire))
+    pub(crate) fn read_only(&self) -> Address {
+        Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
     }
 
     pub(crate) fn marked(&self) -> Address {
@@ -238,7 +261,7 @@ impl Log {
         unsafe { Record::at(self.frames.at(address)) }
     }
 
-    /// What is read of the record at an address by atomic loads, if that is in memory before and
+    /// The result of atomic loads from the record at an address, if that is in memory before and
     /// after: so it was meanwhile, since `head` moves before a page goes.
     #[inline(always)]
     pub(crate) fn read_unpinned<T>(
@@ -277,7 +300,7 @@ impl Log {
         if self.tail.load(Ordering::Relaxed) & OFFSET_MASK > page_units {
             return Err(PageFull);
         }
-        // AcqRel: who allocates above a snapshot's boundary sees that snapshot.
+        // AcqRel: a thread that allocates above a snapshot's boundary sees that snapshot.
         let tail = self.tail.fetch_add(units, Ordering::AcqRel);
         let offset = tail & OFFSET_MASK;
         if offset + units > page_units {
@@ -386,7 +409,7 @@ impl Log {
         }
     }
 
-    /// Waits until everybody has left who was pinned before `epoch`. Call it unpinned.
+    /// Waits until every thread that was pinned before `epoch` has left. Call it unpinned.
     pub(crate) fn wait_for_epoch(&self, epoch: u64) {
         debug_assert!(!self.epochs.is_pinned(), "a thread would wait for itself");
         let backoff = Backoff::new();
@@ -395,32 +418,32 @@ impl Log {
         }
     }
 
-    /// Moves `mutable`, and then `read_only`, up to at least `limit`. Call it unpinned.
+    /// Moves `read_only`, and then `safe_read_only`, up to at least `limit`. Call it unpinned.
     pub(crate) fn raise(&self, limit: Address) {
         let _moving = lock(&self.moving);
         self.raise_moving(limit);
     }
 
     fn raise_moving(&self, limit: Address) {
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::Release);
-        }
         if limit > self.read_only() {
+            self.bounds.read_only.store(limit.units(), Ordering::Release);
+        }
+        if limit > self.safe_read_only() {
             self.wait_for_epoch(self.epochs.bump());
-            self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
+            self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
     }
 
     /// Fixes everything below the next page's start until `unpin_below` is called with it.
     /// Answers that address. Call it unpinned.
     ///
-    /// First `mutable` moves there, then the tail. So an operation that appended above began
-    /// after `mutable` had moved, and whoever begins after that one ended changes nothing below:
-    /// what is below when all who were pinned before have left is a state that was, and no
-    /// thread waited for it.
+    /// First `read_only` moves there, then the tail. So an operation that appended above began
+    /// after `read_only` had moved, and an operation that begins after that one ended changes
+    /// nothing below: once all threads that were pinned before have left, what is below is a state
+    /// that was, and no thread waited for it.
     pub(crate) fn pin_below(&self) -> Address {
         let _moving = lock(&self.moving);
-        // Known before the tail moves: who allocates above the boundary finds it.
+        // Known before the tail moves: a thread that allocates above the boundary finds it.
         self.snapshots.fetch_add(1, Ordering::SeqCst);
         let tail = self.tail();
         let page = self.page_of(tail);
@@ -429,27 +452,27 @@ impl Log {
             false => self.page_start(page + 1),
         };
         self.change_pinned(|pinned| pinned.push(limit));
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
+        if limit > self.read_only() {
+            self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
         }
         self.seal(limit);
         if self.edits.any() {
-            // One may be at what is still below `read_only`.
+            // One may be at what is still below `safe_read_only`.
             self.wait_for_epoch(self.epochs.bump());
         }
         self.raise_moving(limit);
         limit
     }
 
-    /// Begins a sweep of what lies below the address that is answered, where the log ends now: until
-    /// `end_sweep`, who replaces a record there marks it as superseded late, and does it by a record
-    /// above. Changes in place go on. Call it unpinned.
+    /// Begins a sweep of what lies below the address that is answered, where the log ends now:
+    /// until `end_sweep`, a thread that replaces a record there marks it as superseded late, and
+    /// does it by a record above. Changes in place go on. Call it unpinned.
     pub(crate) fn begin_sweep(&self) -> Address {
         self.snapshots.fetch_add(1, Ordering::SeqCst);
-        // Who does not find the sweep has left, and appended below.
+        // A thread that does not find the sweep has left, and appended below.
         self.wait_for_epoch(self.epochs.bump());
         let limit = self.tail();
-        // Who appended below is done.
+        // Appends below are done.
         self.wait_for_epoch(self.epochs.bump());
         limit
     }
@@ -476,8 +499,8 @@ impl Log {
             pinned.swap_remove(at);
         });
         self.snapshots.fetch_sub(1, Ordering::SeqCst);
-        // With a directory pages settle on their way to the disk and stay settled. And a thread
-        // that is pinned itself cannot wait for the readers that rely on read_only.
+        // With a directory, pages become read-only on their way to the disk and stay so. And a
+        // thread that is pinned itself cannot wait for the readers that rely on `safe_read_only`.
         if self.parts.is_some() || self.epochs.is_pinned() {
             return;
         }
@@ -497,10 +520,10 @@ impl Log {
         let _moving = lock(&self.moving);
         let edited = lock(&self.edits.limits).iter().copied().max().unwrap_or(Address::NONE);
         let lower = self.fixed_below().max(edited).max(self.begin());
-        if lower < self.read_only() {
-            self.bounds.read_only.store(lower.units(), Ordering::Release);
+        if lower < self.safe_read_only() {
+            self.bounds.safe_read_only.store(lower.units(), Ordering::Release);
             self.wait_for_epoch(self.epochs.bump());
-            self.bounds.mutable.store(lower.units(), Ordering::Release);
+            self.bounds.read_only.store(lower.units(), Ordering::Release);
         }
     }
 
@@ -533,8 +556,8 @@ impl Log {
         left
     }
 
-    /// Gives a page below `head` its frame, and the bytes of it that are used and were read from the
-    /// disk, with some bits of the control words at some offsets cleared. Hold `moving`.
+    /// Gives a page below `head` its frame, and the bytes of it that are used and were read from
+    /// the disk, with some bits of the control words at some offsets cleared. Hold `moving`.
     fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         assert!(bytes.len() <= self.page_bytes, "a page has no more");
         self.frames
@@ -558,7 +581,8 @@ impl Log {
         Ok(())
     }
 
-    /// Writes everything below `limit`, at or below `read_only`, to the disk. Call it unpinned.
+    /// Writes everything below `limit`, at or below `safe_read_only`, to the disk. Call it
+    /// unpinned.
     pub(crate) fn flush_below(&self, limit: Address) -> Result<()> {
         let _moving = lock(&self.moving);
         self.flush(limit)
@@ -569,7 +593,7 @@ impl Log {
         let bounds = &self.bounds;
         bounds.begin.store(begin.units(), Ordering::Release);
         bounds.head.store(head.units(), Ordering::Release);
-        for word in [&bounds.read_only, &bounds.mutable, &bounds.flushed, &bounds.marked] {
+        for word in [&bounds.safe_read_only, &bounds.read_only, &bounds.flushed, &bounds.marked] {
             word.store(end.units(), Ordering::Release);
         }
     }
@@ -577,7 +601,7 @@ impl Log {
     /// Gives up everything below `limit`, a page border that nothing live lies below. Call it
     /// unpinned.
     pub(crate) fn cut(&self, limit: Address) {
-        debug_assert!(limit <= self.read_only());
+        debug_assert!(limit <= self.safe_read_only());
         let _moving = lock(&self.moving);
         self.bounds.begin.store(limit.units(), Ordering::Release);
         self.give_up_below(limit);
@@ -605,19 +629,3 @@ impl Log {
         self.frames.pages()
     }
 }
-
-/// Why memory could not be had, for a log that uses so many bytes.
-pub(crate) fn no_memory(used: u64) -> impl Fn(std::io::Error) -> Error {
-    move |cause| {
-        let inner = cause.get_ref();
-        if let Some(space) = inner.and_then(|inner| inner.downcast_ref::<NoAddressSpace>()) {
-            return Error::AddressSpace { wanted: space.bytes, why: space.why.as_str().into() };
-        }
-        let memory = inner.and_then(|inner| inner.downcast_ref::<NoMemory>());
-        let wanted = memory.map_or(0, |memory| memory.bytes);
-        Error::OutOfMemory { used, budget: u64::MAX, wanted }
-    }
-}
-
-/// The files of a log.
-pub(crate) type Directory = Arc<dyn Disk>;

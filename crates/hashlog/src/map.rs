@@ -5,20 +5,23 @@ use std::sync::Arc;
 
 use sapwood_disk::Disk;
 
-use crate::address::Address;
-use crate::checkpoint::{self, Cut, Opening};
-use crate::compact::Compacted;
-use crate::core::Core;
+use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
-use crate::life::Shared;
 use crate::log;
+use crate::log::begin_lock::Shared;
+use crate::ops::point::Rmw;
+use crate::ops::store::Store;
+use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};
-use crate::point::{InPlace, Rmw, Write};
+use crate::record::address::Address;
+use crate::record::address::Place;
+use crate::record::in_place::{InPlace, Write};
+use crate::record::value::ValueMut;
 use crate::record::{Fixed, Form, Variable};
-use crate::runs::{Columns, Place, Runs};
-use crate::scan::Moment;
+use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
-use crate::value::ValueMut;
+use crate::walks::by_log::Moment;
+use crate::walks::columns::{Columns, Runs};
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -54,10 +57,10 @@ use crate::value::ValueMut;
 /// ```
 pub struct HashLog {
     /// Shared with the thread that compacts, where there is one.
-    pub(crate) core: Arc<Core>,
+    pub(crate) store: Arc<Store>,
 }
 
-/// What [`HashLog::put_if_absent_or_update`] did.
+/// The outcome of [`HashLog::put_if_absent_or_update`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upsert<R> {
     /// The key was absent: the value was put.
@@ -69,7 +72,7 @@ pub enum Upsert<R> {
 /// Runs the same code for whichever layout: `F` names it in the body.
 macro_rules! by_layout {
     ($self:ident, $form:ident => $body:expr) => {
-        match $self.core.options.layout {
+        match $self.store.options.layout {
             Layout::Fixed8 => {
                 type $form = Fixed;
                 $body
@@ -89,15 +92,16 @@ impl HashLog {
     /// [`Error::Options`], or [`Error::OutOfMemory`] if not even an empty one fits.
     pub fn in_memory(options: Options) -> Result<HashLog> {
         options.validate()?;
-        Ok(HashLog::of(Core::create(options, None)?))
+        Ok(HashLog::of(Store::create(options, None)?))
     }
 
-    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had one.
+    /// Opens the log in a directory: as its newest checkpoint left it, or empty if it never had
+    /// one.
     ///
     /// # Errors
-    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing, and
-    /// names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is changed
-    /// then. [`Error::Options`] if the directory was made with another layout or page size.
+    /// [`Error::CheckpointDamaged`] if the newest checkpoint is damaged, or its manifest missing,
+    /// and names one that [`HashLog::open_at`] opens; [`Error::Corrupt`] if none opens. Nothing is
+    /// changed then. [`Error::Options`] if the directory was made with another layout or page size.
     ///
     /// Of a disk that is open to be read only nothing is changed: what would change the log answers
     /// [`Error::ReadOnly`], and newer checkpoints stay.
@@ -115,8 +119,8 @@ impl HashLog {
     }
 
     /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
-    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and a
-    /// checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
+    /// into the view lives in its memory alone: once that is full it fails with [`Error::Io`], and
+    /// a checkpoint of it answers [`Error::View`]. Nothing else may have the directory open.
     ///
     /// # Errors
     /// As [`HashLog::open_at`].
@@ -138,17 +142,17 @@ impl HashLog {
 
     fn open_by(disk: Arc<dyn Disk>, options: Options, opening: Opening) -> Result<HashLog> {
         options.validate()?;
-        let core = match options.layout {
-            Layout::Fixed8 => Core::open::<Fixed>(disk, options, opening),
-            Layout::Variable => Core::open::<Variable>(disk, options, opening),
+        let store = match options.layout {
+            Layout::Fixed8 => Store::open::<Fixed>(disk, options, opening),
+            Layout::Variable => Store::open::<Variable>(disk, options, opening),
         }?;
-        Ok(HashLog::of(core))
+        Ok(HashLog::of(store))
     }
 
-    fn of(core: Core) -> HashLog {
-        let core = Arc::new(core);
-        core.compactor.belong_to(&core);
-        HashLog { core }
+    fn of(store: Store) -> HashLog {
+        let store = Arc::new(store);
+        store.compactor.belong_to(&store);
+        HashLog { store }
     }
 
     /// Reads a value where it lies; `None` without the key. A record on the disk is read first.
@@ -160,9 +164,9 @@ impl HashLog {
         by_layout!(self, F => {
             let key = F::key(key)?;
             let hash = F::hash(key);
-            match self.core.get_quick::<F, R, _>(hash, key, read) {
+            match self.store.get_quick::<F, R, _>(hash, key, read) {
                 Ok(answer) => Ok(Some(answer)),
-                Err(read) => self.core.get_slow::<F, R>(hash, key, read),
+                Err(read) => self.store.get_slow::<F, R>(hash, key, read),
             }
         })
     }
@@ -193,11 +197,11 @@ impl HashLog {
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         by_layout!(self, F => {
             let (key, hash) = self.checked::<F>(key, value)?;
-            if self.core.put_quick::<F>(hash, key, value) {
+            if self.store.put_quick::<F>(hash, key, value) {
                 return Ok(());
             }
-            self.core.drive::<F, _>(|pin, fetched| {
-                self.core.put_attempt::<F>(pin, fetched, hash, key, value)
+            self.store.drive::<F, _>(|pin, fetched| {
+                self.store.put_attempt::<F>(pin, fetched, hash, key, value)
             })
         })
     }
@@ -209,8 +213,8 @@ impl HashLog {
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         by_layout!(self, F => {
             let (key, hash) = self.checked::<F>(key, value)?;
-            self.core.drive::<F, _>(|pin, fetched| {
-                self.core.put_if_absent_attempt::<F>(pin, fetched, hash, key, value)
+            self.store.drive::<F, _>(|pin, fetched| {
+                self.store.put_if_absent_attempt::<F>(pin, fetched, hash, key, value)
             })
         })
     }
@@ -223,8 +227,8 @@ impl HashLog {
         by_layout!(self, F => {
             let key = F::key(key)?;
             let hash = F::hash(key);
-            self.core.drive::<F, _>(|pin, fetched| {
-                self.core.remove_attempt::<F>(pin, fetched, hash, key)
+            self.store.drive::<F, _>(|pin, fetched| {
+                self.store.remove_attempt::<F>(pin, fetched, hash, key)
             })
         })
     }
@@ -310,11 +314,11 @@ impl HashLog {
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
         by_layout!(self, F => {
             let (key, hash) = self.checked::<F>(key, &[0; 8])?;
-            if let Some(sum) = self.core.add_quick::<F>(hash, key, delta) {
+            if let Some(sum) = self.store.add_quick::<F>(hash, key, delta) {
                 return Ok(sum);
             }
-            self.core.drive::<F, _>(|pin, fetched| {
-                self.core.add_attempt::<F>(pin, fetched, hash, key, delta)
+            self.store.drive::<F, _>(|pin, fetched| {
+                self.store.add_attempt::<F>(pin, fetched, hash, key, delta)
             })
         })
     }
@@ -330,7 +334,7 @@ impl HashLog {
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let mut read = |at, found: Option<(&[u8], Place)>| read(at, found.map(|(value, _)| value));
-        by_layout!(self, F => self.core.get_many::<F, K>(keys, &mut read))
+        by_layout!(self, F => self.store.get_many::<F, K>(keys, &mut read))
     }
 
     /// As [`HashLog::put`] for each entry; entries of the same key in the order given.
@@ -341,14 +345,15 @@ impl HashLog {
         &self,
         entries: &[(K, V)],
     ) -> std::result::Result<(), BatchError> {
-        by_layout!(self, F => self.core.put_many::<F, K, V>(entries))
+        by_layout!(self, F => self.store.put_many::<F, K, V>(entries))
     }
 
     /// As [`HashLog::update`] for each key, of which the closure gets the index; answers how many
     /// were there.
     ///
     /// # Errors
-    /// As [`HashLog::update`]; the keys before the one that is named are done, those behind are not.
+    /// As [`HashLog::update`]; the keys before the one that is named are done, those behind are
+    /// not.
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -359,7 +364,7 @@ impl HashLog {
                 change(at, value);
             }
         };
-        by_layout!(self, F => self.core.update_many::<F, K>(keys, &mut change))
+        by_layout!(self, F => self.store.update_many::<F, K>(keys, &mut change))
     }
 
     /// As [`HashLog::get_many`], and tells where each entry lies; [`Place::default`] where that is
@@ -372,7 +377,7 @@ impl HashLog {
         keys: &[K],
         mut read: impl FnMut(usize, Option<(&[u8], Place)>),
     ) -> Result<()> {
-        by_layout!(self, F => self.core.get_many::<F, K>(keys, &mut read))
+        by_layout!(self, F => self.store.get_many::<F, K>(keys, &mut read))
     }
 
     /// As [`HashLog::update_many`], for keys that were met at these places
@@ -380,7 +385,7 @@ impl HashLog {
     /// the entries still are where they were; the others are found by their keys. Places may be
     /// stale, or [`Place::default`] for keys that were met nowhere. They are of this log, since it
     /// was opened: one from elsewhere may lead to an entry that is just being inserted, and if
-    /// somebody else inserts the key first, what is changed there is lost.
+    /// another thread inserts the key first, what is changed there is lost.
     ///
     /// The last call of `change` for a key counts: with `None` if the key is not there. For places
     /// in the order of the log, [`HashLog::edit`] is faster.
@@ -419,7 +424,7 @@ impl HashLog {
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(places.len(), keys.len(), "one place for each key");
         by_layout!(self, F => {
-            self.core.update_placed::<F, K>(places, keys, None, &mut change)
+            self.store.update_placed::<F, K>(places, keys, None, &mut change)
         })
     }
 
@@ -460,7 +465,7 @@ impl HashLog {
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     pub fn edit(&self) -> Edit<'_> {
-        Edit { begun: by_layout!(self, F => self.core.edit::<F>()), log: self }
+        Edit { begun: by_layout!(self, F => self.store.edit::<F>()), log: self }
     }
 
     /// As [`HashLog::add`] for each counter.
@@ -472,7 +477,7 @@ impl HashLog {
         &self,
         deltas: &[(K, i64)],
     ) -> std::result::Result<(), BatchError> {
-        by_layout!(self, F => self.core.add_many::<F, K>(deltas))
+        by_layout!(self, F => self.store.add_many::<F, K>(deltas))
     }
 
     /// Visits the entries in bucket order, until `visit` breaks. A key that is there throughout
@@ -499,7 +504,7 @@ impl HashLog {
         mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
-        by_layout!(self, F => self.core.walk_buckets::<F, B>((part, parts), &mut visit))
+        by_layout!(self, F => self.store.walk_buckets::<F, B>((part, parts), &mut visit))
     }
 
     /// Visits the entries in log order as they were at one moment of the call, until `visit`
@@ -521,7 +526,7 @@ impl HashLog {
     /// [`Error::WouldBlock`] inside a closure; [`Error::OutOfMemory`] and [`Error::Io`] if the log
     /// cannot begin a page.
     pub fn snapshot(&self) -> Result<Snapshot<'_>> {
-        Ok(Snapshot { moment: self.core.moment()?, log: self })
+        Ok(Snapshot { moment: self.store.moment()?, log: self })
     }
 
     /// Begins a walk of the log that fixes nothing: a key that is there from now until it has been
@@ -548,18 +553,18 @@ impl HashLog {
     /// # Errors
     /// [`Error::WouldBlock`] inside a closure.
     pub fn sweep(&self) -> Result<Sweep<'_>> {
-        Ok(Sweep(Snapshot { moment: self.core.sweep()?, log: self }))
+        Ok(Sweep(Snapshot { moment: self.store.sweep()?, log: self }))
     }
 
     /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
-    /// What it covers is there after any crash, once it has returned.
+    /// Everything that it covers is there after any crash, once it has returned.
     ///
     /// # Errors
     /// [`Error::NoDirectory`] in memory; [`Error::View`]; [`Error::WouldBlock`] inside a closure;
-    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists it
-    /// where only removing older files failed.
+    /// [`Error::Io`]: the one before is there, and this one may be; [`HashLog::checkpoints`] lists
+    /// it where only removing older files failed.
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
-        by_layout!(self, F => self.core.checkpoint::<F>(cut))
+        by_layout!(self, F => self.store.checkpoint::<F>(cut))
     }
 
     /// The checkpoints that are kept, oldest first.
@@ -567,7 +572,7 @@ impl HashLog {
     /// # Errors
     /// [`Error::NoDirectory`] in memory.
     pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
-        self.core.expect_checkpoints().map(|all| all.infos())
+        self.store.expect_checkpoints().map(|all| all.infos())
     }
 
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
@@ -584,7 +589,7 @@ impl HashLog {
             let why = format!("a share of {share} cannot be compacted: 0.0 to 1.0, 1.0 for all");
             return Err(Error::Argument(why));
         }
-        let (begin, tail) = (self.core.log.begin().bytes(), self.core.log.tail().bytes());
+        let (begin, tail) = (self.store.log.begin().bytes(), self.store.log.tail().bytes());
         let bytes = ((tail - begin) as f64 * share) as u64;
         self.compact_below(begin + bytes)
     }
@@ -594,7 +599,7 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::compact`].
     pub fn compact_to(&self, bytes_max: u64) -> Result<Compacted> {
-        self.compact_below(self.core.log.tail().bytes().saturating_sub(bytes_max))
+        self.compact_below(self.store.log.tail().bytes().saturating_sub(bytes_max))
     }
 
     /// Estimates how many bytes of the log are superseded, removed or left unused, by a sample of
@@ -605,24 +610,24 @@ impl HashLog {
     /// [`Error::WouldBlock`] inside a closure; [`Error::Io`] and [`Error::Corrupt`] for what is on
     /// the disk.
     pub fn estimate_garbage(&self) -> Result<u64> {
-        by_layout!(self, F => self.core.estimate_garbage::<F>())
+        by_layout!(self, F => self.store.estimate_garbage::<F>())
     }
 
     fn compact_below(&self, limit: u64) -> Result<Compacted> {
         let limit = Address::from_bytes(limit);
-        let done = by_layout!(self, F => self.core.compact::<F>(limit))?;
-        self.core.drop_unneeded_parts()?;
+        let done = by_layout!(self, F => self.store.compact::<F>(limit))?;
+        self.store.drop_unneeded_parts()?;
         Ok(done)
     }
 
-    /// How many entries. A log in memory counts them, which is exact while no thread writes. In a
-    /// directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is for
-    /// those who need it often.
+    /// The number of entries. A log in memory counts them, which is exact while no thread writes.
+    /// In a directory it is a walk, which reads what is on the disk: [`HashLog::len_estimate`] is
+    /// for callers that need it often.
     ///
     /// # Errors
     /// As [`HashLog::for_each`], in a directory.
     pub fn len(&self) -> Result<usize> {
-        match self.core.log.parts {
+        match self.store.log.parts {
             None => Ok(self.len_estimate()),
             Some(_) => self.len_exact(),
         }
@@ -634,36 +639,36 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::for_each`], in a directory.
     pub fn is_empty(&self) -> Result<bool> {
-        match self.core.log.parts {
+        match self.store.log.parts {
             None => Ok(self.len_estimate() == 0),
             Some(_) => Ok(self.for_each(|_, _| ControlFlow::Break(()))?.is_continue()),
         }
     }
 
-    /// How many entries there may be, by counters, at no cost. In memory they are right while no
+    /// The number of entries by counters, at no cost. In memory they are right while no
     /// thread writes. In a directory a put on a key whose newest record is on the disk does not
     /// read it, and is taken to replace an entry: each that follows a removal leaves the count one
     /// too low, as far as to 0 in a full log, until [`HashLog::len`] sets it right. Decide nothing
     /// by it.
     pub fn len_estimate(&self) -> usize {
-        self.core.entries.sum() as usize
+        self.store.entries.sum() as usize
     }
 
-    /// How many entries, by a walk.
+    /// The number of entries, by a walk.
     ///
     /// # Errors
     /// As [`HashLog::for_each`].
     pub fn len_exact(&self) -> Result<usize> {
         // Of several that count at once one sets the estimate right.
-        let counting = self.core.counting.try_lock();
-        let (mut count, estimate) = (0, self.core.entries.net());
+        let counting = self.store.counting.try_lock();
+        let (mut count, estimate) = (0, self.store.entries.net());
         let _all = self.for_each(|_, _| {
             count += 1;
             ControlFlow::<()>::Continue(())
         })?;
         // What other threads did meanwhile they have counted themselves.
-        if self.core.log.parts.is_some() && counting.is_ok() {
-            self.core.entries.add(count as i64 - estimate);
+        if self.store.log.parts.is_some() && counting.is_ok() {
+            self.store.entries.add(count as i64 - estimate);
         }
         Ok(count)
     }
@@ -681,34 +686,34 @@ impl HashLog {
         keys.iter().try_for_each(|key| self.remove(key).map(drop))
     }
 
-    /// How long its keys and values are.
+    /// The lengths of its keys and values.
     pub fn layout(&self) -> Layout {
-        self.core.options.layout
+        self.store.options.layout
     }
 
     /// The options the log was made or opened with.
     pub fn options(&self) -> &Options {
-        &self.core.options
+        &self.store.options
     }
 
-    /// What the log holds and costs.
+    /// Figures of the log: contents and costs.
     pub fn stats(&self) -> HashStats {
-        self.core.stats()
+        self.store.stats()
     }
 
-    /// Verifies the invariants of index and log while nobody writes.
+    /// Verifies the invariants of index and log while no thread writes.
     ///
     /// # Errors
     /// The first that does not hold, and where.
     pub fn check(&self) -> std::result::Result<(), String> {
-        by_layout!(self, F => self.core.check::<F>())
+        by_layout!(self, F => self.store.check::<F>())
     }
 
     /// Checks both lengths; answers the key and its hash.
     #[inline]
     fn checked<'k, F: Form>(&self, key: &'k [u8], value: &[u8]) -> Result<(F::Key<'k>, u64)> {
         let key = F::key(key)?;
-        F::check_value(key, value.len(), self.core.log.page_bytes)?;
+        F::check_value(key, value.len(), self.store.log.page_bytes)?;
         Ok((key, F::hash(key)))
     }
 
@@ -720,11 +725,11 @@ impl HashLog {
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Result<Rmw<R>> {
         let hash = F::hash(key);
-        if let Some(answer) = self.core.rmw_quick::<F, R>(hash, key, change) {
+        if let Some(answer) = self.store.rmw_quick::<F, R>(hash, key, change) {
             return Ok(Rmw::Updated(answer));
         }
-        self.core.drive::<F, _>(|pin, fetched| {
-            self.core.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
+        self.store.drive::<F, _>(|pin, fetched| {
+            self.store.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
         })
     }
 }
@@ -740,15 +745,15 @@ pub(crate) fn check_part(part: usize, parts: usize) -> Result<()> {
 
 impl Drop for HashLog {
     fn drop(&mut self) {
-        self.core.end_compaction();
-        self.core.give_up_unsaved();
+        self.store.end_compaction();
+        self.store.give_up_unsaved();
     }
 }
 
 impl std::fmt::Debug for HashLog {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("HashLog")
-            .field("layout", &self.core.options.layout)
+            .field("layout", &self.store.options.layout)
             .field("entries_estimate", &self.len_estimate())
             .finish_non_exhaustive()
     }
@@ -785,7 +790,7 @@ impl Snapshot<'_> {
         check_part(part, parts)?;
         let log = self.log;
         let moment = &self.moment;
-        by_layout!(log, F => log.core.scan::<F, B>(moment, (part, parts), &mut |_, key, value| {
+        by_layout!(log, F => log.store.scan::<F, B>(moment, (part, parts), &mut |_, key, value| {
             visit(key, value)
         }))
     }
@@ -817,12 +822,12 @@ impl Snapshot<'_> {
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
-        let fixed = self.log.core.options.layout == Layout::Fixed8;
+        let fixed = self.log.store.options.layout == Layout::Fixed8;
         fixed.then_some(Runs { snapshot: self, columns })
     }
 
-    pub(crate) fn moment(&self) -> (&Core, &Moment<'_>) {
-        (&self.log.core, &self.moment)
+    pub(crate) fn moment(&self) -> (&Store, &Moment<'_>) {
+        (&self.log.store, &self.moment)
     }
 }
 
@@ -890,7 +895,7 @@ impl Edit<'_> {
         assert_eq!(places.len(), keys.len(), "one place for each key");
         let edit = self.begun.as_ref().map(|(edit, _)| edit);
         let log = self.log;
-        by_layout!(log, F => log.core.update_placed::<F, K>(places, keys, edit, &mut change))
+        by_layout!(log, F => log.store.update_placed::<F, K>(places, keys, edit, &mut change))
     }
 }
 

@@ -1,13 +1,13 @@
-//! The few knobs of a log.
+//! Options of a log.
 
 use sapwood_mem::Pages;
 use sapwood_mem::reserve::machine_bytes;
 
 use crate::error::{Error, Result};
-use crate::frames::frame_bytes;
 use crate::index::Index;
+use crate::log::frames::frame_bytes;
 
-/// How long keys and values are.
+/// The lengths of keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Layout {
     /// Keys of 1 byte to 16 KiB - 1, values of any length that lets a record fit into a page;
@@ -19,7 +19,7 @@ pub enum Layout {
     Fixed8,
 }
 
-/// What becomes of a record that was read from the disk.
+/// The fate of a record that was read from the disk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ColdReads {
     /// Nothing: the next read of it goes to the disk again.
@@ -57,7 +57,7 @@ impl Default for Compaction {
     }
 }
 
-/// How a log lays out its memory and its files.
+/// Options of a log: its memory, its files, its compaction.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Options {
@@ -73,8 +73,8 @@ pub struct Options {
     /// Share of the log's memory that is updated in place, the rest being copied on update;
     /// 0.0 to 1.0, default 0.9, of use only where a directory and a budget are given.
     pub mutable_share: f64,
-    /// Entries that the index is sized for at the start; default 0. It grows online anyway, so
-    /// this only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
+    /// Entries that the index is sized for at the start; default 0. It grows online anyway, so this
+    /// only saves the growing. Its buckets, 11 to 22 bytes for each entry, are written at once;
     /// more than a budget or the machine holds are refused.
     pub expected_entries: u64,
     /// Whether records read from the disk come back; default [`ColdReads::CopyToTail`].
@@ -88,7 +88,8 @@ pub struct Options {
     /// are told from them: best drawn at random. A log that is there keeps its own. Default 0, by
     /// which none are told apart.
     pub table_id: u64,
-    /// Which pages to ask for; default transparent huge pages, which stand in for explicit ones.
+    /// The pages of the machine to ask for; default transparent huge pages, which stand in for
+    /// explicit ones.
     pub pages: Pages,
 }
 
@@ -159,4 +160,13 @@ impl Options {
         }
         Ok(())
     }
+}
+
+/// The parts of a checkpoint beside the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// The log since the last checkpoint: small; recovery replays it over the last full one.
+    Incremental,
+    /// The log since the last checkpoint and an image of the index: recovery is fast.
+    Full,
 }

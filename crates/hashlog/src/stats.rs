@@ -1,7 +1,7 @@
-//! What is in the log, and where are its bytes?
+//! Figures of a log: its entries, its boundaries, its bytes.
 
 use crate::error::{Error, Result};
-use crate::stored::FileKind;
+use crate::files::stored::FileKind;
 
 /// Figures of a log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -33,11 +33,12 @@ pub struct HashStats {
     /// reads none of them, the first walk that needs them reads all, and each record that is read
     /// from the disk brings some.
     pub returning_bytes: u64,
-    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index about
-    /// each of their records, as it does about those on the disk, and leaves the marks.
+    /// Bytes of the log in memory that came back without marks: a walk of the log asks the index
+    /// about each of their records, as it does about those on the disk, and leaves the marks.
     pub unmarked_bytes: u64,
-    /// First address that is updated in place.
-    pub read_only: u64,
+    /// FASTER's safe read-only address: values below it never change. Where no boundary is moving
+    /// it is the read-only address, too: the first that is updated in place.
+    pub safe_read_only: u64,
     /// Where the next record goes.
     pub tail: u64,
     /// Bytes of the log that are superseded, removed or left unused. Counted for a log in memory;
@@ -54,15 +55,16 @@ pub struct HashStats {
     pub compacted_bytes: u64,
     /// Live bytes that they moved for that.
     pub moved_bytes: u64,
-    /// What stopped the log's own compaction last, until it goes on: it tries again after so many
-    /// more pages have been filled, twice as many each time, or after a checkpoint.
+    /// The error that stopped the log's own compaction last, until it goes on: it tries again after
+    /// so many more pages have been filled, twice as many each time, or after a checkpoint.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub compaction_error: Option<Error>,
     /// Records read from the disk so far.
     pub cold_reads: u64,
     /// Records that walks of the log asked the index about so far.
     pub chains_asked: u64,
-    /// What most of the memory lies on: `4 KiB`, `2 MiB transparent` or `2 MiB explicit`.
+    /// The kind of pages under most of the memory: `4 KiB`, `2 MiB transparent` or `2 MiB
+    /// explicit`.
     pub pages: &'static str,
 }
 
@@ -117,7 +119,7 @@ pub struct CheckpointInfo {
 pub struct StoredCheckpoint {
     /// Its number, higher is newer.
     pub number: u64,
-    /// What it is, or why it does not open.
+    /// The checkpoint, or why it does not open.
     pub state: Result<CheckpointInfo>,
 }
 
@@ -133,4 +135,18 @@ impl StoredCheckpoint {
     pub fn file_name(&self) -> String {
         FileKind::Manifest.file_name(self.number)
     }
+}
+
+/// The outcome of a compaction.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Records that were live and moved.
+    pub records_kept: u64,
+    /// Records that were superseded or removed.
+    pub records_dropped: u64,
+    /// Bytes of the log given up. Files go when no checkpoint that is kept needs them.
+    pub bytes_freed: u64,
+    /// Bytes of the records that were kept, which the log has grown by.
+    pub bytes_moved: u64,
 }

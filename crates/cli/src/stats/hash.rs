@@ -20,7 +20,7 @@ pub(crate) fn as_json(stats: &sapwood::HashStats) -> serde_json::Map<String, Val
         "budget_bytes": stats.budget_bytes,
         "begin": stats.begin,
         "head": stats.head,
-        "read_only": stats.read_only,
+        "safe_read_only": stats.safe_read_only,
         "tail": stats.tail,
         "garbage_bytes": stats.garbage_bytes,
         "file_bytes": stats.file_bytes,

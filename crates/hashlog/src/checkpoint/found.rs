@@ -1,16 +1,16 @@
-//! What does a directory hold of checkpoints, before any is opened?
+//! The checkpoints of a directory, before any is opened.
 
 use std::sync::Arc;
 
 use sapwood_disk::{BLOCK_BYTES, Disk};
 
 use crate::error::{Error, Result};
-use crate::identity::{self, Identity, Known};
-use crate::image::ImageReader;
-use crate::manifest::{self, Manifest};
-use crate::parts::Parts;
+use crate::files::identity::{self, Identity, Known};
+use crate::files::image::ImageReader;
+use crate::files::manifest::{self, Manifest};
+use crate::files::parts::Parts;
+use crate::files::stored::{self, FileKind, Kind, PartHeader};
 use crate::stats::{CheckpointInfo, StoredCheckpoint};
-use crate::stored::{self, FileKind, Kind, PartHeader};
 
 use super::{check_image, check_numbers, info};
 

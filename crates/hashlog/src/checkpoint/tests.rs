@@ -100,7 +100,7 @@ fn as_version_2(disk: &SimDisk) -> SimDisk {
             }
             at += len;
         }
-        if name != crate::identity::NAME {
+        if name != crate::files::identity::NAME {
             older.plant(&name, &bytes).expect("a valid name");
         }
     }
@@ -110,7 +110,7 @@ fn as_version_2(disk: &SimDisk) -> SimDisk {
 #[test]
 fn tables_of_version_2_open_and_go_on() {
     let disk = as_version_2(&table());
-    assert!(!disk.list().expect("names").iter().any(|name| name == crate::identity::NAME));
+    assert!(!disk.list().expect("names").iter().any(|name| name == crate::files::identity::NAME));
     let manifest = disk.contents(&FileKind::Manifest.file_name(1)).expect("it is there");
     assert_eq!(manifest[8], 2);
     let log = open(&disk).expect("an older version");
@@ -120,7 +120,7 @@ fn tables_of_version_2_open_and_go_on() {
     }
     log.checkpoint(Cut::Incremental).expect("a disk without faults");
     drop(log);
-    assert!(disk.list().expect("names").iter().any(|name| name == crate::identity::NAME));
+    assert!(disk.list().expect("names").iter().any(|name| name == crate::files::identity::NAME));
     let log = open(&disk).expect("of both versions");
     assert_eq!(log.len_exact(), Ok(1_000));
     assert_eq!(log.get(&450_u64.to_le_bytes()), Ok(Some(vec![8; 8])));

@@ -1,5 +1,5 @@
-//! What if others change the bucket between two steps of an operation on it? They are played by
-//! one thread, so that it happens each time; loom models that they are others.
+//! Changes of a bucket between two steps of an operation on it. One thread plays all, so that each
+//! change happens every time; loom models them with threads of their own.
 
 use super::*;
 use std::cell::RefCell;
@@ -57,7 +57,7 @@ impl Bench {
     /// The slot of a key.
     fn slot(&self, hash: u64) -> &RawAtomicU64 {
         let tag = slot::tag_of(hash, 1);
-        let mut slots = (0..bucket::SLOTS).map(|at| self.index.bucket(0).slot(at));
+        let mut slots = (0..layout::bucket::SLOTS).map(|at| self.index.bucket(0).slot(at));
         slots.find(|slot| slot::agrees(slot.load(Ordering::Acquire), tag)).expect("it has one")
     }
 
@@ -66,7 +66,7 @@ impl Bench {
         let Probe::Hit(place, ()) = self.index.find(hash, |_| Walk::Hit(())) else {
             panic!("{hash:#b} has a slot");
         };
-        assert!(place.clear(), "nobody else changes it");
+        assert!(place.clear(), "no other thread changes it");
         self.index.slots.add(-1);
     }
 
@@ -74,7 +74,7 @@ impl Bench {
     fn named(&self, hash: u64) -> Vec<u64> {
         let (first, link) = self.index.locate(hash);
         let tag = slot::tag_of(hash, link.depth());
-        let words = (0..bucket::SLOTS).map(|at| first.slot(at).load(Ordering::Acquire));
+        let words = (0..layout::bucket::SLOTS).map(|at| first.slot(at).load(Ordering::Acquire));
         words
             .filter(|word| slot::agrees(*word, tag))
             .inspect(|word| assert_eq!(word & slot::PARITY, slot::parity(link.depth())))

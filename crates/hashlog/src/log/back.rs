@@ -1,14 +1,14 @@
-//! Which pages of an opened log come back into memory, and when?
+//! Pages of an opened log that come back into memory.
 //!
 //! Opening reads no page. Pages come back from the newest down, so that `head` moves over them and
 //! nothing changes for a search: all of them when a walk goes on, since it reads them anyway, and a
-//! few for each record that was read from the disk. The first page that leaves memory ends it: `head`
-//! never moves down once it has moved up, so that a reader without a pin is not fooled by a page that
-//! left and came back.
+//! few for each record that was read from the disk. The first page that leaves memory ends it:
+//! `head` never moves down once it has moved up, so that a reader without a pin is not fooled by a
+//! page that left and came back.
 //!
-//! A page that is back has no marks of what was superseded since it was written, so that a walk asks
-//! the chain about each of its records. The first walk leaves the answer as a mark. From then on the
-//! page is *marked*, like those that never left.
+//! A page that is back has no marks of what was superseded since it was written, so that a walk
+//! asks the chain about each of its records. The first walk leaves the answer as a mark. From then
+//! on the page is *marked*, like those that never left.
 //!
 //! | word | written | read |
 //! |---|---|---|
@@ -16,36 +16,37 @@
 //! | `marking` | under `reading`, an epoch after `head`: Release | walks: Acquire |
 //! | `unmarked_below` | before `marking`: Relaxed | after `marking`: Relaxed; a newer one is as good |
 //! | `marked_pages`, `walked` | walks, under their locks | walks, under their locks |
-//! | `opened` | before anybody has the log | walks: Relaxed |
+//! | `opened` | before any thread has the log | walks: Relaxed |
 //!
 //! # Invariants
 //!
-//! - I-BACK: `head` moves down over a page once it has its bytes, by a Release store that pairs with
-//!   the Acquire load of who looks for records there.
-//! - I-MARKING: who supersedes a record from `marking` up finds it in memory and marks it: all who had
-//!   read an older `head` have left, and appended below `unmarked_below`. So of a page above `marking`
-//!   no marks are missing but of what is superseded by records below that, which are in their chains.
+//! - I-BACK: `head` moves down over a page once it has its bytes, by a Release store that pairs
+//!   with the Acquire load of a thread that looks for records there.
+//! - I-MARKING: a thread that supersedes a record from `marking` up finds it in memory and marks
+//!   it: all that had read an older `head` have left, and appended below `unmarked_below`. So of a
+//!   page above `marking` no marks are missing but of what is superseded by records below that,
+//!   which are in their chains.
 
 use std::collections::BTreeSet;
 
 use sapwood_mem::sync::held::{Mutex, MutexGuard};
 use sapwood_mem::sync::{AtomicU64, Ordering};
 
-use crate::address::Address;
 use crate::error::Result;
-use crate::index::lock;
-use crate::layout::control;
+use crate::lock::lock;
 use crate::log::Log;
 use crate::record::Record;
+use crate::record::address::Address;
+use crate::record::layout::control;
 
-/// A record that was read from the disk earns so many bytes of pages: about as long as the disk takes
-/// for it, it takes for these.
+/// A record that was read from the disk earns so many bytes of pages: about as long as the disk
+/// takes for it, it takes for these.
 const EARNED_BYTES: u64 = 64 << 10;
 
 /// No page comes back.
 const NOTHING: u64 = u64::MAX;
 
-/// What comes back.
+/// The pages that come back.
 pub(super) struct Back {
     /// Held by the thread that reads pages back.
     reading: Mutex<()>,
@@ -90,7 +91,7 @@ impl Default for Back {
     }
 }
 
-/// How many pages are read back.
+/// The share of pages that is read back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     /// All, for a walk. It waits for another thread that is at it.
@@ -151,7 +152,8 @@ impl Log {
         self.page_start(page) >= self.marked() || lock(&self.back.marked_pages).contains(&page)
     }
 
-    /// Every superseded record of a page is marked, and the thread that supersedes another marks it.
+    /// Every superseded record of a page is marked, and the thread that supersedes another marks
+    /// it.
     pub(crate) fn note_marked(&self, page: u64) {
         lock(&self.back.marked_pages).insert(page);
     }
@@ -172,14 +174,15 @@ impl Log {
             return None;
         }
         let tail = self.tail();
-        // Who appended below is done.
+        // Appends below are done.
         self.wait_for_epoch(self.epochs.bump());
         Some(Marks { tail })
     }
 
-    /// The walk has seen a part of all keys, whose records in memory have their marks: if who
-    /// superseded one without a mark was done when the walk began, and above those that it met on the
-    /// disk, the newest of which is at `unmarked`. The last of the parts makes it true for the pages.
+    /// The walk has seen a part of all keys, whose records in memory have their marks: if each
+    /// thread that superseded one without a mark was done when the walk began, and above those that
+    /// it met on the disk, the newest of which is at `unmarked`. The last of the parts makes it
+    /// true for the pages.
     pub(crate) fn note_walked(&self, begun: Marks, unmarked: Address, part: usize, parts: usize) {
         // Acquire: pairs with the Release in `read_back`.
         let marking = Address::from_units(self.back.marking.load(Ordering::Acquire));
@@ -261,8 +264,9 @@ impl Log {
         })
     }
 
-    /// Puts a page that was read from the disk back into memory, with some bits of the control words
-    /// at some offsets cleared; false if there is no room for it, or it is not the next any more.
+    /// Puts a page that was read from the disk back into memory, with some bits of the control
+    /// words at some offsets cleared; false if there is no room for it, or it is not the next any
+    /// more.
     pub(crate) fn put_back(
         &self,
         next: &Returning,

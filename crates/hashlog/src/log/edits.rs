@@ -1,24 +1,24 @@
-//! Who changes many records where they lie, without an atomic read-modify-write for each?
+//! Edits: many records changed in place without an atomic read-modify-write for each.
 //!
-//! An *edit* raises `mutable` above them: from then on everybody else replaces them by appends, as
+//! An *edit* raises `read_only` above them: from then on other threads replace them by appends, as
 //! under a snapshot. What is left to exclude are other edits, and read-modify-writes that copy a
 //! value which is about to change. Both go by *windows*, ranges of addresses of which no two
 //! overlap: an edit opens one, changes what lies in it by plain loads and stores, and closes it.
-//! Who copies a record claims it first, then waits if a window is over it; who finds a claim leaves
-//! the record alone.
+//! A thread that copies a record claims it first, then waits if a window is over it. An edit skips
+//! claimed records.
 //!
 //! | word | written | read |
 //! |---|---|---|
-//! | `count` | who begins or ends an edit: SeqCst, under `moving`, then an epoch | pinned threads that copy a record: Acquire |
-//! | `windows` | edits, under its lock | who copies a claimed record, under its lock |
-//! | a record's WRITER | who copies it: fetch_or AcqRel, before it looks at `windows` | edits: Acquire, after they have opened a window |
+//! | `count` | the thread that begins or ends an edit: SeqCst, under `moving`, then an epoch | pinned threads that copy a record: Acquire |
+//! | `windows` | edits, under its lock | copies of claimed records, under its lock |
+//! | a record's WRITER | the thread that copies it: fetch_or AcqRel, before it looks at `windows` | edits: Acquire, after they have opened a window |
 //! | `fixed_below` | snapshots, under `moving`, then an epoch | edits, pinned: Acquire |
 //!
 //! Of a claim and a window one is first, by the lock of `windows`. If the claim, the edit sees it.
 //! If the window, the claimant sees that, and copies what the edit has left.
 //!
 //! A blind put or a removal neither claims nor waits: it does not depend on the value. An edit that
-//! races it began before, since it has waited for all who appended before, and counts as just
+//! races it began before, since it has waited for all earlier appends, and counts as just
 //! before it.
 
 use std::ops::Range;
@@ -26,21 +26,21 @@ use std::ops::Range;
 use sapwood_mem::sync::held::Mutex;
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering};
 
-use crate::address::Address;
-use crate::index::lock;
+use crate::lock::lock;
 use crate::log::Log;
+use crate::record::address::Address;
 
 /// The edits of a log.
 #[derive(Default)]
 pub(super) struct Edits {
-    /// How many there are, or are about to be.
+    /// The number of edits that go on, or are about to.
     count: AtomicU64,
-    /// Addresses that `mutable` may not go below: one for each.
+    /// Addresses that `read_only` may not go below: one for each.
     pub(super) limits: Mutex<Vec<Address>>,
     windows: Mutex<Vec<Range<Address>>>,
 }
 
-/// An edit: nobody else changes records below its limit in place.
+/// An edit: no other thread changes records below its limit in place.
 pub(crate) struct Edit<'a> {
     log: &'a Log,
     pub(crate) limit: Address,
@@ -66,16 +66,16 @@ impl Log {
         debug_assert!(self.parts.is_none(), "stored pages are never edited");
         let _moving = lock(&self.moving);
         let limit = self.closed_below();
-        // Known to who copies a record because `mutable` has moved.
+        // Known to a thread that copies a record because `read_only` has moved.
         self.edits.count.fetch_add(1, Ordering::SeqCst);
         lock(&self.edits.limits).push(limit);
-        if limit > self.mutable() {
-            self.bounds.mutable.store(limit.units(), Ordering::SeqCst);
-        }
-        // Also where a snapshot had moved it before: who appends unseen has left by then.
-        self.wait_for_epoch(self.epochs.bump());
         if limit > self.read_only() {
-            self.bounds.read_only.store(self.mutable().units(), Ordering::Release);
+            self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
+        }
+        // Also where a snapshot had moved it before: a thread that appends unseen has left by then.
+        self.wait_for_epoch(self.epochs.bump());
+        if limit > self.safe_read_only() {
+            self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
         Edit { log: self, limit }
     }

@@ -131,8 +131,8 @@ fn a_log_is_kept_short_however_fast_it_is_written() {
     });
 }
 
-/// Found by crash images and rounds of threads: who asked for a compaction waited, while it moved
-/// records, for the log's own, which waited for it.
+/// Found by crash images and rounds of threads: a thread that asked for a compaction waited, while
+/// it moved records, for the log's own, which waited for it.
 #[test]
 fn a_log_that_compacts_itself_is_compacted_on_request_too() {
     case!().once(|| {
@@ -300,7 +300,7 @@ fn a_read_that_fails_is_told_and_tried_again() {
         let log = due(&disk);
         disk.set_faults(Faults::new().reads(.., ReadFault::Error(ErrorKind::TimedOut)));
         overwrite_until(&log, |it| failed(it, ErrorKind::TimedOut));
-        // Who asks is told as well.
+        // A caller that asks gets the error as well.
         let asked = [log.compact(1.0).map(drop), log.estimate_garbage().map(drop)];
         for told in asked {
             assert!(matches!(told, Err(Error::Io { kind: ErrorKind::TimedOut, .. })), "{told:?}");
@@ -324,7 +324,7 @@ fn a_full_disk_is_told_and_tried_again() {
     });
 }
 
-/// A damaged page is passed by nobody, and what it holds is not lost silently.
+/// No compaction passes a damaged page, and what it holds is not lost silently.
 #[test]
 fn damage_is_told_and_stops_it_there() {
     case!().once(|| {
@@ -338,7 +338,7 @@ fn damage_is_told_and_stops_it_there() {
     });
 }
 
-/// A log may be dropped at any moment: nobody waits for long, and no thread goes on with it.
+/// A log may be dropped at any moment: no thread waits for long, and no thread goes on with it.
 #[test]
 fn a_log_is_dropped_while_it_compacts() {
     case!().seeds(12, |seed| {

@@ -122,7 +122,7 @@ fn any_crash_leaves_a_checkpoint_that_opens() {
                 let power = seed.wrapping_mul(0x9E37_79B9).wrapping_add(turn * 7_919) % changes;
                 let cut_off = run(configuration, &ops, seed, Some(power));
                 let what = format!("{configuration:?}, power for {power} of {changes} changes");
-                // Files that nobody needs any more are removed last; that may fail unnoticed.
+                // Files that are no longer needed are removed last; that may fail unnoticed.
                 assert!(matches!(cut_off.ended, None | Some(Error::Io { .. })), "{what}");
                 for image in 0..2 {
                     let left = check_image(configuration, &cut_off, seed + image, &what);

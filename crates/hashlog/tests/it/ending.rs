@@ -1,5 +1,5 @@
-//! A thread that ends may use a log in the destructors of its thread-locals, those included that run
-//! when the thread-locals of the engine are gone.
+//! A thread that ends may use a log in the destructors of its thread-locals, those included that
+//! run when the thread-locals of the engine are gone.
 
 use crate::adapter::{COLDEST, Configuration, KEPT_SHORT, configurations, contents, key, value};
 use sapwood_hashlog::{Cut, Error, HashLog, Place};

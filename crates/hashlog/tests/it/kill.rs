@@ -28,7 +28,7 @@ const KEYS: u64 = 3_000;
 const STEPS: u64 = 400;
 
 fn open(configuration: Configuration, folder: &Path) -> HashLog {
-    let disk = FileDisk::open(folder).expect("the folder is nobody else's by now");
+    let disk = FileDisk::open(folder).expect("no other process has the folder by now");
     HashLog::open(Arc::new(disk), configuration.options()).expect("a log that opens")
 }
 

@@ -1,5 +1,5 @@
-//! A disk that does in the background what it was asked to, late and in any order: pages land out of
-//! order, reads answer out of order, some of them fail, and nothing is lost.
+//! A disk that does in the background what it was asked to, late and in any order: pages land out
+//! of order, reads answer out of order, some of them fail, and nothing is lost.
 
 use crate::adapter::{COLDEST, Configuration, ON_DISK, contents, key, value};
 use rand::rngs::ChaCha8Rng;
@@ -212,7 +212,7 @@ fn pages_that_land_out_of_order_and_reads_that_answer_so() {
     }
 }
 
-/// A write that failed in the background is made again before anybody hears of it.
+/// A write that failed in the background is made again before a caller hears of it.
 #[test]
 fn single_writes_that_fail_are_made_again_unnoticed() {
     for (seed, configuration) in configurations().enumerate() {
@@ -235,10 +235,10 @@ fn single_writes_that_fail_are_made_again_unnoticed() {
     }
 }
 
-/// While no write succeeds, pages stay in memory, and who needs another page is told why there is
-/// none. What was answered is there, before and after.
+/// While no write succeeds, pages stay in memory, and a writer that needs another page is told why
+/// there is none. What was answered is there, before and after.
 #[test]
-fn writes_that_keep_failing_reach_who_needs_the_room() {
+fn writes_that_keep_failing_reach_the_thread_that_needs_room() {
     for (seed, configuration) in configurations().enumerate() {
         let sim = SimDisk::new();
         let disk = LateDisk::new(&sim, seed as u64);

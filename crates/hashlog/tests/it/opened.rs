@@ -200,7 +200,7 @@ fn opening_reads_no_page_and_a_look_up_reads_a_block() {
 }
 
 #[test]
-fn who_looks_whether_there_is_anything_reads_little() {
+fn a_look_whether_there_is_anything_reads_little() {
     for configuration in CONFIGURATIONS {
         let (disk, _) = stored(configuration);
         let disk = CountingDisk::new(&disk);
@@ -268,7 +268,8 @@ fn what_the_budget_has_no_room_for_stays_on_the_disk() {
     }
 }
 
-/// A program that goes on looking keys up has all in memory at last, and the log is no longer for it.
+/// A program that goes on looking keys up has all in memory at last, and the log is no longer for
+/// it.
 #[test]
 fn look_ups_bring_pages_back() {
     for configuration in CONFIGURATIONS {
@@ -302,8 +303,8 @@ fn look_ups_bring_pages_back() {
     }
 }
 
-/// Records come back without marks: the first walk asks the index about each of them, and the second
-/// about none, as if they had never left.
+/// Records come back without marks: the first walk asks the index about each of them, and the
+/// second about none, as if they had never left.
 #[test]
 fn the_second_walk_asks_about_nothing() {
     for configuration in CONFIGURATIONS {
@@ -326,8 +327,8 @@ fn the_second_walk_asks_about_nothing() {
     }
 }
 
-/// What is superseded while it lies on the disk gets no mark, and what is while it is in memory does:
-/// the answers are right either way, and complete in the end.
+/// What is superseded while it lies on the disk gets no mark, and what is while it is in memory
+/// does: the answers are right either way, and complete in the end.
 #[test]
 fn changes_before_and_after_pages_come_back() {
     for configuration in CONFIGURATIONS {

@@ -1,4 +1,4 @@
-//! Closures that panic or call back leave the log usable, and nobody waits for ever.
+//! Closures that panic or call back leave the log usable, and no thread waits for ever.
 
 use crate::adapter::{COLDEST, Configuration, IN_MEMORY, configurations, contents, key, value};
 use sapwood_hashlog::{Error, HashLog, Layout, ValueMut};
@@ -215,9 +215,9 @@ fn a_closure_that_changes_a_key_cannot_change_it_from_inside() {
     });
 }
 
-/// Other keys are as free inside a closure as outside, also while the index grows and pages go
-/// to the disk: what cannot be done is refused and can be done after it.
-/// A compaction waits for pinned threads, of which this is one: it must not wait for the compaction.
+/// Other keys are as free inside a closure as outside, also while the index grows and pages go to
+/// the disk: what cannot be done is refused and can be done after it. A compaction waits for pinned
+/// threads, of which this is one: it must not wait for the compaction.
 #[test]
 fn a_walk_inside_a_closure_is_refused_while_the_log_is_compacted() {
     case!().once(|| {

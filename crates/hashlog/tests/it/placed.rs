@@ -231,7 +231,7 @@ fn closures_may_panic_and_call_the_log() {
         });
         assert_eq!((there, changed(0)), (Ok(1_500), first + 1));
         assert_eq!(log.get(b"inserted"), Ok(Some(value(5).to_vec())));
-        // Nobody is left who holds anything.
+        // No thread is left that holds anything.
         assert_eq!(log.len_exact(), Ok(1_501));
         assert_eq!(log.update(&keys[1], |value| add(1, value)), Ok(Some(())));
         log.snapshot().unwrap();

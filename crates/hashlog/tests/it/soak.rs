@@ -263,7 +263,7 @@ fn overwriting_keeps_memory_flat() {
     });
 }
 
-/// Who stays in one log holds back nothing in another.
+/// A thread that stays in one log holds back nothing in another.
 #[test]
 fn a_reader_in_one_log_keeps_no_memory_of_another() {
     long(case!()).alone(|| {

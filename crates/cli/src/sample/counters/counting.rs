@@ -134,9 +134,9 @@ impl<'a> Counting<'a> {
         thread::scope(|scope| {
             let closed = self.gate.write().unwrap_or_else(PoisonError::into_inner);
             let started = Instant::now();
-            let before = self.table.stats().read_only;
+            let before = self.table.stats().safe_read_only;
             let checkpoint = scope.spawn(|| self.table.checkpoint(cut));
-            while self.table.stats().read_only == before && !checkpoint.is_finished() {
+            while self.table.stats().safe_read_only == before && !checkpoint.is_finished() {
                 thread::yield_now();
             }
             drop(closed);

@@ -1,0 +1,409 @@
+//! Batches: many operations that share their waits.
+//!
+//! A batch goes in groups: hash all keys of a group and ask for their buckets' lines; look into the
+//! buckets and ask for the records' lines; ask for the buckets of the next group, so that memory
+//! does not idle between the two; then do each operation, which now finds in the cache what it
+//! needs. Where records lie on the disk, reads run ahead of the operations that will need them, so
+//! that the disk has always enough to do. Operations take effect in the order given.
+
+use std::ops::Range;
+
+use sapwood_mem::epoch::Pin;
+use sapwood_mem::sync::Backoff;
+
+use crate::error::{BatchError, Error, Result};
+use crate::index::Look;
+use crate::log::cold::{self, ColdRecord, Coming, Extent, Fetched};
+use crate::log::{Log, Share};
+use crate::ops::point::Rmw;
+use crate::ops::store::Store;
+use crate::record::Form;
+use crate::record::address::Address;
+use crate::record::address::Place;
+use crate::record::in_place::Stop;
+use crate::record::in_place::{InPlace, Write};
+use crate::record::value::ValueMut;
+
+const GROUP: usize = 32;
+
+/// In place of an address: only a search can tell. No log begins that low.
+const SOMEWHERE: Address = Address::from_units(1);
+
+#[inline(always)]
+fn address_of(look: Look) -> Address {
+    match look {
+        Look::Named(first) => first,
+        Look::Behind(_) | Look::Unsure => SOMEWHERE,
+        Look::Nothing => Address::NONE,
+    }
+}
+
+/// Where the index's first guess at a key's record lies.
+enum Named {
+    /// In the region where the operation may be done at once: see [`Store::look`].
+    Here(Address),
+    Elsewhere,
+    /// There is none.
+    Nothing,
+}
+
+/// Operations whose searches overlap.
+struct Group {
+    hashes: [u64; GROUP],
+    count: usize,
+}
+
+/// An operation of a batch.
+struct Op<'k, F: Form> {
+    index: usize,
+    key: F::Key<'k>,
+    hash: u64,
+}
+
+/// Reads that have begun for operations to come.
+struct Ahead {
+    /// Operations that are looked at, from the next one on.
+    most: usize,
+    /// Operations below were looked at.
+    asked: usize,
+    /// By operation.
+    coming: Coming<usize>,
+}
+
+impl Ahead {
+    fn new(budget: Option<u64>) -> Ahead {
+        Ahead { most: cold::in_flight_max(budget), asked: 0, coming: Coming::default() }
+    }
+
+    /// Whether it is time to look at more operations.
+    #[inline]
+    fn is_short(&self, done: usize, len: usize) -> bool {
+        self.asked < len && self.asked <= done + self.most / 2
+    }
+
+    /// Records read for an operation; the operations before it are done.
+    fn take<F: InPlace>(&mut self, log: &Log, operation: usize) -> Option<Result<ColdRecord>> {
+        while self.coming.first().is_some_and(|earlier| *earlier < operation) {
+            self.coming.skip();
+        }
+        let is_next = self.coming.first().is_some_and(|next| *next == operation);
+        if is_next {
+            self.coming.receive::<F>(log, Extent::Whole).map(|(_, read)| read)
+        } else {
+            None
+        }
+    }
+}
+
+type Batch<T> = std::result::Result<T, BatchError>;
+type Attempt<T> = std::result::Result<T, Stop>;
+
+impl Store {
+    /// Does an operation for each key, in order. `first` tries the record that the index named when
+    /// the group was looked up, if it named one, true if that was all; `attempt` does what is left,
+    /// and is over when it answers Ok. Both get `state`. `reads`: whether an operation must know
+    /// what is there; `in_place`: whether `first` writes.
+    #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "the parts that operations differ in")]
+    fn batch<'k, F: InPlace, S>(
+        &self,
+        state: &mut S,
+        len: usize,
+        reads: bool,
+        in_place: bool,
+        key_at: impl Fn(usize) -> &'k [u8],
+        mut first: impl FnMut(&mut S, &Pin<'_>, Named, &Op<'k, F>) -> bool,
+        mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
+    ) -> Batch<()> {
+        let region = |log: &Log| if in_place { log.read_only() } else { log.head() };
+        let mut ahead = Ahead::new(self.options.memory_budget);
+        let mut done = 0;
+        let mut group = self.begin_group::<F>(0..len, &key_at);
+        while done < len {
+            let Group { hashes, count } = group;
+            if count == 0 {
+                F::key(key_at(done)).map_err(|error| BatchError { done, error })?;
+            }
+            if reads && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
+                self.begin_reads::<F>(&mut ahead, done, len, &key_at);
+            }
+            let mut pin = self.log.epochs.pin();
+            let mut from = region(&self.log);
+            let looked = self.look_at_group(&pin, &hashes[..count]);
+            // Its buckets come while the operations of this group wait for their records.
+            group = self.begin_group::<F>(done + count..len, &key_at);
+            let mut repinned = false;
+            for at in 0..count {
+                let index = done + at;
+                let key =
+                    F::key(key_at(index)).map_err(|error| BatchError { done: index, error })?;
+                let op = Op { index, key, hash: hashes[at] };
+                // What was seen under another pin does not count.
+                let first_named = if repinned { self.look_again(op.hash) } else { looked[at] };
+                let named = match first_named {
+                    here if here >= from => Named::Here(here),
+                    Address::NONE => Named::Nothing,
+                    _ => Named::Elsewhere,
+                };
+                if first(state, &pin, named, &op) {
+                    continue;
+                }
+                drop(pin);
+                let read = ahead.take::<F>(&self.log, op.index);
+                self.one_of_batch::<F>(read, &mut |pin, fetched| attempt(state, pin, fetched, &op))
+                    .map_err(|error| BatchError { done: op.index, error })?;
+                pin = self.log.epochs.pin();
+                from = region(&self.log);
+                repinned = true;
+            }
+            drop(pin);
+            done += count;
+            self.let_index_catch_up::<F>();
+        }
+        Ok(())
+    }
+
+    /// Hashes the keys of a group and asks for their buckets. It ends before a key that is refused.
+    #[inline(always)]
+    fn begin_group<'k, F: Form>(
+        &self,
+        operations: Range<usize>,
+        key_at: &impl Fn(usize) -> &'k [u8],
+    ) -> Group {
+        let mut group = Group { hashes: [0; GROUP], count: 0 };
+        for index in operations.take(GROUP) {
+            let Ok(key) = F::key(key_at(index)) else { break };
+            group.hashes[group.count] = F::hash(key);
+            self.index.prefetch(group.hashes[group.count]);
+            group.count += 1;
+        }
+        group
+    }
+
+    /// As `look_at_group`, for one key.
+    #[inline(never)]
+    fn look_again(&self, hash: u64) -> Address {
+        match self.index.look(hash) {
+            Address::NONE => address_of(match self.index.look_on(hash) {
+                Look::Behind(next) => self.index.look_behind(hash, next),
+                look => look,
+            }),
+            named => named,
+        }
+    }
+
+    /// Looks a group of keys up, whose buckets are on their way, and asks for the records that are
+    /// named first, SOMEWHERE, or NONE.
+    #[inline(always)]
+    fn look_at_group(&self, pin: &Pin<'_>, hashes: &[u64]) -> [Address; GROUP] {
+        let mut looked = [Address::NONE; GROUP];
+        let (mut behind, mut waiting) = ([(0, 0); GROUP], 0);
+        for (at, hash) in hashes.iter().enumerate() {
+            looked[at] = self.index.look(*hash);
+            if looked[at] != Address::NONE {
+                self.log.prefetch(pin, looked[at]);
+                continue;
+            }
+            match self.index.look_on(*hash) {
+                // At once: these have one more line to wait for than the others.
+                Look::Behind(next) => {
+                    self.index.prefetch_overflow(next);
+                    behind[waiting] = (at, next);
+                    waiting += 1;
+                }
+                look => looked[at] = address_of(look),
+            }
+        }
+        for (at, next) in &behind[..waiting] {
+            looked[*at] = address_of(self.index.look_behind(hashes[*at], *next));
+            self.log.prefetch(pin, looked[*at]);
+        }
+        looked
+    }
+
+    /// Begins to read from the disk what the operations to come will need, as far as the index can
+    /// tell.
+    #[inline(never)]
+    fn begin_reads<'k, F: InPlace>(
+        &self,
+        ahead: &mut Ahead,
+        done: usize,
+        len: usize,
+        key_at: &dyn Fn(usize) -> &'k [u8],
+    ) {
+        let mut wanted = Vec::new();
+        let limit = len.min(done + ahead.most);
+        {
+            let pin = self.log.epochs.pin();
+            for index in ahead.asked.max(done)..limit {
+                let Ok(key) = F::key(key_at(index)) else { continue };
+                let none = Fetched::default();
+                if let Err(Stop::Cold(address)) =
+                    self.find_known::<F>(&pin, F::hash(key), key, &none)
+                {
+                    wanted.push((index, address));
+                }
+            }
+        }
+        let reads = wanted.len() as u64;
+        self.cold_reads.add(reads as i64);
+        ahead.coming.send(&self.log, wanted);
+        ahead.asked = limit;
+        if reads > 0 {
+            self.read_back::<F>(Share::Earned(reads));
+        }
+    }
+
+    /// One operation of a batch that is not done at first sight.
+    #[inline(never)]
+    fn one_of_batch<F: InPlace>(
+        &self,
+        read: Option<Result<ColdRecord>>,
+        attempt: &mut dyn FnMut(&Pin<'_>, &Fetched) -> Attempt<()>,
+    ) -> Result<()> {
+        let mut fetched = Fetched::default();
+        if let Some(record) = read {
+            fetched.push(record?);
+        }
+        let backoff = Backoff::new();
+        loop {
+            let pin = self.log.epochs.pin();
+            let nested = !pin.is_outermost();
+            let Err(stop) = attempt(&pin, &fetched) else { return Ok(()) };
+            drop(pin);
+            self.wait_for::<F>(stop, nested, &mut fetched, &backoff)?;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get_many<F: InPlace, K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: &mut impl FnMut(usize, Option<(&[u8], Place)>),
+    ) -> Result<()> {
+        self.batch::<F, _>(
+            read,
+            keys.len(),
+            true,
+            false,
+            |index| keys[index].as_ref(),
+            |read, pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                let value = self.get_first::<F>(pin, first, op.key);
+                if let Some(value) = &value {
+                    read(op.index, Some((value.as_ref(), Place::at(first))));
+                }
+                value.is_some()
+            },
+            |read, pin, fetched, op| {
+                let nowhere = Place::default();
+                let mut present = Some(|value: &[u8]| read(op.index, Some((value, nowhere))));
+                let found =
+                    self.get_attempt::<F, ()>(pin, fetched, op.hash, op.key, &mut present)?;
+                if found.is_none() {
+                    read(op.index, None);
+                }
+                Ok(())
+            },
+        )
+        .map_err(|stopped| stopped.error)?;
+        self.make_room_for_copies();
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn put_many<F: InPlace, K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+    ) -> Batch<()> {
+        self.batch::<F, _>(
+            &mut (),
+            entries.len(),
+            false,
+            true,
+            |index| entries[index].0.as_ref(),
+            |(), pin, named, op| {
+                let value = entries[op.index].1.as_ref();
+                if F::check_value(op.key, value.len(), self.log.page_bytes).is_err() {
+                    return false;
+                }
+                match named {
+                    Named::Here(first) => self.put_first::<F>(pin, first, op.key, value),
+                    // A new record goes to the tail, whatever the old one is.
+                    Named::Elsewhere => {
+                        let none = Fetched::default();
+                        self.put_attempt::<F>(pin, &none, op.hash, op.key, value).is_ok()
+                    }
+                    Named::Nothing => self.put_new::<F>(pin, op.hash, op.key, value),
+                }
+            },
+            |(), pin, fetched, op| {
+                let value = entries[op.index].1.as_ref();
+                F::check_value(op.key, value.len(), self.log.page_bytes)?;
+                self.put_attempt::<F>(pin, fetched, op.hash, op.key, value)
+            },
+        )
+    }
+
+    #[inline]
+    pub(crate) fn update_many<F: InPlace, K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> Batch<usize> {
+        let mut state = (0, change);
+        self.batch::<F, _>(
+            &mut state,
+            keys.len(),
+            true,
+            true,
+            |index| keys[index].as_ref(),
+            |(found, change), pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                let done = self.rmw_first::<F, ()>(pin, first, op.key, &mut |value| {
+                    (change(op.index, Some(value)), Write::Changed)
+                });
+                *found += usize::from(done.is_some());
+                done.is_some()
+            },
+            |(found, change), pin, fetched, op| {
+                let done =
+                    self.rmw_attempt::<F, ()>(pin, fetched, op.hash, op.key, None, &mut |value| {
+                        (change(op.index, Some(value)), Write::Changed)
+                    })?;
+                match done {
+                    Rmw::Updated(()) => *found += 1,
+                    Rmw::Inserted | Rmw::Absent => change(op.index, None),
+                }
+                Ok(())
+            },
+        )?;
+        Ok(state.0)
+    }
+
+    #[inline]
+    pub(crate) fn add_many<F: InPlace, K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Batch<()> {
+        self.batch::<F, _>(
+            &mut (),
+            deltas.len(),
+            true,
+            true,
+            |index| deltas[index].0.as_ref(),
+            |(), pin, named, op| {
+                let Named::Here(first) = named else { return false };
+                self.add_first::<F>(pin, first, op.key, deltas[op.index].1).is_some()
+            },
+            |(), pin, fetched, op| {
+                F::check_value(op.key, size_of::<i64>(), self.log.page_bytes)?;
+                let delta = deltas[op.index].1;
+                self.add_attempt::<F>(pin, fetched, op.hash, op.key, delta).map(drop)
+            },
+        )
+    }
+}
+
+impl From<BatchError> for Error {
+    fn from(stopped: BatchError) -> Error {
+        stopped.error
+    }
+}

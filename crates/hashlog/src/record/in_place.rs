@@ -1,0 +1,192 @@
+//! Changes of a record where it lies, for each layout.
+
+use sapwood_mem::sync::Ordering;
+
+use crate::error::Error;
+use crate::record::address::Address;
+use crate::record::value::{Held, ValueMut};
+use crate::record::{Fixed, Form, Record, Variable, Writer};
+
+/// Changes of values where they lie, by layout.
+pub(crate) trait InPlace: Form {
+    /// The lock of a writer while it replaces a record.
+    type Lock;
+
+    /// Locks a record in memory against other writers; `Raced` if it is not the newest any more.
+    fn lock(record: Record) -> std::result::Result<Self::Lock, Stop>;
+    /// Puts a value into a mutable record; false if it must be appended.
+    fn put(record: Record, value: &[u8]) -> std::result::Result<bool, Stop>;
+    /// Changes a value in the mutable region by atomic instructions alone: what the closure
+    /// answered, or `None` where the layout has none.
+    fn update_atomically<R>(
+        record: Record,
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Option<R>;
+    /// Adds to a counter in the mutable region by one atomic instruction: the sum, or `None` where
+    /// it would overflow or the layout has no such instruction.
+    fn add_atomically(record: Record, delta: i64) -> Option<i64>;
+    /// Whether an append must wait until a record has left the fuzzy region.
+    const WAITS_WHILE_FUZZY: bool;
+    /// The value of a locked record, copied.
+    fn copy_value(record: Record, lock: &Self::Lock, into: &mut Vec<u8>);
+    /// Writes back under the lock; false if it must be appended.
+    fn write_back(lock: &Self::Lock, value: &[u8]) -> bool;
+    /// The note of the lock while a user's closure runs under it.
+    fn hold(lock: &Self::Lock) -> Option<Held>;
+    /// Turns a mutable record into a tombstone; false if it was one.
+    fn bury(record: Record) -> std::result::Result<bool, Stop>;
+    /// Shortest and longest value beside this key.
+    fn value_limits(key: Self::Key<'_>, page_bytes: usize) -> (usize, usize);
+}
+
+/// Whether a closure changed the value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Write {
+    Changed,
+    Unchanged,
+}
+
+impl InPlace for Fixed {
+    type Lock = ();
+    const WAITS_WHILE_FUZZY: bool = true;
+
+    fn lock(_: Record) -> std::result::Result<(), Stop> {
+        Ok(())
+    }
+
+    #[inline]
+    fn put(record: Record, value: &[u8]) -> std::result::Result<bool, Stop> {
+        let value = u64::from_le_bytes(value.try_into().expect("checked length"));
+        // Release: pairs with the Acquire of gets.
+        record.fixed_value().store(value, Ordering::Release);
+        Ok(true)
+    }
+
+    #[inline]
+    fn update_atomically<R>(
+        record: Record,
+        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Option<R> {
+        let word = record.fixed_value();
+        let mut before = word.load(Ordering::Acquire);
+        loop {
+            let mut bytes = before.to_le_bytes();
+            let (result, write) = change(&mut ValueMut::of_word(&mut bytes));
+            if write == Write::Unchanged {
+                return Some(result);
+            }
+            let after = u64::from_le_bytes(bytes);
+            match word.compare_exchange(before, after, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(result),
+                Err(now) => before = now,
+            }
+        }
+    }
+
+    #[inline]
+    fn add_atomically(record: Record, delta: i64) -> Option<i64> {
+        let word = record.fixed_value();
+        let mut before = word.load(Ordering::Acquire);
+        loop {
+            let sum = (before as i64).checked_add(delta)?;
+            match word.compare_exchange(before, sum as u64, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Some(sum),
+                Err(now) => before = now,
+            }
+        }
+    }
+
+    fn copy_value(record: Record, (): &(), into: &mut Vec<u8>) {
+        into.extend_from_slice(&record.fixed_value().load(Ordering::Acquire).to_le_bytes());
+    }
+
+    fn write_back((): &(), _: &[u8]) -> bool {
+        false
+    }
+
+    fn hold((): &()) -> Option<Held> {
+        None
+    }
+
+    fn bury(record: Record) -> std::result::Result<bool, Stop> {
+        Ok(record.bury())
+    }
+
+    fn value_limits(_: u64, _: usize) -> (usize, usize) {
+        (8, 8)
+    }
+}
+
+impl InPlace for Variable {
+    type Lock = Writer;
+    const WAITS_WHILE_FUZZY: bool = false;
+
+    fn lock(record: Record) -> std::result::Result<Writer, Stop> {
+        let lock = record.try_lock().ok_or_else(|| Stop::Locked(record.identity()))?;
+        if lock.is_current() { Ok(lock) } else { Err(Stop::Raced) }
+    }
+
+    fn put(record: Record, value: &[u8]) -> std::result::Result<bool, Stop> {
+        Ok(Self::lock(record)?.try_write(value))
+    }
+
+    fn update_atomically<R>(
+        _: Record,
+        _: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
+    ) -> Option<R> {
+        None
+    }
+
+    fn add_atomically(_: Record, _: i64) -> Option<i64> {
+        None
+    }
+
+    fn copy_value(_: Record, lock: &Writer, into: &mut Vec<u8>) {
+        into.extend_from_slice(lock.value());
+    }
+
+    fn write_back(lock: &Writer, value: &[u8]) -> bool {
+        lock.try_write(value)
+    }
+
+    fn hold(lock: &Writer) -> Option<Held> {
+        Some(Held::new(lock.identity()))
+    }
+
+    fn bury(record: Record) -> std::result::Result<bool, Stop> {
+        Ok(Self::lock(record)?.bury())
+    }
+
+    fn value_limits(key: &[u8], page_bytes: usize) -> (usize, usize) {
+        match Self::check_value(key, usize::MAX, page_bytes) {
+            Err(Error::ValueLength { max, .. }) => (0, max),
+            _ => (0, 0),
+        }
+    }
+}
+
+/// The reason why an attempt cannot go on.
+pub(crate) enum Stop {
+    /// The tail's page is full.
+    PageFull,
+    /// The record at this address lies in the fuzzy region: threads that were pinned before
+    /// `read_only` moved past it may still change it.
+    Fuzzy(Address),
+    /// Another writer has this record.
+    Locked(usize),
+    /// An edit changes records around this address in place.
+    Edited(Address),
+    /// The record at this address is not in memory.
+    Cold(Address),
+    /// Another thread was first.
+    Raced,
+    /// Boxed, since every attempt's answer has room for it.
+    Failed(Box<Error>),
+}
+
+impl From<Error> for Stop {
+    #[cold]
+    fn from(error: Error) -> Stop {
+        Stop::Failed(Box::new(error))
+    }
+}

@@ -1,0 +1,499 @@
+//! Walks in log order, as of one moment or of the live log.
+//!
+//! Page by page: sequential, and exact. The moment is fixed by
+//! [`Log::pin_below`](crate::log::Log::pin_below): records below the boundary stay as they are,
+//! what is changed meanwhile is appended above. Of those below, the newest of each key is live at
+//! that moment: one in memory that no flag calls superseded; of the others the chain tells, whose
+//! first record of the key below the boundary it is or is not.
+//!
+//! A sweep fixes nothing. Its boundary is where the log ended when it began
+//! ([`Log::begin_sweep`](crate::log::Log::begin_sweep)), after which all earlier appends below were
+//! done. So a key that is there throughout has one newest record below: that is visited, with the
+//! value that it then has, or had when it was replaced, which is marked as late and asked about.
+
+use std::ops::{ControlFlow, Range};
+
+use sapwood_disk::Blocks;
+use sapwood_mem::epoch::Pin;
+
+use crate::error::{Error, Result};
+use crate::files::page::{for_each_stored, not_a_record};
+use crate::index::{Probe, Walk};
+use crate::log::Share;
+use crate::log::begin_lock::Shared;
+use crate::log::cold::{self, Coming, Extent, Fetched};
+use crate::ops::store::Store;
+use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::layout::control;
+use crate::record::{Form, Record, word_at};
+
+/// A moment that is being looked at, or a sweep that is going on.
+pub(crate) struct Moment<'a> {
+    store: &'a Store,
+    /// Records below are visited: as of the moment, or in passing.
+    pub(crate) boundary: Address,
+    /// No reader looks at an older moment, for which what is superseded now may be live.
+    is_oldest: bool,
+    is_sweep: bool,
+    /// Nothing is compacted meanwhile.
+    _begin_lock: Shared<'a>,
+}
+
+impl Drop for Moment<'_> {
+    fn drop(&mut self) {
+        match self.is_sweep {
+            true => self.store.log.end_sweep(),
+            false => self.store.log.unpin_below(self.boundary),
+        }
+    }
+}
+
+/// Is told where a live record is, its key and its value.
+pub(crate) trait Visit<B>: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B> {}
+
+impl<B, V: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B>> Visit<B> for V {}
+
+/// A record whose chain goes on at one that must be read first.
+struct Doubt {
+    address: Address,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    fetched: Fetched,
+    wanted: Address,
+}
+
+/// Records are asked for together.
+pub(crate) const SENT: usize = 64;
+
+/// The verdict of a record's flags.
+pub(crate) enum Verdict {
+    Live,
+    Dead,
+    /// Only its chain knows.
+    Ask,
+}
+
+pub(crate) fn verdict(flags: u64, marked: bool) -> Verdict {
+    if flags & control::TOMBSTONE != 0 {
+        Verdict::Dead
+    } else if flags & control::SUPERSEDED == 0 {
+        if marked { Verdict::Live } else { Verdict::Ask }
+    } else if flags & control::LATE == 0 {
+        Verdict::Dead
+    } else {
+        Verdict::Ask
+    }
+}
+
+impl Store {
+    /// Fixes this moment.
+    pub(crate) fn moment(&self) -> Result<Moment<'_>> {
+        if self.log.epochs.is_pinned() {
+            return Err(Error::WouldBlock);
+        }
+        let begin_lock = self.begin_lock.share();
+        let boundary = self.log.pin_below();
+        // One that begins later has a boundary above.
+        let is_oldest = self.log.has_one_snapshot();
+        Ok(Moment { store: self, boundary, is_oldest, is_sweep: false, _begin_lock: begin_lock })
+    }
+
+    /// Begins to look at what is there from now on.
+    pub(crate) fn sweep(&self) -> Result<Moment<'_>> {
+        if self.log.epochs.is_pinned() {
+            return Err(Error::WouldBlock);
+        }
+        let begin_lock = self.begin_lock.share();
+        let boundary = self.log.begin_sweep();
+        // One that begins later has a boundary above.
+        let is_oldest = self.log.has_one_snapshot();
+        Ok(Moment { store: self, boundary, is_oldest, is_sweep: true, _begin_lock: begin_lock })
+    }
+
+    /// Visits what was live at a moment, of some pages.
+    pub(crate) fn scan<F: Form, B>(
+        &self,
+        moment: &Moment<'_>,
+        part: (usize, usize),
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let mut scan = Scan::new(self, moment, part);
+        for page in scan.pages.clone() {
+            let mut flow = scan.page::<F, B>(page, visit)?;
+            if flow.is_continue() {
+                flow = scan.resolve_some::<F, B>(visit)?;
+            }
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        let flow = scan.resolve::<F, B>(0, visit)?;
+        if flow.is_continue() {
+            scan.mark_first::<F>()?;
+        }
+        Ok(flow)
+    }
+
+    /// Whether the record at `target` was the newest of its key below `boundary`, or which record
+    /// must be read to know.
+    pub(crate) fn was_live<F: Form>(
+        &self,
+        target: Address,
+        boundary: Address,
+        key: F::Key<'_>,
+        fetched: &Fetched,
+    ) -> std::result::Result<bool, Address> {
+        let pin = self.log.epochs.pin();
+        let head = self.log.head();
+        let probe = self.index.find(F::hash(key), |newest| {
+            let mut address = newest;
+            while address > target {
+                let same_key;
+                let previous;
+                if address >= head {
+                    let record = self.log.record(&pin, address);
+                    same_key = address < boundary && F::has_key(record, key);
+                    previous = record.previous();
+                } else if let Some(record) = fetched.get(address) {
+                    same_key = address < boundary && F::key_eq(key, record.key::<F>());
+                    previous = record.previous();
+                } else {
+                    return Walk::Cold(address);
+                }
+                if same_key {
+                    return Walk::Hit(false);
+                }
+                address = previous;
+            }
+            if address == target { Walk::Hit(true) } else { Walk::End }
+        });
+        match probe {
+            Probe::Hit(_, live) => Ok(live),
+            Probe::Absent(_) => Ok(false),
+            Probe::Cold(_, address) | Probe::Unclear(address) => Err(address),
+        }
+    }
+
+    /// The next record of a page in memory, its address and flags.
+    #[inline]
+    pub(crate) fn next_record<F: Form>(
+        &self,
+        pin: &Pin<'_>,
+        page: u64,
+        offset: &mut usize,
+    ) -> Option<(Address, Record, u64)> {
+        while *offset + F::PREFIX <= self.log.page_bytes {
+            let address = self.at(page, *offset);
+            let record = self.log.record(pin, address);
+            let flags = record.flags();
+            if flags & control::VALID != 0 {
+                *offset += F::bytes_of(record);
+                return Some((address, record, flags));
+            }
+            if F::STRIDE == 0 {
+                return None;
+            }
+            *offset += F::STRIDE;
+        }
+        None
+    }
+
+    pub(crate) fn at(&self, page: u64, offset: usize) -> Address {
+        Address::from_units((page * self.log.page_bytes as u64 + offset as u64) / UNIT_BYTES as u64)
+    }
+}
+
+/// A scan under way.
+pub(crate) struct Scan<'a> {
+    store: &'a Store,
+    pub(crate) boundary: Address,
+    pub(crate) pages: Range<u64>,
+    /// Holds a page that is not in memory.
+    buffer: Option<Blocks>,
+    doubts: Vec<Doubt>,
+    coming: Coming<Doubt>,
+    is_oldest: bool,
+    /// The page that is being walked gets its marks, and no record of it is in doubt so far. A
+    /// thread that supersedes one by a record from here up marks it.
+    marks_below: Option<Address>,
+    /// A page that was read because it was not in memory: the first, as long as it is not known
+    /// whether the walk goes on.
+    read_first: Option<u64>,
+    /// Records that a chain was asked about.
+    asked: u64,
+}
+
+impl Drop for Scan<'_> {
+    fn drop(&mut self) {
+        self.store.chains_asked.add(self.asked as i64);
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// Of a part of the pages below a boundary.
+    pub(crate) fn new(
+        store: &'a Store,
+        moment: &Moment<'_>,
+        (part, parts): (usize, usize),
+    ) -> Self {
+        let (log, boundary) = (&store.log, moment.boundary);
+        let (first, last) = (log.page_of(log.begin()), log.page_of(boundary));
+        let limit = last + u64::from(boundary > log.page_start(last));
+        let (from, to) = share(limit - first, part, parts);
+        let pages = first + from..first + to;
+        let (doubts, coming) = (Vec::new(), Coming::default());
+        Scan {
+            store,
+            boundary,
+            pages,
+            buffer: None,
+            doubts,
+            coming,
+            is_oldest: moment.is_oldest,
+            marks_below: None,
+            read_first: None,
+            asked: 0,
+        }
+    }
+
+    /// Before a page is walked, unpinned.
+    pub(crate) fn begin_page<F: Form>(&mut self, page: u64) {
+        let log = &self.store.log;
+        let start = log.page_start(page);
+        if start < log.head() && log.comes_back(start) {
+            // A caller that looks at one page alone, to see if there is anything, needs no others.
+            match self.read_first {
+                None => self.read_first = Some(page),
+                Some(_) => self.store.read_back::<F>(Share::All),
+            }
+        }
+        self.marks_below = log
+            .marking(start)
+            .filter(|_| self.is_oldest && !log.is_marked(page))
+            .map(|unmarked| unmarked.max(self.boundary));
+    }
+
+    /// The page is not in memory, or left it on the way.
+    pub(crate) fn leave_unmarked(&mut self) {
+        self.marks_below = None;
+    }
+
+    /// After all of a page was walked.
+    pub(crate) fn end_page(&mut self, page: u64) {
+        if self.marks_below.take().is_some() {
+            self.store.log.note_marked(page);
+        }
+    }
+
+    /// At the end of the walk: marks the page that it read first, if that has come back since.
+    pub(crate) fn mark_first<F: Form>(&mut self) -> Result<()> {
+        let Some(page) = self.read_first.take() else { return Ok(()) };
+        self.begin_page::<F>(page);
+        let store = self.store;
+        let pin = store.log.epochs.pin();
+        if self.marks_below.is_none() || store.log.page_start(page) < store.log.head() {
+            return Ok(());
+        }
+        let mut offset = 0;
+        while let Some((address, record, flags)) = store.next_record::<F>(&pin, page, &mut offset) {
+            if matches!(verdict(flags, false), Verdict::Ask) {
+                self.asked += 1;
+                let asked = F::with_key(record, |key| {
+                    Ok::<_, Error>(self.was_live::<F>(address, F::key(key)?))
+                })?;
+                if asked.is_err() {
+                    return Ok(());
+                }
+            }
+        }
+        self.end_page(page);
+        Ok(())
+    }
+
+    /// Whether a record was live below the boundary, as [`Store::was_live`]. It leaves the answer
+    /// in the record where the page gets its marks.
+    fn was_live<F: Form>(
+        &mut self,
+        address: Address,
+        key: F::Key<'_>,
+    ) -> std::result::Result<bool, Address> {
+        let (store, none) = (self.store, Fetched::default());
+        let Some(below) = self.marks_below else {
+            return store.was_live::<F>(address, self.boundary, key, &none);
+        };
+        if store.was_live::<F>(address, below, key, &none)? {
+            return Ok(true);
+        }
+        let live =
+            below > self.boundary && store.was_live::<F>(address, self.boundary, key, &none)?;
+        let pin = store.log.epochs.pin();
+        if address >= store.log.head() {
+            // A thread that supersedes it above the boundary marks it, too.
+            store.log.record(&pin, address).supersede(if live { control::LATE } else { 0 });
+        }
+        Ok(live)
+    }
+
+    fn page<F: Form, B>(&mut self, page: u64, visit: &mut impl Visit<B>) -> Result<ControlFlow<B>> {
+        let store = self.store;
+        self.begin_page::<F>(page);
+        let pin = store.log.epochs.pin();
+        if store.log.page_start(page) < store.log.head() {
+            drop(pin);
+            self.leave_unmarked();
+            return self.stored_page::<F, B>(page, 0, visit);
+        }
+        let (records, marked) = (store.log.records(&pin), store.log.is_marked(page));
+        // As long as the pin lives, what lies below stays as it is.
+        let safe_read_only = store.log.safe_read_only();
+        let mut offset = 0;
+        while let Some((address, record, flags)) = store.next_record::<F>(&pin, page, &mut offset) {
+            if address >= self.boundary {
+                break;
+            }
+            records.prefetch_ahead(address);
+            let is_still = address < safe_read_only;
+            let flow = match verdict(flags, marked) {
+                Verdict::Dead => continue,
+                Verdict::Live => {
+                    show::<F, _>(record, is_still, |key, value| visit(address, key, value))
+                }
+                Verdict::Ask => show::<F, _>(record, is_still, |key, value| {
+                    self.ask::<F, B>(address, key, value, visit)
+                })?,
+            };
+            if flow.is_break() {
+                return Ok(flow);
+            }
+        }
+        self.end_page(page);
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Visits what is live of a page on the disk, from an offset on.
+    pub(crate) fn stored_page<F: Form, B>(
+        &mut self,
+        page: u64,
+        from: usize,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let log = &self.store.log;
+        let parts = log.parts.as_ref().expect("pages below head are on the disk");
+        let mut blocks = self.buffer.take().unwrap_or_else(|| Blocks::new(log.page_bytes));
+        parts.read_page(page, &mut blocks)?;
+        let stored = &blocks.bytes()[..log.page_bytes];
+        let flow = for_each_stored::<F, B>(stored, from, |offset, record| {
+            let address = self.store.at(page, offset);
+            if address >= self.boundary {
+                return Ok(ControlFlow::Continue(()));
+            }
+            let (key, value) =
+                F::split(record).ok_or_else(|| not_a_record(parts.place(), address))?;
+            let flags = word_at(record, 0).expect("a record has a control word");
+            match verdict(flags, false) {
+                Verdict::Dead => Ok(ControlFlow::Continue(())),
+                Verdict::Live => Ok(visit(address, key, value)),
+                Verdict::Ask => self.ask::<F, B>(address, key, value, visit),
+            }
+        })?;
+        self.buffer = Some(blocks);
+        Ok(flow)
+    }
+
+    /// Visits a record if its chain says that it is live, at once or once it is read.
+    pub(crate) fn ask<F: Form, B>(
+        &mut self,
+        address: Address,
+        key: &[u8],
+        value: &[u8],
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.asked += 1;
+        match self.was_live::<F>(address, F::key(key)?) {
+            Ok(true) => Ok(visit(address, key, value)),
+            Ok(false) => Ok(ControlFlow::Continue(())),
+            Err(wanted) => {
+                self.leave_unmarked();
+                if self.doubts.len() == SENT && self.store.log.comes_back(wanted) {
+                    // Not one by one. Chains that are asked from now on are in memory.
+                    self.store.read_back::<F>(Share::All);
+                }
+                let (key, value) = (key.to_vec(), value.to_vec());
+                let fetched = Fetched::default();
+                self.doubts.push(Doubt { address, key, value, fetched, wanted });
+                Ok(ControlFlow::Continue(()))
+            }
+        }
+    }
+
+    /// Reads what doubts wait for, if they are enough to be read together.
+    pub(crate) fn resolve_some<F: Form, B>(
+        &mut self,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        if self.doubts.len() < SENT {
+            return Ok(ControlFlow::Continue(()));
+        }
+        self.resolve::<F, B>(cold::in_flight_max(self.store.options.memory_budget), visit)
+    }
+
+    /// Reads what doubts wait for, until no more than `most` are left.
+    pub(crate) fn resolve<F: Form, B>(
+        &mut self,
+        most: usize,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
+        let log = &self.store.log;
+        loop {
+            while self.coming.len() > most {
+                let Some((mut doubt, record)) = self.coming.receive::<F>(log, Extent::Key) else {
+                    break;
+                };
+                doubt.fetched.push(record?);
+                let key = F::key(&doubt.key)?;
+                let (address, boundary) = (doubt.address, self.boundary);
+                match self.store.was_live::<F>(address, boundary, key, &doubt.fetched) {
+                    Ok(false) => {}
+                    Err(wanted) => self.doubts.push(Doubt { wanted, ..doubt }),
+                    Ok(true) => {
+                        let flow = visit(address, &doubt.key, &doubt.value);
+                        if flow.is_break() {
+                            return Ok(flow);
+                        }
+                    }
+                }
+            }
+            if self.doubts.is_empty() {
+                return Ok(ControlFlow::Continue(()));
+            }
+            self.store.cold_reads.add(self.doubts.len() as i64);
+            let wanted = self.doubts.drain(..).map(|doubt| {
+                let wanted = doubt.wanted;
+                (doubt, wanted)
+            });
+            self.coming.send(log, wanted.collect());
+        }
+    }
+}
+
+/// Reads a record that may be changed in place meanwhile, unless it is still.
+#[inline]
+fn show<F: Form, R>(record: Record, is_still: bool, read: impl FnOnce(&[u8], &[u8]) -> R) -> R {
+    if is_still {
+        return F::visit(record, read);
+    }
+    let value = loop {
+        match F::value(record, || false) {
+            Some(value) => break value,
+            // A writer is copying a value in: a matter of nanoseconds.
+            None => std::hint::spin_loop(),
+        }
+    };
+    F::with_key(record, |key| read(key, value.as_ref()))
+}
+
+/// Part `part` of `parts` of `0..len`.
+pub(crate) fn share(len: u64, part: usize, parts: usize) -> (u64, u64) {
+    let at = |part: usize| (u128::from(len) * part as u128 / parts as u128) as u64;
+    (at(part), at(part + 1))
+}
