@@ -1,13 +1,21 @@
-//! What can be asked: the arguments, with their help.
+//! The arguments of the command line, with their help.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `key_spec` | the argument of `--key` |
+//! | `quotes` | the quotes of CSV, for lists on the command line and for files |
+
+pub(crate) mod key_spec;
+pub(crate) mod quotes;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use sapwood::aggregate::Executor;
 
-use crate::format::parse_bytes;
-use crate::key_columns::KeySpec;
-use crate::source::Format;
+use crate::terminal::format::parse_bytes;
+
+use key_spec::KeySpec;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -242,6 +250,15 @@ pub(crate) struct Input {
     /// What does not fit is an error, but with --dir, where it lies on the disk.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory_budget: Option<u64>,
+}
+
+/// How rows are written in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Comma-separated, with a header line.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
