@@ -5,14 +5,14 @@
 //! finds what was loaded. Every report is compared with what it must be, and an independent sum with
 //! the report.
 
-mod floor;
+mod baseline;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Value};
 
-use super::tables::{
+use super::contenders::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, Store, WALK, Way, execution_by,
 };
 use super::workload::{FIELD, LAYOUT, Pick, Picked, Share, Workload};
@@ -21,7 +21,7 @@ use crate::figures::Percentiles;
 use crate::rounds::{Contender, Outcome, Run};
 use crate::tally::Tally;
 
-pub(crate) use floor::SpreadFloor;
+pub(crate) use baseline::SpreadBaseline;
 
 /// What every object gets; the first half of them, by key, gets one more.
 const PART: i64 = 3;

@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::objects::key;
-use super::tables::{
+use super::contenders::{
     Kind, LOG, LOG_MOMENT, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by,
 };
+use super::objects::key;
 use super::workload::{Beside, Pick, Picked, Share, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates};

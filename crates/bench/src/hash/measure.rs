@@ -5,8 +5,8 @@
 use indicatif::ProgressBar;
 
 use super::Plan;
-use super::contender::{HashContender, Load};
-use super::stores;
+use super::contenders;
+use super::load::{Load, Loadable};
 use super::workload::{Draw, Job, Mix, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates, is_ours};
@@ -41,7 +41,7 @@ impl Figures {
 pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
-    let contenders = stores::contenders(plan.keys, &wanted);
+    let contenders = contenders::chosen(plan.keys, &wanted);
     let groups = plan.rounds.threads.len() * plan.rounds.mixes.len() * plan.rounds.draws.len();
     let timed = groups * (plan.rounds.runs + usize::from(plan.rounds.latencies))
         + plan.rounds.runs.min(LOADS_MAX);
@@ -54,7 +54,7 @@ pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
 struct Course<'a> {
     plan: &'a Plan,
     /// Those that still take part.
-    contenders: Vec<Box<dyn HashContender>>,
+    contenders: Vec<Box<dyn Loadable>>,
     figures: Figures,
     progress: ProgressBar,
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use comfy_table::Table;
 use serde_json::json;
 
+use super::contenders::{SAPWOOD, SAPWOOD_16};
 use super::measure::Figures;
-use super::stores::{SAPWOOD, SAPWOOD_16};
 use super::workload::Workload;
 use crate::report::{self, Labels, latencies_table, rates_table, table};
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use comfy_table::Table;
 use serde_json::json;
 
-use super::contender::Load;
-use super::engines::SAPWOOD;
+use super::contenders::SAPWOOD;
+use super::load::Load;
 use super::measure::Figures;
 use crate::report::{self, Labels, latencies_table, rates_table, table};
 

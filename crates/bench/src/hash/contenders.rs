@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use parking_lot::RwLock;
 
-use super::contender::HashContender;
-use super::floor;
+use super::baseline;
 use super::in_process::{InProcess, Shared};
+use super::load::Loadable;
 use super::store::{Form, Store, batched, singly};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
@@ -35,7 +35,7 @@ pub(crate) const SCC: &str = "scc";
 pub(crate) const MOKA: &str = "moka";
 pub(crate) const DICTIONARY: &str = "mutex-hashmap";
 
-/// The peers that bars are set against: those made for many threads.
+/// The peers that targets are set against: those made for many threads.
 pub(crate) const CONCURRENT: [&str; 6] = [SHARDS, DASHMAP, PAPAYA, PAPAYA_ATOMIC, SCC, MOKA];
 
 /// Above this many keys moka is left out: at less than a million operations a second, and over 200
@@ -48,7 +48,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
         .into_iter()
         .chain(CONCURRENT)
         .chain([DICTIONARY])
-        .chain(floor::NAMES)
+        .chain(baseline::NAMES)
 }
 
 /// One key a call.
@@ -84,8 +84,8 @@ impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
 }
 
 /// Those contenders whose names are wanted.
-pub(crate) fn contenders(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn HashContender>> {
-    let mut all: Vec<Box<dyn HashContender>> = Vec::new();
+pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
+    let mut all: Vec<Box<dyn Loadable>> = Vec::new();
     let shared = Arc::new(RwLock::new(Shared::empty()));
     // The first form that is wanted loads for all.
     for name in [SAPWOOD, SAPWOOD_16, SAPWOOD_32] {
@@ -100,11 +100,11 @@ pub(crate) fn contenders(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dy
             _ => Box::new(InProcess::<_, Singles>::of(shared, first)),
         });
     }
-    fn singles<S: Store + 'static>() -> Box<dyn HashContender> {
+    fn singles<S: Store + 'static>() -> Box<dyn Loadable> {
         Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), true))
     }
     for (name, make) in [
-        (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn HashContender>),
+        (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn Loadable>),
         (DASHMAP, singles::<dashmap::Dash>),
         (PAPAYA, singles::<papaya::Plain>),
         (PAPAYA_ATOMIC, singles::<papaya::Atomic>),
@@ -116,8 +116,8 @@ pub(crate) fn contenders(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dy
             all.push(make());
         }
     }
-    for floor in floor::Floor::shapes(wanted) {
-        all.push(Box::new(floor));
+    for baseline in baseline::Baseline::shapes(wanted) {
+        all.push(Box::new(baseline));
     }
     all
 }
@@ -135,7 +135,7 @@ pub(crate) fn bytes_expected(name: &str) -> u64 {
         MOKA => 200,
         // Forms of one store, or shapes on one memory.
         SAPWOOD_16 | SAPWOOD_32 => 0,
-        _ if floor::NAMES.contains(&name) => 12,
+        _ if baseline::NAMES.contains(&name) => 12,
         _ => 25,
     }
 }

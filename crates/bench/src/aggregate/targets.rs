@@ -2,19 +2,19 @@
 
 use std::io::{self, Write};
 
-use super::BAR_OBJECTS;
-use super::anchors::PEERS;
-use super::floor::RECORDS;
-use super::measure::Figures;
-use super::tables::{
+use super::TARGET_OBJECTS;
+use super::baseline::RECORDS;
+use super::contenders::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_PLANNER, ORDERED_RANGE, PLANNER, WALK, Way,
 };
+use super::measure::Figures;
+use super::references::PEERS;
 use super::workload::{Pick, Share, Workload};
 use crate::figures::{Rate, Ratio, Timed};
-use crate::report::{Bars, Verdicts};
+use crate::report::{Targets, Verdicts};
 
 /// The log, all objects, of the plain loop over the same bytes.
-const LOG_OF_FLOOR: f64 = 0.6;
+const LOG_OF_BASELINE: f64 = 0.6;
 /// Objects a ms on one thread, all of them or random keys.
 const LEAST: [(Way, Workload, f64); 5] = [
     (LOG, Workload::Sum(Pick::Everything), 400_000.0),
@@ -40,61 +40,61 @@ const OF_LOOK_UP: f64 = 1.0 / 1.3;
 const OF_BEST: f64 = 1.0 / 1.15;
 const AGAINST_PEERS: f64 = 10.0;
 
-/// Prints the bars that there are figures for.
+/// Prints the targets that there are figures for.
 pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let verdicts = match figures.objects != BAR_OBJECTS {
+    let verdicts = match figures.objects != TARGET_OBJECTS {
         true => Verdicts::Withheld,
         false => Verdicts::Given,
     };
-    let mut bars = Bars::new(verdicts);
+    let mut targets = Targets::new(verdicts);
     let rate = |way: Way, pick, threads| figures.rates.rate(way.name, Workload::Sum(pick), threads);
     if let Some(log) = rate(LOG, Pick::Everything, 1)
-        && let Some(floor) = figures.rates.rate(RECORDS, log.workload, 1)
+        && let Some(baseline) = figures.rates.rate(RECORDS, log.workload, 1)
     {
-        let ratio = Ratio::of(&log.rounds, &floor.rounds);
-        bars.at_least("log, everything, of a plain loop", 1, LOG_OF_FLOOR, ratio);
+        let ratio = Ratio::of(&log.rounds, &baseline.rounds);
+        targets.at_least("log, everything, of a plain loop", 1, LOG_OF_BASELINE, ratio);
     }
     for (way, workload, least) in LEAST {
         if let Some(rate) = figures.rates.rate(way.name, workload, 1) {
             let title = format!("{}, {}, of {least} objects/ms", way.name, workload.name());
-            bars.at_least(&title, 1, 1.0, Ratio::to(&rate.rounds, least * 1e3));
+            targets.at_least(&title, 1, 1.0, Ratio::to(&rate.rounds, least * 1e3));
         }
     }
     for (way, workload) in ON_TWO_THREADS {
         let on = |threads| figures.rates.rate(way.name, workload, threads);
         if let Some((one, two)) = on(1).zip(on(2)) {
             let title = format!("{}, {}, against one thread", way.name, workload.name());
-            bars.at_least(&title, 2, TWO_THREADS, Ratio::of(&two.rounds, &one.rounds));
+            targets.at_least(&title, 2, TWO_THREADS, Ratio::of(&two.rounds, &one.rounds));
         }
     }
     for threads in figures.rates.thread_counts() {
         for pick in Pick::ALL {
-            planner(&mut bars, &|way| rate(way, pick, threads), pick, threads);
+            planner(&mut targets, &|way| rate(way, pick, threads), pick, threads);
         }
     }
     for peer in &PEERS {
         if let Some(rate) = rate(PLANNER, Pick::Everything, 1) {
             let title = format!("planner, everything, against {}", peer.name);
-            bars.at_least(&title, 1, AGAINST_PEERS, Ratio::to(&rate.rounds, peer.rate * 1e3));
+            targets.at_least(&title, 1, AGAINST_PEERS, Ratio::to(&rate.rounds, peer.rate * 1e3));
         }
     }
-    if bars.is_empty() {
+    if targets.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nBars, set at {BAR_OBJECTS} objects on 1 and 2 threads:")?;
+    writeln!(out, "\nTargets, judged at {TARGET_OBJECTS} objects on 1 and 2 threads:")?;
     if verdicts == Verdicts::Withheld {
         writeln!(
             out,
-            "(this run has {} objects: pass --objects {BAR_OBJECTS} to judge them)",
+            "(this run has {} objects: pass --objects {TARGET_OBJECTS} to judge them)",
             figures.objects
         )?;
     }
-    writeln!(out, "{bars}")
+    writeln!(out, "{targets}")
 }
 
 /// The planner against look-ups, and against whoever is best.
 fn planner<'a>(
-    bars: &mut Bars,
+    targets: &mut Targets,
     rate: &dyn Fn(Way) -> Option<&'a Rate<Workload>>,
     pick: Pick,
     threads: usize,
@@ -103,7 +103,7 @@ fn planner<'a>(
         && let Some((planner, look_up)) = rate(PLANNER).zip(rate(LOOK_UP))
     {
         let title = format!("planner, {}, against look-ups", pick.name());
-        bars.at_least(&title, threads, OF_LOOK_UP, Ratio::of(&planner.rounds, &look_up.rounds));
+        targets.at_least(&title, threads, OF_LOOK_UP, Ratio::of(&planner.rounds, &look_up.rounds));
     }
     for (planner, forced) in
         [(PLANNER, &[LOOK_UP, WALK, LOG][..]), (ORDERED_PLANNER, &[ORDERED_LOOK_UP, ORDERED_RANGE])]
@@ -114,7 +114,7 @@ fn planner<'a>(
             .max_by(|left, right| left.median().total_cmp(&right.median()));
         if let Some((ours, best)) = rate(planner).zip(best) {
             let title = format!("{}, {}, of the best: {}", planner.name, pick.name(), best.engine);
-            bars.at_least(&title, threads, OF_BEST, Ratio::of(&ours.rounds, &best.rounds));
+            targets.at_least(&title, threads, OF_BEST, Ratio::of(&ours.rounds, &best.rounds));
         }
     }
 }

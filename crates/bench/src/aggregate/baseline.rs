@@ -42,8 +42,8 @@ pub(crate) const NAMES: [&str; 3] = [RECORDS, COLUMN, LOOK_UPS];
 /// About the bytes that an object takes in all of its forms.
 pub(crate) const BYTES_EXPECTED: u64 = 24 + 8 + 20;
 
-/// One form of the floor, on memory that all share.
-pub(crate) struct Floor {
+/// One form of the baseline, on memory that all share.
+pub(crate) struct Baseline {
     name: &'static str,
     memory: Arc<Memory>,
 }
@@ -100,19 +100,19 @@ impl Memory {
 
 const ALIGNED: &str = "a map is page-aligned and as long as it was asked to be";
 
-impl Floor {
+impl Baseline {
     /// Those forms that are wanted.
-    pub(crate) fn forms(objects: &Objects, wanted: &dyn Fn(&str) -> bool) -> Vec<Floor> {
+    pub(crate) fn forms(objects: &Objects, wanted: &dyn Fn(&str) -> bool) -> Vec<Baseline> {
         let names: Vec<_> = NAMES.into_iter().filter(|name| wanted(name)).collect();
         if names.is_empty() {
             return Vec::new();
         }
         let memory = Arc::new(Memory::load(objects));
-        names.into_iter().map(|name| Floor { name, memory: Arc::clone(&memory) }).collect()
+        names.into_iter().map(|name| Baseline { name, memory: Arc::clone(&memory) }).collect()
     }
 }
 
-impl Contender<Job> for Floor {
+impl Contender<Job> for Baseline {
     fn name(&self) -> &str {
         self.name
     }
@@ -144,7 +144,7 @@ impl Contender<Job> for Floor {
     }
 
     fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
-        Err("the floor has no operations to time".into())
+        Err("the baseline has no operations to time".into())
     }
 
     fn is_timed_singly(&self) -> bool {
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn every_form_finds_what_is_selected() {
         let objects = Arc::new(Objects::new(2_000));
-        let mut forms = Floor::forms(&objects, &|_| true);
+        let mut forms = Baseline::forms(&objects, &|_| true);
         let mut ran = 0;
         for pick in Pick::ALL {
             let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));

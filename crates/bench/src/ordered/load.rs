@@ -1,4 +1,4 @@
-//! What takes part in the rounds: engines of this process, the floor, engines of a JVM.
+//! What takes part in the rounds: engines of this process, the baseline, engines of a JVM.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ pub(crate) struct Accounted {
 }
 
 /// One participant, and what is done to it outside the rounds.
-pub(crate) trait OrderedContender: Contender<Job> {
+pub(crate) trait Loadable: Contender<Job> {
     /// Whether resident memory tells what it takes although the process has freed memory at hand.
     fn maps_its_memory(&self) -> bool;
 

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use memmap2::MmapMut;
 
-use super::contender::{Load, OrderedContender};
+use super::load::{Load, Loadable};
 use super::space::{Data, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
@@ -16,11 +16,11 @@ use crate::pages::map_huge;
 use crate::rounds::{Contender, Outcome, run_threads};
 use crate::tally::Tally;
 
-pub(crate) const FLOOR: &str = "floor (flat arena)";
+pub(crate) const BASELINE: &str = "floor (flat arena)";
 
 /// The arena and the bytes of its equal entries.
 #[derive(Default)]
-pub(crate) struct Floor {
+pub(crate) struct Baseline {
     flat: Option<Flat>,
 }
 
@@ -31,9 +31,9 @@ struct Flat {
     space: Arc<Space>,
 }
 
-impl Contender<Job> for Floor {
+impl Contender<Job> for Baseline {
     fn name(&self) -> &str {
-        FLOOR
+        BASELINE
     }
 
     fn runs(&self, workload: Workload) -> bool {
@@ -72,18 +72,18 @@ impl Contender<Job> for Floor {
     }
 
     fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
-        Err("the floor has no operations to time".into())
+        Err("the baseline has no operations to time".into())
     }
 }
 
-impl OrderedContender for Floor {
+impl Loadable for Baseline {
     fn maps_its_memory(&self) -> bool {
         true
     }
 
     fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
         let Data::Generated { key_bytes, value_bytes, .. } = space.data() else {
-            return Err("the floor needs entries of one size".into());
+            return Err("the baseline needs entries of one size".into());
         };
         let begin = Instant::now();
         let entry_bytes = key_bytes + value_bytes;

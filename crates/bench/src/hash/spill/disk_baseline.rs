@@ -37,16 +37,16 @@ const BLOCK_BYTES: usize = 4096;
 const WRITTEN_TOGETHER: usize = 1 << 20;
 
 /// A file of random bytes, removed in the end.
-pub(crate) struct DiskFloor {
+pub(crate) struct DiskBaseline {
     file: File,
     blocks: u32,
     /// Whether reads pass the page cache by.
     pub(crate) direct: bool,
 }
 
-impl DiskFloor {
+impl DiskBaseline {
     /// Writes a file of about `bytes` bytes into `dir`.
-    pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskFloor, Error> {
+    pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskBaseline, Error> {
         let path = dir.join("random-reads");
         let explain = |error: std::io::Error| {
             format!("{}: {error}; choose a folder with --dir", path.display())
@@ -66,7 +66,7 @@ impl DiskFloor {
         let file = opened.or_else(|_| File::open(&path)).map_err(explain)?;
         std::fs::remove_file(&path)?;
         let blocks = u32::try_from(parts * (WRITTEN_TOGETHER / BLOCK_BYTES) as u64)?;
-        Ok(DiskFloor { file, blocks, direct })
+        Ok(DiskBaseline { file, blocks, direct })
     }
 
     /// How many reads `depth` threads did in about `time`, and in what exactly.
@@ -119,14 +119,14 @@ struct End {
 /// The disk as a contender: so many reads in flight.
 pub(crate) struct DiskReads {
     name: String,
-    floor: Arc<DiskFloor>,
+    baseline: Arc<DiskBaseline>,
     depth: usize,
     time: Duration,
 }
 
 impl DiskReads {
-    pub(crate) fn new(floor: &Arc<DiskFloor>, depth: usize, time: Duration) -> DiskReads {
-        DiskReads { name: name_of(depth), floor: Arc::clone(floor), depth, time }
+    pub(crate) fn new(baseline: &Arc<DiskBaseline>, depth: usize, time: Duration) -> DiskReads {
+        DiskReads { name: name_of(depth), baseline: Arc::clone(baseline), depth, time }
     }
 }
 
@@ -141,7 +141,7 @@ impl Contender<Job> for DiskReads {
     }
 
     fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
-        let (reads, elapsed) = self.floor.read(self.depth, self.time, u64::from(job.tag))?;
+        let (reads, elapsed) = self.baseline.read(self.depth, self.time, u64::from(job.tag))?;
         Ok(Outcome { elapsed, tally: Tally::default(), operations: Some(reads) })
     }
 

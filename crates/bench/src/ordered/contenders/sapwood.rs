@@ -5,8 +5,8 @@ use std::ops::{Bound, ControlFlow};
 use sapwood_chunkmap::{ChunkMap, Direction, Entry, ValueMut};
 
 use crate::consume::consume;
-use crate::ordered::contender::Accounted;
 use crate::ordered::in_process::Ordered;
+use crate::ordered::load::Accounted;
 use crate::ordered::workload::Form;
 use crate::tally::Tally;
 

@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use super::BAR_KEYS;
+use super::TARGET_KEYS;
+use super::contenders::{CONCURRENT, SAPWOOD, SAPWOOD_16};
 use super::measure::Figures;
-use super::stores::{CONCURRENT, SAPWOOD, SAPWOOD_16};
 use super::workload::{Draw, Mix, Workload};
 use crate::figures::{Rate, Ratio};
-use crate::report::{Bars, Verdicts};
+use crate::report::{Targets, Verdicts};
 
 /// Operations a second of FASTER, on 1 and on 2 threads.
 struct Faster {
@@ -20,7 +20,7 @@ const fn faster(mix: Mix, one: f64, two: f64) -> Faster {
 }
 
 /// The C++ version of microsoft/FASTER as it comes (4 KiB pages), 50 million uniform keys of 8
-/// bytes with values of 8 bytes, measured on an idle machine of the class that the bars were set
+/// bytes with values of 8 bytes, measured on an idle machine of the class that the targets were set
 /// on (2 cores of a shared Xeon).
 const FASTER: [Faster; 4] = [
     faster(Mix::Reads(100), 2.4, 6.2),
@@ -40,20 +40,20 @@ const BATCHES_AGAINST_FASTER: f64 = 8.0;
 const LOAD_AGAINST_FASTER: f64 = 5.0;
 const BYTES_PER_ENTRY_MOST: f64 = 40.0;
 
-/// Prints the bars that there are figures for.
+/// Prints the targets that there are figures for.
 pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let verdicts = match figures.keys < BAR_KEYS {
+    let verdicts = match figures.keys < TARGET_KEYS {
         true => Verdicts::Withheld,
         false => Verdicts::Given,
     };
-    let mut bars = Bars::new(verdicts);
+    let mut targets = Targets::new(verdicts);
     for threads in [1, 2] {
         for mix in Mix::ALL {
             let judged = matches!(mix, Mix::Reads(0 | 100) | Mix::ReadModifyWrite);
             if judged {
-                against_peers(&mut bars, figures, SAPWOOD, mix, threads, SINGLES_AGAINST_PEERS);
+                against_peers(&mut targets, figures, SAPWOOD, mix, threads, SINGLES_AGAINST_PEERS);
             }
-            against_peers(&mut bars, figures, SAPWOOD_16, mix, threads, BATCHES_AGAINST_PEERS);
+            against_peers(&mut targets, figures, SAPWOOD_16, mix, threads, BATCHES_AGAINST_PEERS);
         }
         for Faster { mix, rates } in &FASTER {
             for (ours, least) in
@@ -63,31 +63,31 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
                 if let Some(ours) = figures.rates.rate(ours, workload, threads) {
                     let title = format!("{}: {} against FASTER", ours.engine, mix.name());
                     let ratio = Ratio::to(&ours.rounds, rates[threads - 1]);
-                    bars.at_least(&title, threads, least, ratio);
+                    targets.at_least(&title, threads, least, ratio);
                 }
             }
         }
     }
     if let Some(load) = figures.rates.rate(SAPWOOD, Workload::Load, 1) {
         let ratio = Ratio::to(&load.rounds, FASTER_LOAD);
-        bars.at_least("sapwood: load against FASTER", 1, LOAD_AGAINST_FASTER, ratio);
+        targets.at_least("sapwood: load against FASTER", 1, LOAD_AGAINST_FASTER, ratio);
     }
     if let Some(bytes) = figures.bytes_per_entry(SAPWOOD) {
-        bars.at_most("sapwood: memory of an entry", BYTES_PER_ENTRY_MOST, bytes, "B");
+        targets.at_most("sapwood: memory of an entry", BYTES_PER_ENTRY_MOST, bytes, "B");
     }
-    if bars.is_empty() {
+    if targets.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nBars, set at {BAR_KEYS} uniform keys on 1 and 2 threads:")?;
+    writeln!(out, "\nTargets, judged at {TARGET_KEYS} uniform keys on 1 and 2 threads:")?;
     if verdicts == Verdicts::Withheld {
         writeln!(out, "(this run has {} keys: pass --full to judge them)", figures.keys)?;
     }
-    writeln!(out, "{bars}")
+    writeln!(out, "{targets}")
 }
 
 /// Ours against the concurrent peer that is fastest in this very workload.
 fn against_peers(
-    bars: &mut Bars,
+    targets: &mut Targets,
     figures: &Figures,
     ours: &str,
     mix: Mix,
@@ -102,6 +102,6 @@ fn against_peers(
         .max_by(|left, right| left.median().total_cmp(&right.median()));
     if let Some((ours, best)) = rate(ours).zip(best) {
         let title = format!("{}: {} against {}", ours.engine, mix.name(), best.engine);
-        bars.at_least(&title, threads, least, Ratio::of(&ours.rounds, &best.rounds));
+        targets.at_least(&title, threads, least, Ratio::of(&ours.rounds, &best.rounds));
     }
 }

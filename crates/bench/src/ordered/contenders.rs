@@ -16,14 +16,14 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use triomphe::ThinArc;
 
-use super::contender::OrderedContender;
 use super::in_process::InProcess;
+use super::load::Loadable;
 use super::workload::Form;
 use crate::consume::consume;
 use crate::tally::Tally;
 
 /// Makes one engine.
-type Make = fn() -> Box<dyn OrderedContender>;
+type Make = fn() -> Box<dyn Loadable>;
 
 /// Every engine by name; the first is ours, ratios are against it.
 pub(crate) const ALL: [(&str, Make); 6] = [

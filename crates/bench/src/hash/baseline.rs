@@ -10,7 +10,7 @@ use memmap2::MmapMut;
 use parking_lot::RwLock;
 use zerocopy::FromBytes;
 
-use super::contender::{HashContender, Load};
+use super::load::{Load, Loadable};
 use super::workload::{Draw, Job, Mix, Op, Workload, key};
 use crate::Error;
 use crate::figures::Percentiles;
@@ -45,17 +45,17 @@ impl Shape {
     }
 }
 
-pub(crate) struct Floor {
+pub(crate) struct Baseline {
     shape: Shape,
     memory: Arc<RwLock<Option<Memory>>>,
 }
 
-impl Floor {
+impl Baseline {
     /// Those shapes that are wanted, on the same memory.
-    pub(crate) fn shapes(wanted: &dyn Fn(&str) -> bool) -> Vec<Floor> {
+    pub(crate) fn shapes(wanted: &dyn Fn(&str) -> bool) -> Vec<Baseline> {
         let memory = Arc::new(RwLock::new(None));
         let shapes = Shape::ALL.into_iter().filter(|shape| wanted(shape.name()));
-        shapes.map(|shape| Floor { shape, memory: Arc::clone(&memory) }).collect()
+        shapes.map(|shape| Baseline { shape, memory: Arc::clone(&memory) }).collect()
     }
 }
 
@@ -64,7 +64,7 @@ struct Memory {
     records: MmapMut,
 }
 
-impl Contender<Job> for Floor {
+impl Contender<Job> for Baseline {
     fn name(&self) -> &str {
         self.shape.name()
     }
@@ -92,7 +92,7 @@ impl Contender<Job> for Floor {
     }
 
     fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
-        Err("the floor has no operations to time".into())
+        Err("the baseline has no operations to time".into())
     }
 
     fn is_timed_singly(&self) -> bool {
@@ -142,7 +142,7 @@ fn store(shape: Shape, buckets: &[AtomicU64], records: &[AtomicU64], plan: &[Op]
     Tally::default()
 }
 
-impl HashContender for Floor {
+impl Loadable for Baseline {
     fn load(&mut self, keys: u32) -> Result<Option<Load>, Error> {
         let mut memory = self.memory.write();
         if memory.is_some() {

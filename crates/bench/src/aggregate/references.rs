@@ -30,7 +30,7 @@ pub(crate) fn ramcloud_spread(executor: Executor) -> Option<f64> {
 pub(crate) const RAMCLOUD_CLIENT: f64 = 206.0;
 
 /// A peer of today, and objects a ms: 1 million integers, all summed, one thread, on a machine of the
-/// class that the bars were set on (2 cores of a shared EPYC).
+/// class that the targets assume (2 cores of a shared EPYC).
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) rate: f64,

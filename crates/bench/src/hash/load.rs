@@ -1,4 +1,4 @@
-//! What takes part in the rounds: stores of this process and the floor.
+//! What takes part in the rounds: stores of this process and the baseline.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) struct Load {
 }
 
 /// One participant, and what is done to it outside the rounds.
-pub(crate) trait HashContender: Contender<Job> {
+pub(crate) trait Loadable: Contender<Job> {
     /// Makes its store anew and loads all keys on one thread; `None` where another form does.
     fn load(&mut self, keys: u32) -> Result<Option<Load>, Error>;
 

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::{SpreadJob, Total};
 use crate::Error;
-use crate::aggregate::floor::{self, LIVE, LOOK_UPS, Memory, RECORDS};
+use crate::aggregate::baseline::{self, LIVE, LOOK_UPS, Memory, RECORDS};
 use crate::aggregate::objects::{Objects, Placed};
 use crate::aggregate::workload::{Pick, Workload};
 use crate::clock::Clock;
@@ -18,8 +18,8 @@ use crate::figures::Percentiles;
 use crate::rounds::{Contender, Outcome, run_threads};
 use crate::tally::Tally;
 
-/// One form of the floor, on memory that both share.
-pub(crate) struct SpreadFloor {
+/// One form of the baseline, on memory that both share.
+pub(crate) struct SpreadBaseline {
     name: &'static str,
     memory: Arc<Mutex<Memory>>,
 }
@@ -27,15 +27,15 @@ pub(crate) struct SpreadFloor {
 /// Words are loaded and stored relaxed, as plain ones are; but threads may share them.
 type Record = [AtomicU64; 3];
 
-impl SpreadFloor {
+impl SpreadBaseline {
     /// Those forms that are wanted.
-    pub(crate) fn forms(objects: &Objects, wanted: &dyn Fn(&str) -> bool) -> Vec<SpreadFloor> {
+    pub(crate) fn forms(objects: &Objects, wanted: &dyn Fn(&str) -> bool) -> Vec<SpreadBaseline> {
         let names: Vec<_> = [RECORDS, LOOK_UPS].into_iter().filter(|name| wanted(name)).collect();
         if names.is_empty() {
             return Vec::new();
         }
         let memory = Arc::new(Mutex::new(Memory::load(objects)));
-        let form = |name| SpreadFloor { name, memory: Arc::clone(&memory) };
+        let form = |name| SpreadBaseline { name, memory: Arc::clone(&memory) };
         names.into_iter().map(form).collect()
     }
 
@@ -59,7 +59,7 @@ fn parts<T>(all: &[T], threads: usize) -> Vec<&[T]> {
     all.chunks(all.len().div_ceil(threads).max(1)).collect()
 }
 
-impl Contender<SpreadJob> for SpreadFloor {
+impl Contender<SpreadJob> for SpreadBaseline {
     fn name(&self) -> &str {
         self.name
     }
@@ -81,7 +81,7 @@ impl Contender<SpreadJob> for SpreadFloor {
     }
 
     fn latencies(&mut self, _: &SpreadJob) -> Result<Percentiles, Error> {
-        Err("the floor has no operations to time".into())
+        Err("the baseline has no operations to time".into())
     }
 
     fn is_timed_singly(&self) -> bool {
@@ -108,7 +108,7 @@ fn look_up(
     times: i64,
 ) -> Tally {
     let mut tally = Tally::default();
-    floor::in_batches(buckets, wanted, |place, object| {
+    baseline::in_batches(buckets, wanted, |place, object| {
         let [control, found, word] = &records[place];
         if control.load(Relaxed) & LIVE != 0 && found.load(Relaxed) == object.key_word() {
             tally.add(add(word, total.part(object.number) * times));
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn every_form_spreads_the_total_and_takes_it_back() {
         let objects = Arc::new(Objects::new(2_000));
-        let mut forms = SpreadFloor::forms(&objects, &|_| true);
+        let mut forms = SpreadBaseline::forms(&objects, &|_| true);
         for pick in PICKS {
             let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));
             let total = Arc::new(Total::new(&picked).expect("the total is sound"));
