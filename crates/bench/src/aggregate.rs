@@ -1,24 +1,24 @@
-//! How fast are figures of many objects, and totals spread back over them, by each executor?
+//! The speed of aggregation and disaggregation over many objects, by each executor.
 //!
-//! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth or
-//! a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order. Every
-//! executor of a hash table and of an ordered one answers, forced and chosen by the planner, and the
-//! baseline, a plain loop over the same bytes, takes its turns in the same rounds. A rate counts the
-//! objects that were selected. Every answer of every round is compared with the right one; that
-//! holds beside a writer too, and what that costs is shown.
+//! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth
+//! or a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order.
+//! Every executor of a hash table and of an ordered one answers, forced and chosen by the planner,
+//! and the baseline, a plain loop over the same bytes, takes its turns in the same rounds. A rate
+//! counts the objects that were selected. Every answer of every round is compared with the right
+//! one; that holds beside a writer too, and what that costs is shown.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `objects` | which objects are there, where do they lie, what do they add up to? |
-//! | `workload` | what is asked, of which objects? |
-//! | `contenders` | how do tables answer, by which executor? |
-//! | `baseline` | what would it cost without a table? |
-//! | `spread` | how fast is a total spread back over the objects? |
-//! | `writers` | what does it cost to be exact while somebody writes? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | `references` | what did others measure, elsewhere or before? |
-//! | `targets` | which rates were promised, and were they reached? |
+//! | `objects` | the objects, their places and their sums |
+//! | `workload` | the queries and their selections |
+//! | `contenders` | the tables, by each executor |
+//! | `baseline` | the hardware's lower bound: the same bytes without a table |
+//! | `spread` | disaggregation: a total is spread over the objects |
+//! | `writers` | exact sums beside a writer |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | `references` | published rates, and rates measured before |
+//! | `targets` | the targets, and whether a run reached them |
 
 mod baseline;
 mod contenders;
@@ -98,7 +98,7 @@ impl Part {
     const ALL: [Part; 3] = [Part::Sums, Part::Spread, Part::Writers];
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     objects: Vec<u32>,
@@ -108,7 +108,7 @@ struct Plan {
     runs: usize,
     /// Objects that a run looks at where a table has fewer: it is asked several times.
     looked_at: u32,
-    /// How long sums are repeated beside a writer.
+    /// The time that sums are repeated beside a writer.
     window: Duration,
 }
 

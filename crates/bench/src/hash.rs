@@ -1,4 +1,4 @@
-//! How fast and how large is the hash log beside its peers, in memory and beyond it?
+//! The speed and size of the hash log beside its peers, in memory and beyond it.
 //!
 //! FASTER's evaluation: all keys are loaded, then 8-byte values are read, blindly updated, or
 //! added to, in several mixes, uniformly and by Zipf's law, one key a call and in batches. All
@@ -7,17 +7,17 @@
 //! what the keys must give, written values are looked at after each run, and sums of what was
 //! added are compared before and after.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `workload` | which keys and values are there, which operations are timed? |
-//! | `store` | how does an engine take part, one key at a time or many? |
-//! | `contenders` | which engines are there? |
-//! | `in_process` | how does a job run on a store? |
-//! | `baseline` | what would touching the same memory cost without a map? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | [`spill`] | how fast is a store whose data is larger than its memory? |
-//! | `targets` | which ratios were promised, and were they reached? |
+//! | `workload` | the keys and values, the timed operations |
+//! | `store` | the interface of an engine, one key a call or many |
+//! | `contenders` | the engines |
+//! | `in_process` | a job on a store of this process |
+//! | `baseline` | the hardware's lower bound: the same memory without a map |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | [`spill`] | stores whose data is larger than their memory |
+//! | `targets` | the targets, and whether a run reached them |
 
 mod baseline;
 mod contenders;
@@ -77,7 +77,7 @@ enum Part {
     Spill,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     keys: u32,

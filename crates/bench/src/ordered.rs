@@ -1,4 +1,4 @@
-//! How fast and how large is the ordered engine beside its peers?
+//! The speed and size of the ordered engine beside its peers.
 //!
 //! Oak's evaluation: half of a range of keys is loaded in random order by one thread with
 //! put_if_absent, then every workload runs on 1 to all cores. In each round the engines take turns,
@@ -6,18 +6,18 @@
 //! map is put back, so that every run finds the same half of the range. Every byte that a
 //! workload reads is summed, and sums are compared with what the keys and values must give.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `space` | which keys and values, and what must their sums be? |
-//! | `workload` | which operations are timed, on which keys? |
-//! | `load` | what takes part in the rounds? |
-//! | `in_process` | how does a job run on an engine of this process? |
-//! | `contenders` | which engines are there? |
-//! | `baseline` | what would reading the same bytes cost without a map? |
-//! | `jvm` | how do engines of a JVM take part? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | `targets` | which ratios were promised, and were they reached? |
+//! | `space` | the keys and values, and their sums |
+//! | `workload` | the timed operations, and their keys |
+//! | `load` | loading, outside the rounds |
+//! | `in_process` | a job on an engine of this process |
+//! | `contenders` | the engines |
+//! | `baseline` | the hardware's lower bound: the same bytes without a map |
+//! | `jvm` | engines of a JVM |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | `targets` | the targets, and whether a run reached them |
 
 mod arena;
 mod baseline;
@@ -129,7 +129,7 @@ enum DataChoice {
     Flights,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     data: Vec<Data>,

@@ -1,4 +1,4 @@
-//! How are rates and latencies printed? Tables for people, one JSON object a line for programs.
+//! Rates and latencies, printed: tables for people, one JSON object a line for programs.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// What a JSON line says beside the figure: which bench, how many entries, of which data.
+/// The labels of a JSON line: the bench, the number of entries, their data.
 pub(crate) struct Labels<'a> {
     pub(crate) bench: &'a str,
     pub(crate) entries: usize,

@@ -1,4 +1,4 @@
-//! What would the same cost without a table? A plain loop over the same bytes: records of 24 bytes
+//! The cost without a table: a plain loop over the same bytes, which are records of 24 bytes
 //! with a mark of life, a key and an integer, in the order of loading; the integers alone, dense;
 //! and look-ups in batches, each of the line of a bucket and of the record that it leads to.
 //!

@@ -1,4 +1,4 @@
-//! How do tables answer: a hash table and an ordered one, by each executor and as the planner says?
+//! The contenders: a hash table and an ordered one, by each executor and by the planner's choice.
 
 use std::time::{Duration, Instant};
 
@@ -83,7 +83,7 @@ impl Store {
         }
     }
 
-    /// How many objects were selected, their sum, and who reached them.
+    /// The number of selected objects, their sum, and the executor.
     pub(crate) fn sum(
         &self,
         query: &Compiled,
@@ -114,8 +114,8 @@ impl Store {
         Ok(())
     }
 
-    /// Makes a log anew. What was seen as of one moment is not changed in place later but copied,
-    /// so that a log grows: whoever comes after somebody who walked it would be slower for that.
+    /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
+    /// that later contenders would be slower.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
         if let Store::Hash(table) = self {
             table.compact(1.0)?;
@@ -132,12 +132,12 @@ impl Store {
     }
 }
 
-/// A table, and who answers for it.
+/// A table, and the executor that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) kind: Kind,
-    /// None: whom the planner chooses.
+    /// `None`: the planner chooses.
     pub(crate) executor: Option<Executor>,
     /// Whether all objects are seen as of one moment.
     pub(crate) at_one_moment: bool,
@@ -162,7 +162,7 @@ const fn way(name: &'static str, kind: Kind, executor: Option<Executor>) -> Way 
 }
 
 impl Way {
-    /// What it does, without whose it is.
+    /// The name without that of the table.
     pub(crate) fn deed(self) -> &'static str {
         self.name.trim_start_matches("sapwood-").trim_start_matches("ordered-")
     }
@@ -182,7 +182,7 @@ impl Way {
     }
 }
 
-/// Nobody waits often for what takes long.
+/// Slow ways repeat less often.
 #[derive(Default)]
 pub(crate) struct Patience {
     is_over: bool,
@@ -210,7 +210,7 @@ pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
     }
 }
 
-/// Who reached the objects of a run for the planner.
+/// The executor that the planner chose in a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Chosen {
     pub(crate) way: Way,

@@ -1,6 +1,6 @@
-//! In which order does everything run? Tables are loaded; then, for each number of threads and each
-//! selection, all ways to answer and the baseline run in rounds; then all ways to spread a total do; then
-//! sums run beside a writer.
+//! The order of measurements. Tables are loaded; then, for each number of threads and each
+//! selection, all ways to answer and the baseline run in rounds; then all ways to spread a total
+//! do; then sums run beside a writer.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use crate::rounds::{Contender, Outcome, Run, progress, rounds};
 pub(crate) struct Figures {
     pub(crate) objects: u32,
     pub(crate) rates: Rates<Workload>,
-    /// Whom the planner chose.
+    /// The executor that the planner chose.
     pub(crate) chosen: Vec<Chosen>,
     /// Bytes of each kind of table when it was loaded.
     pub(crate) bytes: Vec<(Kind, u64)>,
@@ -45,7 +45,7 @@ impl Figures {
     }
 }
 
-/// Who takes part in rounds: a way of a table, or the baseline.
+/// A participant of the rounds: a way of a table, or the baseline.
 enum Entrant<T, F> {
     Table(T),
     Baseline(F),
@@ -134,7 +134,7 @@ impl Course<'_> {
         Ok(self.figures)
     }
 
-    /// How often a run asks the same.
+    /// The repetitions of a query in a run.
     fn times(&self) -> usize {
         self.plan.looked_at.div_ceil(self.objects.count()) as usize
     }

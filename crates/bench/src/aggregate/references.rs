@@ -1,4 +1,4 @@
-//! What did others measure, elsewhere or before? None of it runs here.
+//! References: published rates and rates measured before. None of them runs here.
 
 use sapwood::aggregate::Executor;
 
@@ -29,8 +29,8 @@ pub(crate) fn ramcloud_spread(executor: Executor) -> Option<f64> {
 /// The most objects a ms that it reached by reading them one at a time from a client.
 pub(crate) const RAMCLOUD_CLIENT: f64 = 206.0;
 
-/// A peer of today, and objects a ms: 1 million integers, all summed, one thread, on a machine of the
-/// class that the targets assume (2 cores of a shared EPYC).
+/// A peer of today, and objects a ms: 1 million integers, all summed, one thread, on a machine of
+/// the class that the targets assume (2 cores of a shared EPYC).
 pub(crate) struct Peer {
     pub(crate) name: &'static str,
     pub(crate) rate: f64,

@@ -1,4 +1,4 @@
-//! How are figures printed?
+//! Figures, printed.
 
 use std::io::{self, Write};
 
@@ -17,9 +17,9 @@ use crate::report::{Labels, table};
 
 const DATA: &str = "8+8 B";
 
-/// What is said of a rate beside the rate.
+/// The context of a rate.
 struct Context {
-    /// Who reached the objects: for the planner, whom it chose.
+    /// The executor: for the planner, the one it chose.
     executor: Option<Executor>,
     /// As a share of the baseline in the same rounds.
     of_baseline: Option<Ratio>,

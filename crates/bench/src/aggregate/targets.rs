@@ -1,4 +1,4 @@
-//! Which rates were promised, and were they reached?
+//! The targets, and whether a run reached them.
 
 use std::io::{self, Write};
 
@@ -23,7 +23,7 @@ const LEAST: [(Way, Workload, f64); 5] = [
     (LOG, Workload::Spread(Pick::Everything), 200_000.0),
     (LOOK_UP, Workload::Spread(Pick::List(Share::Tenth)), 20_000.0),
 ];
-/// What two threads are to be faster at than one.
+/// The workloads in which two threads must beat one.
 const ON_TWO_THREADS: [(Way, Workload); 6] = [
     (LOG, Workload::Sum(Pick::Everything)),
     (WALK, Workload::Sum(Pick::Everything)),
@@ -36,7 +36,7 @@ const ON_TWO_THREADS: [(Way, Workload); 6] = [
 const TWO_THREADS: f64 = 1.7;
 /// Where a part is selected, an object costs at most 1.3 times a look-up.
 const OF_LOOK_UP: f64 = 1.0 / 1.3;
-/// Whom the planner chooses takes at most 15 % longer than the best.
+/// The planner's choice takes at most 15 % longer than the best executor.
 const OF_BEST: f64 = 1.0 / 1.15;
 const AGAINST_PEERS: f64 = 10.0;
 
@@ -92,7 +92,7 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     writeln!(out, "{targets}")
 }
 
-/// The planner against look-ups, and against whoever is best.
+/// The planner against look-ups, and against the best executor.
 fn planner<'a>(
     targets: &mut Targets,
     rate: &dyn Fn(Way) -> Option<&'a Rate<Workload>>,

@@ -1,5 +1,5 @@
-//! What would touching the same memory cost without any map? As many bytes on 2 MiB pages as the
-//! hash log takes: buckets of 64 bytes, and records of 24 bytes in the order of their numbers.
+//! The cost of touching the same memory without a map: as many bytes on 2 MiB pages as the
+//! hash log takes, buckets of 64 bytes, and records of 24 bytes in the order of their numbers.
 
 use std::hint::black_box;
 use std::sync::Arc;

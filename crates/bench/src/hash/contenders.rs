@@ -21,7 +21,7 @@ use super::store::{Form, Store, batched, singly};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
 
-/// What all peers hash with.
+/// The hasher of all peers.
 pub(crate) type Hasher = foldhash::fast::RandomState;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
@@ -83,7 +83,7 @@ impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
     }
 }
 
-/// Those contenders whose names are wanted.
+/// The contenders with wanted names.
 pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
     let mut all: Vec<Box<dyn Loadable>> = Vec::new();
     let shared = Arc::new(RwLock::new(Shared::empty()));

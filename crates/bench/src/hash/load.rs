@@ -1,4 +1,4 @@
-//! What takes part in the rounds: stores of this process and the baseline.
+//! Loading: what a contender of the hash bench does outside the rounds.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use super::workload::Job;
 use crate::Error;
 use crate::rounds::Contender;
 
-/// What a load measured.
+/// Figures of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) elapsed: Duration,

@@ -1,6 +1,6 @@
-//! In which order does everything run? Stores are loaded in rounds, the first of which tells what
-//! memory they take; then they run each workload in rounds, then calls are timed singly. What adds
-//! comes last, between two passes over all entries.
+//! The order of measurements. Stores are loaded in rounds, the first of which tells the memory that
+//! they take; then they run each workload in rounds; then calls are timed singly. Workloads that
+//! add come last, between two passes over all entries.
 
 use indicatif::ProgressBar;
 
@@ -24,7 +24,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What the load of `engine`, or of the store that it is a form of, measured.
+    /// Figures of the load of `engine`, or of the store that it is a form of.
     pub(crate) fn load(&self, engine: &str) -> Option<&Load> {
         let same = |name: &String| name == engine || (is_ours(name) && is_ours(engine));
         self.loads.iter().find(|(name, _)| same(name)).map(|(_, load)| load)

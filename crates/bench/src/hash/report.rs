@@ -1,4 +1,4 @@
-//! How are the figures of the stores in memory printed?
+//! Figures of the stores in memory, printed.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use super::measure::Figures;
 use super::workload::Workload;
 use crate::report::{self, Labels, latencies_table, rates_table, table};
 
-/// Whose ratios are shown.
+/// The engines of which ratios are shown.
 const OURS: [&str; 2] = [SAPWOOD, SAPWOOD_16];
 const DATA: &str = "8+8 B";
 

@@ -1,22 +1,22 @@
-//! How fast is a store whose data is larger than its memory?
+//! The speed of a store whose data is larger than its memory.
 //!
 //! FASTER's workloads on keys of 8 bytes and values of 100, of which a quarter fits into the
 //! memory budget: reads, blind updates, both, and read-modify-writes, one key a call and in
 //! batches. Nothing is synced while a run is timed. Every byte that is read is compared, written
 //! values are looked at after each run. The disk's own random reads take their turns in the same
 //! rounds, and each rate is set against what they allow at the miss rate that was seen. A run does
-//! as many operations as fit into a second, so that a slow disk does not keep anybody waiting.
+//! as many operations as fit into a second, so that a run on a slow disk ends.
 //!
 //! Engines outside this workspace run the same workloads through [`SpillStore`] and [`run_to`].
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `store` | what must an engine be able to do? |
-//! | `form` | how does a job run on a store, one key at a time or many? |
-//! | `ours` | how does the hash log take part? |
-//! | `disk_baseline` | how many random reads does the disk give? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed, and were the targets reached? |
+//! | `store` | the interface of an engine |
+//! | `form` | a job on a store, one key a call or many |
+//! | `ours` | the hash log as a contender |
+//! | `disk_baseline` | the disk's own random reads |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed, and the targets |
 
 mod disk_baseline;
 mod form;
@@ -65,7 +65,7 @@ pub struct SpillFlags {
     run_time: f64,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 struct Plan {
     keys: u32,
     budget_bytes: u64,

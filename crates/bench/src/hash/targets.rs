@@ -1,4 +1,4 @@
-//! Which ratios were promised for the stores in memory, and were they reached?
+//! The targets of the stores in memory, and whether a run reached them.
 
 use std::io::{self, Write};
 

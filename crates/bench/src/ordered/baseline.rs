@@ -1,4 +1,4 @@
-//! What would reading the same bytes cost without any map? Entries lie one after the other in key
+//! The cost of reading the same bytes without a map. Entries lie one after the other in key
 //! order in a flat arena on 2 MiB pages; a get computes its value's address, a scan reads on.
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! How do engines of a JVM take part? `bench-vs/jvm` loads one map and then takes a command a line
+//! Engines of a JVM. `bench-vs/jvm` loads one map and then takes a command a line
 //! on its standard input, so that its runs interleave with ours.
 
 use std::io::{BufRead, BufReader, Write};

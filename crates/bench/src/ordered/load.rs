@@ -1,4 +1,4 @@
-//! What takes part in the rounds: engines of this process, the baseline, engines of a JVM.
+//! Loading: what a contender of the ordered bench does outside the rounds.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::Error;
 use crate::rounds::Contender;
 use crate::tally::Tally;
 
-/// What the load measured.
+/// Figures of a load.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Load {
     pub(crate) elapsed: Duration,
     /// Growth of resident memory (of the heap in use, for a JVM) over the load.
     pub(crate) resident_bytes: Option<u64>,
-    /// What the engine itself accounts for, where it does.
+    /// Bytes by the engine's own account, if it keeps one.
     pub(crate) accounted: Option<Accounted>,
 }
 
@@ -37,6 +37,6 @@ pub(crate) trait Loadable: Contender<Job> {
     /// Loads the space's entries on one thread, with put_if_absent, in its order.
     fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error>;
 
-    /// What a full scan finds; `None` where there is nothing to check.
+    /// The tally of a full scan; `None` where there is nothing to check.
     fn everything(&mut self) -> Result<Option<Tally>, Error>;
 }

@@ -1,4 +1,4 @@
-//! In which order does everything run? Loads one after the other, then for each thread count and
+//! The order of measurements: loads one after the other, then for each thread count and
 //! workload rounds in which engines take turns, then latencies, then a full scan as a last check.
 
 use std::sync::Arc;

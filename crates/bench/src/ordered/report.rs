@@ -1,4 +1,4 @@
-//! How are figures printed? Tables for people, one JSON object a line for programs.
+//! Figures, printed: tables for people, one JSON object a line for programs.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Which ratios were promised, and were they reached?
+//! The targets, and whether a run reached them.
 
 use std::io::{self, Write};
 

@@ -7,7 +7,7 @@ use crate::args::quotes::ends_within_quotes;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{plural, quoted};
 
-/// How the values of a column sort.
+/// The type of a column, which decides how its values sort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnType {
     /// A whole number of 64 bits.

@@ -11,7 +11,7 @@ pub(crate) fn ends_within_quotes(text: &str) -> bool {
 #[derive(Debug, Default)]
 pub(crate) struct Quotes {
     pub(crate) place: Place,
-    /// How many `\n` went by.
+    /// Line ends so far.
     pub(crate) line_ends: u64,
     /// Where the last quoted field began, as a line counted from one.
     pub(crate) opened_on: u64,

@@ -95,7 +95,7 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, |cores| cores.get().min(256))
 }
 
-/// What does not fit together, or not the rows.
+/// The usage error of parts that do not fit each other or the rows.
 fn usage(error: impl Into<Error>) -> Failure {
     Failure::Usage(words(&error.into()))
 }
@@ -201,7 +201,8 @@ fn print(answer: &Answer, groups: &[Group], keeps_na: &[String], ui: &Ui) -> Out
     Ok(())
 }
 
-/// Says by the way how many rows went which way, and how fast; warns of those that are in no figure.
+/// Says by the way how many rows went which way, and how fast; warns of those that are in no
+/// figure.
 fn tell(tally: &Tally, plan: &Plan, loaded: &Loaded, ui: &Ui) {
     let Tally { selected, matched, mismatched, missing, absent, .. } = *tally;
     let mut what = plural(selected as usize, "row");

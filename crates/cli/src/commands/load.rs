@@ -55,7 +55,7 @@ fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<Loaded> {
     Ok(loaded)
 }
 
-/// What was read, and what it has become if it stays.
+/// Prints the counts of rows read, and the table's figures if it stays.
 fn report(
     args: &Load,
     keys: &KeyColumns,
@@ -111,7 +111,7 @@ fn report(
     }
 }
 
-/// What a loaded table costs: for people, for machines, and in bytes.
+/// The costs of a loaded table: labels for people, names for machines, bytes.
 struct Figures {
     entries: u64,
     named: [(&'static str, &'static str, u64); 3],

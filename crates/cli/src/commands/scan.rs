@@ -1,5 +1,5 @@
-//! `sapwood scan`: rows in the order of their keys, both ways; those of a hash table in the order in
-//! which they were written.
+//! `sapwood scan`: rows in the order of their keys, both ways; those of a hash table in the order
+//! in which they were written.
 
 use std::ops::{Bound, ControlFlow};
 

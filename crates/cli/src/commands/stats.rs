@@ -1,4 +1,4 @@
-//! `sapwood stats`: what the table of a file costs, to the byte.
+//! `sapwood stats`: the costs of a table, to the byte.
 
 pub(crate) mod hash;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
             (as_json(&stats), as_table(&stats))
         }
         RowsTable::Hash(table) => {
-            // Of what lies in a directory nothing is known before somebody looks.
+            // The garbage of a table that was opened is unknown until it is estimated.
             table.estimate_garbage()?;
             let stats = table.stats();
             (hash::as_json(&stats), hash::as_table(&stats))

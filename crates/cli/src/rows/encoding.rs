@@ -1,4 +1,4 @@
-//! How is a loaded row kept in a value, and how does it come out again?
+//! The encoding of a row as the value of a table.
 //!
 //! A JSON row is kept as its line. A CSV row is kept as its fields in the order of the header,
 //! each as its length (LEB128: seven bits a byte, low ones first, the high bit says that more
@@ -35,7 +35,7 @@ pub(crate) struct Stored<'a> {
 }
 
 impl Stored<'_> {
-    /// What stands above the rows in the form of the input: a CSV header, or nothing.
+    /// Writes the lines above the rows: the header of CSV, nothing for JSON lines.
     pub(crate) fn write_header(&self, out: &mut impl Write) -> io::Result<()> {
         match self.columns {
             Columns::Csv(names) => write_csv(names.iter().map(String::as_bytes), out),

@@ -16,7 +16,7 @@ use crate::rows::reader::{Columns, distinct_names};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::quoted;
 
-/// How the rows of a table are to be read.
+/// The columns and keys of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Description {
     pub(crate) columns: Columns,
@@ -94,7 +94,7 @@ pub(crate) fn open(
     }
 }
 
-/// A table of a directory, whoever has made it, opened to be read.
+/// Any table of a directory, opened to be read.
 pub(crate) fn open_any(
     directory: &Path,
     table: &str,
@@ -155,16 +155,16 @@ fn expect_database(directory: &Path) -> Outcome {
 
 /// A directory that a load fills: with all of a file, or it is as it was.
 ///
-/// Rows go into a table without a checkpoint. [`publish`](Self::publish) says how they are to be read
-/// and takes one; [`undo`](Self::undo) takes back what was made on the way. What a process that was
-/// killed between the two has left holds no rows, and the next load takes it over.
+/// Rows go into a table without a checkpoint. [`publish`](Self::publish) says how they are to be
+/// read and takes one; [`undo`](Self::undo) takes back what was made on the way. What a process
+/// that was killed between the two has left holds no rows, and the next load takes it over.
 #[derive(Debug)]
 pub(crate) struct Filling {
     db: Db,
     folders: Folders,
     table: String,
     description: Description,
-    /// How the rows of the table were to be read before, if it was there.
+    /// The description of the table before the load, if it existed.
     before: Option<Description>,
     had_table: bool,
     had_descriptions: bool,
@@ -172,7 +172,7 @@ pub(crate) struct Filling {
     is_published: bool,
 }
 
-/// What a table held before a load.
+/// The contents of a table before a load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Held {
     Nothing,
@@ -311,7 +311,7 @@ impl Filling {
     }
 }
 
-/// What of a database's directory was not there before it was opened.
+/// The parts of a database's directory that opening it created.
 #[derive(Debug)]
 struct Folders {
     directory: PathBuf,

@@ -1,4 +1,4 @@
-//! Which columns make the key of a loaded row, and in what order do they sort?
+//! The columns that make the key of a row, and the order in which they sort.
 //!
 //! `--key carrier,flight:int` names columns and, where it matters, their types. A column without
 //! a type gets one from the first rows: numbers sort by value, everything else as text.
@@ -22,7 +22,7 @@ pub(crate) struct KeyColumns {
     without: Without,
 }
 
-/// What keys are made of if not of columns.
+/// The origin of keys that are not made of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Without {
     /// Of what others know.
@@ -41,7 +41,7 @@ struct KeyColumn {
     named_by: NamedBy,
 }
 
-/// Who chose a column's type.
+/// The origin of a column's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum NamedBy {
     User,
@@ -135,7 +135,8 @@ impl KeyColumns {
         self.columns.len()
     }
 
-    /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has none.
+    /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has
+    /// none.
     pub(crate) fn encode_row(
         &self,
         row: &Row,
@@ -254,7 +255,7 @@ pub(crate) struct Cell<'a> {
     pub(crate) form: Form,
 }
 
-/// What the input says about a value beyond its text.
+/// The form of a value in the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// Anything: CSV does not tell numbers from text.

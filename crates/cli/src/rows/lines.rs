@@ -1,11 +1,12 @@
-//! On which line does a record stand, and where does a quote open that nothing closes?
+//! Line numbers of records, and of quotes that are never closed.
 //!
 //! The CSV reader counts a line when it reads past its end, which for `\r\n` and for empty lines is
 //! with the next record. So the offsets of line ends are noted as the bytes go by, and asked for
 //! the offset at which a record ended.
 //!
-//! The reader also ends a quoted field where the input ends, as if a quote stood there, and does not
-//! say so. So quotes are followed as it follows them; a test compares the two over all short texts.
+//! The reader also ends a quoted field where the input ends, as if a quote stood there, and does
+//! not say so. So quotes are followed as it follows them; a test compares the two over all short
+//! texts.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -26,11 +27,11 @@ pub(crate) struct Lines {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// How many bytes were read.
+    /// Bytes that were read.
     bytes: u64,
     /// Offsets of `\n` at or beyond the last offset asked for.
     ends: VecDeque<u64>,
-    /// How many lay before.
+    /// Line ends before those.
     ends_before: u64,
     /// Whether the reader has met the end of the input.
     input_ended: bool,
@@ -87,7 +88,7 @@ impl<R: Read> Read for NotingReader<R> {
     }
 }
 
-/// How many bytes the mark takes that some programs put before UTF-8.
+/// The length of the byte order mark that some programs put before UTF-8.
 pub(crate) fn byte_order_mark(bytes: &[u8]) -> usize {
     const MARK: &[u8] = b"\xEF\xBB\xBF";
     if bytes.starts_with(MARK) { MARK.len() } else { 0 }
@@ -126,7 +127,8 @@ mod tests {
         lines.unclosed_quote()
     }
 
-    /// Whether the CSV reader is within quotes at the end of `text`: then more lines are no records.
+    /// Whether the CSV reader is within quotes at the end of `text`: then more lines are no
+    /// records.
     fn is_within_quotes(text: &[u8]) -> bool {
         let text = [text, b"\nX\n"].concat();
         let mut reader =

@@ -18,7 +18,7 @@ use crate::terminal::interrupt::Promise;
 use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
 
-/// How many rows decide the types of key columns.
+/// The number of rows that decide the types of key columns.
 const TYPING_ROWS: usize = 1000;
 
 /// The note that a load which failed has left a directory as it was.
@@ -36,7 +36,7 @@ pub(crate) struct Loaded {
     pub(crate) counts: Counts,
 }
 
-/// What became of the rows.
+/// Counts of rows, by their outcome.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Counts {
     /// All that were read, good or not.
@@ -102,7 +102,7 @@ pub(crate) struct Keep<'a> {
     pub(crate) promise: Option<Promise>,
 }
 
-/// What becomes of a file without `--key`.
+/// The treatment of a file without `--key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyless {
     Refused,
@@ -126,7 +126,7 @@ pub(crate) fn load_into(
     }
     let engine = input.engine.unwrap_or(EngineName::Ordered);
     if input.key.is_none() && keyless == Keyless::Refused {
-        // What is not there needs no key either.
+        // A missing file needs no key: report that first.
         source::exists(&input.file)?;
         return Err(Failure::Usage(
             "--key is needed: it names the columns that make the key of a row".to_owned(),

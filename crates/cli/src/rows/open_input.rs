@@ -20,7 +20,8 @@ pub(crate) fn open_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     })
 }
 
-/// As [`open_input`]; rows of a file need no key, and a table that others made has rows without columns.
+/// As [`open_input`]; rows of a file need no key, and a table that others made has rows without
+/// columns.
 pub(crate) fn open_any_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
     open_by(input, Keyless::ByLine, ui, |directory, table| {
         let (db, rows, description) = kept::open_any(directory, table, input.checkpoint)?;

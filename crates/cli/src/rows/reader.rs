@@ -43,7 +43,7 @@ pub(crate) struct Malformed {
     pub(crate) what: String,
 }
 
-/// What columns the rows have.
+/// The columns of the rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Columns {
     /// In the order of the header.

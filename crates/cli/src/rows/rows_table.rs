@@ -67,7 +67,8 @@ impl RowsTable {
         }
     }
 
-    /// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this returns.
+    /// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this
+    /// returns.
     pub(crate) fn put(
         &self,
         key: &mut Vec<u8>,
@@ -79,8 +80,8 @@ impl RowsTable {
             (Self::Ordered(table), Duplicates::First) => table.put_if_absent(key, value)?,
             (Self::Ordered(table), Duplicates::Last) => !table.put(key, value)?,
             (Self::Ordered(table), Duplicates::All) => {
-                // The number makes the key unique, behind all columns, so that it decides last. Lines
-                // would not: a file may end its rows with `\r` alone.
+                // The number makes the key unique, behind all columns, so that it decides last.
+                // Lines would not: a file may end its rows with `\r` alone.
                 let whole = key.len();
                 let before = table.ceiling(key)?;
                 let new = !before.is_some_and(|entry| entry.key().starts_with(key));
@@ -137,7 +138,7 @@ impl RowsTable {
 
 /// Questions that are answered where the rows lie.
 impl RowsTable {
-    /// The fields that whoever made the table has declared.
+    /// The fields that the table was declared with.
     pub(crate) fn fields(&self) -> &[Field] {
         let fields = match self {
             Self::Ordered(table) => table.fields(),

@@ -1,4 +1,4 @@
-//! Where does input come from, and how is it packed?
+//! The input: a file or standard input, unpacked.
 //!
 //! A path, or `-` for standard input. Zstandard and gzip are recognised by their first bytes,
 //! not by the name.
@@ -61,8 +61,8 @@ impl Source {
     }
 }
 
-/// Input that may never come, read by a thread of its own, so that Ctrl-C ends the wait for it: then
-/// reading fails.
+/// Input that may never come, read by a thread of its own, so that Ctrl-C ends the wait for it:
+/// then reading fails.
 struct Waiting {
     pieces: Receiver<io::Result<Vec<u8>>>,
     piece: Cursor<Vec<u8>>,
@@ -71,7 +71,7 @@ struct Waiting {
 
 impl Waiting {
     const PIECE_BYTES: usize = 64 * 1024;
-    /// How often the wait looks whether the user has asked to stop.
+    /// The interval at which the wait checks for an interrupt.
     const LOOK: Duration = Duration::from_millis(20);
 
     fn begin<R: Read>(

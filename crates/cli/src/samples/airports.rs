@@ -2,8 +2,8 @@
 //!
 //! The flights are in an ordered table and in a hash table, with the same keys and records. Each
 //! question is answered by every executor that can reach what it selects, in both tables. The
-//! answers must be the same, and equal to what plain loops over the rows find. The last one goes the
-//! other way: a figure is spread back over the flights.
+//! answers must be the same, and equal to what plain loops over the rows find. The last one goes
+//! the other way: a figure is spread back over the flights.
 
 mod budget;
 mod plain;

@@ -20,7 +20,7 @@ pub(super) struct Answer {
     /// For machines.
     pub(super) json: Value,
     pub(super) effort: Effort,
-    /// What the answer was found equal to.
+    /// The source that the answer was compared with.
     pub(super) verified: &'static str,
 }
 

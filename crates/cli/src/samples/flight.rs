@@ -47,7 +47,7 @@ pub(crate) const COLUMNS: [&str; 19] = [
 
 pub(crate) const VALUE_BYTES: usize = 28;
 
-/// What makes a flight unique, in the order of its key.
+/// The unique name of a flight, in the order of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct FlightId {
     pub(crate) carrier: Code<2>,

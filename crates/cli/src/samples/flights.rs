@@ -1,7 +1,7 @@
 //! `sapwood sample flights`: flights in ordered tables.
 //!
-//! Each question is answered from the tables, timed, and compared with [`expected`], which finds the
-//! same by plain iteration over the parsed rows; the comparison is not timed.
+//! Each question is answered from the tables, timed, and compared with [`expected`], which finds
+//! the same by plain iteration over the parsed rows; the comparison is not timed.
 //!
 //! | module | holds |
 //! |---|---|

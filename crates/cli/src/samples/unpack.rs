@@ -10,7 +10,7 @@ use super::flight::{COLUMNS, Flight};
 
 static PACKED: &[u8] = include_bytes!("../../../../datasets/flights-2013.csv.zst");
 
-/// How many rows the data has, for the progress bar and for the check at the end.
+/// The number of rows, for the progress bar and for the check at the end.
 pub(super) const ROWS: usize = 336_776;
 
 /// The data and what it measures.

@@ -1,4 +1,4 @@
-//! How does a command end, and what does its exit code say?
+//! The end of a command: failures, their words, and exit codes.
 //!
 //! | code | meaning |
 //! |---|---|
@@ -28,7 +28,7 @@ pub(crate) enum Failure {
     Failed(String),
     /// Ctrl-C; what had been done.
     Interrupted(String),
-    /// Whoever reads the output has seen enough.
+    /// The reader of the output has closed it.
     OutputClosed,
 }
 

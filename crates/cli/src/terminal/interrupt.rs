@@ -14,8 +14,8 @@ use crate::terminal::stderr;
 /// be waiting for input or output that never comes.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Whether the user asked to stop. The second time ends the process at once, but not while a command
-/// has promised to end by itself.
+/// Whether the user asked to stop. The second time ends the process at once, but not while a
+/// command has promised to end by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
     asked: Cancel,

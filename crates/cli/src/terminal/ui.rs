@@ -1,4 +1,4 @@
-//! What the user sees: standard output for answers, standard error for everything else.
+//! The output of a command: standard output for answers, standard error for everything else.
 
 use std::io::{self, BufWriter, StdoutLock, Write};
 
@@ -8,7 +8,7 @@ use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::stderr;
 
-/// How this run talks to its user.
+/// The output of this run: its form, its notices, its interrupt.
 #[derive(Debug)]
 pub(crate) struct Ui {
     pub(crate) interrupt: Interrupt,

@@ -1,5 +1,5 @@
-//! What would adding to the same integers cost without a table? A plain loop over the records, or
-//! look-ups in batches, of which each adds to its record in place.
+//! The cost of adding to the same integers without a table: a plain loop over the records, or
+//! look-ups in batches that add to each record in place.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;

@@ -1,7 +1,7 @@
-//! How many random reads of 4 KiB does the disk give, past the page cache, with so many in flight?
+//! The disk's own rate: random reads of 4 KiB past the page cache, at several queue depths.
 //!
-//! A disk that others use too gives more at one time than at another. So its own reads take their
-//! turn in every round, and rates are set against those of the same round.
+//! A shared disk is faster at one time than at another. So its own reads take their turn in every
+//! round, and rates are compared with those of the same round.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -20,10 +20,12 @@ use crate::random::Random;
 use crate::rounds::{Contender, Outcome};
 use crate::tally::Tally;
 
-/// Most reads in flight that are measured: the disks that this was written on gave no more with more.
+/// Most reads in flight that are measured: the disks that this was written on gave no more with
+/// more.
 pub(crate) const DEPTH_MAX: usize = 128;
 
-/// Reads that calls of so many keys can have in flight on so many threads, as far as it is measured.
+/// Reads that calls of so many keys can have in flight on so many threads, as far as it is
+/// measured.
 pub(crate) fn depth_of(call: usize, threads: usize) -> usize {
     (call * threads).min(DEPTH_MAX)
 }
@@ -69,7 +71,7 @@ impl DiskBaseline {
         Ok(DiskBaseline { file, blocks, direct })
     }
 
-    /// How many reads `depth` threads did in about `time`, and in what exactly.
+    /// The number of reads of `depth` threads in about `time`, and the exact time.
     fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration), Error> {
         let barrier = Barrier::new(depth);
         let ends: Vec<Result<End, std::io::Error>> = std::thread::scope(|scope| {
@@ -109,7 +111,7 @@ impl DiskBaseline {
     }
 }
 
-/// What one thread read, and when.
+/// The reads of one thread, and their time.
 struct End {
     reads: usize,
     begin: Instant,

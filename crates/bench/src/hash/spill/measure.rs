@@ -1,7 +1,7 @@
-//! In which order does everything run? All stores are loaded one after the other, one for each form
+//! The order of measurements. All stores are loaded one after the other, one for each form
 //! of each engine. Then, for each workload, every store works untimed, until memory holds what it
-//! would hold after a while, and finds out how many operations a run takes; then stores and the disk
-//! itself run in rounds.
+//! would hold after a while, and finds out how many operations a run takes; then stores and the
+//! disk itself run in rounds.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::hash::workload::{Draw, Job, Mix, Workload};
 use crate::report::tell;
 use crate::rounds::{Contender, Outcome, latencies, progress, rounds};
 
-/// How many times as long as a run stores work untimed before it: popular keys must have come.
+/// The untimed work before a run, in multiples of its time: popular keys must be in memory.
 const WARM_RUNS: [(Draw, u32); 2] = [(Draw::Uniform, 1), (Draw::Zipf, 4)];
 
 /// All figures of data larger than memory.
@@ -76,12 +76,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays behind is in a folder that says whose it is.
+        // Leftovers stand in a folder that names its owner.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Who takes part in a round.
+/// A participant of a round.
 enum Entrant {
     Store(Box<Form>),
     Disk(DiskReads),

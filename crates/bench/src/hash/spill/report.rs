@@ -1,4 +1,4 @@
-//! How are figures printed, and were the targets reached?
+//! Figures of the spilling stores, printed, and the targets.
 
 use std::io::{self, Write};
 

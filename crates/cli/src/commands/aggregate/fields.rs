@@ -1,10 +1,10 @@
-//! How are the columns of rows read?
+//! The columns of rows as fields of a query.
 //!
 //! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
-//! their values in the first rows are, else text; if `NA` stands for a missing number, it stands for
-//! missing text too. Those of JSON lines say themselves what they are,
-//! and members of objects are called `a.b`. A table that a program made has the fields that it
-//! declared. `--layout` names others, or replaces these.
+//! their values in the first rows are, else text; if `NA` stands for a missing number, it stands
+//! for missing text too. Columns of JSON lines have the types of their values, and members of
+//! objects are called `a.b`. A table that a program made has the fields that it declared.
+//! `--layout` names others, or replaces these.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -24,10 +24,10 @@ use crate::terminal::format::quoted;
 /// Rows that decide what the columns are.
 const FIRST_ROWS: usize = 10_000;
 
-/// What stands for a number that is missing, beside nothing, in the files of many programs.
+/// The text that, beside the empty one, stands for a missing number in the files of many programs.
 const NA: &str = "NA";
 
-/// How deep objects in JSON lines are looked into.
+/// The depth to which objects in JSON lines are searched for fields.
 const DEPTH_MAX: usize = 8;
 
 /// The fields of rows, and columns that some would take for numbers.
@@ -44,7 +44,7 @@ pub(super) struct Fields {
 pub(super) struct Mixed {
     /// That would read its numbers.
     pub(super) field: Field,
-    /// What is no number.
+    /// A value that is not a number.
     pub(super) other: String,
     /// Whether it has more numbers than others.
     is_mostly_numbers: bool,
@@ -181,7 +181,7 @@ fn cells(names: &[String], rows: &[Vec<String>], na: Option<&str>) -> Fields {
     Fields { mixed: mixed.collect(), keeps_na, fields }
 }
 
-/// What is known of a column of CSV.
+/// The facts known of a column of CSV.
 #[derive(Default)]
 struct Column {
     numbers: usize,

@@ -33,7 +33,7 @@ impl Request {
         })
     }
 
-    /// What is asked of rows that look so.
+    /// The query over rows of this layout.
     pub(super) fn query(&self, layout: Layout, args: &args::Aggregate) -> Query {
         let query = Query::new(layout)
             .aggregates(self.figures.clone())
@@ -53,7 +53,7 @@ impl Request {
         }
     }
 
-    /// And of the answer.
+    /// The same query with order, limit and filter of the answer.
     pub(super) fn arranged(self, query: Query) -> Query {
         let mut query = query.order_by(self.order);
         if let Some(having) = self.having {

@@ -1,4 +1,4 @@
-//! How are the rows of an answer printed?
+//! The rows of an answer, printed.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,8 @@ use sapwood::aggregate::{Accuracy, Answer, Cell, Group, GroupBy, TopEntry, Value
 
 use crate::terminal::format::{escaped, table};
 
-/// For people: floats shortened, as many digits behind the point in all of a column; `-` where there
-/// is no figure, and of `groups`, the first columns, what they stand for.
+/// For people: floats shortened, as many digits behind the point in all of a column; `-` where
+/// there is no figure, and of `groups`, the first columns, what they stand for.
 pub(crate) fn as_table(answer: &Answer, groups: &[Group]) -> Table {
     let mut table = table(answer.columns.iter().map(|column| escaped(&column.name)));
     let columns: Vec<Vec<String>> =
@@ -71,7 +71,7 @@ fn entry_text(TopEntry { value, at_least, at_most }: &TopEntry) -> String {
     }
 }
 
-/// How many digits the floats of a column have behind the point.
+/// The digits behind the point of a column's floats.
 struct Decimals(usize);
 
 impl Decimals {
@@ -162,7 +162,7 @@ fn json_text(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// What is to be known of columns that are not exact.
+/// Notes on columns that are not exact.
 pub(crate) fn notes(answer: &Answer) -> Vec<String> {
     let note = |column: &sapwood::aggregate::Column| {
         let name = escaped(&column.name);

@@ -1,4 +1,4 @@
-//! Which rows are selected by their keys?
+//! The selection of rows by their keys.
 
 use std::ops::Bound;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn listed(file: &Path, keys: &KeyColumns, ui: &Ui) -> Outcome<Vec<Vec<u8>>> {
             return Err(Failure::Interrupted(format!("{read} had been read")));
         }
         let values: Vec<String> = record.iter().map(str::to_owned).collect();
-        // What `sapwood scan` and spreadsheets write above the values.
+        // The header that `sapwood scan` and spreadsheets write above the values.
         if listed.is_empty() && keys.are_named(&values) {
             continue;
         }

@@ -1,4 +1,4 @@
-//! What a hash table costs, in memory and on the disk.
+//! The costs of a hash table, in memory and on the disk.
 
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};

@@ -28,7 +28,7 @@ const DAY: u8 = 8;
 /// The flights that left.
 const LEFT: &str = "dep_delay is not missing";
 
-/// How the budget is spread.
+/// The way the budget is spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum How {
     Equally,
@@ -51,7 +51,7 @@ struct Part<'a> {
     minutes: i128,
 }
 
-/// What was done in a table.
+/// The outcome in a table.
 struct Spread {
     how: How,
     table: &'static str,
@@ -148,7 +148,7 @@ impl Kept<'_> {
         })
     }
 
-    /// What was done, if all of it was.
+    /// The report, if everything was applied.
     fn disaggregate(
         self,
         what: &Disaggregator,

@@ -1,4 +1,4 @@
-//! How a flight is kept: a key that sorts by time, and a record of fixed width.
+//! A flight as an entry: a key that sorts by time, and a record of fixed width.
 //!
 //! The key is (month, day, scheduled departure, carrier, flight), 10 bytes that sort so: a month
 //! and a day are prefixes. The year is 2013 for all.
@@ -53,12 +53,12 @@ pub(super) fn encode_key(flight: &Flight, out: &mut Vec<u8>) {
     key::encode_into(&(id.month, id.day, id.scheduled, id.carrier.as_str(), id.number), out);
 }
 
-/// What the keys of a month begin with.
+/// The prefix of the keys of a month.
 pub(super) fn month(month: u8) -> Vec<u8> {
     key::encode(&month)
 }
 
-/// What the keys of a day begin with.
+/// The prefix of the keys of a day.
 pub(super) fn day(month: u8, day: u8) -> Vec<u8> {
     key::encode(&(month, day))
 }

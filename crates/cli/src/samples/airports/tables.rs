@@ -1,4 +1,4 @@
-//! The tables of the sample, and the first question: is every flight in both?
+//! The tables of the sample, and the first check: every flight is in both.
 
 use std::time::Instant;
 

@@ -13,10 +13,10 @@ use crate::terminal::format::{count, per_second, time};
 
 use super::tables::Tables;
 
-/// How often each executor runs; the median time counts.
+/// The runs of each executor; the median time counts.
 const RUNS: usize = 3;
 
-/// What an executor did.
+/// The measured execution.
 pub(super) struct Way {
     table: &'static str,
     plan: Plan,
@@ -105,7 +105,7 @@ impl Way {
     }
 }
 
-/// How long the fastest took.
+/// The time of the fastest.
 pub(super) fn fastest(ways: &[Way]) -> Duration {
     ways.iter().map(|way| way.measured.elapsed).min().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the counters say: the busiest hours, planes, routes and days.
+//! Answers from the counters: the busiest hours, planes, routes and days.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -23,9 +23,9 @@ struct Question {
     kind: Kind,
     /// Names it for machines.
     name: &'static str,
-    /// What is counted.
+    /// The counted thing.
     what: &'static str,
-    /// Whose counter it is, for people.
+    /// The subject of a counter, for people.
     who: fn(&[u8]) -> Option<String>,
 }
 
@@ -47,7 +47,7 @@ const QUESTIONS: [Question; 5] = [
     },
 ];
 
-/// How many of each are shown.
+/// The number of shown rows of each kind.
 const SHOWN: usize = 3;
 
 /// A counter's value and its key: sorts by value, and by key among equals.

@@ -40,7 +40,7 @@ pub(super) struct Counting<'a> {
     pub(super) rows: &'a [Flight],
     pub(super) table: &'a HashTable,
     pub(super) threads: u16,
-    /// Read by who adds a batch, written by who fixes the moment of a checkpoint.
+    /// Held shared to add a batch, exclusively to fix the moment of a checkpoint.
     gate: RwLock<()>,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Counting<'a> {
         Self { rows, table, threads, gate: RwLock::new(()) }
     }
 
-    /// How many batches of its own each thread has counted, as the table says.
+    /// The batches that each thread has counted, by the table's counters.
     pub(super) fn positions(&self) -> Outcome<Vec<u64>> {
         let read = |thread| {
             let position = self.table.get_with(&events::position_key(thread), decode)?;
@@ -167,7 +167,7 @@ impl<'a> Counting<'a> {
         outcome.map(|()| deltas.len() as u64)
     }
 
-    /// The flights that nobody has counted.
+    /// The flights that are not counted yet.
     fn left(&self, positions: &[u64]) -> impl Iterator<Item = &Flight> {
         let threads = self.threads;
         let positions = positions.to_vec();

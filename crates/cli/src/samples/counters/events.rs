@@ -1,4 +1,4 @@
-//! Which counters does a flight add to, and under which keys?
+//! The counters that a flight adds to, and their keys.
 //!
 //! | key | counts |
 //! |---|---|
@@ -33,7 +33,7 @@ pub(super) enum Kind {
     Position = 10,
 }
 
-/// How many kinds of keys a flight adds to: all but the position.
+/// The number of kinds of keys that a flight adds to: all but the position.
 pub(super) const KINDS: usize = Kind::NumberMonth as usize;
 
 /// Days since 2013-01-01, and the hour.

@@ -1,8 +1,9 @@
 //! The process that counts and is killed: this program, started again with a hidden command.
 //!
 //! It prints a line for what it has done, which the other side reads: `counted FLIGHTS`, and
-//! `checkpoint NUMBER FLIGHTS BYTES NANOSECONDS`, the last for which counting waited. After the second checkpoint it is killed. If that takes long
-//! it has counted three quarters and waits, so that there is always something left to count.
+//! `checkpoint NUMBER FLIGHTS BYTES NANOSECONDS`, where the nanoseconds are the time that counting
+//! waited. After the second checkpoint it is killed. If the kill takes long, the process stops at
+//! three quarters and waits, so that there is always something left to count.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -24,12 +25,12 @@ use super::counting::{self, Counting};
 /// No process can catch it.
 pub(super) const SIGKILL: i32 = 9;
 
-/// How many flights have been counted when a checkpoint is begun.
+/// The numbers of counted flights at which checkpoints begin.
 const CHECKPOINTS_AT: [u64; 2] = [ROWS as u64 / 4, ROWS as u64 / 2];
 /// Where counting waits to be killed.
 const LIMIT: usize = ROWS / 4 * 3;
 
-/// What the other process said and how it ended.
+/// The output of the other process, and its end.
 pub(super) struct Killed {
     pub(super) process: u32,
     pub(super) signal: Option<i32>,
@@ -42,7 +43,7 @@ pub(super) struct Checkpoint {
     /// Counted when it was begun, or a few more.
     pub(super) flights: u64,
     pub(super) written_bytes: u64,
-    /// How long nobody counted for it.
+    /// The time that counting paused for it.
     pub(super) waited: Duration,
 }
 
@@ -162,7 +163,8 @@ fn say(line: std::fmt::Arguments<'_>) -> Outcome {
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::of_output)
 }
 
-/// Nobody writes to this process; its input ends with the process that started it.
+/// Waits for the end of the process that started this one: the input ends with it, and carries
+/// nothing.
 fn exit_when_left_alone() {
     thread::spawn(|| {
         let _ = io::stdin().lock().read(&mut [0]);

@@ -97,7 +97,7 @@ impl Tables {
     }
 }
 
-/// What the reading thread saw while the others wrote.
+/// Observations of the reading thread beside the writers.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Readings {
     scans: u64,

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, HashSet};
 use super::totals::{Pair, Totals};
 use crate::samples::flight::{Code, Flight, FlightId};
 
-/// How many different keys the rows have.
+/// The number of different keys.
 pub(super) fn distinct_keys(rows: &[Flight]) -> usize {
     let ids: HashSet<FlightId> = rows.iter().map(|flight| flight.id).collect();
     ids.len()
 }
 
-/// How many there would be if the scheduled time did not belong to the key.
+/// The number of different keys without the scheduled time.
 pub(super) fn distinct_without_time(rows: &[Flight]) -> usize {
     let ids: HashSet<FlightId> =
         rows.iter().map(|flight| FlightId { scheduled: 0, ..flight.id }).collect();

@@ -1,4 +1,4 @@
-//! What a flight costs in memory.
+//! The memory of a flight.
 
 use std::time::Instant;
 

@@ -1,4 +1,4 @@
-//! The tables of the sample, and the first question: is every row in them?
+//! The tables of the sample, and the first check: every row is in them.
 
 use std::time::Instant;
 
@@ -108,7 +108,7 @@ impl Tables {
     }
 }
 
-/// How many bytes of a key of the departures stand before the key of the flight.
+/// The bytes before the key of the flight, in a key of the departures.
 pub(super) const DEPARTURE_MINUTE_BYTES: usize = size_of::<i32>();
 
 fn departure_key(minute: i32, id: &FlightId) -> Vec<u8> {
