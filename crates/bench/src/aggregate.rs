@@ -1,33 +1,33 @@
-//! How fast are figures of many objects, and totals spread back over them, by each executor?
+//! The speed of aggregation and disaggregation over many objects, by each executor.
 //!
-//! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth or
-//! a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order. Every
-//! executor of a hash table and of an ordered one answers, forced and chosen by the planner, and the
-//! floor, a plain loop over the same bytes, takes its turns in the same rounds. A rate counts the
-//! objects that were selected. Every answer of every round is compared with the right one; that
-//! holds beside a writer too, and what that costs is shown.
+//! RAMCloud's tables ("Data Operations"): a table of one integer an object, of which all, a tenth
+//! or a two-hundredth are summed. Keys and integers have 8 bytes and were put in a random order.
+//! Every executor of a hash table and of an ordered one answers, forced and chosen by the planner,
+//! and the baseline, a plain loop over the same bytes, takes its turns in the same rounds. A rate
+//! counts the objects that were selected. Every answer of every round is compared with the right
+//! one; that holds beside a writer too, and what that costs is shown.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `objects` | which objects are there, where do they lie, what do they add up to? |
-//! | `workload` | what is asked, of which objects? |
-//! | `tables` | how do tables answer, by which executor? |
-//! | `floor` | what would it cost without a table? |
-//! | `spread` | how fast is a total spread back over the objects? |
-//! | `writers` | what does it cost to be exact while somebody writes? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | `anchors` | what did others measure, elsewhere or before? |
-//! | `bars` | which rates were promised, and were they reached? |
+//! | `objects` | the objects, their places and their sums |
+//! | `workload` | the queries and their selections |
+//! | `contenders` | the tables, by each executor |
+//! | `baseline` | the hardware's lower bound: the same bytes without a table |
+//! | `spread` | disaggregation: a total is spread over the objects |
+//! | `writers` | exact sums beside a writer |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | `references` | published rates, and rates measured before |
+//! | `targets` | the targets, and whether a run reached them |
 
-mod anchors;
-mod bars;
-mod floor;
+mod baseline;
+mod contenders;
 mod measure;
 mod objects;
+mod references;
 mod report;
 mod spread;
-mod tables;
+mod targets;
 mod workload;
 mod writers;
 
@@ -36,11 +36,11 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::command::{check_engines, command, thread_counts};
-use tables::{Kind, WAYS};
+use contenders::{Kind, WAYS};
 
-/// Objects at which the bars were set.
-const BAR_OBJECTS: u32 = 10_000_000;
-/// Most bytes that tables and the floor together may take.
+/// The number of objects at which the targets are judged.
+const TARGET_OBJECTS: u32 = 10_000_000;
+/// Most bytes that tables and the baseline together may take.
 const BYTES_MAX: u64 = 15 << 30;
 /// Above this many objects ordered tables are left out, unless they are all that is asked for:
 /// beside a hash table they would not fit.
@@ -98,7 +98,7 @@ impl Part {
     const ALL: [Part; 3] = [Part::Sums, Part::Spread, Part::Writers];
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     objects: Vec<u32>,
@@ -108,13 +108,13 @@ struct Plan {
     runs: usize,
     /// Objects that a run looks at where a table has fewer: it is asked several times.
     looked_at: u32,
-    /// How long sums are repeated beside a writer.
+    /// The time that sums are repeated beside a writer.
     window: Duration,
 }
 
 impl Args {
     fn plan(&self) -> Result<Plan, Error> {
-        let known: Vec<_> = WAYS.iter().map(|way| way.name).chain(floor::NAMES).collect();
+        let known: Vec<_> = WAYS.iter().map(|way| way.name).chain(baseline::NAMES).collect();
         check_engines(&self.engines, &known)?;
         if self.runs == 0 || self.threads.contains(&0) {
             return Err("--runs and --threads are at least 1".into());
@@ -122,10 +122,10 @@ impl Args {
         let (objects, runs, window): (&[u32], _, _) = match (self.smoke, self.full) {
             (true, _) => (&[2_000, 20_000], 2, Duration::from_millis(2)),
             (_, true) => {
-                let all = &[10_000, 100_000, 1_000_000, BAR_OBJECTS, 100_000_000];
+                let all = &[10_000, 100_000, 1_000_000, TARGET_OBJECTS, 100_000_000];
                 (all, self.runs.max(9), writers::WINDOW)
             }
-            _ => (&[10_000, 100_000, 1_000_000, BAR_OBJECTS], self.runs, writers::WINDOW),
+            _ => (&[10_000, 100_000, 1_000_000, TARGET_OBJECTS], self.runs, writers::WINDOW),
         };
         let given = |given: &[u32]| if given.is_empty() { objects } else { given }.to_vec();
         let plan = Plan {
@@ -167,13 +167,13 @@ impl Plan {
     /// About the bytes that everything takes.
     fn bytes_expected(&self, count: u32) -> u64 {
         let tables = Kind::ALL.into_iter().filter(|kind| self.takes(*kind, count));
-        let floor = if floor::NAMES.into_iter().any(|name| self.wants(name)) {
-            floor::BYTES_EXPECTED
+        let baseline = if baseline::NAMES.into_iter().any(|name| self.wants(name)) {
+            baseline::BYTES_EXPECTED
         } else {
             0
         };
         let each: u64 = tables.map(Kind::bytes_expected).sum();
-        (each + floor + objects::BYTES_EXPECTED + workload::BYTES_EXPECTED) * u64::from(count)
+        (each + baseline + objects::BYTES_EXPECTED + workload::BYTES_EXPECTED) * u64::from(count)
     }
 }
 
@@ -202,15 +202,15 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
         } else {
             report::print_tables(out, &figures)?;
         }
-        // Bars are judged at the size that they were set at, or else at the last.
-        let is_at_home = |figures: &measure::Figures| figures.objects == BAR_OBJECTS;
+        // Targets are judged at their own size, or else at the last.
+        let is_at_home = |figures: &measure::Figures| figures.objects == TARGET_OBJECTS;
         if !last.as_ref().is_some_and(is_at_home) {
             last = Some(figures);
         }
     }
     if !args.json {
         if let Some(figures) = &last {
-            bars::print(out, figures)?;
+            targets::print(out, figures)?;
         }
         writeln!(out, "\nRepeat with: {}", command())?;
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// What runs are timed by.
+/// The clock of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Clock {
     /// From the first thread's start to the last one's end
@@ -30,7 +30,7 @@ impl Moment {
 }
 
 impl Clock {
-    /// How long a run took, from the starts and ends of its threads.
+    /// The time of a run, from the starts and ends of its threads.
     pub(crate) fn elapsed(
         self,
         threads: impl Iterator<Item = (Moment, Moment)> + Clone,

@@ -1,4 +1,4 @@
-//! How is a run repeated, by which engines, and on how many threads?
+//! The command that repeats a run: its engines and thread counts.
 
 use std::path::PathBuf;
 

@@ -1,10 +1,10 @@
-//! What was measured, and how do two engines compare?
+//! Measured figures, and the ratio of two engines.
 
 use hdrhistogram::Histogram;
 
 use crate::Error;
 
-/// What is timed: a workload of one of the benches.
+/// A timed workload of one of the benches.
 pub(crate) trait Timed: Copy + PartialEq {
     /// As tables and JSON lines show it.
     fn name(self) -> String;
@@ -12,7 +12,7 @@ pub(crate) trait Timed: Copy + PartialEq {
     fn unit(self) -> Unit;
 }
 
-/// What a rate counts.
+/// The unit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Point operations.
@@ -168,7 +168,7 @@ pub(crate) fn most(figures: &[f64]) -> f64 {
     figures.iter().copied().fold(0.0, f64::max)
 }
 
-/// How many times as fast ours was: of the medians, and the least and most of single rounds.
+/// A ratio of two rates: of the medians, and the least and greatest of single rounds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ratio {
     pub(crate) median: f64,

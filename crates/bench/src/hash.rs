@@ -1,4 +1,4 @@
-//! How fast and how large is the hash log beside its peers, in memory and beyond it?
+//! The speed and size of the hash log beside its peers, in memory and beyond it.
 //!
 //! FASTER's evaluation: all keys are loaded, then 8-byte values are read, blindly updated, or
 //! added to, in several mixes, uniformly and by Zipf's law, one key a call and in batches. All
@@ -7,28 +7,28 @@
 //! what the keys must give, written values are looked at after each run, and sums of what was
 //! added are compared before and after.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `workload` | which keys and values are there, which operations are timed? |
-//! | `store` | how does an engine take part, one key at a time or many? |
-//! | `stores` | which engines are there? |
-//! | `in_process` | how does a job run on a store? |
-//! | `floor` | what would touching the same memory cost without a map? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | [`spill`] | how fast is a store whose data is larger than its memory? |
-//! | `bars` | which ratios were promised, and were they reached? |
+//! | `workload` | the keys and values, the timed operations |
+//! | `store` | the interface of an engine, one key a call or many |
+//! | `contenders` | the engines |
+//! | `in_process` | a job on a store of this process |
+//! | `baseline` | the hardware's lower bound: the same memory without a map |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | [`spill`] | stores whose data is larger than their memory |
+//! | `targets` | the targets, and whether a run reached them |
 
-mod bars;
-mod contender;
+mod baseline;
+mod contenders;
 mod flags;
-mod floor;
 mod in_process;
+mod load;
 mod measure;
 mod report;
 pub mod spill;
 mod store;
-mod stores;
+mod targets;
 mod workload;
 
 use std::io::Write;
@@ -41,8 +41,8 @@ use crate::command::{check_engines, command};
 use flags::Rounds;
 use workload::{KEYS_MAX, Mix};
 
-/// Keys at which the bars were set.
-const BAR_KEYS: u32 = 50_000_000;
+/// The number of keys at which the targets are judged.
+const TARGET_KEYS: u32 = 50_000_000;
 /// Most bytes that all stores together may take.
 const BYTES_MAX: u64 = 15 << 30;
 
@@ -77,7 +77,7 @@ enum Part {
     Spill,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     keys: u32,
@@ -91,16 +91,16 @@ impl Args {
     fn plan(&self, engines: Vec<String>) -> Result<Plan, Error> {
         let (keys, ops) = match (self.rounds.smoke, self.rounds.full) {
             (true, _) => (20_000, 2_000),
-            (_, true) => (BAR_KEYS, 5_000_000),
+            (_, true) => (TARGET_KEYS, 5_000_000),
             _ => (2_500_000, 1_000_000),
         };
         let keys = self.keys.unwrap_or(keys);
         let chosen =
             |name: &&str| engines.is_empty() || engines.iter().any(|chosen| chosen == name);
-        let each: u64 = stores::names()
+        let each: u64 = contenders::names()
             .filter(chosen)
-            .filter(|name| stores::takes(name, keys))
-            .map(stores::bytes_expected)
+            .filter(|name| contenders::takes(name, keys))
+            .map(contenders::bytes_expected)
             .sum();
         if each * u64::from(keys) > BYTES_MAX {
             return Err(format!(
@@ -144,10 +144,10 @@ pub fn run(args: &Args) -> Result<(), Error> {
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let parts = args.parts();
     let ours = spill::our_engines();
-    let in_memory = |name: &str| stores::names().any(|known| known == name);
+    let in_memory = |name: &str| contenders::names().any(|known| known == name);
     let in_spill = |name: &str| ours.iter().any(|engine| engine.name == name);
     let spilling = ours.iter().map(|engine| engine.name).filter(|name| !in_memory(name));
-    let known: Vec<&str> = stores::names().chain(spilling).collect();
+    let known: Vec<&str> = contenders::names().chain(spilling).collect();
     check_engines(&args.engines, &known)?;
     // Some engines take part in one part only.
     let of_part = |known: &dyn Fn(&str) -> bool| -> Vec<String> {
@@ -163,7 +163,7 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
             report::print_json(out, &figures)?;
         } else {
             report::print_tables(out, &figures)?;
-            bars::print(out, &figures)?;
+            targets::print(out, &figures)?;
         }
     }
     let engines = of_part(&in_spill);

@@ -3,11 +3,11 @@
 //! *Useful for* the figures that the README quotes, printed with the command that repeats them.
 //! *Not useful for* profiling one call: `perf record` a single workload instead.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | [`ordered`] | how fast and how large is the ordered engine beside its peers? |
-//! | [`hash`] | how fast and how large is the hash log beside its peers, in memory and beyond it? |
-//! | [`aggregate`] | how fast are figures of many objects, by each executor? |
+//! | [`ordered`] | the speed and size of the ordered engine beside its peers |
+//! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
+//! | [`aggregate`] | aggregation of many objects, by each executor |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -27,5 +27,5 @@ mod resident;
 mod rounds;
 mod tally;
 
-/// What a bench answers when it cannot run: a sentence that says what to do next.
+/// The error of a bench that cannot run: a sentence that says what to do next.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

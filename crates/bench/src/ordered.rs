@@ -1,4 +1,4 @@
-//! How fast and how large is the ordered engine beside its peers?
+//! The speed and size of the ordered engine beside its peers.
 //!
 //! Oak's evaluation: half of a range of keys is loaded in random order by one thread with
 //! put_if_absent, then every workload runs on 1 to all cores. In each round the engines take turns,
@@ -6,29 +6,29 @@
 //! map is put back, so that every run finds the same half of the range. Every byte that a
 //! workload reads is summed, and sums are compared with what the keys and values must give.
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `space` | which keys and values, and what must their sums be? |
-//! | `workload` | which operations are timed, on which keys? |
-//! | `contender` | what takes part in the rounds? |
-//! | `in_process` | how does a job run on an engine of this process? |
-//! | `engines` | which engines are there? |
-//! | `floor` | what would reading the same bytes cost without a map? |
-//! | `jvm` | how do engines of a JVM take part? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed? |
-//! | `bars` | which ratios were promised, and were they reached? |
+//! | `space` | the keys and values, and their sums |
+//! | `workload` | the timed operations, and their keys |
+//! | `load` | loading, outside the rounds |
+//! | `in_process` | a job on an engine of this process |
+//! | `contenders` | the engines |
+//! | `baseline` | the hardware's lower bound: the same bytes without a map |
+//! | `jvm` | engines of a JVM |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed |
+//! | `targets` | the targets, and whether a run reached them |
 
 mod arena;
-mod bars;
-mod contender;
-mod engines;
-mod floor;
+mod baseline;
+mod contenders;
 mod in_process;
 mod jvm;
+mod load;
 mod measure;
 mod report;
 mod space;
+mod targets;
 mod workload;
 
 use std::io::Write;
@@ -43,8 +43,8 @@ use crate::command::{check_engines, command, thread_counts};
 use space::{Data, Space};
 use workload::Workload;
 
-/// Entries at which the bars were set.
-const BAR_ENTRIES: usize = 1_000_000;
+/// The number of entries at which the targets are judged.
+const TARGET_ENTRIES: usize = 1_000_000;
 
 /// Flags of `sapwood bench ordered`.
 #[derive(Debug, Clone, clap::Args)]
@@ -129,7 +129,7 @@ enum DataChoice {
     Flights,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 #[derive(Debug, Clone)]
 struct Plan {
     data: Vec<Data>,
@@ -151,7 +151,7 @@ impl Args {
     fn plan(&self) -> Result<Plan, Error> {
         let entries = self.entries.unwrap_or(match (self.smoke, self.full) {
             (true, _) => 2_000,
-            (_, true) => BAR_ENTRIES,
+            (_, true) => TARGET_ENTRIES,
             _ => 200_000,
         });
         let mut choices = self.data.clone();
@@ -248,7 +248,7 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     }
     if !plan.json {
         for figures in &all {
-            bars::print(out, figures)?;
+            targets::print(out, figures)?;
         }
         writeln!(out, "\nRepeat with: {}", command())?;
     }

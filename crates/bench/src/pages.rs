@@ -1,4 +1,4 @@
-//! Memory on 2 MiB pages for floors and for the off-heap peer, without unsafe code.
+//! Memory on 2 MiB pages for baselines and for the off-heap peer, without unsafe code.
 
 use memmap2::{Advice, MmapMut};
 

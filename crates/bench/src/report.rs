@@ -1,4 +1,4 @@
-//! How are rates and latencies printed? Tables for people, one JSON object a line for programs.
+//! Rates and latencies, printed: tables for people, one JSON object a line for programs.
 
 use std::io::{self, Write};
 
@@ -22,7 +22,7 @@ pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
     table
 }
 
-/// What a JSON line says beside the figure: which bench, how many entries, of which data.
+/// The labels of a JSON line: the bench, the number of entries, their data.
 pub(crate) struct Labels<'a> {
     pub(crate) bench: &'a str,
     pub(crate) entries: usize,
@@ -171,24 +171,24 @@ pub(crate) fn tell(what: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{what}");
 }
 
-/// Whether a run is of the size at which its bars were set.
+/// Whether a run is of the size at which its targets are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdicts {
     Given,
-    /// Figures of another size say nothing about a bar.
+    /// Figures of another size say nothing about a target.
     Withheld,
 }
 
-/// The bars of a bench, and whether they were reached.
-pub(crate) struct Bars {
+/// The targets of a bench, and whether they were reached.
+pub(crate) struct Targets {
     table: Table,
     verdicts: Verdicts,
 }
 
-impl Bars {
-    pub(crate) fn new(verdicts: Verdicts) -> Bars {
-        let header = ["bar", "threads", "wanted", "measured", "rounds from .. to", ""];
-        Bars { table: table(&header, header.len()), verdicts }
+impl Targets {
+    pub(crate) fn new(verdicts: Verdicts) -> Targets {
+        let header = ["target", "threads", "wanted", "measured", "rounds from .. to", ""];
+        Targets { table: table(&header, header.len()), verdicts }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -238,7 +238,7 @@ impl Bars {
     }
 }
 
-impl std::fmt::Display for Bars {
+impl std::fmt::Display for Targets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.table.fmt(f)
     }

@@ -1,4 +1,4 @@
-//! How much memory does this process hold?
+//! The resident memory of this process.
 
 /// Resident bytes of this process, where the system tells (Linux).
 pub(crate) fn resident_bytes() -> Option<u64> {

@@ -1,5 +1,5 @@
-//! In which order do engines run? In rounds: each round runs every contender once, on the same
-//! planned operations, and begins with another one, so that none always runs in another's wake.
+//! Rounds: each runs every contender once, on the same planned operations, and begins with another
+//! one, so that none always runs in another's wake.
 
 use std::sync::Barrier;
 use std::time::Duration;
@@ -19,16 +19,16 @@ pub(crate) trait Run {
 
     fn threads(&self) -> usize;
 
-    /// What all threads do together, in the workload's unit.
+    /// The work of all threads together, in the workload's unit.
     fn operations(&self) -> usize;
 }
 
-/// What one timed run measured and looked at.
+/// The figures of one timed run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Outcome {
     pub(crate) elapsed: Duration,
     pub(crate) tally: Tally,
-    /// What was done, where it was not all that the run planned.
+    /// The operations done, if not all that the run planned.
     pub(crate) operations: Option<usize>,
 }
 

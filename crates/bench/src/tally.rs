@@ -1,4 +1,4 @@
-//! What did a run look at?
+//! The entries that a run read, and their sum.
 
 /// How many entries a run read and the sum of what it read, so that no engine wins by not
 /// looking, and none by answering something else.

@@ -1,13 +1,21 @@
-//! What can be asked: the arguments, with their help.
+//! The arguments of the command line, with their help.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `key_spec` | the argument of `--key` |
+//! | `quotes` | the quotes of CSV, for lists on the command line and for files |
+
+pub(crate) mod key_spec;
+pub(crate) mod quotes;
 
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use sapwood::aggregate::Executor;
 
-use crate::format::parse_bytes;
-use crate::key_columns::KeySpec;
-use crate::source::Format;
+use crate::terminal::format::parse_bytes;
+
+use key_spec::KeySpec;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -167,7 +175,7 @@ pub(crate) struct Sample {
     pub(crate) dir: Option<PathBuf>,
 }
 
-/// What the process that `sapwood sample counters` kills is told.
+/// The arguments of the process that `sapwood sample counters` kills.
 #[derive(Debug, clap::Args)]
 pub(crate) struct CountFlights {
     /// Where the counters are kept
@@ -201,8 +209,8 @@ pub(crate) struct Input {
     ///
     /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
     /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
-    /// Needed for a file, but by `aggregate`, which counts every row without it; a directory knows its
-    /// own.
+    /// Needed for a file, but by `aggregate`, which counts every row without it; a directory knows
+    /// its own.
     #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
     pub(crate) key: Option<KeySpec>,
 
@@ -243,6 +251,15 @@ pub(crate) struct Input {
     /// that is read has the budget that it was loaded with, or this one.
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     pub(crate) memory_budget: Option<u64>,
+}
+
+/// How rows are written in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Comma-separated, with a header line.
+    Csv,
+    /// One JSON object a line.
+    Jsonl,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -357,8 +374,8 @@ pub(crate) struct Aggregate {
 
     /// A row of the answer for each group of rows that agree in all of these
     ///
-    /// Columns, steps of a number such as bucket(hour, 6), classes such as classes(delay, 0, 15, 60)
-    /// for what is below 0, from 0, from 15 and from 60 on, with commas between.
+    /// Columns, steps of a number such as bucket(hour, 6), classes such as classes(delay, 0, 15,
+    /// 60) for what is below 0, from 0, from 15 and from 60 on, with commas between.
     #[arg(long, short, value_name = "GROUPS")]
     pub(crate) by: Option<String>,
 
@@ -391,15 +408,16 @@ pub(crate) struct Aggregate {
 
     /// How columns are read: fields beside those that the rows have, or instead of one of them
     ///
-    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text. NaN and
-    /// infinities are no numbers, since nothing adds up with them; +4 is one beside others. A key
-    /// column is what --key says. --explain prints how each is read; change what does not suit:
-    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a
-    /// program made has the fields that it declared.
+    /// A column of CSV is numbers if all its values in the first 10,000 rows are, else text. NaN
+    /// and infinities are no numbers, since nothing adds up with them; +4 is one beside others. A
+    /// key column is what --key says. --explain prints how each is read; change what does not suit:
+    /// `zip:cell(4).text`, `city:json($.address.city)`, `hits:i64le`. A table that a program made
+    /// has the fields that it declared.
     #[arg(long, value_name = "FIELDS")]
     pub(crate) layout: Option<String>,
 
-    /// The text that stands for a missing value [default: empty; NA in a file whose numbers have it]
+    /// The text that stands for a missing value [default: empty; NA in a file whose numbers have
+    /// it]
     ///
     /// A file has one way to write what is missing: if NA stands in a column of numbers, it is
     /// missing in columns of text too. A column that has empty values keeps to those.
@@ -422,14 +440,15 @@ pub(crate) struct Aggregate {
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
 
-    /// How rows are reached: look-up of keys, range of an ordered table, walk or log of a hash table
-    /// [default: what is expected to be the fastest]
+    /// How rows are reached: look-up of keys, range of an ordered table, walk or log of a hash
+    /// table [default: what is expected to be the fastest]
     #[arg(long, value_name = "look-up|range|walk|log")]
     pub(crate) executor: Option<Executor>,
 
     /// Print how columns are read and rows reached, what that was expected to cost and what it did
     ///
-    /// With --json as a last object, with how exact each column is and how many rows went which way.
+    /// With --json as a last object, with how exact each column is and how many rows went which
+    /// way.
     #[arg(long)]
     pub(crate) explain: bool,
 

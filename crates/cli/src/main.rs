@@ -1,50 +1,44 @@
 //! The `sapwood` command line: samples, loading files, looking around in them.
 //!
-//! `args` says what can be asked, a module per command answers it, `exit` says how it ends.
+//! Each module uses those above it alone:
+//!
+//! | module | holds |
+//! |---|---|
+//! | `terminal` | answers, notices, errors and exit codes |
+//! | `args` | the arguments, with their help |
+//! | `rows` | rows of files and of directories |
+//! | `commands` | a module for each command |
+//! | `samples` | bundled real data, and questions about it |
 #![forbid(unsafe_code)]
 // They panic when the reader has left: `stderr::line` and `Ui::print` are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
-mod aggregate;
 mod args;
-mod bench;
-mod checkpoints;
-mod exit;
-mod format;
-mod get;
-mod interrupt;
-mod kept;
-mod key_columns;
-mod key_range;
-mod lines;
-mod load;
-mod manual;
+mod commands;
 mod rows;
-mod rows_table;
-mod sample;
-mod scan;
-mod source;
-mod stats;
-mod stderr;
-mod stored;
-mod ui;
+mod samples;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Args, Command};
-use ui::Ui;
+use commands::{aggregate, bench, checkpoints, get, load, manual, scan, stats};
+use terminal::exit;
+use terminal::ui::{Answers, Notices, Ui};
 
 fn main() -> ExitCode {
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => return exit::of_arguments(&error),
     };
-    let ui = Ui::new(&args);
+    let answers = if args.json { Answers::Json } else { Answers::Text };
+    let notices = if args.quiet { Notices::Hidden } else { Notices::Shown };
+    let ui = Ui::new(answers, notices);
     let outcome = match &args.command {
-        Command::Sample(sample) => sample::run(sample, &ui),
-        Command::CountFlights(args) => sample::counters::count_until_killed(args, &ui),
+        Command::Sample(sample) => samples::run(sample, &ui),
+        Command::CountFlights(args) => samples::counters::count_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),

@@ -1,15 +1,15 @@
-//! In which order does everything run? Tables are loaded; then, for each number of threads and each
-//! selection, all ways to answer and the floor run in rounds; then all ways to spread a total do; then
-//! sums run beside a writer.
+//! The order of measurements. Tables are loaded; then, for each number of threads and each
+//! selection, all ways to answer and the baseline run in rounds; then all ways to spread a total
+//! do; then sums run beside a writer.
 
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
 
-use super::floor::Floor;
+use super::baseline::Baseline;
+use super::contenders::{Answers, Chosen, Kind, Store, WAYS};
 use super::objects::Objects;
-use super::spread::{self, SpreadFloor, SpreadJob, Spreads, Total};
-use super::tables::{Answers, Chosen, Kind, Store, WAYS};
+use super::spread::{self, SpreadBaseline, SpreadJob, Spreads, Total};
 use super::workload::{Job, Pick, Picked, Workload};
 use super::writers::{SUMMED, Written};
 use super::{Part, Plan};
@@ -21,7 +21,7 @@ use crate::rounds::{Contender, Outcome, Run, progress, rounds};
 pub(crate) struct Figures {
     pub(crate) objects: u32,
     pub(crate) rates: Rates<Workload>,
-    /// Whom the planner chose.
+    /// The executor that the planner chose.
     pub(crate) chosen: Vec<Chosen>,
     /// Bytes of each kind of table when it was loaded.
     pub(crate) bytes: Vec<(Kind, u64)>,
@@ -45,17 +45,17 @@ impl Figures {
     }
 }
 
-/// Who takes part in rounds: a way of a table, or the floor.
+/// A participant of the rounds: a way of a table, or the baseline.
 enum Entrant<T, F> {
     Table(T),
-    Floor(F),
+    Baseline(F),
 }
 
 impl<T, F> Entrant<T, F> {
     fn table_mut(&mut self) -> Option<&mut T> {
         match self {
             Entrant::Table(table) => Some(table),
-            Entrant::Floor(_) => None,
+            Entrant::Baseline(_) => None,
         }
     }
 }
@@ -64,31 +64,31 @@ impl<R: Run, T: Contender<R>, F: Contender<R>> Contender<R> for Entrant<T, F> {
     fn name(&self) -> &str {
         match self {
             Entrant::Table(table) => table.name(),
-            Entrant::Floor(floor) => floor.name(),
+            Entrant::Baseline(baseline) => baseline.name(),
         }
     }
     fn runs(&self, workload: R::Workload) -> bool {
         match self {
             Entrant::Table(table) => table.runs(workload),
-            Entrant::Floor(floor) => floor.runs(workload),
+            Entrant::Baseline(baseline) => baseline.runs(workload),
         }
     }
     fn run(&mut self, run: &R) -> Result<Outcome, Error> {
         match self {
             Entrant::Table(table) => table.run(run),
-            Entrant::Floor(floor) => floor.run(run),
+            Entrant::Baseline(baseline) => baseline.run(run),
         }
     }
     fn latencies(&mut self, run: &R) -> Result<Percentiles, Error> {
         match self {
             Entrant::Table(table) => table.latencies(run),
-            Entrant::Floor(floor) => floor.latencies(run),
+            Entrant::Baseline(baseline) => baseline.latencies(run),
         }
     }
     fn is_timed_singly(&self) -> bool {
         match self {
             Entrant::Table(table) => table.is_timed_singly(),
-            Entrant::Floor(floor) => floor.is_timed_singly(),
+            Entrant::Baseline(baseline) => baseline.is_timed_singly(),
         }
     }
 }
@@ -134,7 +134,7 @@ impl Course<'_> {
         Ok(self.figures)
     }
 
-    /// How often a run asks the same.
+    /// The repetitions of a query in a run.
     fn times(&self) -> usize {
         self.plan.looked_at.div_ceil(self.objects.count()) as usize
     }
@@ -145,8 +145,8 @@ impl Course<'_> {
             let of_kind = WAYS.iter().filter(|way| way.kind == store.kind() && wanted(way.name));
             of_kind.map(|way| Entrant::Table(Answers::new(*way, store.clone())))
         });
-        let floors = Floor::forms(&self.objects, &wanted).into_iter().map(Entrant::Floor);
-        let mut entrants: Vec<_> = ways.chain(floors).collect();
+        let baselines = Baseline::forms(&self.objects, &wanted).into_iter().map(Entrant::Baseline);
+        let mut entrants: Vec<_> = ways.chain(baselines).collect();
         let workloads = self.picks.iter().map(|picked| Workload::Sum(picked.pick));
         let progress = self.progress(&entrants, workloads);
         for &threads in &self.plan.threads {
@@ -173,8 +173,9 @@ impl Course<'_> {
     fn spreads(&mut self) -> Result<(), Error> {
         let wanted = |name: &str| self.plan.wants(name);
         let ways = self.stores.iter().flat_map(|store| Spreads::ways(store, &wanted));
-        let floors = SpreadFloor::forms(&self.objects, &wanted).into_iter().map(Entrant::Floor);
-        let mut entrants: Vec<_> = ways.map(Entrant::Table).chain(floors).collect();
+        let baselines =
+            SpreadBaseline::forms(&self.objects, &wanted).into_iter().map(Entrant::Baseline);
+        let mut entrants: Vec<_> = ways.map(Entrant::Table).chain(baselines).collect();
         let progress = self.progress(&entrants, spread::PICKS.into_iter().map(Workload::Spread));
         for &threads in &self.plan.threads {
             for pick in spread::PICKS {

@@ -1,8 +1,8 @@
-//! Which objects are there, where do they lie, and what must they add up to?
+//! The objects: their keys, their places, and their sums.
 //!
 //! Objects are numbered from 0. A key is its number with the most significant byte first, so that a
-//! range of keys is a range of numbers. Tables are loaded in a random order, so that neither a range
-//! nor a list of keys lies together in a log.
+//! range of keys is a range of numbers. Tables are loaded in a random order, so that neither a
+//! range nor a list of keys lies together in a log.
 
 use crate::random::Random;
 

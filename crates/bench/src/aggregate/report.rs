@@ -1,4 +1,4 @@
-//! How are figures printed?
+//! Figures, printed.
 
 use std::io::{self, Write};
 
@@ -6,10 +6,10 @@ use comfy_table::Table;
 use sapwood::aggregate::Executor;
 use serde_json::json;
 
-use super::anchors::{RAMCLOUD_CLIENT, ramcloud, ramcloud_spread};
-use super::floor::{LOOK_UPS, RECORDS};
+use super::baseline::{LOOK_UPS, RECORDS};
+use super::contenders::{Kind, Way};
 use super::measure::Figures;
-use super::tables::{Kind, Way};
+use super::references::{RAMCLOUD_CLIENT, ramcloud, ramcloud_spread};
 use super::workload::{Beside, Pick, Share, Workload};
 use super::writers::{SUMMED, writer_of};
 use crate::figures::{Rate, Ratio, Timed};
@@ -17,12 +17,12 @@ use crate::report::{Labels, table};
 
 const DATA: &str = "8+8 B";
 
-/// What is said of a rate beside the rate.
+/// The context of a rate.
 struct Context {
-    /// Who reached the objects: for the planner, whom it chose.
+    /// The executor: for the planner, the one it chose.
     executor: Option<Executor>,
-    /// As a share of the floor in the same rounds.
-    of_floor: Option<Ratio>,
+    /// As a share of the baseline in the same rounds.
+    of_baseline: Option<Ratio>,
     /// Objects a ms of RAMCloud by the same executor.
     ramcloud: Option<f64>,
 }
@@ -30,12 +30,12 @@ struct Context {
 impl Figures {
     fn context(&self, rate: &Rate<Workload>) -> Context {
         let (Workload::Sum(pick) | Workload::Spread(pick)) = rate.workload else {
-            return Context { executor: None, of_floor: None, ramcloud: None };
+            return Context { executor: None, of_baseline: None, ramcloud: None };
         };
         let chosen = self.chosen(&rate.engine, rate.workload, rate.threads);
         let named = Way::named(&rate.engine).and_then(|way| way.executor);
         let executor = named.or(chosen.map(|chosen| chosen.executor));
-        let floor = match (executor, pick) {
+        let baseline = match (executor, pick) {
             (Some(Executor::LookUp), _) => Some(LOOK_UPS),
             (Some(Executor::Walk | Executor::Log), Pick::Everything | Pick::Range(_)) => {
                 Some(RECORDS)
@@ -44,10 +44,11 @@ impl Figures {
             (Some(Executor::Range), _) if pick.share() == Share::All => Some(RECORDS),
             _ => None,
         };
-        let floor = floor.and_then(|floor| self.rates.rate(floor, rate.workload, rate.threads));
+        let baseline =
+            baseline.and_then(|baseline| self.rates.rate(baseline, rate.workload, rate.threads));
         Context {
             executor,
-            of_floor: floor.map(|floor| Ratio::of(&rate.rounds, &floor.rounds)),
+            of_baseline: baseline.map(|baseline| Ratio::of(&rate.rounds, &baseline.rounds)),
             ramcloud: executor.and_then(|executor| match rate.workload {
                 Workload::Spread(_) => ramcloud_spread(executor),
                 _ => ramcloud(executor, pick.share()),
@@ -65,11 +66,11 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
     };
     for rate in &figures.rates.rates {
         let mut line = labels.rate(rate);
-        let Context { executor, of_floor, ramcloud } = figures.context(rate);
+        let Context { executor, of_baseline, ramcloud } = figures.context(rate);
         if let Some(executor) = executor {
             line["executor"] = json!(executor.to_string());
         }
-        if let Some(ratio) = of_floor {
+        if let Some(ratio) = of_baseline {
             line["share_of_floor"] =
                 json!({ "median": ratio.median, "min": ratio.min, "max": ratio.max });
         }
@@ -147,7 +148,7 @@ fn in_rounds(figures: &Figures, pick_of: impl Fn(Workload) -> Option<Pick>) -> T
             (pick.name(), rate.threads.to_string())
         };
         last = Some(group);
-        let Context { executor, of_floor, ramcloud } = figures.context(rate);
+        let Context { executor, of_baseline, ramcloud } = figures.context(rate);
         let engine = match (figures.chosen(&rate.engine, rate.workload, rate.threads), executor) {
             (Some(_), Some(executor)) => format!("{}: {executor}", rate.engine),
             _ => rate.engine.clone(),
@@ -155,7 +156,7 @@ fn in_rounds(figures: &Figures, pick_of: impl Fn(Workload) -> Option<Pick>) -> T
         let mut row = vec![selected, threads, engine];
         row.extend([rate.median(), rate.min(), rate.max()].map(|r| amount(r, rate.workload)));
         let none = || "-".to_owned();
-        match of_floor {
+        match of_baseline {
             Some(Ratio { median, min, max }) => {
                 row.extend([median, min, max].map(|share| format!("{:.0} %", share * 100.0)));
             }

@@ -1,18 +1,18 @@
-//! How fast is a total spread back over the objects?
+//! The speed of disaggregation: a total is spread over the objects.
 //!
 //! A run adds to each selected object its part of a total that is no multiple of their number, so
 //! that some parts are greater by one. Then, untimed, the parts are taken back, so that every run
-//! finds what was loaded. Every report is compared with what it must be, and an independent sum with
-//! the report.
+//! finds what was loaded. Every report is compared with what it must be, and an independent sum
+//! with the report.
 
-mod floor;
+mod baseline;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Value};
 
-use super::tables::{
+use super::contenders::{
     LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, Store, WALK, Way, execution_by,
 };
 use super::workload::{FIELD, LAYOUT, Pick, Picked, Share, Workload};
@@ -21,12 +21,12 @@ use crate::figures::Percentiles;
 use crate::rounds::{Contender, Outcome, Run};
 use crate::tally::Tally;
 
-pub(crate) use floor::SpreadFloor;
+pub(crate) use baseline::SpreadBaseline;
 
-/// What every object gets; the first half of them, by key, gets one more.
+/// The part of every object; the first half, by key, gets one more.
 const PART: i64 = 3;
 
-/// Who spreads, and over what.
+/// The way that spreads, and the objects.
 const SPREAD: [(Way, Pick); 6] = [
     (WALK, Pick::Everything),
     (LOG, Pick::Everything),
@@ -36,7 +36,7 @@ const SPREAD: [(Way, Pick); 6] = [
     (ORDERED_LOOK_UP, Pick::List(Share::Tenth)),
 ];
 
-/// What totals are spread over.
+/// The objects that totals are spread over.
 pub(crate) const PICKS: [Pick; 3] =
     [Pick::Everything, Pick::Range(Share::Tenth), Pick::List(Share::Tenth)];
 
@@ -45,7 +45,7 @@ pub(crate) struct Total {
     pub(crate) picked: Arc<Picked>,
     there: Disaggregator,
     back: Disaggregator,
-    /// What the objects then sum to.
+    /// The sum of the objects afterwards.
     after: i128,
     /// Objects with lesser numbers get a unit more.
     cutoff: u32,

@@ -1,4 +1,4 @@
-//! What is asked, of which objects, and what is the right answer?
+//! The workloads: selections of objects, and the right answers.
 
 use std::ops::{Bound, Range};
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::tally::Tally;
 pub(crate) const FIELD: &str = "amount";
 /// The figure that is asked for.
 pub(crate) const SUM: &str = "sum(amount)";
-/// How an object's value reads.
+/// The layout of an object's value.
 pub(crate) const LAYOUT: &str = "amount:i64le";
 
-/// About the bytes that lists of keys take for each object of a table: a tenth, and a two-hundredth,
-/// of a key on the heap.
+/// About the bytes that lists of keys take for each object of a table: a tenth, and a
+/// two-hundredth, of a key on the heap.
 pub(crate) const BYTES_EXPECTED: u64 = 8;
 
-/// How much of the table is selected.
+/// The selected share of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
     All,
@@ -90,20 +90,20 @@ impl Pick {
     }
 }
 
-/// What is timed.
+/// The timed work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
-    /// Sums, in rounds with everybody else's.
+    /// Sums, in the common rounds.
     Sum(Pick),
-    /// A total is spread, in rounds with everybody else's.
+    /// A total is spread, in the common rounds.
     Spread(Pick),
     /// Sums over and over for a while, alone or beside a writer.
     SumsBeside(Pick, Beside),
-    /// What that writer changes meanwhile, beside such sums or alone.
+    /// The writer's changes, beside such sums or alone.
     Writes(Option<&'static str>),
 }
 
-/// Who else works on the table.
+/// Other work on the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Beside {
     Nobody,
@@ -192,7 +192,7 @@ impl Picked {
         self.expected.entries as usize
     }
 
-    /// What they add up to.
+    /// Their sum.
     pub(crate) fn sum(&self) -> i128 {
         // No sum of a bench leaves 64 bits.
         i128::from(self.expected.sum as i64)

@@ -1,9 +1,9 @@
-//! What does it cost to be exact while somebody writes?
+//! The cost of exact sums beside a writer.
 //!
 //! A writer adds one to random objects, takes one from as many others, and begins again, as fast as
-//! it can. Whoever sums meanwhile must find every object exactly once. A sum as of one moment
-//! (`sapwood-log-moment`) is off by what one batch of the writer can make at most; any other by no more than was changed while
-//! it ran; and once the writer has stopped it is what it was before.
+//! it can. A sum must find every object exactly once meanwhile. A sum as of one moment
+//! (`sapwood-log-moment`) differs by at most one batch of the writer; any other sum by no more than
+//! was changed while it ran. Once the writer has stopped, the sum is again that of before.
 
 use std::hint::spin_loop;
 use std::sync::atomic::AtomicBool;
@@ -13,21 +13,22 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 
-use super::objects::key;
-use super::tables::{
+use super::contenders::{
     Kind, LOG, LOG_MOMENT, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by,
 };
+use super::objects::key;
 use super::workload::{Beside, Pick, Picked, Share, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates};
 use crate::random::Random;
 
-/// How long sums are repeated beside a writer; less where a bench is to finish in seconds.
+/// The time that sums are repeated beside a writer; less for a bench that must finish in seconds.
 pub(crate) const WINDOW: Duration = Duration::from_millis(200);
 /// Objects that the writer changes together.
 const TOGETHER: usize = 32;
 
-/// Who sums beside the writer, and what: always all, whose sum is known whatever was moved.
+/// The ways that sum beside the writer: always all objects, the sum of which is known whatever
+/// moved.
 pub(crate) const SUMMED: [(Way, Pick); 5] = [
     (LOG, Pick::Everything),
     (LOG_MOMENT, Pick::Everything),
@@ -44,17 +45,17 @@ pub(crate) fn writer_of(kind: Kind) -> &'static str {
     }
 }
 
-/// A table that is written, and who sums it.
+/// A table that is written, and the ways that sum it.
 pub(crate) struct Written<'a> {
     pub(crate) store: &'a Store,
     pub(crate) objects: u32,
     pub(crate) summed: Vec<(Way, &'a Picked)>,
-    /// How long sums are repeated, with the writer and without.
+    /// The time that sums are repeated, with the writer and without.
     pub(crate) window: Duration,
 }
 
 impl Written<'_> {
-    /// Figures of so many rounds, in each of which everybody takes a turn.
+    /// Figures of so many rounds, in each of which every way takes a turn.
     pub(crate) fn measure(
         &self,
         runs: usize,
@@ -130,7 +131,8 @@ impl Written<'_> {
         while !stop.load(Relaxed) {
             for delta in [1, -1] {
                 deltas.fill_with(|| (key(random.below(self.objects)), delta));
-                // Release: pairs with Acquire in `sums`: whoever sees a change sees it counted.
+                // Release: pairs with Acquire in `sums`: a thread that sees a change sees it
+                // counted.
                 changes.fetch_add(TOGETHER as u64, Release);
                 self.store.add_many(&deltas)?;
             }

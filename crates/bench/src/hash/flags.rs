@@ -5,7 +5,7 @@ use crate::Error;
 use crate::clock::Clock;
 use crate::command::thread_counts;
 
-/// How often, on how many threads and how everything runs and is printed.
+/// Flags of rounds: repetitions, threads, clocks, output.
 #[derive(Debug, Clone, clap::Args)]
 pub struct RoundFlags {
     /// Workloads to run: read, read-99, read-95, read-90, read-50, update, read-modify-write
@@ -50,7 +50,7 @@ pub struct RoundFlags {
     pub(super) full: bool,
 }
 
-/// What is run and how often, with every default filled in.
+/// The rounds of a run, with every default filled in.
 #[derive(Debug, Clone)]
 pub(super) struct Rounds {
     pub(super) mixes: Vec<Mix>,

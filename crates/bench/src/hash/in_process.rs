@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use parking_lot::RwLock;
 
-use super::contender::{HashContender, Load};
+use super::load::{Load, Loadable};
 use super::store::{Form, Store};
 use super::workload::{Job, Mix, Op, Workload, key, number_of};
 use crate::Error;
@@ -134,7 +134,7 @@ impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
     }
 }
 
-impl<S: Store + 'static, F: Form<S>> HashContender for InProcess<S, F> {
+impl<S: Store + 'static, F: Form<S>> Loadable for InProcess<S, F> {
     fn load(&mut self, keys: u32) -> Result<Option<Load>, Error> {
         if !self.first {
             return Ok(None);

@@ -1,12 +1,12 @@
-//! In which order does everything run? Stores are loaded in rounds, the first of which tells what
-//! memory they take; then they run each workload in rounds, then calls are timed singly. What adds
-//! comes last, between two passes over all entries.
+//! The order of measurements. Stores are loaded in rounds, the first of which tells the memory that
+//! they take; then they run each workload in rounds; then calls are timed singly. Workloads that
+//! add come last, between two passes over all entries.
 
 use indicatif::ProgressBar;
 
 use super::Plan;
-use super::contender::{HashContender, Load};
-use super::stores;
+use super::contenders;
+use super::load::{Load, Loadable};
 use super::workload::{Draw, Job, Mix, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates, is_ours};
@@ -24,7 +24,7 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    /// What the load of `engine`, or of the store that it is a form of, measured.
+    /// Figures of the load of `engine`, or of the store that it is a form of.
     pub(crate) fn load(&self, engine: &str) -> Option<&Load> {
         let same = |name: &String| name == engine || (is_ours(name) && is_ours(engine));
         self.loads.iter().find(|(name, _)| same(name)).map(|(_, load)| load)
@@ -41,7 +41,7 @@ impl Figures {
 pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
-    let contenders = stores::contenders(plan.keys, &wanted);
+    let contenders = contenders::chosen(plan.keys, &wanted);
     let groups = plan.rounds.threads.len() * plan.rounds.mixes.len() * plan.rounds.draws.len();
     let timed = groups * (plan.rounds.runs + usize::from(plan.rounds.latencies))
         + plan.rounds.runs.min(LOADS_MAX);
@@ -54,7 +54,7 @@ pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
 struct Course<'a> {
     plan: &'a Plan,
     /// Those that still take part.
-    contenders: Vec<Box<dyn HashContender>>,
+    contenders: Vec<Box<dyn Loadable>>,
     figures: Figures,
     progress: ProgressBar,
 }

@@ -1,16 +1,16 @@
-//! How are the figures of the stores in memory printed?
+//! Figures of the stores in memory, printed.
 
 use std::io::{self, Write};
 
 use comfy_table::Table;
 use serde_json::json;
 
+use super::contenders::{SAPWOOD, SAPWOOD_16};
 use super::measure::Figures;
-use super::stores::{SAPWOOD, SAPWOOD_16};
 use super::workload::Workload;
 use crate::report::{self, Labels, latencies_table, rates_table, table};
 
-/// Whose ratios are shown.
+/// The engines of which ratios are shown.
 const OURS: [&str; 2] = [SAPWOOD, SAPWOOD_16];
 const DATA: &str = "8+8 B";
 

@@ -1,24 +1,24 @@
-//! How fast is a store whose data is larger than its memory?
+//! The speed of a store whose data is larger than its memory.
 //!
 //! FASTER's workloads on keys of 8 bytes and values of 100, of which a quarter fits into the
 //! memory budget: reads, blind updates, both, and read-modify-writes, one key a call and in
 //! batches. Nothing is synced while a run is timed. Every byte that is read is compared, written
 //! values are looked at after each run. The disk's own random reads take their turns in the same
 //! rounds, and each rate is set against what they allow at the miss rate that was seen. A run does
-//! as many operations as fit into a second, so that a slow disk does not keep anybody waiting.
+//! as many operations as fit into a second, so that a run on a slow disk ends.
 //!
 //! Engines outside this workspace run the same workloads through [`SpillStore`] and [`run_to`].
 //!
-//! | module | question it answers |
+//! | module | holds |
 //! |---|---|
-//! | `store` | what must an engine be able to do? |
-//! | `form` | how does a job run on a store, one key at a time or many? |
-//! | `ours` | how does the hash log take part? |
-//! | `disk_floor` | how many random reads does the disk give? |
-//! | `measure` | in which order does everything run? |
-//! | `report` | how are figures printed, and were the bars reached? |
+//! | `store` | the interface of an engine |
+//! | `form` | a job on a store, one key a call or many |
+//! | `ours` | the hash log as a contender |
+//! | `disk_baseline` | the disk's own random reads |
+//! | `measure` | the order of measurements |
+//! | `report` | figures, printed, and the targets |
 
-mod disk_floor;
+mod disk_baseline;
 mod form;
 mod measure;
 mod ours;
@@ -37,10 +37,10 @@ use super::workload::Mix;
 use crate::Error;
 use crate::command::check_engines;
 
-/// Keys at which the bars were set.
-const BAR_KEYS: u32 = 10_000_000;
+/// The number of keys at which the targets are judged.
+const TARGET_KEYS: u32 = 10_000_000;
 /// The budget that goes with them: over a quarter of keys and values.
-const BAR_BUDGET: u64 = 300_000_000;
+const TARGET_BUDGET: u64 = 300_000_000;
 /// Bytes of a key and a value.
 const ENTRY_BYTES: u64 = 8 + VALUE_BYTES as u64;
 
@@ -65,7 +65,7 @@ pub struct SpillFlags {
     run_time: f64,
 }
 
-/// What is measured, with every default filled in.
+/// The measurements of a run, with every default filled in.
 struct Plan {
     keys: u32,
     budget_bytes: u64,
@@ -98,7 +98,7 @@ pub fn run_to(
 ) -> Result<(), Error> {
     let known: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     check_engines(wanted, &known)?;
-    let keys = spill.spill_keys.unwrap_or(if rounds.smoke { 20_000 } else { BAR_KEYS });
+    let keys = spill.spill_keys.unwrap_or(if rounds.smoke { 20_000 } else { TARGET_KEYS });
     let quarter = u64::from(keys) * ENTRY_BYTES * 11 / 40;
     let ops = match (rounds.ops, rounds.smoke) {
         (Some(ops), _) => [ops; 2],
@@ -111,7 +111,11 @@ pub fn run_to(
     let run_time = if rounds.smoke { 0.02 } else { spill.run_time };
     let plan = Plan {
         keys,
-        budget_bytes: spill.budget.unwrap_or(if keys == BAR_KEYS { BAR_BUDGET } else { quarter }),
+        budget_bytes: spill.budget.unwrap_or(if keys == TARGET_KEYS {
+            TARGET_BUDGET
+        } else {
+            quarter
+        }),
         dir: spill.dir.clone().unwrap_or_else(std::env::temp_dir),
         engines: wanted.to_vec(),
         rounds: rounds.rounds(&MIXES)?,

@@ -1,4 +1,4 @@
-//! How does an engine take part, one key at a time or many?
+//! The interface of an engine, one key a call or many.
 
 use std::ops::Range;
 
@@ -48,7 +48,7 @@ pub(crate) trait BatchStore: Store {
     fn increment_many(&self, keys: &[Self::Key]);
 }
 
-/// How a store is called.
+/// The form of calls: one key or many.
 pub(crate) trait Form<S>: 'static {
     /// The contender's name.
     const NAME: &'static str;

@@ -1,4 +1,4 @@
-//! Which keys and values are there, which operations are timed, and on which keys?
+//! The workloads: keys, values, and the timed operations.
 //!
 //! Entries are numbered from 0. An entry's key is its number scrambled, so that neither the order
 //! of loading nor popularity shows in the keys; its value keeps the number in the upper half, so
@@ -42,7 +42,7 @@ pub(crate) fn number_of(value: u64) -> u64 {
     value >> 32
 }
 
-/// What is done.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mix {
     /// Reads, this many in a hundred, and blind updates.
@@ -88,7 +88,7 @@ impl Mix {
     }
 }
 
-/// How keys are chosen.
+/// The distribution of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Draw {
     /// All alike
@@ -128,7 +128,7 @@ impl Draw {
     }
 }
 
-/// What is timed.
+/// The timed work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Workload {
     /// All keys are put into an empty store.
@@ -180,7 +180,7 @@ pub(crate) struct Job {
     pub(crate) mix: Mix,
     pub(crate) draw: Draw,
     pub(crate) clock: Clock,
-    /// What blind updates leave in the lower half, before the contender's own mark.
+    /// The lower half after blind updates, before the contender's own mark.
     pub(crate) tag: u32,
     /// The operations of each thread.
     pub(crate) plans: Vec<Vec<Op>>,
@@ -221,7 +221,7 @@ impl Job {
         Job { mix, draw, clock, tag, plans, probes }
     }
 
-    /// What its reads must sum to.
+    /// The expected sum of its reads.
     pub(crate) fn expected(&self) -> Tally {
         let mut tally = Tally::default();
         for op in self.plans.iter().flatten().filter(|op| !op.writes()) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::contender::{Accounted, Load, OrderedContender};
+use super::load::{Accounted, Load, Loadable};
 use super::space::{KeyBuffer, Space};
 use super::workload::{Form, Job, Op, Workload};
 use crate::Error;
@@ -58,7 +58,7 @@ pub(crate) struct InProcess<E> {
 }
 
 impl<E: Ordered> InProcess<E> {
-    pub(crate) fn boxed() -> Box<dyn OrderedContender>
+    pub(crate) fn boxed() -> Box<dyn Loadable>
     where
         E: 'static,
     {
@@ -106,7 +106,7 @@ impl<E: Ordered> Contender<Job> for InProcess<E> {
     }
 }
 
-impl<E: Ordered> OrderedContender for InProcess<E> {
+impl<E: Ordered> Loadable for InProcess<E> {
     fn maps_its_memory(&self) -> bool {
         self.engine.maps_its_memory()
     }

@@ -1,4 +1,4 @@
-//! How do engines of a JVM take part? `bench-vs/jvm` loads one map and then takes a command a line
+//! Engines of a JVM. `bench-vs/jvm` loads one map and then takes a command a line
 //! on its standard input, so that its runs interleave with ours.
 
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::contender::{Load, OrderedContender};
+use super::load::{Load, Loadable};
 use super::space::{Data, KeyShape, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
@@ -22,9 +22,7 @@ pub(crate) const MAPDB: &str = "mapdb-offheap";
 pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
-pub(crate) fn contenders(
-    wanted: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
+pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Loadable>>, Error> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs/jvm"));
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
@@ -38,7 +36,7 @@ pub(crate) fn contenders(
             warm: Vec::new(),
         })
     };
-    Ok(names.into_iter().map(|name| engine(name) as Box<dyn OrderedContender>).collect())
+    Ok(names.into_iter().map(|name| engine(name) as Box<dyn Loadable>).collect())
 }
 
 fn build(maven: &str, folder: &Path) -> Result<(), Error> {
@@ -189,7 +187,7 @@ impl Contender<Job> for Jvm {
     }
 }
 
-impl OrderedContender for Jvm {
+impl Loadable for Jvm {
     fn maps_its_memory(&self) -> bool {
         true
     }

@@ -1,15 +1,15 @@
-//! In which order does everything run? Loads one after the other, then for each thread count and
+//! The order of measurements: loads one after the other, then for each thread count and
 //! workload rounds in which engines take turns, then latencies, then a full scan as a last check.
 
 use std::sync::Arc;
 
 use indicatif::ProgressBar;
 
-use super::contender::{Load, OrderedContender};
-use super::floor::{FLOOR, Floor};
+use super::baseline::{BASELINE, Baseline};
+use super::load::{Load, Loadable};
 use super::space::{Data, Space};
 use super::workload::{Form, Job, Workload};
-use super::{Plan, engines, jvm};
+use super::{Plan, contenders, jvm};
 use crate::Error;
 use crate::figures::Rates;
 use crate::rounds::{latencies, progress, rounds};
@@ -32,7 +32,7 @@ impl Figures {
 
 /// Names that `--engines` knows.
 pub(crate) fn engine_names() -> impl Iterator<Item = &'static str> {
-    engines::ALL.iter().map(|(name, _)| *name).chain([FLOOR]).chain(jvm::ENGINES)
+    contenders::ALL.iter().map(|(name, _)| *name).chain([BASELINE]).chain(jvm::ENGINES)
 }
 
 /// Measures everything on `space`. Where `fresh` is false, the process has freed memory at hand,
@@ -46,7 +46,7 @@ struct Course<'a> {
     plan: &'a Plan,
     space: &'a Arc<Space>,
     /// Those that still take part.
-    contenders: Vec<Box<dyn OrderedContender>>,
+    contenders: Vec<Box<dyn Loadable>>,
     figures: Figures,
     progress: ProgressBar,
 }
@@ -55,7 +55,7 @@ impl<'a> Course<'a> {
     fn new(
         plan: &'a Plan,
         space: &'a Arc<Space>,
-        contenders: Vec<Box<dyn OrderedContender>>,
+        contenders: Vec<Box<dyn Loadable>>,
     ) -> Course<'a> {
         let timed =
             plan.threads.len() * plan.workloads.len() * (plan.runs + usize::from(plan.latencies));
@@ -138,17 +138,17 @@ impl<'a> Course<'a> {
     }
 }
 
-fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn OrderedContender>>, Error> {
+fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Loadable>>, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
-    let mut contenders: Vec<Box<dyn OrderedContender>> = Vec::new();
-    for (name, make) in engines::ALL {
+    let mut contenders: Vec<Box<dyn Loadable>> = Vec::new();
+    for (name, make) in contenders::ALL {
         if wanted(name) {
             contenders.push(make());
         }
     }
-    if wanted(FLOOR) && matches!(space.data(), Data::Generated { .. }) {
-        contenders.push(Box::new(Floor::default()));
+    if wanted(BASELINE) && matches!(space.data(), Data::Generated { .. }) {
+        contenders.push(Box::new(Baseline::default()));
     }
     if plan.jvm {
         contenders.extend(jvm::contenders(&wanted)?);
@@ -171,7 +171,7 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
 mod tests {
     use std::path::Path;
 
-    use super::super::engines::{BTREE, btree::LockedBTree};
+    use super::super::contenders::{BTREE, btree::LockedBTree};
     use super::super::in_process::InProcess;
     use super::super::space::KeyShape;
     use super::*;
@@ -182,7 +182,7 @@ mod tests {
 
     /// A BTreeMap that forgets: what it reads, or what it was given.
     struct Forgetful {
-        inner: Box<dyn OrderedContender>,
+        inner: Box<dyn Loadable>,
         failed: Failed,
     }
 
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    impl OrderedContender for Forgetful {
+    impl Loadable for Forgetful {
         fn maps_its_memory(&self) -> bool {
             false
         }
@@ -276,7 +276,7 @@ mod tests {
     fn our_own_wrong_answer_ends_the_bench() {
         let mut figures = figures_beside(Failed::Reading);
         assert!(
-            figures.rates.refuse(engines::SAPWOOD, Workload::Put, 1, "it lost a value").is_err()
+            figures.rates.refuse(contenders::SAPWOOD, Workload::Put, 1, "it lost a value").is_err()
         );
     }
 }

@@ -1,12 +1,12 @@
-//! How are figures printed? Tables for people, one JSON object a line for programs.
+//! Figures, printed: tables for people, one JSON object a line for programs.
 
 use std::io::{self, Write};
 
 use comfy_table::Table;
 use serde_json::json;
 
-use super::contender::Load;
-use super::engines::SAPWOOD;
+use super::contenders::SAPWOOD;
+use super::load::Load;
 use super::measure::Figures;
 use crate::report::{self, Labels, latencies_table, rates_table, table};
 

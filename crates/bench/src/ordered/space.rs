@@ -1,4 +1,4 @@
-//! Which keys and values does a run use, and what must their sums be?
+//! The keys and values of a run, and their sums.
 //!
 //! Keys are numbered `0..range` in key order; half of them, drawn at random, are loaded in random
 //! order. Generated keys are the number as 8 big-endian bytes, followed by zeros (Oak's shape) or
@@ -19,7 +19,7 @@ use crate::tally::Tally;
 const POOL_BYTES: usize = 64 * 1024;
 const SEED: u64 = 0x5A90_00D5;
 
-/// How many bytes keys and values have, and where they come from.
+/// The sizes and the origin of keys and values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Data {
     /// Generated keys and values of these sizes.
@@ -222,12 +222,12 @@ impl Space {
         bytes as f64 / self.entries() as f64
     }
 
-    /// What a full scan of the loaded entries must find.
+    /// The expected tally of a full scan of the loaded entries.
     pub(crate) fn everything(&self) -> Tally {
         Tally { entries: self.entries() as u64, sum: self.sums_below[self.entries()] }
     }
 
-    /// What `job` must find, where that does not depend on timing.
+    /// The expected tally of `job`, where it does not depend on timing.
     pub(crate) fn expected(&self, job: &Job) -> Option<Tally> {
         let mut tally = Tally::default();
         for thread in 0..job.threads {

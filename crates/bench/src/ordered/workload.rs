@@ -1,4 +1,4 @@
-//! Which operations are timed, and which keys does each of them touch?
+//! The workloads: the timed operations, and the keys of each.
 
 use super::space::Space;
 use crate::clock::Clock;
@@ -97,7 +97,7 @@ impl Timed for Workload {
     }
 }
 
-/// How a scan hands entries out.
+/// The form in which a scan returns entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A closure is called with each entry.

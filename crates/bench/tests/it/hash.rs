@@ -43,7 +43,7 @@ fn a_smoke_run_in_memory_prints_a_line_for_every_figure() {
             "scc",
         ])
     );
-    // Nobody's figure was left out: 7 mixes, 2 draws, 2 thread counts.
+    // No figure was left out: 7 mixes, 2 draws, 2 thread counts.
     for engine in ["sapwood", "sapwood-batch-16", "dashmap", "papaya", "moka", "mutex-hashmap"] {
         let of = |unit: &str| {
             let loads = ["load", "memory"].map(serde_json::Value::from);

@@ -212,8 +212,8 @@ fn ctrl_c_leaves_no_trace() {
         let mut child = begin(&place);
         let mut stdin = child.stdin.take().expect("piped");
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
-        // More rows than decide the types, a bad one that tells that rows are being loaded, and then
-        // it waits for more.
+        // More rows than decide the types, a bad one that tells that rows are being loaded, and
+        // then it waits for more.
         let mut rows = String::from("k,n\n");
         rows.extend((100..200_000).map(|number| format!("{number},x\n")));
         rows.push_str("bad,row\n");

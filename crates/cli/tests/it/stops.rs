@@ -1,4 +1,4 @@
-//! How a command ends before its work does: nobody reads on, or Ctrl-C.
+//! Commands that end before their work does: the reader has gone, or Ctrl-C.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! How does a job run on a store, one key at a time or many?
+//! The forms of a store: a job runs one key a call, or many.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,14 +1,14 @@
-//! In which order does everything run? All stores are loaded one after the other, one for each form
+//! The order of measurements. All stores are loaded one after the other, one for each form
 //! of each engine. Then, for each workload, every store works untimed, until memory holds what it
-//! would hold after a while, and finds out how many operations a run takes; then stores and the disk
-//! itself run in rounds.
+//! would hold after a while, and finds out how many operations a run takes; then stores and the
+//! disk itself run in rounds.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::disk_floor::{self, DiskFloor, DiskReads};
+use super::disk_baseline::{self, DiskBaseline, DiskReads};
 use super::form::Form;
 use super::store::{Engine, Place};
 use super::{ENTRY_BYTES, Plan};
@@ -18,7 +18,7 @@ use crate::hash::workload::{Draw, Job, Mix, Workload};
 use crate::report::tell;
 use crate::rounds::{Contender, Outcome, latencies, progress, rounds};
 
-/// How many times as long as a run stores work untimed before it: popular keys must have come.
+/// The untimed work before a run, in multiples of its time: popular keys must be in memory.
 const WARM_RUNS: [(Draw, u32); 2] = [(Draw::Uniform, 1), (Draw::Zipf, 4)];
 
 /// All figures of data larger than memory.
@@ -50,7 +50,7 @@ impl Figures {
         workload: Workload,
         threads: usize,
     ) -> Option<&Rate<Workload>> {
-        self.rates.rate(&disk_floor::name_of(depth), workload, threads)
+        self.rates.rate(&disk_baseline::name_of(depth), workload, threads)
     }
 
     pub(crate) fn misses(&self, of: &Rate<Workload>) -> Option<&Misses> {
@@ -76,12 +76,12 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // What stays behind is in a folder that says whose it is.
+        // Leftovers stand in a folder that names its owner.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// Who takes part in a round.
+/// A participant of a round.
 enum Entrant {
     Store(Box<Form>),
     Disk(DiskReads),
@@ -160,19 +160,19 @@ pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error>
     let rounds = &plan.rounds;
     let groups = rounds.mixes.len() * rounds.draws.len() * rounds.threads.len();
     let mut told = Told { begin: Instant::now(), done: 0, groups };
-    let floor = Arc::new(DiskFloor::new(&folder.0, u64::from(plan.keys) * ENTRY_BYTES)?);
+    let baseline = Arc::new(DiskBaseline::new(&folder.0, u64::from(plan.keys) * ENTRY_BYTES)?);
     let mut figures = Figures {
         keys: plan.keys,
         budget_bytes: plan.budget_bytes,
         place: plan.dir.clone(),
-        direct: floor.direct,
+        direct: baseline.direct,
         rates: Rates::default(),
         memory: Vec::new(),
         misses: Vec::new(),
     };
     let mut entrants = load(plan, engines, &folder.0, &mut figures, &told)?;
     for depth in depths(&entrants, &rounds.threads) {
-        entrants.push(Entrant::Disk(DiskReads::new(&floor, depth, plan.run_time / 2)));
+        entrants.push(Entrant::Disk(DiskReads::new(&baseline, depth, plan.run_time / 2)));
     }
     let timed = rounds.runs + usize::from(rounds.latencies);
     let progress = progress(groups * timed * entrants.len());
@@ -234,7 +234,7 @@ fn load(
 fn depths(entrants: &[Entrant], threads: &[usize]) -> Vec<usize> {
     let calls = entrants.iter().filter_map(Entrant::form).map(Form::call);
     let mut depths: Vec<usize> = calls
-        .flat_map(|call| threads.iter().map(move |threads| disk_floor::depth_of(call, *threads)))
+        .flat_map(|call| threads.iter().map(move |threads| disk_baseline::depth_of(call, *threads)))
         .collect();
     depths.sort_unstable();
     depths.dedup();

@@ -1,4 +1,4 @@
-//! How does the hash log take part? On files, with a budget of memory.
+//! The hash log as a spilling store: on files, under a memory budget.
 
 use std::sync::Arc;
 

@@ -1,22 +1,22 @@
-//! How are figures printed, and were the bars reached?
+//! Figures of the spilling stores, printed, and the targets.
 
 use std::io::{self, Write};
 
 use serde_json::json;
 
-use super::disk_floor::depth_of;
+use super::disk_baseline::depth_of;
 use super::measure::Figures;
-use super::{BAR_KEYS, ENTRY_BYTES};
+use super::{ENTRY_BYTES, TARGET_KEYS};
 use crate::figures::{Rate, Ratio, Timed, least, median, most};
 use crate::hash::workload::{Draw, Mix, Workload};
-use crate::report::{self, Bars, Labels, Verdicts, latencies_table, rates_table, table};
+use crate::report::{self, Labels, Targets, Verdicts, latencies_table, rates_table, table};
 
 const SAPWOOD: &str = "sapwood";
 const DATA: &str = "8+100 B, larger than memory";
 
 /// Blind updates a second on 1 and on 2 threads: FASTER's C++ version, slowest and fastest of
-/// several runs, and RocksDB 7.8; 10 million keys, 256 MB of memory, the machine that the bars were
-/// set on (2 cores of a shared Xeon).
+/// several runs, and RocksDB 7.8; 10 million keys, 256 MB of memory, the machine that the targets
+/// assume (2 cores of a shared Xeon).
 const FASTER_SLOWEST: [f64; 2] = [3.2e6, 4.3e6];
 const FASTER_FASTEST: [f64; 2] = [3.7e6, 6.2e6];
 const ROCKSDB: [f64; 2] = [0.29e6, 0.30e6];
@@ -110,7 +110,7 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
         writeln!(out, "\nOf a call: of many operations where they are batches")?;
         writeln!(out, "{}", latencies_table(&figures.rates))?;
     }
-    bars(out, figures)
+    targets(out, figures)
 }
 
 fn misses(figures: &Figures) -> comfy_table::Table {
@@ -132,12 +132,12 @@ fn misses(figures: &Figures) -> comfy_table::Table {
     table
 }
 
-fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
-    let verdicts = match figures.keys < BAR_KEYS {
+fn targets(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
+    let verdicts = match figures.keys < TARGET_KEYS {
         true => Verdicts::Withheld,
         false => Verdicts::Given,
     };
-    let mut bars = Bars::new(verdicts);
+    let mut targets = Targets::new(verdicts);
     for threads in [1, 2] {
         let updates = Workload::Mixed(Mix::Reads(0), Draw::Uniform);
         if let Some(ours) = figures.rates.rate(SAPWOOD, updates, threads) {
@@ -147,7 +147,7 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
                 ("update against RocksDB", ROCKSDB, UPDATES_AGAINST_ROCKSDB),
             ] {
                 let ratio = Ratio::to(&ours.rounds, rates[threads - 1]);
-                bars.at_least(&format!("{SAPWOOD}: {title}"), threads, least, ratio);
+                targets.at_least(&format!("{SAPWOOD}: {title}"), threads, least, ratio);
             }
         }
         for mix in [Mix::Reads(100), Mix::ReadModifyWrite] {
@@ -157,15 +157,15 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
                 if let Some((share, depth)) = rate.and_then(|rate| share_of_disk(figures, rate)) {
                     let title =
                         format!("{ours}: {} against the disk, {depth} in flight", mix.name());
-                    bars.at_least(&title, threads, SHARE_OF_DISK, share);
+                    targets.at_least(&title, threads, SHARE_OF_DISK, share);
                 }
             }
         }
     }
-    if bars.is_empty() {
+    if targets.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nBars, set at {BAR_KEYS} uniform keys on 1 and 2 threads:")?;
+    writeln!(out, "\nTargets, judged at {TARGET_KEYS} uniform keys on 1 and 2 threads:")?;
     if verdicts == Verdicts::Withheld {
         writeln!(
             out,
@@ -173,5 +173,5 @@ fn bars(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
             figures.keys
         )?;
     }
-    writeln!(out, "{bars}")
+    writeln!(out, "{targets}")
 }

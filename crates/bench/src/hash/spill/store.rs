@@ -1,4 +1,4 @@
-//! What must an engine be able to do to take part?
+//! The interface of an engine that spills.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,28 +42,28 @@ pub trait SpillStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn get(&self, key: &Key, read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
 
     /// Inserts or replaces, without asking for what was there.
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn put(&self, key: &Key, value: &Value) -> Result<(), Error>;
 
     /// Adds one to the first 8 bytes of the key's value, atomically.
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn increment(&self, key: &Key) -> Result<(), Error>;
 
     /// Puts entries together; also what the load calls.
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn put_many(&self, entries: &[(Key, Value)]) -> Result<(), Error> {
         entries.iter().try_for_each(|(key, value)| self.put(key, value))
     }
@@ -72,7 +72,7 @@ pub trait SpillStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn get_many(&self, keys: &[Key], read: &mut dyn FnMut(usize, &[u8])) -> Result<(), Error> {
         let get = |(i, key)| self.get(key, &mut |value| read(i, value));
         keys.iter().enumerate().try_for_each(get)
@@ -82,7 +82,7 @@ pub trait SpillStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn increment_many(&self, keys: &[Key]) -> Result<(), Error> {
         keys.iter().try_for_each(|key| self.increment(key))
     }
@@ -107,7 +107,7 @@ pub trait SpillStore: Send + Sync {
     ///
     /// # Errors
     ///
-    /// What the engine answers.
+    /// Returns the engine's error.
     fn settle(&self) -> Result<(), Error> {
         Ok(())
     }

@@ -1,0 +1,292 @@
+//! The contenders: a hash table and an ordered one, by each executor and by the planner's choice.
+
+use std::time::{Duration, Instant};
+
+use sapwood::aggregate::{Aggregated, Compiled, Execution, Executor};
+use sapwood::{Db, HashTable, HashTableOptions, RecordLayout, Table, TableOptions};
+
+use super::objects::{Objects, amount, key};
+use super::workload::{Job, Pick, SUM, Workload};
+use crate::Error;
+use crate::figures::Percentiles;
+use crate::rounds::{Contender, Outcome};
+use crate::tally::Tally;
+
+/// Objects that are put together while loading.
+const LOADED_TOGETHER: usize = 256;
+/// A table with its objects in it. Clones are the same table.
+#[derive(Clone)]
+pub(crate) enum Store {
+    Hash(HashTable),
+    Ordered(Table),
+}
+
+/// Which of the two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Hash,
+    Ordered,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 2] = [Kind::Hash, Kind::Ordered];
+
+    /// About the bytes that an object takes in it.
+    pub(crate) fn bytes_expected(self) -> u64 {
+        match self {
+            Kind::Hash => 50,
+            Kind::Ordered => 60,
+        }
+    }
+}
+
+impl Store {
+    pub(crate) fn load(kind: Kind, objects: &Objects) -> Result<Store, Error> {
+        let db = Db::in_memory();
+        let store = match kind {
+            Kind::Hash => {
+                let options = HashTableOptions::default()
+                    .layout(RecordLayout::Fixed8)
+                    .expected_entries(u64::from(objects.count()));
+                Store::Hash(db.create_hash_table("hash", options)?)
+            }
+            Kind::Ordered => Store::Ordered(db.create_table("ordered", TableOptions::default())?),
+        };
+        for numbers in objects.in_load_order().chunks(LOADED_TOGETHER) {
+            let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());
+            let entries: Vec<_> = numbers.iter().map(entry).collect();
+            match &store {
+                Store::Hash(table) => table.put_many(&entries)?,
+                Store::Ordered(table) => {
+                    table.put_many(&entries)?;
+                }
+            }
+        }
+        Ok(store)
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Store::Hash(_) => Kind::Hash,
+            Store::Ordered(_) => Kind::Ordered,
+        }
+    }
+
+    fn aggregate<'q>(
+        &self,
+        query: &'q Compiled,
+        execution: &Execution<'_>,
+    ) -> sapwood::Result<Aggregated<'q>> {
+        match self {
+            Store::Hash(table) => table.aggregate_with(query, execution),
+            Store::Ordered(table) => table.aggregate_with(query, execution),
+        }
+    }
+
+    /// The number of selected objects, their sum, and the executor.
+    pub(crate) fn sum(
+        &self,
+        query: &Compiled,
+        execution: &Execution<'_>,
+    ) -> Result<(u64, i128, Executor), Error> {
+        let run = self.aggregate(query, execution)?;
+        let executor = run.plan.executor;
+        let answer = run.answer()?;
+        match answer.value(0, SUM)? {
+            sapwood::aggregate::Value::Int(sum) => Ok((answer.tally.matched, *sum, executor)),
+            other => Err(format!("{SUM} of integers is {other}, not an integer").into()),
+        }
+    }
+
+    /// Adds to integers, each in one step for every reader.
+    pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result<(), Error> {
+        match self {
+            Store::Hash(table) => table.add_many(deltas)?,
+            Store::Ordered(table) => {
+                for (key, delta) in deltas {
+                    table.update(key, |value| {
+                        let word = value.first_chunk_mut::<8>().expect("values have 8 bytes");
+                        *word = i64::from_le_bytes(*word).wrapping_add(*delta).to_le_bytes();
+                    })?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
+    /// that later contenders would be slower.
+    pub(crate) fn tidy(&self) -> Result<(), Error> {
+        if let Store::Hash(table) = self {
+            table.compact(1.0)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes of memory, by its own account.
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Store::Hash(table) => table.stats().reserved_bytes,
+            Store::Ordered(table) => table.stats().reserved_bytes,
+        }
+    }
+}
+
+/// A table, and the executor that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// `None`: the planner chooses.
+    pub(crate) executor: Option<Executor>,
+    /// Whether all objects are seen as of one moment.
+    pub(crate) at_one_moment: bool,
+}
+
+pub(crate) const LOOK_UP: Way = way("sapwood-look-up", Kind::Hash, Some(Executor::LookUp));
+pub(crate) const WALK: Way = way("sapwood-walk", Kind::Hash, Some(Executor::Walk));
+pub(crate) const LOG: Way = way("sapwood-log", Kind::Hash, Some(Executor::Log));
+pub(crate) const LOG_MOMENT: Way = Way { name: "sapwood-log-moment", at_one_moment: true, ..LOG };
+pub(crate) const PLANNER: Way = way("sapwood-planner", Kind::Hash, None);
+pub(crate) const ORDERED_LOOK_UP: Way =
+    way("sapwood-ordered-look-up", Kind::Ordered, Some(Executor::LookUp));
+pub(crate) const ORDERED_RANGE: Way =
+    way("sapwood-ordered-range", Kind::Ordered, Some(Executor::Range));
+pub(crate) const ORDERED_PLANNER: Way = way("sapwood-ordered-planner", Kind::Ordered, None);
+
+pub(crate) const WAYS: [Way; 7] =
+    [LOOK_UP, WALK, LOG, PLANNER, ORDERED_LOOK_UP, ORDERED_RANGE, ORDERED_PLANNER];
+
+const fn way(name: &'static str, kind: Kind, executor: Option<Executor>) -> Way {
+    Way { name, kind, executor, at_one_moment: false }
+}
+
+impl Way {
+    /// The name without that of the table.
+    pub(crate) fn deed(self) -> &'static str {
+        self.name.trim_start_matches("sapwood-").trim_start_matches("ordered-")
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Way> {
+        WAYS.into_iter().find(|way| way.name == name)
+    }
+
+    /// Whether it can answer.
+    pub(crate) fn answers(self, pick: Pick) -> bool {
+        match (self.kind, self.executor) {
+            (Kind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
+            // Ranges are scanned, or there is nothing to choose.
+            (Kind::Ordered, Some(Executor::LookUp) | None) => pick.is_list(),
+            _ => true,
+        }
+    }
+}
+
+/// Slow ways repeat less often.
+#[derive(Default)]
+pub(crate) struct Patience {
+    is_over: bool,
+}
+
+impl Patience {
+    /// A run that takes longer is not repeated on the same threads.
+    const LONGEST: Duration = Duration::from_secs(1);
+
+    pub(crate) fn note(&mut self, elapsed: Duration) {
+        self.is_over = elapsed > Self::LONGEST;
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over
+    }
+}
+
+pub(crate) fn execution_by(way: Way, threads: usize) -> Execution<'static> {
+    let execution = Execution::new().threads(threads);
+    let execution = if way.at_one_moment { execution.at_one_moment() } else { execution };
+    match way.executor {
+        Some(executor) => execution.executor(executor),
+        None => execution,
+    }
+}
+
+/// The executor that the planner chose in a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Chosen {
+    pub(crate) way: Way,
+    pub(crate) workload: Workload,
+    pub(crate) threads: usize,
+    pub(crate) executor: Executor,
+}
+
+/// A way to answer, as a contender.
+pub(crate) struct Answers {
+    way: Way,
+    store: Store,
+    chosen: Vec<Chosen>,
+    patience: Patience,
+}
+
+impl Answers {
+    pub(crate) fn new(way: Way, store: Store) -> Answers {
+        Answers { way, store, chosen: Vec::new(), patience: Patience::default() }
+    }
+
+    /// Rounds of another workload, or on other threads, begin.
+    pub(crate) fn begin(&mut self) {
+        self.patience = Patience::default();
+    }
+
+    pub(crate) fn chosen(&self) -> &[Chosen] {
+        &self.chosen
+    }
+
+    fn choose(&mut self, job: &Job, executor: Executor) {
+        let workload = Workload::Sum(job.picked.pick);
+        let chosen = Chosen { way: self.way, workload, threads: job.threads, executor };
+        let same = |known: &&mut Chosen| {
+            known.workload == chosen.workload && known.threads == chosen.threads
+        };
+        match self.chosen.iter_mut().find(same) {
+            Some(known) => *known = chosen,
+            None => self.chosen.push(chosen),
+        }
+    }
+}
+
+impl Contender<Job> for Answers {
+    fn name(&self) -> &str {
+        self.way.name
+    }
+
+    fn runs(&self, workload: Workload) -> bool {
+        let Workload::Sum(pick) = workload else { return false };
+        self.way.answers(pick) && !self.patience.is_over()
+    }
+
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        let execution = execution_by(self.way, job.threads);
+        let mut tally = Tally::default();
+        let mut reached_by = None;
+        let begin = Instant::now();
+        for _ in 0..job.times {
+            let (entries, sum, executor) = self.store.sum(&job.picked.query, &execution)?;
+            tally = tally.merge(Tally { entries, sum: sum as u64 });
+            reached_by = Some(executor);
+        }
+        let elapsed = begin.elapsed();
+        self.patience.note(elapsed);
+        if let (None, Some(executor)) = (self.way.executor, reached_by) {
+            self.choose(job, executor);
+        }
+        Ok(Outcome { elapsed, tally, operations: None })
+    }
+
+    fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
+        Err("a run is one call, or few: there are no single calls to time".into())
+    }
+
+    fn is_timed_singly(&self) -> bool {
+        false
+    }
+}

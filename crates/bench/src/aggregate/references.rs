@@ -1,0 +1,42 @@
+//! References: published rates and rates measured before. None of them runs here.
+
+use sapwood::aggregate::Executor;
+
+use super::workload::Share;
+
+/// The reference: objects a ms that RAMCloud reached on one server, as its wiki page "Data
+/// Operations" gives them, the most of all table sizes. A walk is its `forEach`.
+pub(crate) fn ramcloud(executor: Executor, share: Share) -> Option<f64> {
+    let [look_up, walk, log] = match share {
+        Share::All => [5_036.0, 16_012.0, 70_323.0],
+        Share::Tenth => [4_030.0, 1_322.0, 6_825.0],
+        Share::TwoHundredth => [3_650.0, 63.0, 345.0],
+    };
+    match executor {
+        Executor::LookUp => Some(look_up),
+        Executor::Walk => Some(walk),
+        Executor::Log => Some(log),
+        // Its tables have no order.
+        Executor::Range => None,
+    }
+}
+
+/// As [`ramcloud`], for a total that is spread back over all objects.
+pub(crate) fn ramcloud_spread(executor: Executor) -> Option<f64> {
+    (executor == Executor::LookUp).then_some(2_000.0)
+}
+
+/// The most objects a ms that it reached by reading them one at a time from a client.
+pub(crate) const RAMCLOUD_CLIENT: f64 = 206.0;
+
+/// A peer of today, and objects a ms: 1 million integers, all summed, one thread, on a machine of
+/// the class that the targets assume (2 cores of a shared EPYC).
+pub(crate) struct Peer {
+    pub(crate) name: &'static str,
+    pub(crate) rate: f64,
+}
+
+pub(crate) const PEERS: [Peer; 2] = [
+    Peer { name: "Tarantool's SQL sum", rate: 20_399.0 },
+    Peer { name: "the best of Redis and Valkey", rate: 2_341.0 },
+];

@@ -1,0 +1,141 @@
+//! The stores of this process, one file each, behind [`Store`](super::store::Store).
+//!
+//! All peers hash with foldhash, hashbrown's default, and are made with room for all keys.
+
+pub(crate) mod dashmap;
+pub(crate) mod dictionary;
+pub(crate) mod moka;
+pub(crate) mod papaya;
+pub(crate) mod sapwood;
+pub(crate) mod scc;
+pub(crate) mod shards;
+
+use std::sync::Arc;
+
+use parking_lot::RwLock;
+
+use super::baseline;
+use super::in_process::{InProcess, Shared};
+use super::load::Loadable;
+use super::store::{Form, Store, batched, singly};
+use super::workload::{Mix, Op};
+use crate::tally::Tally;
+
+/// The hasher of all peers.
+pub(crate) type Hasher = foldhash::fast::RandomState;
+
+pub(crate) const SAPWOOD: &str = "sapwood";
+pub(crate) const SAPWOOD_16: &str = "sapwood-batch-16";
+pub(crate) const SAPWOOD_32: &str = "sapwood-batch-32";
+pub(crate) const SHARDS: &str = "hashbrown-shards";
+pub(crate) const DASHMAP: &str = "dashmap";
+pub(crate) const PAPAYA: &str = "papaya";
+pub(crate) const PAPAYA_ATOMIC: &str = "papaya-atomic";
+pub(crate) const SCC: &str = "scc";
+pub(crate) const MOKA: &str = "moka";
+pub(crate) const DICTIONARY: &str = "mutex-hashmap";
+
+/// The peers that targets are set against: those made for many threads.
+pub(crate) const CONCURRENT: [&str; 6] = [SHARDS, DASHMAP, PAPAYA, PAPAYA_ATOMIC, SCC, MOKA];
+
+/// Above this many keys moka is left out: at less than a million operations a second, and over 200
+/// bytes an entry, it would take most of the time of a run.
+const MOKA_KEYS_MAX: u32 = 1_000_000;
+
+/// Names that `--engines` knows.
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    [SAPWOOD, SAPWOOD_16, SAPWOOD_32]
+        .into_iter()
+        .chain(CONCURRENT)
+        .chain([DICTIONARY])
+        .chain(baseline::NAMES)
+}
+
+/// One key a call.
+struct Singles;
+
+impl<S: Store> Form<S> for Singles {
+    const NAME: &'static str = S::NAME;
+    const MARK: u32 = 0;
+    const CALL: usize = 1;
+
+    #[inline]
+    fn work(store: &S, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        singly(store, mix, low, plan)
+    }
+}
+
+/// `N` keys a call.
+struct Batches<const N: usize>;
+
+impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
+    const NAME: &'static str = match N {
+        16 => SAPWOOD_16,
+        32 => SAPWOOD_32,
+        _ => panic!("batches of 16 and 32 have names"),
+    };
+    const MARK: u32 = if N == 16 { 1 } else { 2 };
+    const CALL: usize = N;
+
+    #[inline]
+    fn work(store: &sapwood::Sapwood, mix: Mix, low: u32, plan: &[Op]) -> Tally {
+        batched::<N, _>(store, mix, low, plan)
+    }
+}
+
+/// The contenders with wanted names.
+pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
+    let mut all: Vec<Box<dyn Loadable>> = Vec::new();
+    let shared = Arc::new(RwLock::new(Shared::empty()));
+    // The first form that is wanted loads for all.
+    for name in [SAPWOOD, SAPWOOD_16, SAPWOOD_32] {
+        let first = all.is_empty();
+        if !wanted(name) {
+            continue;
+        }
+        let shared = Arc::clone(&shared);
+        all.push(match name {
+            SAPWOOD_16 => Box::new(InProcess::<_, Batches<16>>::of(shared, first)),
+            SAPWOOD_32 => Box::new(InProcess::<_, Batches<32>>::of(shared, first)),
+            _ => Box::new(InProcess::<_, Singles>::of(shared, first)),
+        });
+    }
+    fn singles<S: Store + 'static>() -> Box<dyn Loadable> {
+        Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), true))
+    }
+    for (name, make) in [
+        (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn Loadable>),
+        (DASHMAP, singles::<dashmap::Dash>),
+        (PAPAYA, singles::<papaya::Plain>),
+        (PAPAYA_ATOMIC, singles::<papaya::Atomic>),
+        (SCC, singles::<scc::Scc>),
+        (MOKA, singles::<moka::Moka>),
+        (DICTIONARY, singles::<dictionary::Dictionary>),
+    ] {
+        if wanted(name) && takes(name, keys) {
+            all.push(make());
+        }
+    }
+    for baseline in baseline::Baseline::shapes(wanted) {
+        all.push(Box::new(baseline));
+    }
+    all
+}
+
+/// Whether an engine takes part with so many keys.
+pub(crate) fn takes(name: &str, keys: u32) -> bool {
+    name != MOKA || keys <= MOKA_KEYS_MAX
+}
+
+/// Bytes that an entry costs, for asking beforehand whether all fit; measured at 50 million keys.
+pub(crate) fn bytes_expected(name: &str) -> u64 {
+    match name {
+        SAPWOOD => 40,
+        PAPAYA | PAPAYA_ATOMIC => 56,
+        MOKA => 200,
+        // Forms of one store, or shapes on one memory.
+        SAPWOOD_16 | SAPWOOD_32 => 0,
+        _ if baseline::NAMES.contains(&name) => 12,
+        _ => 25,
+    }
+}

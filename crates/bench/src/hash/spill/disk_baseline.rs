@@ -1,0 +1,157 @@
+//! The disk's own rate: random reads of 4 KiB past the page cache, at several queue depths.
+//!
+//! A shared disk is faster at one time than at another. So its own reads take their turn in every
+//! round, and rates are compared with those of the same round.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::Path;
+use std::sync::{Arc, Barrier};
+use std::time::{Duration, Instant};
+
+use memmap2::MmapMut;
+use rustix::fs::OFlags;
+
+use crate::Error;
+use crate::figures::Percentiles;
+use crate::hash::workload::{Job, Mix, Workload};
+use crate::random::Random;
+use crate::rounds::{Contender, Outcome};
+use crate::tally::Tally;
+
+/// Most reads in flight that are measured: the disks that this was written on gave no more with
+/// more.
+pub(crate) const DEPTH_MAX: usize = 128;
+
+/// Reads that calls of so many keys can have in flight on so many threads, as far as it is
+/// measured.
+pub(crate) fn depth_of(call: usize, threads: usize) -> usize {
+    (call * threads).min(DEPTH_MAX)
+}
+
+/// The contender that reads with so many in flight.
+pub(crate) fn name_of(depth: usize) -> String {
+    format!("floor-disk-{depth}")
+}
+
+const BLOCK_BYTES: usize = 4096;
+const WRITTEN_TOGETHER: usize = 1 << 20;
+
+/// A file of random bytes, removed in the end.
+pub(crate) struct DiskBaseline {
+    file: File,
+    blocks: u32,
+    /// Whether reads pass the page cache by.
+    pub(crate) direct: bool,
+}
+
+impl DiskBaseline {
+    /// Writes a file of about `bytes` bytes into `dir`.
+    pub(crate) fn new(dir: &Path, bytes: u64) -> Result<DiskBaseline, Error> {
+        let path = dir.join("random-reads");
+        let explain = |error: std::io::Error| {
+            format!("{}: {error}; choose a folder with --dir", path.display())
+        };
+        let parts = bytes.div_ceil(WRITTEN_TOGETHER as u64);
+        let mut file = File::create_new(&path).map_err(explain)?;
+        let mut random = Random::new(1);
+        for _ in 0..parts {
+            let part: Vec<u8> =
+                (0..WRITTEN_TOGETHER / 8).flat_map(|_| random.next().to_le_bytes()).collect();
+            file.write_all(&part).map_err(explain)?;
+        }
+        file.sync_all().map_err(explain)?;
+        let flags = i32::try_from(OFlags::DIRECT.bits()).expect("flags are few bits");
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let direct = opened.is_ok();
+        let file = opened.or_else(|_| File::open(&path)).map_err(explain)?;
+        std::fs::remove_file(&path)?;
+        let blocks = u32::try_from(parts * (WRITTEN_TOGETHER / BLOCK_BYTES) as u64)?;
+        Ok(DiskBaseline { file, blocks, direct })
+    }
+
+    /// The number of reads of `depth` threads in about `time`, and the exact time.
+    fn read(&self, depth: usize, time: Duration, seed: u64) -> Result<(usize, Duration), Error> {
+        let barrier = Barrier::new(depth);
+        let ends: Vec<Result<End, std::io::Error>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..depth)
+                .map(|thread| {
+                    let (seed, barrier) = (seed << 16 | thread as u64, &barrier);
+                    scope.spawn(move || {
+                        barrier.wait();
+                        self.read_for(time, seed)
+                    })
+                })
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("reads do not panic")).collect()
+        });
+        let ends = ends.into_iter().collect::<Result<Vec<End>, std::io::Error>>()?;
+        let begin = ends.iter().map(|end| end.begin).min().ok_or("no reads in flight")?;
+        let end = ends.iter().map(|end| end.end).max().ok_or("no reads in flight")?;
+        Ok((ends.iter().map(|end| end.reads).sum(), end - begin))
+    }
+
+    /// Reads for `time`, once at least.
+    fn read_for(&self, time: Duration, seed: u64) -> Result<End, std::io::Error> {
+        let mut random = Random::new(seed);
+        // A map is aligned as direct reads want it.
+        let mut block = MmapMut::map_anon(BLOCK_BYTES)?;
+        let begin = Instant::now();
+        let mut reads = 0;
+        loop {
+            let offset = u64::from(random.below(self.blocks)) * BLOCK_BYTES as u64;
+            self.file.read_exact_at(&mut block, offset)?;
+            reads += 1;
+            let end = Instant::now();
+            if end >= begin + time {
+                return Ok(End { reads, begin, end });
+            }
+        }
+    }
+}
+
+/// The reads of one thread, and their time.
+struct End {
+    reads: usize,
+    begin: Instant,
+    end: Instant,
+}
+
+/// The disk as a contender: so many reads in flight.
+pub(crate) struct DiskReads {
+    name: String,
+    baseline: Arc<DiskBaseline>,
+    depth: usize,
+    time: Duration,
+}
+
+impl DiskReads {
+    pub(crate) fn new(baseline: &Arc<DiskBaseline>, depth: usize, time: Duration) -> DiskReads {
+        DiskReads { name: name_of(depth), baseline: Arc::clone(baseline), depth, time }
+    }
+}
+
+impl Contender<Job> for DiskReads {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn runs(&self, workload: Workload) -> bool {
+        // Blind updates do not read.
+        matches!(workload, Workload::Mixed(mix, _) if mix != Mix::Reads(0))
+    }
+
+    fn run(&mut self, job: &Job) -> Result<Outcome, Error> {
+        let (reads, elapsed) = self.baseline.read(self.depth, self.time, u64::from(job.tag))?;
+        Ok(Outcome { elapsed, tally: Tally::default(), operations: Some(reads) })
+    }
+
+    fn latencies(&mut self, _: &Job) -> Result<Percentiles, Error> {
+        Err("the disk has no operations to time".into())
+    }
+
+    fn is_timed_singly(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,20 @@
+//! The commands, a module each; the samples have a folder of their own.
+//!
+//! | module | command |
+//! |---|---|
+//! | `load` | `sapwood load` |
+//! | `get`, `scan` | the row with a key; rows in order |
+//! | `aggregate` | figures of rows |
+//! | `stats` | the costs of a table |
+//! | `checkpoints` | the checkpoints of a directory |
+//! | `bench` | the workloads of `sapwood_bench` |
+//! | `manual` | completions and manual pages |
+
+pub(crate) mod aggregate;
+pub(crate) mod bench;
+pub(crate) mod checkpoints;
+pub(crate) mod get;
+pub(crate) mod load;
+pub(crate) mod manual;
+pub(crate) mod scan;
+pub(crate) mod stats;

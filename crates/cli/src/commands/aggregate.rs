@@ -1,0 +1,277 @@
+//! `sapwood aggregate`: figures of rows, computed where the rows lie.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `request` | the text forms of the arguments |
+//! | `fields` | columns as fields |
+//! | `selected` | the keys that count |
+//! | `rows` | the rows of the answer, printed |
+//! | `explained` | the plan and the execution, printed |
+
+mod explained;
+mod fields;
+mod request;
+mod rows;
+mod selected;
+
+use std::io::Write;
+use std::thread;
+
+use sapwood::Error;
+use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
+
+use crate::args;
+use crate::rows::key_columns::KeyColumns;
+use crate::rows::key_range::KeyBounds;
+use crate::rows::loader::Loaded;
+use crate::rows::open_input::open_any_input;
+use crate::rows::rows_table::RowsTable;
+use crate::terminal::exit::{Failure, Outcome, words};
+use crate::terminal::format::{count, escaped, plural, quoted, shown_list, time, write_table};
+use crate::terminal::stderr;
+use crate::terminal::ui::{Answers, Ui};
+
+use explained::Explained;
+pub(crate) use explained::plan_as_json;
+use fields::{Fields, Mixed};
+use request::Request;
+
+pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
+    let request = Request::parse(args)?;
+    let range = KeyBounds::parse(&args.range, args.input.key.as_ref())?;
+    selected::check(args)?;
+    let is_explained = args.explain || args.dry_run;
+    let loaded = open_any_input(&args.input, ui)?;
+    loaded.tell(&args.input, ui);
+    let Fields { fields, mixed, keeps_na } =
+        fields::of_rows(&loaded, args.na.as_deref(), &request.fields)?;
+    if fields.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} has a table {}, which was not made by `sapwood load` and declares no fields: say \
+             with --layout how its objects are read, such as 'hits:i64le'",
+            args.input.file.display(),
+            quoted(&args.input.table)
+        )));
+    }
+    let layout = Layout::new(fields).map_err(usage)?;
+    let explained = is_explained.then_some(Explained { layout: &layout });
+    if let Some(explained) = &explained {
+        explained.columns(ui)?;
+    }
+    let selection = selected::selection(args, &range, &loaded.keys, ui)?;
+    let query = request.query(layout.clone(), args).select(selection);
+    // What does not fit the rows is told apart from what does not fit the answer.
+    query.compile().map_err(|error| usage_of_columns(&error, &mixed, is_explained))?;
+    let groups = request.groups.clone();
+    let query = request.arranged(query).compile().map_err(usage)?;
+    for mixed in mixed.iter().filter(|mixed| mixed.is_read_by(&query, &layout)) {
+        stderr::line(format_args!("warning: {mixed}"));
+    }
+    let mut kept = keeps_na;
+    kept.retain(|name| query.reads_field(name));
+
+    let threads = args.threads.map_or_else(cores, usize::from);
+    let mut execution = Execution::new().threads(threads);
+    if let Some(executor) = args.executor {
+        execution = execution.executor(executor);
+    }
+    let plan = loaded.table.explain(&query, &execution).map_err(usage)?;
+    if let Some(explained) = &explained {
+        if args.dry_run {
+            return explained.dry(&plan, ui);
+        }
+        explained.plan(&plan, ui)?;
+    }
+    let (answer, plan) = answer(&loaded.table, &loaded.keys, &query, execution, &plan, ui)?;
+    print(&answer, &groups, &kept, ui)?;
+    if let Some(explained) = &explained {
+        explained.after(&plan, &answer, ui)?;
+    }
+    tell(&answer.tally, &plan, &loaded, ui);
+    loaded.strictly(&args.input)
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, |cores| cores.get().min(256))
+}
+
+/// The usage error of parts that do not fit each other or the rows.
+fn usage(error: impl Into<Error>) -> Failure {
+    Failure::Usage(words(&error.into()))
+}
+
+fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed], is_explained: bool) -> Failure {
+    let error = error.to_string();
+    let named = mixed.iter().find(|mixed| error.contains(&format!("`{}`", mixed.field.name)));
+    Failure::Usage(match named {
+        Some(Mixed { field, other, .. }) => format!(
+            "{error}\nit has {} beside numbers; --layout '{field}' reads \
+             numbers, and --na or --mismatches skip passes over what is none",
+            quoted(other)
+        ),
+        // It stands above.
+        None if is_explained => {
+            format!("{error}\n--layout 'delay:cell(4).decimal' changes how columns are read")
+        }
+        None => format!(
+            "{error}\n--dry-run shows how columns are read, --layout \
+             'delay:cell(4).decimal' changes it"
+        ),
+    })
+}
+
+/// Runs the query, with a bar, until the user stops it.
+fn answer(
+    table: &RowsTable,
+    keys: &KeyColumns,
+    query: &aggregate::Compiled,
+    execution: Execution<'_>,
+    plan: &Plan,
+    ui: &Ui,
+) -> Outcome<(Answer, Plan)> {
+    let bar = ui.progress("aggregating", plan.expected().visits);
+    let tell = |Progress { done, total }| {
+        bar.set_length(total);
+        // Threads tell in any order.
+        if done > bar.position() {
+            bar.set_position(done);
+        }
+    };
+    let execution = execution.progress(&tell).cancel(ui.interrupt.cancel());
+    let run = table.aggregate(query, &execution);
+    bar.finish_and_clear();
+    let answered = run.and_then(|run| {
+        let plan = run.plan.clone();
+        run.answer().map(|answer| (answer, plan))
+    });
+    answered.map_err(|error| match error {
+        Error::Cancelled { visited, .. } => Failure::Interrupted(format!(
+            "{} of about {} had been visited; nothing was changed",
+            count(visited),
+            count(plan.expected().visits)
+        )),
+        Error::Query(aggregate::QueryError::Mismatched { count: mismatched, selected, first }) => {
+            Failure::Failed(format!(
+                "{} of {} without what is read; the first by key, {}; say with --layout or --na how \
+                 the column is read, or leave such rows out with --mismatches skip",
+                count(mismatched),
+                plural(selected as usize, "selected row"),
+                example(&first, keys)
+            ))
+        }
+        error => error.into(),
+    })
+}
+
+/// A row that does not fit, by its key as a user would type it.
+fn example(first: &aggregate::Example, keys: &KeyColumns) -> String {
+    match keys.decode(&first.key) {
+        Ok(values) if !values.is_empty() => {
+            format!("{}: {}", shown_list(&values), escaped(&first.what))
+        }
+        _ => escaped(&first.to_string()).into_owned(),
+    }
+}
+
+/// `keeps_na` are columns that the query reads and of which more is to be known.
+fn print(answer: &Answer, groups: &[Group], keeps_na: &[String], ui: &Ui) -> Outcome {
+    match ui.answers {
+        Answers::Json => ui.print(|out| rows::write_json(answer, out))?,
+        Answers::Text => {
+            let table = rows::as_table(answer, groups);
+            ui.print(|out| write_table(&table, out))?;
+        }
+    }
+    let mut notes = rows::notes(answer);
+    notes.extend(keeps_na.iter().map(|name| {
+        format!(
+            "{} is missing where it is empty, and NA is a value of it: --na NA changes that",
+            escaped(name)
+        )
+    }));
+    match ui.answers {
+        // Objects alone on standard output; --explain has the bounds as one.
+        Answers::Json => notes.iter().for_each(|note| ui.notice(note)),
+        Answers::Text if notes.is_empty() => {}
+        Answers::Text => ui.print(|out| {
+            writeln!(out)?;
+            notes.iter().try_for_each(|note| writeln!(out, "{note}"))
+        })?,
+    }
+    Ok(())
+}
+
+/// Says by the way how many rows went which way, and how fast; warns of those that are in no
+/// figure.
+fn tell(tally: &Tally, plan: &Plan, loaded: &Loaded, ui: &Ui) {
+    let Tally { selected, matched, mismatched, missing, absent, .. } = *tally;
+    let mut what = plural(selected as usize, "row");
+    if matched + mismatched != selected {
+        what = format!("{what}, {} of them as --where says", count(matched));
+    }
+    if missing > 0 {
+        what = format!("{what}, {} without a value that is read", count(missing));
+    }
+    if let Some(measured) = plan.measured {
+        let elapsed = time(measured.elapsed);
+        let per_ms = selected as f64 / (measured.elapsed.as_secs_f64() * 1e3).max(1e-6);
+        what = format!("{what}; by {} in {elapsed}, {per_ms:.0} rows/ms", plan.executor);
+    }
+    ui.notice(what);
+    if absent > 0 {
+        let keys = plural(absent as usize, "key");
+        stderr::line(format_args!("warning: {keys} of --keys without a row"));
+    }
+    if mismatched > 0 {
+        let first = tally.first_mismatch.as_ref();
+        let first = first.map_or_else(String::new, |first| {
+            format!("; the first by key, {}", example(first, &loaded.keys))
+        });
+        let rows = plural(mismatched as usize, "row");
+        stderr::line(format_args!("warning: {rows} left out, without what is read{first}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::aggregate::{Aggregate, Cancel, Query};
+    use sapwood::{Db, HashTableOptions, TableOptions};
+
+    use super::*;
+    use crate::terminal::interrupt::Interrupt;
+
+    #[test]
+    fn ctrl_c_ends_a_run_and_says_that_nothing_was_changed() {
+        let db = Db::in_memory();
+        let ordered = db.create_table("ordered", TableOptions::default()).expect("a table");
+        let hash = db.create_hash_table("hash", HashTableOptions::default()).expect("a table");
+        for number in 0..10_000_u32 {
+            let bytes = number.to_be_bytes();
+            ordered.put(&bytes, &bytes).expect("room");
+            hash.put(&bytes, &bytes).expect("room");
+        }
+        let query = Query::new("n:u32be".parse().expect("a layout"))
+            .aggregates(vec![Aggregate::sum("n")])
+            .compile()
+            .expect("a query");
+        for table in [RowsTable::Ordered(ordered), RowsTable::Hash(hash)] {
+            let answer_until = |interrupt: Cancel| {
+                let ui = Ui::quiet(Interrupt::of(interrupt));
+                let execution = Execution::new().threads(2);
+                let plan = table.explain(&query, &execution).expect("a plan");
+                answer(&table, &KeyColumns::none(), &query, execution, &plan, &ui)
+            };
+            let (answered, _) = answer_until(Cancel::new()).expect("no request to stop");
+            assert_eq!(answered.value(0, "sum(n)"), Ok(&(9_999 * 10_000 / 2).into()));
+            let cancel = Cancel::new();
+            cancel.cancel();
+            match answer_until(cancel) {
+                Err(Failure::Interrupted(done)) => {
+                    assert!(done.ends_with("had been visited; nothing was changed"), "{done}");
+                }
+                other => panic!("it went on: {other:?}"),
+            }
+            assert_eq!(table.len(), 10_000);
+        }
+    }
+}

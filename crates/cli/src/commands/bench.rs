@@ -1,0 +1,19 @@
+//! `sapwood bench`: the workloads of `sapwood_bench`.
+
+use std::io;
+
+use crate::args::{Bench, BenchEngine};
+use crate::terminal::exit::{Failure, Outcome};
+
+pub(crate) fn run(args: &Bench) -> Outcome {
+    let measured = match &args.engine {
+        BenchEngine::Ordered(ordered) => sapwood_bench::ordered::run(ordered),
+        BenchEngine::Hash(hash) => sapwood_bench::hash::run(hash),
+        BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
+    };
+    measured.map_err(|error| match error.downcast::<io::Error>() {
+        Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+        Ok(error) => Failure::Failed(error.to_string()),
+        Err(error) => Failure::Failed(error.to_string()),
+    })
+}

@@ -1,0 +1,142 @@
+//! `sapwood load`: a file into a table, and figures of what it became.
+
+use std::io::Write;
+
+use serde_json::json;
+
+use crate::args::Load;
+use crate::rows::key_columns::KeyColumns;
+use crate::rows::loader::{Counts, Keep, Keyless, Loaded, load_into, nothing_kept};
+use crate::rows::rows_table::RowsTable;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::{bytes, count, rate, time};
+use crate::terminal::ui::{Answers, Ui};
+
+/// `sapwood load`.
+pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
+    if args.input.file.is_dir() {
+        return Err(Failure::Usage(format!(
+            "{} is a directory: give the file to load, and the directory with --dir",
+            args.input.file.display()
+        )));
+    }
+    let Some(directory) = &args.dir else {
+        let loaded = load_into(&args.input, None, Keyless::Refused, ui)?;
+        let told = report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui);
+        // The report may have no reader left; the exit code still tells.
+        return loaded.strictly(&args.input).and(told);
+    };
+    let mut keep = Keep { directory, compact_at: args.compact_at, filling: None, promise: None };
+    let loaded = fill(args, &mut keep, ui);
+    // With a directory a strict load keeps all of the file or nothing, like any that fails.
+    match (loaded, keep.filling) {
+        (Ok(loaded), _) => report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui),
+        (Err(failure), None) => Err(failure),
+        (Err(failure), Some(filling)) => Err(filling.undo_after(failure)),
+    }
+}
+
+/// Loads into a directory and makes it last. If it fails, no handle of the table is left, and
+/// `keep` has what is to be taken back.
+fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<Loaded> {
+    let loaded = load_into(&args.input, Some(keep), Keyless::Refused, ui)?;
+    if let Err(failure) = loaded.strictly(&args.input) {
+        // The report may have no reader left; the exit code still tells.
+        let _ = report(args, &loaded.keys, &loaded.counts, None, ui);
+        return Err(match failure {
+            Failure::Failed(why) => {
+                Failure::Failed(format!("{why}; {}", nothing_kept(keep.directory)))
+            }
+            other => other,
+        });
+    }
+    let filling = keep.filling.as_mut().expect("it was loaded into the directory");
+    filling.publish()?;
+    Ok(loaded)
+}
+
+/// Prints the counts of rows read, and the table's figures if it stays.
+fn report(
+    args: &Load,
+    keys: &KeyColumns,
+    counts: &Counts,
+    table: Option<&RowsTable>,
+    ui: &Ui,
+) -> Outcome {
+    let figures = table.map(Figures::of);
+    match ui.answers {
+        Answers::Json => {
+            let mut object = json!({
+                "file": args.input.file.display().to_string(),
+                "key": keys.to_string(),
+                "rows": counts.rows,
+                "malformed": counts.malformed,
+                "duplicates": counts.duplicates,
+                "seconds": counts.elapsed.as_secs_f64(),
+            });
+            if let Some(Figures { entries, named }) = figures {
+                object["entries"] = json!(entries);
+                for (_, name, number) in named {
+                    object[name] = json!(number);
+                }
+                if let Some(directory) = &args.dir {
+                    object["dir"] = json!(directory.display().to_string());
+                    object["table"] = json!(args.input.table);
+                }
+            }
+            ui.print_json(&object)
+        }
+        Answers::Text => ui.print(|out| {
+            writeln!(out, "key          {keys}")?;
+            writeln!(out, "rows         {}", count(counts.rows))?;
+            writeln!(out, "  malformed  {}", count(counts.malformed))?;
+            writeln!(out, "  duplicates {}", count(counts.duplicates))?;
+            if let Some(Figures { entries, named }) = figures {
+                writeln!(out, "entries      {}", count(entries))?;
+                for (label, _, number) in named {
+                    writeln!(out, "{label:12} {}", bytes(number))?;
+                }
+                if let Some(directory) = &args.dir {
+                    writeln!(
+                        out,
+                        "kept in      {}, table {}",
+                        directory.display(),
+                        args.input.table
+                    )?;
+                }
+            }
+            let speed = rate(counts.rows, "rows", counts.elapsed);
+            writeln!(out, "time         {}, {speed}", time(counts.elapsed))
+        }),
+    }
+}
+
+/// The costs of a loaded table: labels for people, names for machines, bytes.
+struct Figures {
+    entries: u64,
+    named: [(&'static str, &'static str, u64); 3],
+}
+
+impl Figures {
+    fn of(table: &RowsTable) -> Self {
+        let named = match table {
+            RowsTable::Ordered(table) => {
+                let stats = table.stats();
+                [
+                    ("keys", "key_bytes", stats.key_bytes),
+                    ("values", "value_bytes", stats.value_bytes),
+                    ("memory", "reserved_bytes", stats.reserved_bytes),
+                ]
+            }
+            RowsTable::Hash(table) => {
+                let stats = table.stats();
+                [
+                    ("log", "log_bytes", stats.log_bytes),
+                    ("memory", "reserved_bytes", stats.reserved_bytes),
+                    ("on disk", "file_bytes", stats.file_bytes),
+                ]
+            }
+        };
+        Self { entries: table.len() as u64, named }
+    }
+}

@@ -1,0 +1,151 @@
+//! The encoding of a row as the value of a table.
+//!
+//! A JSON row is kept as its line. A CSV row is kept as its fields in the order of the header,
+//! each as its length (LEB128: seven bits a byte, low ones first, the high bit says that more
+//! follow) and its bytes: one byte beyond the text for fields of up to 127 bytes.
+
+use std::io::{self, Write};
+
+use serde_json::Value;
+
+use crate::rows::reader::{Body, Columns, Row};
+
+/// Writes `row` into `out`, replacing what it held.
+pub(crate) fn encode(row: &Row, out: &mut Vec<u8>) {
+    out.clear();
+    match &row.body {
+        Body::Json { text, .. } => out.extend_from_slice(text.as_bytes()),
+        Body::Csv(record) => {
+            for field in record {
+                let mut length = field.len();
+                while length >= 0x80 {
+                    out.push(length as u8 | 0x80);
+                    length >>= 7;
+                }
+                out.push(length as u8);
+                out.extend_from_slice(field.as_bytes());
+            }
+        }
+    }
+}
+
+/// Reads values that [`encode`] wrote.
+pub(crate) struct Stored<'a> {
+    pub(crate) columns: &'a Columns,
+}
+
+impl Stored<'_> {
+    /// Writes the lines above the rows: the header of CSV, nothing for JSON lines.
+    pub(crate) fn write_header(&self, out: &mut impl Write) -> io::Result<()> {
+        match self.columns {
+            Columns::Csv(names) => write_csv(names.iter().map(String::as_bytes), out),
+            Columns::Json => Ok(()),
+        }
+    }
+
+    /// The row in the form of the input.
+    pub(crate) fn write_row(&self, value: &[u8], out: &mut impl Write) -> io::Result<()> {
+        match self.columns {
+            Columns::Csv(_) => write_csv(Fields(value), out),
+            Columns::Json => {
+                out.write_all(value)?;
+                out.write_all(b"\n")
+            }
+        }
+    }
+
+    /// The row as a JSON object; of CSV, with each field as a string.
+    pub(crate) fn write_json(&self, value: &[u8], out: &mut impl Write) -> io::Result<()> {
+        match self.columns {
+            Columns::Json => self.write_row(value, out),
+            Columns::Csv(_) => {
+                let fields = self.fields(value).into_iter();
+                let object: Value =
+                    fields.map(|(name, text)| (name, Value::String(text))).collect();
+                writeln!(out, "{object}")
+            }
+        }
+    }
+
+    /// The columns of the row with their values as text.
+    pub(crate) fn fields(&self, value: &[u8]) -> Vec<(String, String)> {
+        match self.columns {
+            Columns::Csv(names) => {
+                let texts = Fields(value).map(|field| String::from_utf8_lossy(field).into_owned());
+                names.iter().cloned().zip(texts).collect()
+            }
+            Columns::Json => {
+                let object: serde_json::Map<String, Value> =
+                    serde_json::from_slice(value).expect("only lines that parsed are kept");
+                let text = |value: Value| match value {
+                    Value::String(text) => text,
+                    other => other.to_string(),
+                };
+                object.into_iter().map(|(name, value)| (name, text(value))).collect()
+            }
+        }
+    }
+}
+
+fn write_csv<T: AsRef<[u8]>>(
+    fields: impl Iterator<Item = T>,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let mut writer = csv::WriterBuilder::new().buffer_capacity(1024).from_writer(out);
+    writer.write_record(fields)?;
+    writer.flush()
+}
+
+/// The fields of a stored CSV row.
+struct Fields<'a>(&'a [u8]);
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let mut length = 0;
+        let mut shift = 0;
+        loop {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            length |= usize::from(byte & 0x7F) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                break;
+            }
+        }
+        let (field, rest) = self.0.split_at(length);
+        self.0 = rest;
+        Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_rows_come_out_as_they_went_in() {
+        let long = "x".repeat(20_000);
+        for fields in [
+            vec!["", "a", "b,c", "d\"e", "f\ng"],
+            vec![""],
+            vec![long.as_str(), "", &long[..127], &long[..128]],
+        ] {
+            let row = Row { line: 1, body: Body::Csv(csv::StringRecord::from(fields.clone())) };
+            let mut value = b"left over".to_vec();
+            encode(&row, &mut value);
+            let names = (0..fields.len()).map(|index| index.to_string());
+            let columns = Columns::Csv(names.collect());
+            let stored = Stored { columns: &columns };
+            let texts: Vec<String> =
+                stored.fields(&value).into_iter().map(|(_, text)| text).collect();
+            assert_eq!(texts, fields);
+            let mut line = Vec::new();
+            stored.write_row(&value, &mut line).expect("a vector takes everything");
+            let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&line[..]);
+            let record = reader.records().next().expect("a row").expect("good CSV");
+            assert_eq!(record, csv::StringRecord::from(fields));
+        }
+    }
+}

@@ -1,0 +1,378 @@
+//! The columns that make the key of a row, and the order in which they sort.
+//!
+//! `--key carrier,flight:int` names columns and, where it matters, their types. A column without
+//! a type gets one from the first rows: numbers sort by value, everything else as text.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read};
+use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
+use serde_json::{Value, json};
+
+use crate::args::key_spec::{ColumnType, KeySpec, too_many};
+use crate::rows::reader::{Columns, Row};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::{quoted, shown};
+
+/// The columns of a key, found in the input and typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeyColumns {
+    columns: Vec<KeyColumn>,
+    without: Without,
+}
+
+/// The origin of keys that are not made of columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Without {
+    /// Of what others know.
+    Unknown,
+    /// Of the line on which the row stands, and of its number in the file, which tells rows apart
+    /// where lines do not.
+    Line,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct KeyColumn {
+    name: String,
+    /// Where in a CSV row; JSON rows are asked by name.
+    index: usize,
+    kind: ColumnType,
+    named_by: NamedBy,
+}
+
+/// The origin of a column's type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum NamedBy {
+    User,
+    FirstRows,
+}
+
+impl KeyColumns {
+    /// Finds the columns of `spec` among those of the input and gives each a type: the one named,
+    /// or the one that suits `first_rows`.
+    pub(crate) fn resolve(spec: &KeySpec, columns: &Columns, first_rows: &[&Row]) -> Outcome<Self> {
+        let mut resolved = Vec::new();
+        for (name, kind) in &spec.columns {
+            let index = columns.find(name, first_rows).map_err(Failure::Failed)?;
+            let inferred = || infer(first_rows.iter().filter_map(|row| row.cell(index, name).ok()));
+            resolved.push(KeyColumn {
+                name: name.clone(),
+                index,
+                kind: kind.unwrap_or_else(inferred),
+                named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
+            });
+        }
+        Ok(Self { columns: resolved, without: Without::Unknown })
+    }
+
+    /// Of keys that were not made of columns.
+    pub(crate) fn none() -> Self {
+        Self { columns: Vec::new(), without: Without::Unknown }
+    }
+
+    /// Every row has a key of its own: where it stands in the file.
+    pub(crate) fn lines() -> Self {
+        Self { columns: Vec::new(), without: Without::Line }
+    }
+
+    /// Whether these are the names of the columns.
+    pub(crate) fn are_named(&self, names: &[String]) -> bool {
+        self.columns.iter().map(|column| &column.name).eq(names)
+    }
+
+    /// The columns as fields of a key, as far as fields can have their names.
+    pub(crate) fn fields(&self) -> Vec<Field> {
+        let mut components = Vec::new();
+        let fields = self.columns.iter().filter_map(|column| {
+            let form = match column.kind {
+                ColumnType::Int => ComponentForm::Number("i64ord".parse().expect("a number")),
+                ColumnType::Float => ComponentForm::Number("f64ord".parse().expect("a number")),
+                ColumnType::Text => ComponentForm::Text,
+            };
+            components.push(Component { form, optional: false });
+            (!column.name.contains('`')).then(|| Field {
+                name: column.name.clone(),
+                place: Place::Key,
+                part: Part::From(0),
+                read: Read::Tuple(components.clone()),
+                absent: None,
+            })
+        });
+        fields.collect()
+    }
+
+    /// Name and type of each column: `[["carrier", "str"], ["flight", "int"]]`.
+    pub(crate) fn as_json(&self) -> Value {
+        let columns = self.columns.iter();
+        columns.map(|column| json!([column.name, column.kind.to_string()])).collect()
+    }
+
+    /// Reads what [`as_json`](Self::as_json) wrote.
+    pub(crate) fn from_json(json: &Value, columns: &Columns) -> Option<Self> {
+        let column = |pair: &Value| {
+            let name = pair.get(0)?.as_str()?;
+            Some(KeyColumn {
+                name: name.to_owned(),
+                index: columns.find(name, &[]).ok()?,
+                kind: ColumnType::parse(pair.get(1)?.as_str()?)?,
+                named_by: NamedBy::User,
+            })
+        };
+        let columns = json.as_array()?.iter().map(column).collect::<Option<_>>()?;
+        Some(Self { columns, without: Without::Unknown })
+    }
+
+    /// The same columns, of which the user has named the types.
+    pub(crate) fn settled(mut self) -> Self {
+        for column in &mut self.columns {
+            column.named_by = NamedBy::User;
+        }
+        self
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has
+    /// none.
+    pub(crate) fn encode_row(
+        &self,
+        row: &Row,
+        number: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        out.clear();
+        if self.without == Without::Line {
+            (row.line, number).encode_to(out);
+        }
+        for column in &self.columns {
+            let cell = row
+                .cell(column.index, &column.name)
+                .map_err(|what| format!("key column {} {what}", quoted(&column.name)))?;
+            column.encode(&cell.text, out)?;
+        }
+        Ok(())
+    }
+
+    /// The key, or with fewer values than columns its beginning, of values as a user types them.
+    pub(crate) fn encode_values(&self, values: &[String]) -> Outcome<Vec<u8>> {
+        if values.len() > self.len() {
+            return Err(Failure::Usage(too_many(values.len(), self.len())));
+        }
+        let mut out = Vec::new();
+        for (column, value) in self.columns.iter().zip(values) {
+            column.encode(value, &mut out).map_err(Failure::Usage)?;
+        }
+        Ok(out)
+    }
+
+    /// As [`encode_values`](Self::encode_values), for the keys that begin with `values`; the last
+    /// may be the beginning of a text. An empty last value adds nothing: `UA,` is all of `UA`.
+    pub(crate) fn encode_prefix(&self, values: &[String]) -> Outcome<Vec<u8>> {
+        let Some((last, whole)) = values.split_last() else {
+            return Ok(Vec::new());
+        };
+        let mut out = self.encode_values(whole)?;
+        match self.columns.get(whole.len()) {
+            Some(column) if column.kind == ColumnType::Text => {
+                out.extend(key::encode_partial(last));
+            }
+            _ if last.is_empty() => {}
+            _ => out = self.encode_values(values)?,
+        }
+        Ok(out)
+    }
+
+    /// The values of an encoded key, as a user would type them.
+    pub(crate) fn decode(&self, key: &[u8]) -> Result<Vec<String>, DecodeError> {
+        let mut decoder = Decoder::new(key);
+        if self.without == Without::Line {
+            return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]);
+        }
+        let values = self.columns.iter().map(|column| {
+            Ok(match column.kind {
+                ColumnType::Int => i64::decode_from(&mut decoder)?.to_string(),
+                ColumnType::Float => f64::decode_from(&mut decoder)?.to_string(),
+                ColumnType::Text => String::decode_from(&mut decoder)?,
+            })
+        });
+        values.collect()
+    }
+}
+
+/// `carrier:str,flight:int`, as it could be given to `--key`.
+impl fmt::Display for KeyColumns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, column) in self.columns.iter().enumerate() {
+            let comma = if index == 0 { "" } else { "," };
+            write!(f, "{comma}{}:{}", shown(&column.name), column.kind)?;
+        }
+        Ok(())
+    }
+}
+
+impl KeyColumn {
+    fn encode(&self, text: &str, out: &mut Vec<u8>) -> Result<(), String> {
+        match self.kind {
+            ColumnType::Int => match text.parse::<i64>() {
+                Ok(number) => number.encode_to(out),
+                Err(_) => return Err(self.refusal(text)),
+            },
+            ColumnType::Float => match text.parse::<f64>() {
+                Ok(number) => number.encode_to(out),
+                Err(_) => return Err(self.refusal(text)),
+            },
+            ColumnType::Text => text.encode_to(out),
+        }
+        Ok(())
+    }
+
+    fn refusal(&self, text: &str) -> String {
+        let name = quoted(&self.name);
+        let what =
+            if text.is_empty() { "is empty".to_owned() } else { format!("is {}", quoted(text)) };
+        let kind = match self.kind {
+            ColumnType::Int => "a whole number of 64 bits",
+            ColumnType::Float => "a number",
+            ColumnType::Text => "text",
+        };
+        match self.named_by {
+            NamedBy::User => format!("key column {name} {what}, not {kind}"),
+            NamedBy::FirstRows => format!(
+                "key column {name} {what}, not {kind} as in the first rows \
+                 (`--key {}:str` would take every value as text)",
+                shown(&self.name)
+            ),
+        }
+    }
+}
+
+/// A value of a row, as text, and what its form allows it to be.
+pub(crate) struct Cell<'a> {
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) form: Form,
+}
+
+/// The form of a value in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Anything: CSV does not tell numbers from text.
+    Unmarked,
+    /// Text, even if it looks like a number: a JSON string.
+    Text,
+}
+
+/// The narrowest type that keeps every one of `cells` apart. Empty cells say nothing.
+fn infer<'a>(cells: impl Iterator<Item = Cell<'a>>) -> ColumnType {
+    let mut narrowest = None;
+    for cell in cells.filter(|cell| !cell.text.is_empty()) {
+        let kind = match cell.form {
+            Form::Text => ColumnType::Text,
+            Form::Unmarked => kind_of(&cell.text),
+        };
+        narrowest = Some(match (narrowest, kind) {
+            (None, kind) => kind,
+            (Some(before), kind) if before == kind => kind,
+            (Some(ColumnType::Text), _) | (_, ColumnType::Text) => return ColumnType::Text,
+            _ => ColumnType::Float,
+        });
+    }
+    narrowest.unwrap_or(ColumnType::Text)
+}
+
+/// Numbers are taken as such only in the form in which they would be printed: `007` and `+7` are
+/// text, else they and `7` would be one key.
+fn kind_of(text: &str) -> ColumnType {
+    if text.parse::<i64>().is_ok_and(|number| number.to_string() == text) {
+        return ColumnType::Int;
+    }
+    let unsigned = text.strip_prefix('-').unwrap_or(text);
+    let begins_like_a_number = match unsigned.as_bytes() {
+        [b'0', b'.', ..] => true,
+        [first, ..] => matches!(first, b'1'..=b'9'),
+        [] => false,
+    };
+    // 15 digits are what a 64-bit float always keeps.
+    let digits = unsigned.bytes().filter(u8::is_ascii_digit).count();
+    if begins_like_a_number && digits <= 15 && text.parse::<f64>().is_ok() {
+        ColumnType::Float
+    } else {
+        ColumnType::Text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::key_spec::split_list;
+
+    fn inferred(cells: &[&str]) -> ColumnType {
+        infer(cells.iter().map(|text| Cell { text: Cow::Borrowed(*text), form: Form::Unmarked }))
+    }
+
+    #[test]
+    fn types_are_the_narrowest_that_keep_values_apart() {
+        for (cells, expected) in [
+            (&["1", "-2", "", "9223372036854775807"][..], ColumnType::Int),
+            (&["1", "2.5"], ColumnType::Float),
+            (&["2.5", "1", "1e3", "-0.25"], ColumnType::Float),
+            (&["9223372036854775808"], ColumnType::Text),
+            (&["007", "7"], ColumnType::Text),
+            (&["+7"], ColumnType::Text),
+            (&["1", "x"], ColumnType::Text),
+            (&["x", "1"], ColumnType::Text),
+            (&["NaN"], ColumnType::Text),
+            (&["inf"], ColumnType::Text),
+            (&["1.0000000000000000001"], ColumnType::Text),
+            (&["2013-01-01"], ColumnType::Text),
+            (&["", ""], ColumnType::Text),
+            (&[], ColumnType::Text),
+        ] {
+            assert_eq!(inferred(cells), expected, "{cells:?}");
+        }
+        let marked = Cell { text: Cow::Borrowed("7"), form: Form::Text };
+        assert_eq!(infer([marked].into_iter()), ColumnType::Text);
+    }
+
+    fn typed(columns: &[(&str, ColumnType)]) -> KeyColumns {
+        let columns = columns.iter().enumerate();
+        let columns = columns.map(|(index, (name, kind))| KeyColumn {
+            name: (*name).to_owned(),
+            index,
+            kind: *kind,
+            named_by: NamedBy::User,
+        });
+        KeyColumns { columns: columns.collect(), without: Without::Unknown }
+    }
+
+    #[test]
+    fn prefixes_end_in_a_whole_value_or_the_beginning_of_a_text() {
+        let columns = typed(&[("carrier", ColumnType::Text), ("flight", ColumnType::Int)]);
+        let prefix = |text: &str| {
+            let values = split_list(text).expect("a list");
+            columns.encode_prefix(&values).expect("a prefix")
+        };
+        assert_eq!(prefix(""), b"");
+        assert_eq!(prefix("U"), b"U");
+        assert_eq!(prefix("UA,"), key::encode("UA"));
+        assert_eq!(prefix("UA,15"), key::encode(&("UA", 15_i64)));
+        assert_eq!(prefix("UA,15,"), key::encode(&("UA", 15_i64)));
+        for bad in ["UA,x", "UA,15,16", "UA,15,16,"] {
+            let values = split_list(bad).expect("a list");
+            let refused = columns.encode_prefix(&values);
+            assert!(matches!(refused, Err(Failure::Usage(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn keys_are_read_back() {
+        let columns =
+            typed(&[("a", ColumnType::Text), ("b", ColumnType::Int), ("c", ColumnType::Float)]);
+        let values = ["x\0y".to_owned(), "-5".to_owned(), "2.5".to_owned()];
+        let key = columns.encode_values(&values).expect("good values");
+        assert_eq!(columns.decode(&key), Ok(values.to_vec()));
+        assert!(columns.decode(&key[..5]).is_err());
+    }
+}

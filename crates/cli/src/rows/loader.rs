@@ -1,0 +1,401 @@
+//! A file into a table: every row is loaded, or named and counted.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use sapwood::{Db, EngineError, HashEngineError};
+
+use crate::args::{CompactAt, Duplicates, EngineName, Input};
+use crate::rows::encoding;
+use crate::rows::kept::{Description, Filling, Held};
+use crate::rows::key_columns::KeyColumns;
+use crate::rows::reader::{Columns, Malformed, Row, RowReader};
+use crate::rows::rows_table::{self, Put, RowsTable};
+use crate::rows::source::{self, Source};
+use crate::terminal::exit::{Failure, Outcome, words};
+use crate::terminal::format::{count, plural, shown_list, time};
+use crate::terminal::interrupt::Promise;
+use crate::terminal::stderr;
+use crate::terminal::ui::Ui;
+
+/// The number of rows that decide the types of key columns.
+const TYPING_ROWS: usize = 1000;
+
+/// The note that a load which failed has left a directory as it was.
+pub(crate) fn nothing_kept(directory: &Path) -> String {
+    format!("nothing of the file is kept in {}", directory.display())
+}
+
+/// A file in a table.
+pub(crate) struct Loaded {
+    /// Keeps the directory of a table that has one from being opened by others.
+    pub(crate) db: Db,
+    pub(crate) table: RowsTable,
+    pub(crate) columns: Columns,
+    pub(crate) keys: KeyColumns,
+    pub(crate) counts: Counts,
+}
+
+/// Counts of rows, by their outcome.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// All that were read, good or not.
+    pub(crate) rows: u64,
+    pub(crate) malformed: u64,
+    /// Rows whose key an earlier row had.
+    pub(crate) duplicates: u64,
+    pub(crate) elapsed: Duration,
+}
+
+impl Loaded {
+    /// Says by the way what was loaded, for commands whose answer is another.
+    pub(crate) fn tell(&self, input: &Input, ui: &Ui) {
+        let (file, elapsed) = (input.file.display(), time(self.counts.elapsed));
+        let entries = self.table.len();
+        let entries = match entries {
+            1 => "1 entry".to_owned(),
+            many => format!("{} entries", count(many as u64)),
+        };
+        let keys = &self.keys;
+        match self.db.directory() {
+            Some(_) => {
+                let by = if keys.len() == 0 { String::new() } else { format!(" by {keys}") };
+                ui.notice(format_args!(
+                    "{file}: table {}, {entries}{by}, opened in {elapsed}",
+                    input.table
+                ));
+            }
+            None if keys.len() == 0 => ui.notice(format_args!(
+                "{file}: {}, {elapsed}",
+                plural(self.counts.rows as usize, "row")
+            )),
+            None => ui.notice(format_args!(
+                "{file}: {} into {entries} by {keys}, {elapsed}",
+                plural(self.counts.rows as usize, "row")
+            )),
+        }
+    }
+
+    /// With `--strict`, a failure if rows were refused.
+    pub(crate) fn strictly(&self, input: &Input) -> Outcome {
+        let Counts { malformed, duplicates, .. } = self.counts;
+        let duplicates = match input.duplicates {
+            Duplicates::All => 0,
+            Duplicates::First | Duplicates::Last => duplicates,
+        };
+        if input.strict && (malformed > 0 || duplicates > 0) {
+            let malformed = plural(malformed as usize, "malformed row");
+            let duplicates = plural(duplicates as usize, "repeated key");
+            return Err(Failure::Failed(format!("--strict: {malformed}, {duplicates}")));
+        }
+        Ok(())
+    }
+}
+
+/// Where rows are kept, and how.
+pub(crate) struct Keep<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) compact_at: Option<CompactAt>,
+    /// From the moment on at which the directory may have changed.
+    pub(crate) filling: Option<Filling>,
+    /// From then on too: however it ends, the directory is tidied up.
+    pub(crate) promise: Option<Promise>,
+}
+
+/// The treatment of a file without `--key`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keyless {
+    Refused,
+    /// Every row is there, by its line.
+    ByLine,
+}
+
+/// Loads `input` into a table, in memory or in a directory, naming on standard error the rows it
+/// cannot take.
+pub(crate) fn load_into(
+    input: &Input,
+    keep: Option<&mut Keep<'_>>,
+    keyless: Keyless,
+    ui: &Ui,
+) -> Outcome<Loaded> {
+    let directory = keep.as_ref().map(|keep| keep.directory);
+    if input.checkpoint.is_some() {
+        return Err(Failure::Usage(
+            "--checkpoint looks at a directory that was loaded before; a file has none".to_owned(),
+        ));
+    }
+    let engine = input.engine.unwrap_or(EngineName::Ordered);
+    if input.key.is_none() && keyless == Keyless::Refused {
+        // A missing file needs no key: report that first.
+        source::exists(&input.file)?;
+        return Err(Failure::Usage(
+            "--key is needed: it names the columns that make the key of a row".to_owned(),
+        ));
+    }
+    if engine == EngineName::Ordered && directory.is_some() {
+        return Err(Failure::Usage(
+            "ordered tables live in memory alone: --dir needs --engine hash".to_owned(),
+        ));
+    }
+    if engine == EngineName::Hash && input.duplicates == Duplicates::All {
+        return Err(Failure::Usage(
+            "a hash table has one row a key: --duplicates all needs --engine ordered".to_owned(),
+        ));
+    }
+    let started = Instant::now();
+    let opened = Source::open(&input.file, input.format, ui).and_then(|source| {
+        let progress = source.progress.clone();
+        Ok((RowReader::new(source)?, progress))
+    });
+    let (mut reader, progress) = match opened {
+        Err(_) if ui.interrupt.asked() => {
+            return Err(Failure::Interrupted("nothing had been read".to_owned()));
+        }
+        opened => opened?,
+    };
+    for renamed in reader.renamed() {
+        stderr::line(format_args!("warning: {renamed}"));
+    }
+
+    let mut first = Vec::new();
+    while first.len() < TYPING_ROWS {
+        match next(&mut reader, ui)? {
+            None => break,
+            Some(row) => first.push(row),
+        }
+    }
+    let typing: Vec<&Row> = first.iter().filter_map(|row| row.as_ref().ok()).collect();
+    let keys = match &input.key {
+        Some(key) => KeyColumns::resolve(key, reader.columns(), &typing)?,
+        None => KeyColumns::lines(),
+    };
+    let Target { db, table, held } = target(input, engine, keep, reader.columns(), &keys, ui)?;
+    let mut loader = Loader {
+        table,
+        keys,
+        held,
+        duplicates: input.duplicates,
+        directory,
+        counts: Counts::default(),
+        complaints: Complaints {
+            named: 0,
+            named_max: input.show_errors,
+            progress: progress.clone(),
+        },
+        key: Vec::new(),
+        value: Vec::new(),
+    };
+    for row in first {
+        loader.take_or_refuse(row)?;
+    }
+    while let Some(row) = next(&mut reader, ui)? {
+        loader.take_or_refuse(row)?;
+    }
+    progress.finish_and_clear();
+    let columns = reader.columns().clone();
+    let mut counts = loader.counts.clone();
+    counts.elapsed = started.elapsed();
+    loader.close(&counts, keyless);
+    if ui.interrupt.asked() {
+        let rows = plural(counts.rows as usize, "row");
+        let mut done = format!("{rows} had been read in {}", time(counts.elapsed));
+        if let Some(directory) = directory {
+            done = format!("{done}; {}", nothing_kept(directory));
+        }
+        return Err(Failure::Interrupted(done));
+    }
+    Ok(Loaded { db, table: loader.table, columns, keys: loader.keys, counts })
+}
+
+/// The next row; none at the end, or when the user has asked to stop, which may be why reading
+/// failed.
+fn next(reader: &mut RowReader, ui: &Ui) -> Outcome<Option<Result<Row, Malformed>>> {
+    if ui.interrupt.asked() {
+        return Ok(None);
+    }
+    match reader.next_row() {
+        Err(_) if ui.interrupt.asked() => Ok(None),
+        read => read,
+    }
+}
+
+/// The table that rows go to: a new one, or one of the directory that has the same columns.
+struct Target {
+    db: Db,
+    table: RowsTable,
+    held: Held,
+}
+
+fn target(
+    input: &Input,
+    engine: EngineName,
+    keep: Option<&mut Keep<'_>>,
+    columns: &Columns,
+    keys: &KeyColumns,
+    ui: &Ui,
+) -> Outcome<Target> {
+    let compact_at = keep.as_ref().and_then(|keep| keep.compact_at);
+    let create =
+        |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget, compact_at);
+    let Some(keep) = keep else {
+        let db = Db::in_memory();
+        let table = create(&db)?;
+        return Ok(Target { db, table, held: Held::Nothing });
+    };
+    let description = Description { columns: columns.clone(), keys: keys.clone().settled() };
+    keep.promise = Some(ui.interrupt.promise());
+    let (filling, table) = Filling::begin(keep.directory, &input.table, description)?;
+    let filling = keep.filling.insert(filling);
+    let db = filling.db().clone();
+    Ok(match table {
+        Some(table) => {
+            let held = if table.is_empty()? { Held::Nothing } else { Held::Rows };
+            Target { db, table: RowsTable::Hash(table), held }
+        }
+        None => Target { table: create(&db)?, db, held: Held::Nothing },
+    })
+}
+
+struct Loader<'a> {
+    table: RowsTable,
+    keys: KeyColumns,
+    held: Held,
+    duplicates: Duplicates,
+    directory: Option<&'a Path>,
+    counts: Counts,
+    complaints: Complaints,
+    // Kept from row to row for their memory.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Loader<'_> {
+    fn take_or_refuse(&mut self, row: Result<Row, Malformed>) -> Outcome {
+        match row {
+            Ok(row) => self.take(&row),
+            Err(malformed) => {
+                self.refuse(&malformed);
+                Ok(())
+            }
+        }
+    }
+
+    fn take(&mut self, row: &Row) -> Outcome {
+        let line = row.line;
+        let number = self.counts.rows;
+        if let Err(what) = self.keys.encode_row(row, number, &mut self.key) {
+            self.refuse(&Malformed { line, what });
+            return Ok(());
+        }
+        encoding::encode(row, &mut self.value);
+        match self.table.put(&mut self.key, &self.value, number, self.duplicates) {
+            Ok(Put::New) => self.counts.rows += 1,
+            Ok(Put::Again) => {
+                self.counts.rows += 1;
+                self.counts.duplicates += 1;
+                let outcome = match self.duplicates {
+                    Duplicates::First => "this row is left out",
+                    Duplicates::Last => "this row takes the place of the earlier one",
+                    Duplicates::All => return Ok(()),
+                };
+                let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
+                let before = match self.held {
+                    Held::Nothing => "came before",
+                    Held::Rows => "is in the table or came before",
+                };
+                let what = format!("key {values} {before}; {outcome}");
+                self.complaints.name("repeated", line, &what);
+            }
+            Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
+                Some(what) => self.refuse(&Malformed { line, what }),
+                None => return Err(self.stopped(line, &error)),
+            },
+        }
+        Ok(())
+    }
+
+    fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
+        self.complaints.progress.finish_and_clear();
+        let why = match (error.engine(), error.hash_engine()) {
+            (Some(cause @ EngineError::OutOfMemory { .. }), _) => {
+                format!("{cause} (--memory-budget)")
+            }
+            (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => match self.directory {
+                Some(_) => format!("{cause} (--memory-budget)"),
+                None => format!("{cause} (--memory-budget, --dir)"),
+            },
+            _ => words(error),
+        };
+        Failure::Failed(match self.directory {
+            None => {
+                let rows = match self.counts.rows {
+                    1 => "1 row is".to_owned(),
+                    rows => format!("{} rows are", count(rows)),
+                };
+                format!("line {line} cannot be loaded, {rows}: {why}")
+            }
+            Some(directory) => {
+                format!("line {line} cannot be loaded, {}: {why}", nothing_kept(directory))
+            }
+        })
+    }
+
+    /// Says how many rows are not in the table.
+    fn close(&self, counts: &Counts, keyless: Keyless) {
+        if counts.malformed > 0 {
+            let malformed = plural(counts.malformed as usize, "malformed row");
+            stderr::line(format_args!("warning: {malformed} left out"));
+        }
+        if counts.duplicates == 0 {
+            return;
+        }
+        let rows = plural(counts.duplicates as usize, "row");
+        let what = match (self.duplicates, self.held) {
+            // All are there, as was asked.
+            (Duplicates::All, _) => return,
+            (Duplicates::First, Held::Nothing) => "dropped: an earlier row has the same key",
+            (Duplicates::First, Held::Rows) => {
+                "dropped: the table or an earlier row has the same key"
+            }
+            (Duplicates::Last, Held::Nothing) => "dropped: a later row has the same key",
+            (Duplicates::Last, Held::Rows) => {
+                "dropped, of the table or of the file: a later row has the same key"
+            }
+        };
+        let mut ways = vec!["more columns in --key"];
+        if matches!(self.table, RowsTable::Ordered(_)) {
+            ways.push("--duplicates all");
+        }
+        if keyless == Keyless::ByLine {
+            ways.push("no --key");
+        }
+        let ways = match &ways[..] {
+            [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+            ways => ways.concat(),
+        };
+        stderr::line(format_args!("warning: {rows} {what}; {ways} would keep them all"));
+    }
+
+    fn refuse(&mut self, malformed: &Malformed) {
+        self.counts.rows += 1;
+        self.counts.malformed += 1;
+        self.complaints.name("malformed", malformed.line, &malformed.what);
+    }
+}
+
+/// Names the first rows that are not as they should be.
+struct Complaints {
+    named: u64,
+    named_max: u64,
+    progress: indicatif::ProgressBar,
+}
+
+impl Complaints {
+    fn name(&mut self, kind: &str, line: u64, what: &str) {
+        if self.named < self.named_max {
+            self.named += 1;
+            let line = format!("line {line}: {kind}: {what}");
+            self.progress.suspend(|| stderr::line(line));
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! Rows of a file, one after the other, each with the line it stands on.
+//!
+//! A row that cannot be used is an answer like any other ([`Malformed`]), so that the caller
+//! counts it and goes on; only input that cannot be read at all ends the reading.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read};
+
+use serde_json::{Map, Value};
+
+use crate::args::Format;
+use crate::rows::key_columns::{Cell, Form};
+use crate::rows::lines::{Lines, NotingReader, byte_order_mark};
+use crate::rows::source::{Source, plain};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::{plural, quoted, shown};
+
+/// The longest line of JSON that is read: no longer value could be kept.
+const LINE_BYTES_MAX: u64 = sapwood::VALUE_BYTES_MAX as u64;
+
+/// A row and where it stands.
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) line: u64,
+    pub(crate) body: Body,
+}
+
+#[derive(Debug)]
+pub(crate) enum Body {
+    Csv(csv::StringRecord),
+    /// The line as it is, and what it says.
+    Json {
+        text: String,
+        object: Map<String, Value>,
+    },
+}
+
+/// A row that cannot be used.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Malformed {
+    pub(crate) line: u64,
+    pub(crate) what: String,
+}
+
+/// The columns of the rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Columns {
+    /// In the order of the header.
+    Csv(Vec<String>),
+    /// Each object may have others.
+    Json,
+}
+
+impl Columns {
+    /// Where in a row a column stands; of JSON, whether any of the first rows has it.
+    pub(crate) fn find(&self, name: &str, first_rows: &[&Row]) -> Result<usize, String> {
+        let missing = |there: &str, names: &mut dyn Iterator<Item = &String>| {
+            let names: Vec<&String> = names.collect();
+            let typed = name.rsplit_once(':');
+            if let Some((column, kind)) =
+                typed.filter(|(column, _)| names.iter().any(|n| n == column))
+            {
+                return format!(
+                    "no column {}, and no type {}: {column}:str, {column}:int and {column}:float \
+                     are what there is",
+                    quoted(name),
+                    quoted(kind),
+                    column = shown(column)
+                );
+            }
+            let names: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
+            format!("no column {}; {there} has {}", quoted(name), names.join(", "))
+        };
+        match self {
+            Self::Csv(names) => {
+                let index = names.iter().position(|column| column == name);
+                index.ok_or_else(|| missing("the header", &mut names.iter()))
+            }
+            Self::Json => {
+                let objects = || first_rows.iter().filter_map(|row| row.object());
+                match objects().next() {
+                    Some(first) if !objects().any(|object| object.contains_key(name)) => {
+                        Err(missing("the first row", &mut first.keys()))
+                    }
+                    _ => Ok(0),
+                }
+            }
+        }
+    }
+}
+
+impl Row {
+    fn object(&self) -> Option<&Map<String, Value>> {
+        match &self.body {
+            Body::Csv(_) => None,
+            Body::Json { object, .. } => Some(object),
+        }
+    }
+
+    /// A value, or why there is none that a key could have.
+    pub(crate) fn cell(&self, index: usize, name: &str) -> Result<Cell<'_>, &'static str> {
+        match &self.body {
+            Body::Csv(record) => Ok(Cell {
+                text: Cow::Borrowed(record.get(index).ok_or("is missing")?),
+                form: Form::Unmarked,
+            }),
+            Body::Json { object, .. } => match object.get(name) {
+                Some(Value::String(text)) => {
+                    Ok(Cell { text: Cow::Borrowed(text), form: Form::Text })
+                }
+                Some(Value::Number(number)) => {
+                    Ok(Cell { text: Cow::Owned(number.to_string()), form: Form::Unmarked })
+                }
+                Some(Value::Bool(value)) => Ok(Cell {
+                    text: Cow::Borrowed(if *value { "true" } else { "false" }),
+                    form: Form::Text,
+                }),
+                Some(Value::Null) => Err("is null"),
+                Some(Value::Array(_)) => Err("is an array"),
+                Some(Value::Object(_)) => Err("is an object"),
+                None => Err("is missing"),
+            },
+        }
+    }
+}
+
+/// Columns with the same name, of which all but the first got another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Renamed {
+    name: String,
+    /// From one.
+    first: usize,
+    position: usize,
+    now: String,
+}
+
+impl std::fmt::Display for Renamed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Renamed { name, first, position, now } = self;
+        write!(
+            f,
+            "columns {first} and {position} are both called {}; column {position} is called {} here",
+            quoted(name),
+            quoted(now)
+        )
+    }
+}
+
+/// Gives every column a name of its own, as others do: the second `id` is `id_1`.
+pub(crate) fn distinct_names(names: Vec<String>) -> (Vec<String>, Vec<Renamed>) {
+    let mut first: HashMap<String, usize> = HashMap::new();
+    for (index, name) in names.iter().enumerate() {
+        first.entry(name.clone()).or_insert(index);
+    }
+    let mut taken: HashSet<String> = first.keys().cloned().collect();
+    let mut next: HashMap<String, usize> = HashMap::new();
+    let mut renamed = Vec::new();
+    let mut distinct = Vec::with_capacity(names.len());
+    for (index, name) in names.into_iter().enumerate() {
+        if first[&name] == index {
+            distinct.push(name);
+            continue;
+        }
+        let number = next.entry(name.clone()).or_insert(1);
+        let now = loop {
+            let now = format!("{name}_{number}");
+            *number += 1;
+            if taken.insert(now.clone()) {
+                break now;
+            }
+        };
+        let first = first[&name] + 1;
+        renamed.push(Renamed { name, first, position: index + 1, now: now.clone() });
+        distinct.push(now);
+    }
+    (distinct, renamed)
+}
+
+/// Reads the rows of a source.
+pub(crate) struct RowReader {
+    name: String,
+    columns: Columns,
+    renamed: Vec<Renamed>,
+    input: Input,
+}
+
+enum Input {
+    Csv { reader: csv::Reader<NotingReader<Box<dyn Read>>>, record: csv::ByteRecord, lines: Lines },
+    Json { reader: BufReader<Box<dyn Read>>, line: u64, bytes: Vec<u8> },
+}
+
+impl RowReader {
+    /// Begins to read: of CSV, the header.
+    pub(crate) fn new(source: Source) -> Outcome<Self> {
+        let Source { name, bytes, .. } = source;
+        match source.format {
+            Format::Jsonl => Ok(Self {
+                name,
+                columns: Columns::Json,
+                renamed: Vec::new(),
+                input: Input::Json {
+                    reader: BufReader::with_capacity(256 * 1024, bytes),
+                    line: 0,
+                    bytes: Vec::new(),
+                },
+            }),
+            Format::Csv => {
+                let lines = Lines::default();
+                let mut reader = csv::ReaderBuilder::new()
+                    .flexible(true)
+                    .buffer_capacity(256 * 1024)
+                    .from_reader(lines.note(bytes));
+                let header =
+                    reader.byte_headers().map_err(|error| csv_failure(&name, &lines, 1, &error))?;
+                if let Some(line) = lines.unclosed_quote() {
+                    return Err(unclosed(&name, line));
+                }
+                if header.is_empty() {
+                    return Err(Failure::Failed(format!(
+                        "{name} is empty: a header line with the column names is expected"
+                    )));
+                }
+                let columns =
+                    header.iter().map(|field| String::from_utf8_lossy(field).into_owned());
+                let (columns, renamed) = distinct_names(columns.collect());
+                Ok(Self {
+                    columns: Columns::Csv(columns),
+                    renamed,
+                    name,
+                    input: Input::Csv { reader, record: csv::ByteRecord::new(), lines },
+                })
+            }
+        }
+    }
+
+    pub(crate) fn columns(&self) -> &Columns {
+        &self.columns
+    }
+
+    /// Columns of the header that share a name with one before them.
+    pub(crate) fn renamed(&self) -> &[Renamed] {
+        &self.renamed
+    }
+
+    /// The next row, or what is wrong with it; `None` at the end.
+    pub(crate) fn next_row(&mut self) -> Outcome<Option<Result<Row, Malformed>>> {
+        match &mut self.input {
+            Input::Csv { reader, record, lines } => match reader.read_byte_record(record) {
+                Ok(false) => Ok(None),
+                Ok(true) => {
+                    // The reader takes all that is left for one value, and says nothing.
+                    if let Some(line) = lines.unclosed_quote() {
+                        return Err(unclosed(&self.name, line));
+                    }
+                    let last = lines.of_record_end(reader.position().byte());
+                    let breaks = record.as_slice().iter().filter(|byte| **byte == b'\n').count();
+                    Ok(Some(csv_row(record, last - breaks as u64, &self.columns)))
+                }
+                Err(error) => {
+                    let line = lines.of_record_end(reader.position().byte());
+                    Err(csv_failure(&self.name, lines, line, &error))
+                }
+            },
+            Input::Json { reader, line, bytes } => loop {
+                bytes.clear();
+                *line += 1;
+                let read = reader.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', bytes);
+                if *line == 1 {
+                    bytes.drain(..byte_order_mark(bytes));
+                }
+                match read {
+                    Err(error) => return Err(cannot_read(&self.name, *line, &plain(&error))),
+                    Ok(0) => return Ok(None),
+                    Ok(length) if length as u64 > LINE_BYTES_MAX => {
+                        let what = "the line is longer than 256 MiB; is this JSON lines?";
+                        return Err(cannot_read(&self.name, *line, what));
+                    }
+                    Ok(_) if bytes.iter().all(u8::is_ascii_whitespace) => {}
+                    Ok(_) => return Ok(Some(json_row(bytes, *line))),
+                }
+            },
+        }
+    }
+}
+
+fn cannot_read(name: &str, line: u64, what: &str) -> Failure {
+    Failure::Failed(format!(
+        "{name} cannot be read on from line {line}: {what}; is the file whole?"
+    ))
+}
+
+fn csv_failure(name: &str, lines: &Lines, line: u64, error: &csv::Error) -> Failure {
+    match (lines.unclosed_quote(), error.kind()) {
+        (Some(line), _) => unclosed(name, line),
+        (None, csv::ErrorKind::Io(error)) => cannot_read(name, line, &plain(error)),
+        (None, _) => cannot_read(name, line, &error.to_string()),
+    }
+}
+
+/// Of a quote behind which everything would be one value.
+pub(crate) fn unclosed(name: &str, line: u64) -> Failure {
+    Failure::Failed(format!(
+        "{name} cannot be read from line {line} on: a quote opens a value there, and none closes it; \
+         close it, or write \"\" for a quote that belongs to the value"
+    ))
+}
+
+fn csv_row(record: &csv::ByteRecord, line: u64, columns: &Columns) -> Result<Row, Malformed> {
+    let Columns::Csv(names) = columns else {
+        unreachable!("CSV input has CSV columns");
+    };
+    if record.len() != names.len() {
+        let fields = plural(record.len(), "field");
+        let what = format!("{fields}, the header has {}", names.len());
+        return Err(Malformed { line, what });
+    }
+    match csv::StringRecord::from_byte_record(record.clone()) {
+        Ok(record) => Ok(Row { line, body: Body::Csv(record) }),
+        Err(error) => {
+            let column = names.get(error.utf8_error().field()).map_or("", String::as_str);
+            let what = format!("column {} is not UTF-8", quoted(column));
+            Err(Malformed { line, what })
+        }
+    }
+}
+
+fn json_row(bytes: &[u8], line: u64) -> Result<Row, Malformed> {
+    let malformed = |what: String| Malformed { line, what };
+    let text = std::str::from_utf8(bytes).map_err(|_| malformed("not UTF-8".to_owned()))?;
+    let text = text.trim();
+    match serde_json::from_str::<Value>(text) {
+        Ok(Value::Object(object)) => {
+            Ok(Row { line, body: Body::Json { text: text.to_owned(), object } })
+        }
+        Ok(_) => Err(malformed("JSON, but not an object".to_owned())),
+        Err(error) => {
+            // serde_json counts lines within this one line: keep its words and the column.
+            let words = error.to_string();
+            let words = words.split(" at line ").next().unwrap_or_default();
+            Err(malformed(format!("not JSON: {words} at column {}", error.column())))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use indicatif::ProgressBar;
+    use std::io::Cursor;
+
+    fn read(format: Format, text: &[u8]) -> Vec<(u64, Result<String, String>)> {
+        let mut reader = RowReader::new(Source {
+            name: "input".to_owned(),
+            format,
+            bytes: Box::new(Cursor::new(text.to_vec())),
+            progress: ProgressBar::hidden(),
+        })
+        .expect("a header");
+        let mut rows = Vec::new();
+        while let Some(row) = reader.next_row().expect("readable") {
+            rows.push(match row {
+                Ok(row) => {
+                    let cell = row.cell(0, "a").map(|cell| cell.text.into_owned());
+                    (row.line, Ok(cell.unwrap_or_else(str::to_owned)))
+                }
+                Err(malformed) => (malformed.line, Err(malformed.what)),
+            });
+        }
+        rows
+    }
+
+    fn good(line: u64, cell: &str) -> (u64, Result<String, String>) {
+        (line, Ok(cell.to_owned()))
+    }
+
+    fn bad(line: u64, what: &str) -> (u64, Result<String, String>) {
+        (line, Err(what.to_owned()))
+    }
+
+    #[test]
+    fn csv_rows_have_their_lines() {
+        assert_eq!(
+            read(
+                Format::Csv,
+                b"\xEF\xBB\xBFa,b\r\n1,2\r\n\n\"x\ny\",3\n4\n5,6,7\n\xFF,8\n9,\xFE\n10,11"
+            ),
+            [
+                good(2, "1"),
+                good(4, "x\ny"),
+                bad(6, "1 field, the header has 2"),
+                bad(7, "3 fields, the header has 2"),
+                bad(8, "column `a` is not UTF-8"),
+                bad(9, "column `b` is not UTF-8"),
+                good(10, "10"),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_quote_that_never_closes_is_named_where_it_opens() {
+        let source = |text: &str| Source {
+            name: "input".to_owned(),
+            format: Format::Csv,
+            bytes: Box::new(Cursor::new(text.as_bytes().to_vec())),
+            progress: ProgressBar::hidden(),
+        };
+        let failed = |failure: Failure, line: u64| match failure {
+            Failure::Failed(why) => {
+                let says = format!("input cannot be read from line {line} on: a quote opens");
+                assert!(why.starts_with(&says), "{why}");
+            }
+            other => panic!("{other:?}"),
+        };
+        for end in ["", "\n", "\r\n", "\n\n", "\"\"\n"] {
+            for (row, line) in [("\"3,4", 3), ("3,\"4", 3), ("\"x\ny\",\"4", 4)] {
+                let text = format!("a,b\n1,2\n{row}\n5,6{end}");
+                let mut reader = RowReader::new(source(&text)).expect("a header");
+                assert!(matches!(reader.next_row(), Ok(Some(Ok(_)))), "the row before it is good");
+                failed(reader.next_row().expect_err("no row"), line);
+            }
+        }
+        failed(RowReader::new(source("a,\"b\n1,2\n")).err().expect("no header"), 1);
+    }
+
+    #[test]
+    fn a_mark_before_the_first_line_is_no_part_of_it() {
+        let text = "\u{FEFF}{\"a\": 1}\n{\"a\": 2}\n\u{FEFF}{\"a\": 3}\n";
+        let rows = read(Format::Jsonl, text.as_bytes());
+        assert_eq!(rows[..2], [good(1, "1"), good(2, "2")]);
+        assert!(matches!(&rows[2], (3, Err(what)) if what.starts_with("not JSON")), "{rows:?}");
+        assert_eq!(read(Format::Jsonl, "\u{FEFF}".as_bytes()), []);
+    }
+
+    #[test]
+    fn columns_that_share_a_name_get_names_of_their_own() {
+        let names = |text: &str| text.split(',').map(str::to_owned).collect::<Vec<_>>();
+        for (given, distinct) in [
+            ("a,b", "a,b"),
+            ("id,id,name", "id,id_1,name"),
+            ("id,id,id_1,id", "id,id_2,id_1,id_3"),
+            (",", ",_1"),
+        ] {
+            let (found, renamed) = distinct_names(names(given));
+            assert_eq!(found, names(distinct), "{given}");
+            assert_eq!(distinct_names(found), (names(distinct), Vec::new()), "{given}: settled");
+            let changed = names(given).iter().zip(names(distinct)).filter(|(a, b)| *a != b).count();
+            assert_eq!(renamed.len(), changed, "{given}");
+        }
+        let (_, renamed) = distinct_names(names("id,n,id"));
+        let says = "columns 1 and 3 are both called `id`; column 3 is called `id_1` here";
+        assert_eq!(renamed[0].to_string(), says);
+    }
+
+    #[test]
+    fn json_rows_have_their_lines() {
+        let text = b"{\"a\": \"x\"}\n\n  \n{\"a\": 1.50}\n[1]\n{\"a\": \n\xFF\n{\"b\": 1}\n{\"a\": null}\n{\"a\": [1]}\n{\"a\": {}}\n{\"a\": true}";
+        assert_eq!(
+            read(Format::Jsonl, text),
+            [
+                good(1, "x"),
+                good(4, "1.5"),
+                bad(5, "JSON, but not an object"),
+                bad(6, "not JSON: EOF while parsing a value at column 5"),
+                bad(7, "not UTF-8"),
+                good(8, "is missing"),
+                good(9, "is null"),
+                good(10, "is an array"),
+                good(11, "is an object"),
+                good(12, "true"),
+            ]
+        );
+    }
+
+    #[test]
+    fn nested_json_beyond_reason_is_malformed() {
+        let text = "[".repeat(100_000);
+        let rows = read(Format::Jsonl, text.as_bytes());
+        assert!(
+            matches!(&rows[..], [(1, Err(what))] if what.contains("recursion limit")),
+            "{rows:?}"
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! `sapwood sample`: bundled real data, and questions that a person would ask of it.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `flights` | flights in ordered tables |
+//! | `airports` | figures of flights, in both engines by each executor |
+//! | `counters` | events counted into a hash table by a process that is killed |
+//! | `unpack`, `flight` | the data in the binary, and one row of it |
+//! | `answer` | an answer: the question, the outcome, the time, the comparison |
+
+pub(crate) mod counters;
+
+mod airports;
+mod answer;
+mod flight;
+mod flights;
+mod unpack;
+
+use std::thread;
+
+use crate::args::{Sample, SampleName};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::ui::Ui;
+
+pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
+    let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);
+    let threads = args.threads.unwrap_or_else(cores);
+    match (args.name, &args.dir) {
+        (SampleName::Flights, None) => flights::run(threads, ui),
+        (SampleName::Flights, Some(_)) => Err(Failure::Usage(
+            "the flights are in ordered tables, which live in memory alone: --dir is of `sapwood sample counters`"
+                .to_owned(),
+        )),
+        (SampleName::Counters, directory) => counters::run(threads, directory.as_deref(), ui),
+        (SampleName::Airports, None) => airports::run(threads, ui),
+        (SampleName::Airports, Some(_)) => Err(Failure::Usage(
+            "the airports are asked about in memory: --dir is of `sapwood sample counters`"
+                .to_owned(),
+        )),
+    }
+}

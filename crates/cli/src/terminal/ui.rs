@@ -1,0 +1,137 @@
+//! The output of a command: standard output for answers, standard error for everything else.
+
+use std::io::{self, BufWriter, StdoutLock, Write};
+
+use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::interrupt::Interrupt;
+use crate::terminal::stderr;
+
+/// The output of this run: its form, its notices, its interrupt.
+#[derive(Debug)]
+pub(crate) struct Ui {
+    pub(crate) interrupt: Interrupt,
+    pub(crate) answers: Answers,
+    notices: Notices,
+}
+
+/// In what form answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answers {
+    /// For people.
+    Text,
+    /// JSON objects, one a line.
+    Json,
+}
+
+/// Whether progress and notices are shown; warnings and errors always are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notices {
+    Shown,
+    Hidden,
+}
+
+impl Ui {
+    pub(crate) fn new(answers: Answers, notices: Notices) -> Self {
+        Self { interrupt: Interrupt::listen(), answers, notices }
+    }
+
+    /// One that says nothing by the way.
+    #[cfg(test)]
+    pub(crate) fn quiet(interrupt: Interrupt) -> Self {
+        Self { interrupt, answers: Answers::Text, notices: Notices::Hidden }
+    }
+
+    /// Runs `write` over buffered standard output and flushes it.
+    pub(crate) fn print<T>(&self, write: impl FnOnce(&mut Out) -> io::Result<T>) -> Outcome<T> {
+        let mut out = BufWriter::with_capacity(64 * 1024, io::stdout().lock());
+        let answer = write(&mut out).and_then(|answer| out.flush().map(|()| answer));
+        answer.map_err(|error| {
+            // What is still buffered can go nowhere; do not try again on drop.
+            let _ = out.into_parts();
+            Failure::of_output(error)
+        })
+    }
+
+    /// Prints one JSON object on a line.
+    pub(crate) fn print_json(&self, object: &serde_json::Value) -> Outcome {
+        self.print(|out| writeln!(out, "{object}"))
+    }
+
+    /// Says something by the way.
+    pub(crate) fn notice(&self, text: impl std::fmt::Display) {
+        if self.notices == Notices::Shown {
+            stderr::line(text);
+        }
+    }
+
+    /// A bar over `length` units of work; draws only on a terminal.
+    pub(crate) fn progress(&self, what: &'static str, length: u64) -> ProgressBar {
+        self.bar(length, "{msg} [{bar:32}] {human_pos} of {human_len}, {rate}, {eta} left", what)
+    }
+
+    /// A bar over `length` bytes of input.
+    pub(crate) fn progress_bytes(&self, what: &'static str, length: u64) -> ProgressBar {
+        let style = "{msg} [{bar:32}] {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
+        self.bar(length, style, what)
+    }
+
+    /// A spinner for input whose length is not known.
+    pub(crate) fn progress_unknown(&self, what: &'static str) -> ProgressBar {
+        match self.notices {
+            Notices::Hidden => ProgressBar::hidden(),
+            Notices::Shown => {
+                let style =
+                    ProgressStyle::with_template("{msg} {spinner} {bytes}, {bytes_per_sec}");
+                ProgressBar::new_spinner()
+                    .with_style(style.expect("a template that a test draws"))
+                    .with_message(what)
+            }
+        }
+    }
+
+    fn bar(&self, length: u64, template: &str, what: &'static str) -> ProgressBar {
+        match self.notices {
+            Notices::Hidden => ProgressBar::hidden(),
+            Notices::Shown => {
+                let style = ProgressStyle::with_template(template);
+                ProgressBar::new(length)
+                    .with_style(
+                        style
+                            .expect("a template that a test draws")
+                            .progress_chars("=> ")
+                            .with_key("rate", write_rate),
+                    )
+                    .with_message(what)
+            }
+        }
+    }
+}
+
+fn write_rate(state: &ProgressState, out: &mut dyn std::fmt::Write) {
+    let rate = state.per_sec();
+    // Formatting into the bar's line does not fail; without the rate it would still be a bar.
+    let _ = write!(out, "{:.0} K/s", rate / 1e3);
+}
+
+/// Buffered standard output.
+pub(crate) type Out = BufWriter<StdoutLock<'static>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_templates_are_valid() {
+        let ui =
+            Ui { interrupt: Interrupt::listen(), answers: Answers::Text, notices: Notices::Shown };
+        for bar in
+            [ui.progress("rows", 10), ui.progress_bytes("bytes", 10), ui.progress_unknown("input")]
+        {
+            bar.inc(3);
+            assert_eq!(bar.position(), 3);
+            bar.finish_and_clear();
+        }
+    }
+}
