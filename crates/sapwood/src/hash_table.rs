@@ -1,6 +1,7 @@
-//! A hash table: its handle, and the operations that change no contents. Those that do stand in
-//! `mutation/hash.rs`.
+//! A hash table: its handle, and the operations that change no contents. The operations that do are
+//! in `hash_table/change.rs`.
 
+mod change;
 mod snapshot;
 
 use std::ops::ControlFlow;
@@ -9,12 +10,12 @@ use std::sync::Arc;
 use sapwood_hashlog::{HashLog, Place};
 
 use crate::directory::Directory;
-use crate::mutation::Store;
 use crate::{
     CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, RecordLayout, Result,
     aggregate,
 };
 
+pub(crate) use change::Placing;
 pub use snapshot::HashSnapshot;
 
 /// A named table from byte keys to byte values, without order: the fastest single-key operations,
@@ -66,7 +67,7 @@ pub struct HashTable {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Store<HashLog>,
+    pub(crate) log: HashLog,
     pub(crate) fields: Option<aggregate::Layout>,
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
@@ -79,8 +80,7 @@ impl HashTable {
         fields: Option<aggregate::Layout>,
         directory: Option<Arc<Directory>>,
     ) -> Self {
-        let store = Store::new(log);
-        Self { shared: Arc::new(Shared { name, store, fields, directory }) }
+        Self { shared: Arc::new(Shared { name, log, fields, directory }) }
     }
 
     /// The table's name.
@@ -340,7 +340,7 @@ impl HashTable {
     }
 
     fn log(&self) -> &HashLog {
-        self.shared.store.read()
+        &self.shared.log
     }
 
     /// Puts the table's name to an engine's error.

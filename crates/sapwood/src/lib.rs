@@ -107,7 +107,6 @@ pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;
-mod mutation;
 mod options;
 mod range;
 mod stored_options;

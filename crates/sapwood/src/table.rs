@@ -1,5 +1,7 @@
-//! An ordered table: its handle, and the operations that only read. Those that change it stand in
-//! `mutation/ordered.rs`.
+//! An ordered table: its handle, and the operations that only read. The operations that change it
+//! are in `table/change.rs`.
+
+mod change;
 
 use std::io;
 use std::ops::{ControlFlow, RangeBounds};
@@ -7,7 +9,6 @@ use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
-use crate::mutation::Store;
 use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions, aggregate};
 
 /// A named, ordered table from byte keys to byte values.
@@ -50,7 +51,7 @@ pub struct Table {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Store<ChunkMap>,
+    pub(crate) map: ChunkMap,
     pub(crate) fields: Option<aggregate::Layout>,
 }
 
@@ -61,8 +62,7 @@ impl Table {
         engine_options.chunk_entries = options.chunk_entries;
         match ChunkMap::with_options(engine_options) {
             Ok(map) => {
-                let store = Store::new(map);
-                let shared = Arc::new(Shared { name, store, fields: options.fields.clone() });
+                let shared = Arc::new(Shared { name, map, fields: options.fields.clone() });
                 Ok(Self { shared })
             }
             Err(cause) => Err(Error::Engine { table: name, cause }),
@@ -280,7 +280,7 @@ impl Table {
     }
 
     pub(crate) fn map(&self) -> &ChunkMap {
-        self.shared.store.read()
+        &self.shared.map
     }
 
     /// Puts the table's name to an engine's error.

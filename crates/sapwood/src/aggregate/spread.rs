@@ -16,7 +16,7 @@ use sapwood_hashlog::{BatchError, Place};
 
 use super::objects::{Asked, Crew, Objects};
 use super::{Execution, Executor, Measured, Plan};
-use crate::mutation::hash::Placing;
+use crate::hash_table::Placing;
 use crate::{Error, HashTable, Result, Table};
 
 /// What a disaggregation came to.

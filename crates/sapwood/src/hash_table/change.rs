@@ -2,19 +2,19 @@
 
 use sapwood_hashlog::{BatchError, Edit, HashLog, Place};
 
-use crate::{Error, HashEngineError, HashTable, HashValueMut, Result, Upsert};
+use crate::{Error, HashTable, HashValueMut, Result, Upsert};
 
 impl HashTable {
     /// Puts a value. It does not say whether it replaced one: for that it would have to read the
     /// disk where the key's record lies there; [`put_if_absent`](Self::put_if_absent) says it.
     ///
     /// # Errors
-    /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`], [`HashEngineError::ValueLength`];
-    /// [`HashEngineError::OutOfMemory`] in memory, [`HashEngineError::Io`] where a page had to be
-    /// written and could not; inside a closure that changes a value also
-    /// [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`]. Nothing was changed.
+    /// [`Error::HashEngine`] with `KeyLength` or `ValueLength`; `OutOfMemory` in memory; `Io` where
+    /// a page had to be written and could not be; inside a closure that changes a value also
+    /// `Reentrant` or `WouldBlock` ([`HashEngineError`](crate::HashEngineError)). Nothing was
+    /// changed.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change(|log| log.put(key, value))
+        self.named(self.log().put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -22,7 +22,7 @@ impl HashTable {
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.change(|log| log.put_if_absent(key, value))
+        self.named(self.log().put_if_absent(key, value))
     }
 
     /// Removes a key; true if it was there.
@@ -30,7 +30,7 @@ impl HashTable {
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.change(|log| log.remove(key))
+        self.named(self.log().remove(key))
     }
 
     /// Changes a value, in one step for every reader; `None` if the key is not there. In place
@@ -58,7 +58,7 @@ impl HashTable {
         key: &[u8],
         change: impl FnMut(&mut HashValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.change(|log| log.update(key, change))
+        self.named(self.log().update(key, change))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -72,7 +72,7 @@ impl HashTable {
         value: &[u8],
         change: impl FnMut(&mut HashValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
-        let answer = self.change(|log| log.put_if_absent_or_update(key, value, change))?;
+        let answer = self.named(self.log().put_if_absent_or_update(key, value, change))?;
         Ok(match answer {
             sapwood_hashlog::Upsert::Inserted => Upsert::Inserted,
             sapwood_hashlog::Upsert::Updated(answer) => Upsert::Updated(answer),
@@ -94,7 +94,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        self.change(|log| log.compare_and_put(key, expected, new))
+        self.named(self.log().compare_and_put(key, expected, new))
     }
 
     /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
@@ -102,8 +102,8 @@ impl HashTable {
     /// [`get_counter`](Self::get_counter) reads one.
     ///
     /// # Errors
-    /// [`HashEngineError::Overflow`] for a sum that leaves the range of `i64`, and
-    /// [`HashEngineError::NotACounter`] for a value that has not 8 bytes; otherwise as
+    /// [`Error::HashEngine`] with `Overflow` for a sum that leaves the range of `i64`, and with
+    /// `NotACounter` for a value that does not have 8 bytes; otherwise as
     /// [`update`](Self::update). Nothing was changed.
     ///
     /// ```
@@ -115,7 +115,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
-        self.change(|log| log.add(key, delta))
+        self.named(self.log().add(key, delta))
     }
 
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
@@ -125,7 +125,7 @@ impl HashTable {
     /// # Errors
     /// [`Error::HashBatch`], which says how many are in; the cause is as of [`put`](Self::put).
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
-        self.change_many(|log| log.put_many(entries))
+        self.batch(self.log().put_many(entries))
     }
 
     /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
@@ -138,7 +138,7 @@ impl HashTable {
         keys: &[K],
         change: impl FnMut(usize, &mut HashValueMut<'_>),
     ) -> Result<usize> {
-        self.change_many(|log| log.update_many(keys, change))
+        self.batch(self.log().update_many(keys, change))
     }
 
     /// Changes entries where they were met: what `run` does. `in_log_order`: whether a walk of the
@@ -148,7 +148,8 @@ impl HashTable {
         in_log_order: bool,
         run: impl FnOnce(&Placing<'_>) -> std::result::Result<R, BatchError>,
     ) -> Result<R> {
-        self.change_many(|log| run(&Placing { edit: in_log_order.then(|| log.edit()), log }))
+        let log = self.log();
+        self.batch(run(&Placing { edit: in_log_order.then(|| log.edit()), log }))
     }
 
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
@@ -164,7 +165,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
-        self.change_many(|log| log.add_many(deltas))
+        self.batch(self.log().add_many(deltas))
     }
 
     /// Removes every entry that is there when it starts.
@@ -172,21 +173,12 @@ impl HashTable {
     /// # Errors
     /// As [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then.
     pub fn clear(&self) -> Result<()> {
-        self.change(HashLog::clear)
+        self.named(self.log().clear())
     }
 
-    fn change<R>(
-        &self,
-        run: impl FnOnce(&HashLog) -> std::result::Result<R, HashEngineError>,
-    ) -> Result<R> {
-        self.named(self.shared.store.change(run))
-    }
-
-    fn change_many<R>(
-        &self,
-        run: impl FnOnce(&HashLog) -> std::result::Result<R, BatchError>,
-    ) -> Result<R> {
-        self.shared.store.change(run).map_err(|stopped| Error::HashBatch {
+    /// Puts the table's name to an engine's error about a batch.
+    fn batch<R>(&self, result: std::result::Result<R, BatchError>) -> Result<R> {
+        result.map_err(|stopped| Error::HashBatch {
             table: self.shared.name.clone(),
             done: stopped.done,
             cause: stopped.error,

@@ -2,19 +2,17 @@
 
 use std::ops::RangeBounds;
 
-use sapwood_chunkmap::ChunkMap;
-
-use crate::{Compute, Computed, EngineError, Error, Result, Table, Upsert, ValueMut};
+use crate::{Compute, Computed, Error, Result, Table, Upsert, ValueMut};
 
 impl Table {
     /// Puts a value; true if it replaced one.
     ///
     /// # Errors
-    /// [`Error::Engine`]: [`EngineError::KeyLength`], [`EngineError::ValueLength`],
-    /// [`EngineError::OutOfMemory`]; inside a closure that changes a value also
-    /// [`EngineError::Reentrant`] and [`EngineError::WouldBlock`]. Nothing was changed.
+    /// [`Error::Engine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
+    /// changes a value also with `Reentrant` or `WouldBlock`
+    /// ([`EngineError`](crate::EngineError)). Nothing was changed.
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.change(|map| map.put(key, value))
+        self.named(self.map().put(key, value))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -22,7 +20,7 @@ impl Table {
     /// # Errors
     /// As [`put`](Self::put).
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.change(|map| map.put_if_absent(key, value))
+        self.named(self.map().put_if_absent(key, value))
     }
 
     /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
@@ -31,8 +29,7 @@ impl Table {
     /// # Errors
     /// [`Error::Batch`], which says how many are in; the cause is as of [`put`](Self::put).
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
-        let answer = self.shared.store.change(|map| map.put_many(entries));
-        answer.map_err(|stopped| Error::Batch {
+        self.map().put_many(entries).map_err(|stopped| Error::Batch {
             table: self.shared.name.clone(),
             done: stopped.done,
             cause: stopped.error,
@@ -42,10 +39,10 @@ impl Table {
     /// Removes a key; true if it was there.
     ///
     /// # Errors
-    /// [`Error::Engine`]: [`EngineError::KeyLength`]; inside a closure that changes a value also
-    /// [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
+    /// [`Error::Engine`] with `KeyLength`; inside a closure that changes a value also with
+    /// `Reentrant` or `WouldBlock` ([`EngineError`](crate::EngineError)).
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.change(|map| map.remove(key))
+        self.named(self.map().remove(key))
     }
 
     /// Removes a key and reads the value that was there.
@@ -53,7 +50,7 @@ impl Table {
     /// # Errors
     /// As [`remove`](Self::remove).
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.change(|map| map.remove_with(key, read))
+        self.named(self.map().remove_with(key, read))
     }
 
     /// Changes a value in place, in one step for every reader; `None` if the key is not there.
@@ -86,7 +83,7 @@ impl Table {
         key: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        self.change(|map| map.update(key, change))
+        self.named(self.map().update(key, change))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search.
@@ -99,7 +96,7 @@ impl Table {
         value: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
-        self.change(|map| map.put_if_absent_or_update(key, value, change))
+        self.named(self.map().put_if_absent_or_update(key, value, change))
     }
 
     /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may
@@ -112,7 +109,7 @@ impl Table {
         key: &[u8],
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        self.change(|map| map.compute(key, decide))
+        self.named(self.map().compute(key, decide))
     }
 
     /// Removes and answers the entry with the least key.
@@ -120,7 +117,7 @@ impl Table {
     /// # Errors
     /// As [`remove`](Self::remove).
     pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.change(ChunkMap::pop_first)
+        self.named(self.map().pop_first())
     }
 
     /// Removes and answers the entry with the greatest key.
@@ -128,7 +125,7 @@ impl Table {
     /// # Errors
     /// As [`remove`](Self::remove).
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.change(ChunkMap::pop_last)
+        self.named(self.map().pop_last())
     }
 
     /// Removes every entry that is there when it starts.
@@ -136,7 +133,7 @@ impl Table {
     /// # Errors
     /// As [`remove`](Self::remove); some entries may be gone by then.
     pub fn clear(&self) -> Result<()> {
-        self.change(ChunkMap::clear)
+        self.named(self.map().clear())
     }
 
     /// Removes the entries within `bounds`, and answers how many: those that are there when it
@@ -158,7 +155,7 @@ impl Table {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
-        self.change(|map| map.remove_range(bounds))
+        self.named(self.map().remove_range(bounds))
     }
 
     /// Removes the entries of which `keep` says false, and answers how many. A series of removals,
@@ -182,13 +179,6 @@ impl Table {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
-        self.change(|map| map.retain(keep))
-    }
-
-    fn change<R>(
-        &self,
-        run: impl FnOnce(&ChunkMap) -> std::result::Result<R, EngineError>,
-    ) -> Result<R> {
-        self.named(self.shared.store.change(run))
+        self.named(self.map().retain(keep))
     }
 }
