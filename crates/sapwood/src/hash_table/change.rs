@@ -13,6 +13,15 @@ impl HashTable {
     /// a page had to be written and could not be; inside a closure that changes a value also
     /// `Reentrant` or `WouldBlock` ([`HashEngineError`](crate::HashEngineError)). Nothing was
     /// changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"old")?;
+    /// table.put(b"k", b"new")?;
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
         self.named(self.log().put(key, value))
     }
@@ -21,6 +30,14 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// assert!(table.put_if_absent(b"k", b"first")?);
+    /// assert!(!table.put_if_absent(b"k", b"second")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.named(self.log().put_if_absent(key, value))
     }
@@ -29,6 +46,15 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert!(table.remove(b"k")?);
+    /// assert!(!table.remove(b"k")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         self.named(self.log().remove(key))
     }
@@ -66,6 +92,17 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`update`](Self::update).
+    ///
+    /// ```
+    /// # use sapwood::Upsert;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// let count = || table.put_if_absent_or_update(b"hits", &[1], |value| value[0] += 1);
+    /// assert_eq!(count()?, Upsert::Inserted);
+    /// assert_eq!(count()?, Upsert::Updated(()));
+    /// assert_eq!(table.get(b"hits")?, Some(vec![2]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -124,6 +161,14 @@ impl HashTable {
     ///
     /// # Errors
     /// [`Error::HashBatch`], which says how many are in; the cause is as of [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
         self.batch(self.log().put_many(entries))
     }
@@ -133,6 +178,17 @@ impl HashTable {
     ///
     /// # Errors
     /// [`Error::HashBatch`], which says how many are done; the cause is as of [`update`](Self::update).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", [1]), ("b", [2])])?;
+    /// let more = [10, 20, 30];
+    /// let found = table.update_many(&["a", "b", "c"], |index, value| value[0] += more[index])?;
+    /// assert_eq!(found, 2);
+    /// assert_eq!(table.get(b"b")?, Some(vec![22]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -172,6 +228,15 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// table.clear()?;
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn clear(&self) -> Result<()> {
         self.named(self.log().clear())
     }

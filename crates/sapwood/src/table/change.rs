@@ -11,6 +11,14 @@ impl Table {
     /// [`Error::Engine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
     /// changes a value also with `Reentrant` or `WouldBlock`
     /// ([`EngineError`](crate::EngineError)). Nothing was changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(!table.put(b"k", b"old")?);
+    /// assert!(table.put(b"k", b"new")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.named(self.map().put(key, value))
     }
@@ -19,6 +27,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(table.put_if_absent(b"k", b"first")?);
+    /// assert!(!table.put_if_absent(b"k", b"second")?);
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"first"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         self.named(self.map().put_if_absent(key, value))
     }
@@ -28,6 +45,15 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Batch`], which says how many are in; the cause is as of [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"a", b"0")?;
+    /// let replaced = table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(replaced, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
         self.map().put_many(entries).map_err(|stopped| Error::Batch {
             table: self.shared.name.clone(),
@@ -41,6 +67,15 @@ impl Table {
     /// # Errors
     /// [`Error::Engine`] with `KeyLength`; inside a closure that changes a value also with
     /// `Reentrant` or `WouldBlock` ([`EngineError`](crate::EngineError)).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert!(table.remove(b"k")?);
+    /// assert!(!table.remove(b"k")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         self.named(self.map().remove(key))
     }
@@ -49,6 +84,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"value")?;
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, Some(5));
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.map().remove_with(key, read))
     }
@@ -90,6 +134,17 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::Upsert;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// let count = || table.put_if_absent_or_update(b"hits", &[1], |value| value[0] += 1);
+    /// assert_eq!(count()?, Upsert::Inserted);
+    /// assert_eq!(count()?, Upsert::Updated(()));
+    /// assert_eq!(table.get(b"hits")?, Some(vec![2]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn put_if_absent_or_update<R>(
         &self,
         key: &[u8],
@@ -104,6 +159,21 @@ impl Table {
     ///
     /// # Errors
     /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Compute, Computed};
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// let count_down = |value: Option<&[u8]>| match value {
+    ///     None => Compute::Replace(vec![1]),
+    ///     Some([0]) => Compute::Remove,
+    ///     Some(left) => Compute::Replace(vec![left[0] - 1]),
+    /// };
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Inserted);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Replaced);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Removed);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn compute(
         &self,
         key: &[u8],
@@ -116,6 +186,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.pop_first()?, Some((b"a".to_vec(), b"1".to_vec())));
+    /// assert_eq!(table.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.named(self.map().pop_first())
     }
@@ -124,6 +203,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.pop_last()?, Some((b"b".to_vec(), b"2".to_vec())));
+    /// assert_eq!(table.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
         self.named(self.map().pop_last())
     }
@@ -132,6 +220,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`remove`](Self::remove); some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// table.clear()?;
+    /// assert!(table.is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn clear(&self) -> Result<()> {
         self.named(self.map().clear())
     }
