@@ -5,6 +5,7 @@ pub(crate) mod text;
 use crate::error::{QueryError, Result};
 use crate::group::Input;
 use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
+use crate::value::Spread;
 
 /// A figure of each group, and its name in the answer.
 ///
@@ -112,15 +113,6 @@ pub enum Function {
         /// 2 n / capacity of n objects; each answer says by how much at most.
         capacity: u32,
     },
-}
-
-/// Over what squared differences are divided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Spread {
-    /// One less than the objects: they are a sample of more.
-    Sample,
-    /// The objects: they are all there are.
-    Population,
 }
 
 /// Registers of `distinct`, as a power of two: 16 KiB a group, 0.8 % of standard error.

@@ -1,25 +1,22 @@
-//! How is a query answered?
+//! The compiled query: a query whose names are numbers.
 //!
-//! [`Compiled`] is a query whose names are numbers. Any number of threads fold objects into
-//! [`Partial`] states ([`Fold`](crate::Fold)), which merge, travel as bytes, and become an answer.
+//! How it is evaluated is in `evaluation.rs`, above the folds and partial states.
 //!
 //! Fields are numbered: those of the layout, then those that groups declare on the spot, then the
 //! key.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::answer::{self, Answer, Column};
 use crate::columns::Columns;
 use crate::error::{QueryError, Result, Why};
-use crate::fold::Fold;
 use crate::group::{GroupBy, Input, Shape};
 use crate::layout::{Field, Layout};
 use crate::membership::Membership;
-use crate::partial::Partial;
+use crate::output::{Column, Output};
 use crate::predicate::{Names, Test, Values};
-use crate::query::{Mismatches, Missing, Query, SortDirection};
+use crate::query::{Mismatches, Missing, Query};
 use crate::selection::Selection;
-use crate::state::Spec;
+use crate::state_plan::{GroupPlan, StatePlan};
 use crate::value::{Kind, Value};
 
 /// A query that is ready to be answered; see [`Query`] for an example.
@@ -37,29 +34,22 @@ pub struct Compiled {
     pub(crate) states: Vec<StatePlan>,
     /// How blocks of fixed-width objects are read by column, where the query allows it.
     pub(crate) columns: Option<Columns>,
-    pub(crate) answer: answer::Plan,
+    pub(crate) answer: Output,
     mismatches: Mismatches,
     missing: Missing,
     pub(crate) groups_max: usize,
     fingerprint: u64,
 }
 
-/// One of the values of a group.
-#[derive(Debug, Clone)]
-pub(crate) struct GroupPlan {
-    /// Which of the reads.
-    pub(crate) read: usize,
-    pub(crate) shape: Shape,
-}
-
-/// One state of a group.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct StatePlan {
-    pub(crate) spec: Spec,
-    /// Which of the reads is added; none: the object is counted.
-    pub(crate) value: Option<usize>,
-    /// By which of the reads first and last are found.
-    pub(crate) by: Option<usize>,
+impl Query {
+    /// Checks that the parts fit together, and makes ready to answer.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, kinds that do not compare, a
+    /// number out of range, two columns with one name, no column at all.
+    pub fn compile(&self) -> Result<Compiled> {
+        Compiled::new(self)
+    }
 }
 
 impl Compiled {
@@ -74,7 +64,7 @@ impl Compiled {
         let scope = Scope { layout: &query.layout, fields: &fields };
         let test = query.filter.as_ref().map(|filter| filter.resolve(&scope)).transpose()?;
         let mut reads = Vec::new();
-        let mut answer = answer::Plan::default();
+        let mut answer = Output::default();
 
         let mut groups = Vec::new();
         let mut inline = query.layout.fields().len()..;
@@ -152,7 +142,7 @@ impl Compiled {
 
     /// Whether anything but the selection depends on keys. If not, objects that are known to be
     /// selected may be handed over without them, [`Strided::NOTHING`](crate::Strided::NOTHING) in
-    /// their place, by [`Fold::push_block_selected`]. What goes object by object needs them, to show
+    /// their place, by [`Fold::push_block_selected`](crate::Fold::push_block_selected). What goes object by object needs them, to show
     /// the key of a mismatch.
     pub fn needs_keys(&self) -> bool {
         self.columns.as_ref().is_none_or(Columns::needs_keys)
@@ -170,65 +160,12 @@ impl Compiled {
         &self.answer.columns
     }
 
-    /// Begins to fold objects into a partial state.
-    pub fn fold(&self) -> Fold<'_> {
-        Fold::new(self)
-    }
-
-    /// The state of no objects at all.
-    pub fn empty(&self) -> Partial {
-        Partial::new(self)
-    }
-
-    /// The state of the objects of both. Merging is associative and commutative: any tree over the
-    /// same parts gives the same state, but for `top` with more values than it counts, whose bounds
-    /// hold in any order.
-    ///
-    /// # Errors
-    /// [`QueryError::Foreign`] if one is of another query, [`QueryError::TooManyGroups`],
-    /// [`QueryError::Overflow`] of a counter, which no honest state can have.
-    pub fn merge(&self, left: Partial, right: Partial) -> Result<Partial> {
-        left.merge(self, right)
-    }
-
-    /// Reads the bytes of a partial state of this query, [`Partial::encode`].
-    ///
-    /// # Errors
-    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::Foreign`] for the state
-    /// of another query.
-    pub fn decode(&self, bytes: &[u8]) -> Result<Partial> {
-        Partial::decode(self, bytes)
-    }
-
-    /// The rows of the answer.
-    ///
-    /// # Errors
-    /// [`QueryError::Mismatched`] if objects did not have what the query reads and it does not skip them,
-    /// [`QueryError::Overflow`] if a figure leaves the range of its type, [`QueryError::TooManyGroups`],
-    /// [`QueryError::Foreign`].
-    pub fn finish(&self, partial: Partial) -> Result<Answer> {
-        self.check_own(&partial)?;
-        // The last objects of a fold are put into groups when it ends, and it cannot refuse them.
-        if partial.groups() > self.groups_max.max(1) {
-            return Err(QueryError::TooManyGroups { max: self.groups_max });
-        }
-        let tally = partial.tally();
-        if let (Mismatches::Refuse, Some(first)) = (self.mismatches, &tally.first_mismatch) {
-            return Err(QueryError::Mismatched {
-                count: tally.mismatched,
-                selected: tally.selected,
-                first: Box::new(first.clone()),
-            });
-        }
-        answer::finish(self, partial)
-    }
-
-    pub(crate) fn check_own(&self, partial: &Partial) -> Result<()> {
-        if partial.fingerprint() == self.fingerprint { Ok(()) } else { Err(QueryError::Foreign) }
-    }
-
     pub(crate) fn fingerprint(&self) -> u64 {
         self.fingerprint
+    }
+
+    pub(crate) fn mismatches(&self) -> Mismatches {
+        self.mismatches
     }
 
     pub(crate) fn refuses_missing(&self) -> bool {
@@ -359,14 +296,5 @@ impl Values for Object<'_> {
 
     fn unknown(&self) -> std::result::Result<Option<bool>, Why> {
         if self.query.refuses_missing() { Err(Why::Missing) } else { Ok(None) }
-    }
-}
-
-impl SortDirection {
-    pub(crate) fn apply(self, order: std::cmp::Ordering) -> std::cmp::Ordering {
-        match self {
-            SortDirection::Ascending => order,
-            SortDirection::Descending => order.reverse(),
-        }
     }
 }

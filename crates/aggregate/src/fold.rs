@@ -1,9 +1,10 @@
-//! How are objects folded into a partial state?
+//! The fold of objects into a partial state.
+
+pub(crate) mod columns;
 
 use smallvec::SmallVec;
 
 use crate::block::Block;
-use crate::columns::{Scratch, Sink};
 use crate::compiled::{Compiled, Object};
 use crate::error::{Mismatch, Result, Why};
 use crate::membership::Membership;
@@ -11,6 +12,7 @@ use crate::partial::Partial;
 use crate::state::Given;
 use crate::stored;
 use crate::value::Value;
+use columns::{Scratch, Sink};
 
 /// A partial state that grows, object by object or block by block; see
 /// [`Query`](crate::Query) for an example.

@@ -58,25 +58,29 @@ mod columns;
 mod compiled;
 mod disaggregate;
 mod error;
+mod evaluation;
 mod exact;
 mod fold;
 mod group;
+mod group_column;
 mod grouping;
 mod kernels;
 mod key_list;
 mod layout;
 mod membership;
+mod output;
 mod partial;
 mod predicate;
 mod query;
 mod selection;
 mod state;
+mod state_plan;
 mod stored;
 mod syntax;
 mod value;
 
-pub use aggregate::{Aggregate, Function, Spread};
-pub use answer::{Accuracy, Answer, Cell, Column};
+pub use aggregate::{Aggregate, Function};
+pub use answer::{Answer, Cell};
 pub use block::{Block, Live, Strided};
 pub use compiled::Compiled;
 pub use disaggregate::{
@@ -90,9 +94,10 @@ pub use key_list::KeyList;
 pub use layout::{
     Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
 };
+pub use output::{Accuracy, Column};
 pub use partial::{Partial, Tally};
 pub use predicate::{Comparison, Operand, Predicate};
 pub use query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use selection::Selection;
 pub use state::TopEntry;
-pub use value::{Float, Kind, Value};
+pub use value::{Float, Kind, Spread, Value};

@@ -1,4 +1,4 @@
-//! What is known after some of the objects?
+//! The partial state of a query, after some of the objects.
 //!
 //! A [`Partial`] holds a tally and, for each group, its states. It merges with others of the same
 //! query, and has one form as bytes, see `docs/design/aggregate.md`:
@@ -131,6 +131,10 @@ impl Tally {
     }
 }
 
+pub(crate) fn check_own(query: &Compiled, partial: &Partial) -> Result<()> {
+    if partial.fingerprint == query.fingerprint() { Ok(()) } else { Err(QueryError::Foreign) }
+}
+
 pub(crate) fn count_overflow() -> QueryError {
     QueryError::Overflow { column: "a counter".into(), what: "above 2^64".into() }
 }
@@ -155,10 +159,6 @@ impl Partial {
             Groups::One(_) => 1,
             Groups::Many(groups) => groups.len(),
         }
-    }
-
-    pub(crate) fn fingerprint(&self) -> u64 {
-        self.fingerprint
     }
 
     pub(crate) fn tally_mut(&mut self) -> &mut Tally {
@@ -213,8 +213,8 @@ impl Partial {
     }
 
     pub(crate) fn merge(self, query: &Compiled, other: Partial) -> Result<Partial> {
-        query.check_own(&self)?;
-        query.check_own(&other)?;
+        check_own(query, &self)?;
+        check_own(query, &other)?;
         let (mut into, from) =
             if self.groups() >= other.groups() { (self, other) } else { (other, self) };
         into.tally.merge(from.tally.clone())?;

@@ -4,8 +4,6 @@
 //! checked as a whole by [`Query::compile`]. [`Compiled`](crate::Compiled) answers it.
 
 use crate::aggregate::Aggregate;
-use crate::compiled::Compiled;
-use crate::error::Result;
 use crate::group::Group;
 use crate::layout::Layout;
 use crate::predicate::Predicate;
@@ -171,14 +169,14 @@ impl Query {
     pub fn groups_max(self, groups_max: usize) -> Query {
         Query { groups_max, ..self }
     }
+}
 
-    /// Checks that the parts fit together, and makes ready to answer.
-    ///
-    /// # Errors
-    /// [`QueryError::Query`](crate::QueryError::Query): a name that is not known, kinds that do not compare, a
-    /// number out of range, two columns with one name, no column at all.
-    pub fn compile(&self) -> Result<Compiled> {
-        Compiled::new(self)
+impl SortDirection {
+    pub(crate) fn apply(self, order: std::cmp::Ordering) -> std::cmp::Ordering {
+        match self {
+            SortDirection::Ascending => order,
+            SortDirection::Descending => order.reverse(),
+        }
     }
 }
 

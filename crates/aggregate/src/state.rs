@@ -12,13 +12,13 @@
 mod distinct;
 mod edge;
 mod extreme;
+mod figures;
 mod sketch;
 mod sum;
 mod top;
 
 pub use top::TopEntry;
 
-use crate::columns::Figures;
 use crate::error::Why;
 use crate::stored::{Corrupt, Reader};
 use crate::value::{Kind, Value};
@@ -30,6 +30,7 @@ use top::Top;
 
 pub(crate) use distinct::{few_max as distinct_exact_max, standard_error as distinct_error};
 pub(crate) use extreme::Side;
+pub(crate) use figures::Figures;
 pub(crate) use sketch::{ACCURACY_MAX, ACCURACY_MIN};
 pub(crate) use sum::Sum;
 

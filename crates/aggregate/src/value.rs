@@ -247,6 +247,15 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// Over what squared differences are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// One less than the objects: they are a sample of more.
+    Sample,
+    /// The objects: they are all there are.
+    Population,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
