@@ -1,4 +1,4 @@
-//! Which figures are asked for?
+//! Aggregates: the figures that a query asks for.
 
 pub(crate) mod text;
 

@@ -1,4 +1,4 @@
-//! How are many objects of fixed width handed over at once?
+//! Blocks: many objects of fixed width, handed over at once.
 //!
 //! Engines keep objects of fixed width at a constant distance from each other. A [`Block`] is a view
 //! of such a run: where keys and values lie, and which of the objects count. Figures of whole-number
@@ -23,7 +23,7 @@ pub struct Strided<'a> {
 }
 
 impl Strided<'static> {
-    /// Items without bytes, as many as are wanted: keys that nobody needs.
+    /// Items without bytes, as many as are wanted: keys that are not needed.
     pub const NOTHING: Strided<'static> = Strided { bytes: &[], stride: 1, width: 0 };
 }
 

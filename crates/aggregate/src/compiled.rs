@@ -124,7 +124,7 @@ impl Compiled {
         })
     }
 
-    /// Which objects are selected by key. Whoever executes the query may reach just these.
+    /// Which objects are selected by key. An executor may reach just these.
     pub fn selection(&self) -> &Selection {
         self.membership.selection()
     }

@@ -1,8 +1,8 @@
-//! How is a total spread over objects?
+//! Disaggregation: a total, spread over objects.
 //!
 //! The way back from a figure to the objects. A [`Disaggregation`] says which field of which objects
 //! gets a part of a total, and [`Disaggregator`], what it is compiled to, does it in two phases that
-//! whoever reaches the objects drives:
+//! the executor that reaches the objects drives:
 //!
 //! 1. *Collect.* Each thread hands the objects to a [`Collector`], which keeps their keys, and their
 //!    weights where parts depend on them. Of all that was [`Collected`] the parts are computed at

@@ -1,4 +1,4 @@
-//! How are numbers added up without an error?
+//! Sums of numbers without an error.
 //!
 //! [`Exact`] is a sum in fixed point, wide enough for every float of 64 bits, every whole number of
 //! 128 bits and their squares, so that nothing is ever rounded away: sums do not depend on the

@@ -1,4 +1,4 @@
-//! Into which groups do objects fall?
+//! The groups that objects fall into.
 
 pub(crate) mod text;
 

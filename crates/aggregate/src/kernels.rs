@@ -1,4 +1,4 @@
-//! What do inner loops over many numbers do?
+//! Kernels: the inner loops over many numbers.
 //!
 //! Loops over lanes: contiguous words of 64 bits, one an object, of a run that fits into the first
 //! cache. They are written so that the compiler makes vector code of them, once for each set of vector

@@ -1,4 +1,4 @@
-//! How are the keys of a list kept?
+//! The keys of a list, in order.
 //!
 //! One behind the other, ascending, each once: a million keys of 8 bytes are 8 MB and are walked
 //! without a jump.

@@ -1,4 +1,4 @@
-//! Where in an object does a field lie, and how is it read?
+//! The layout of objects: where each field lies, and how it is read.
 //!
 //! A [`Layout`] names the fields of an object, which is a key and a value. Each [`Field`] says in
 //! which of the two it lies ([`Place`]), in which part of it ([`Part`]), and how the bytes of that

@@ -8,7 +8,7 @@
 //! `docs/design/aggregate.md` describes the design, the bytes, and what it costs.
 //!
 //! *Useful for* sums, extremes, spreads, ranks, frequent and different values of objects wherever
-//! they lie: this crate knows no engine, and whoever executes a query hands it keys and values. The
+//! they lie: this crate knows no engine, and the executor of a query hands it keys and values. The
 //! way back, from a figure to the objects, is [`Disaggregation`]. *Not useful for* joins.
 //!
 //! ```

@@ -1,8 +1,8 @@
-//! Is an object selected, asked by the million?
+//! The test whether an object is selected, fast enough for millions.
 //!
 //! A [`Selection`] says which keys are meant; this answers for each key of a walk. Keys of a list are
-//! looked up in hash tables, which are made when the first key is asked for, since whoever looks up the
-//! objects never asks. Keys of 8 bytes are numbers, so that a range of them is two comparisons.
+//! looked up in hash tables, which are made when the first key is asked for, since a look-up of
+//! the objects never asks. Keys of 8 bytes are numbers, so that a range of them is two comparisons.
 
 use std::hash::Hash;
 use std::ops::Bound;

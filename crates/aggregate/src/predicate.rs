@@ -1,4 +1,4 @@
-//! Which objects, by their fields? Which groups, by their figures?
+//! Predicates: over the fields of objects, and over the figures of groups.
 //!
 //! A [`Predicate`] is a tree over names. As a filter the names are fields of the layout and `key`;
 //! in `having` they are the columns of the answer. It is resolved once into numbers ([`Test`]) and

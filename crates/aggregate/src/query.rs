@@ -1,4 +1,4 @@
-//! What is asked of a table?
+//! The query: a question about the objects of a table.
 //!
 //! A [`Query`] is put together from a layout, a selection, a predicate, groups and aggregates, and
 //! checked as a whole by [`Query::compile`]. [`Compiled`](crate::Compiled) answers it.

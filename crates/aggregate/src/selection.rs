@@ -1,4 +1,4 @@
-//! Which objects, by key?
+//! The selection of objects by key.
 
 use std::ops::Bound;
 
@@ -7,8 +7,8 @@ use crate::key_list::KeyList;
 
 /// Which objects are looked at, by their keys alone. A predicate narrows it further.
 ///
-/// Whoever executes a query may use it to reach the objects: by look-up for keys, in order for
-/// ranges and prefixes. Whoever walks everything leaves it to the query to check each key.
+/// An executor may use it to reach the objects: by look-up for keys, in order for
+/// ranges and prefixes. An executor that walks everything leaves it to the query to check each key.
 ///
 /// ```
 /// use std::ops::Bound;

@@ -1,4 +1,4 @@
-//! What does an aggregate remember of the objects it has seen?
+//! The state of an aggregate: its memory of the objects that it has seen.
 //!
 //! A [`Spec`] says what is remembered of which inputs, a [`State`] is that for one group. States
 //! of parts of the objects merge into the state of all of them:

@@ -1,4 +1,4 @@
-//! How do partial states become bytes, and which bytes are refused?
+//! The bytes of partial states, and the refusal of all others.
 //!
 //! Little endian. Every structure has one form, so that equal states have equal bytes: decoding
 //! refuses all others. `docs/design/aggregate.md` draws the format.
@@ -19,7 +19,7 @@ impl From<Corrupt> for QueryError {
     }
 }
 
-/// Takes structures off the front of bytes that nobody vouches for.
+/// Takes structures off the front of untrusted bytes.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     all: &'a [u8],

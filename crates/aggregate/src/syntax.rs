@@ -1,6 +1,6 @@
-//! What are the words of the text forms, and where is a mistake?
+//! The words of the text forms, and the places of mistakes.
 //!
-//! Layouts, predicates, groups, aggregates and orders have text forms for people who type them.
+//! Layouts, predicates, groups, aggregates and orders have text forms, to be typed.
 //! They share these words: names, numbers, texts, symbols. Each word eats the blanks behind it.
 
 use std::borrow::Cow;

@@ -1,4 +1,4 @@
-//! What is read from an object, compared and answered?
+//! The values that are read from objects, compared and answered.
 //!
 //! A [`Value`] is one of four kinds. Numbers compare by what they are worth, whether whole or
 //! floating point, exactly: no whole number is rounded for the comparison. There is no NaN: reading

@@ -92,7 +92,7 @@ pub struct DbStats {
     pub tables: BTreeMap<String, Stats>,
     /// Of each hash table that is open, by name.
     pub hash_tables: BTreeMap<String, HashStats>,
-    /// The hash tables of the directory that nobody has opened yet. They cost no memory, and the
+    /// The hash tables of the directory that are not opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
     /// Sum of the tables' entries: of hash tables in a directory, what

@@ -517,7 +517,7 @@ impl HashTable {
         self.shared.directory.is_none()
     }
 
-    /// Whether there is no other handle. True stays so for as long as nobody is given one.
+    /// Whether there is no other handle. True stays so for as long as none is given out.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }

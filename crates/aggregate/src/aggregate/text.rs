@@ -1,4 +1,4 @@
-//! How are aggregates written as text?
+//! The text form of aggregates.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which objects get a part, and what do their parts depend on?
+//! The collection of the objects that get a part, and of their weights.
 
 use super::Action;
 use super::chunk::{CHUNK, Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
@@ -88,7 +88,7 @@ pub struct Collected {
     pub(super) weight_max: u64,
 }
 
-/// Where the objects of a block lie, in words that mean something to whoever hands the block over.
+/// Where the objects of a block lie, in words of the caller that hands the block over.
 /// [`Share::place`](crate::Share::place) gives them back.
 #[derive(Debug, Clone, Copy)]
 pub enum Places<'a> {

@@ -1,4 +1,4 @@
-//! What is a disaggregation compiled to?
+//! The compiled disaggregation.
 
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -19,7 +19,7 @@ use crate::selection::Selection;
 ///
 /// # Consistency
 /// It holds no objects: it may be shared by threads. [`Disaggregator::change`] changes the bytes that
-/// it is given and nothing else; who else sees them meanwhile is up to the engine that they lie in.
+/// it is given and nothing else; which other readers see them meanwhile is up to the engine that they lie in.
 #[derive(Debug, Clone)]
 pub struct Disaggregator {
     /// Reads the field and, in proportion to another, that one: the query for both their sums.
@@ -108,7 +108,7 @@ impl Disaggregator {
         })
     }
 
-    /// Which objects are selected by key. Whoever collects may reach just these.
+    /// Which objects are selected by key. A collector may reach just these.
     pub fn selection(&self) -> &Selection {
         self.query.selection()
     }

@@ -1,4 +1,4 @@
-//! Which fields can be changed, and how?
+//! The fields that can be changed, and the change of one.
 //!
 //! Numbers of fixed width are changed where they lie, decimal digits at the end of a value are written
 //! anew. What a field would become is computed and checked before a byte is changed.

@@ -1,4 +1,4 @@
-//! What is left to be done, and how is it saved?
+//! The shares that are left, and their bytes.
 //!
 //! The rest of a disaggregation: keys and parts of the objects that are not settled, and what the
 //! settled ones add up to. Its bytes have one form, as those of partial states do.

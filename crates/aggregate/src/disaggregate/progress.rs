@@ -1,4 +1,4 @@
-//! What has become of the shares so far?
+//! The progress of a disaggregation: the outcome of each share so far.
 
 use fearless_simd::Level;
 
@@ -17,7 +17,7 @@ use crate::value::Value;
 pub enum Fate {
     /// The object has its part.
     Changed(Change),
-    /// There is no such object any more. Its part is given to nobody.
+    /// There is no such object any more. Its part is not given to any other.
     Vanished,
     /// The object is no longer what it was when it was collected, and cannot have its part.
     Refused(Refusal),

@@ -1,4 +1,4 @@
-//! Which objects have the least keys?
+//! The objects with the least keys.
 //!
 //! Of many objects the so many with the least keys are told from the others by one key, which is found
 //! by selection, not by sorting.

@@ -1,4 +1,4 @@
-//! Which part does each object get?
+//! The shares: the part of each object.
 
 use fearless_simd::Level;
 
@@ -42,7 +42,7 @@ pub(super) enum Parts {
         base: i128,
         /// One, with the sign of the total.
         unit: i128,
-        /// Who gets a unit more.
+        /// The objects that get a unit more.
         bound: Bound,
         word: WordBound,
     },

@@ -1,4 +1,4 @@
-//! How are groups written as text?
+//! The text form of groups.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How is a number in decimal digits read?
+//! Numbers in decimal digits.
 
 use crate::error::Why;
 use crate::value::{Float, Value};

@@ -1,4 +1,4 @@
-//! What lies at a path of a JSON or MessagePack document?
+//! The value at a path of a JSON or MessagePack document.
 //!
 //! Documents are walked, not built: the path is followed, all else is skipped. The whole document
 //! must be well formed nevertheless. Of members with the same name the last counts.

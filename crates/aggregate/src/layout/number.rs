@@ -1,4 +1,4 @@
-//! How is a number of fixed width read?
+//! Numbers of fixed width.
 
 use std::fmt;
 use std::str::FromStr;

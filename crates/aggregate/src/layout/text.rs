@@ -1,4 +1,4 @@
-//! How is a layout written as text?
+//! The text form of a layout.
 
 use std::fmt;
 use std::str::FromStr;

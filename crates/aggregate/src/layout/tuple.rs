@@ -1,4 +1,4 @@
-//! Which component of an ordered key?
+//! The components of an ordered key.
 //!
 //! `docs/design/keys.md` is the format; the tests here compare with its examples.
 

@@ -1,4 +1,4 @@
-//! How is a predicate written as text?
+//! The text form of a predicate.
 
 use std::fmt;
 use std::str::FromStr;

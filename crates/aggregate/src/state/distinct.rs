@@ -1,4 +1,4 @@
-//! How many different values?
+//! The number of different values.
 //!
 //! Hashes of the values are kept while they are few, and counted exactly. More of them go into the
 //! registers of a HyperLogLog (Flajolet et al., 2007), whose estimate is O. Ertl's improved one

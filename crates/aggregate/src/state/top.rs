@@ -1,4 +1,4 @@
-//! Which values are the most frequent?
+//! The most frequent values.
 //!
 //! Counted exactly while there are no more different values than the capacity. When there are more,
 //! the count that half of the capacity exceeds is taken off all counts, and what is left of none is

@@ -1,4 +1,4 @@
-//! How is a query to be run?
+//! The execution of a query, as the caller asks for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Executor;
 
-/// How a query is run: by how many threads, by which executor, and who is told.
+/// How a query is run: by how many threads, by which executor, with which reports.
 ///
 /// ```
 /// use sapwood::aggregate::{Aggregate, Execution, Executor, Query};

@@ -1,4 +1,4 @@
-//! Which executor is taken, and what was expected of each?
+//! The plan of a query: its candidates, and the executor that is taken.
 
 use std::fmt;
 use std::sync::Arc;

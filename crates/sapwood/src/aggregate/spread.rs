@@ -1,4 +1,4 @@
-//! How is a total spread over the objects of a table?
+//! Disaggregation: a total, spread over the objects of a table.
 //!
 //! First the objects are collected, by an executor as for a query, and each one's part is computed;
 //! nothing is changed so far. Then the objects are changed by their keys, in batches that the

@@ -1,4 +1,4 @@
-//! Which keys begin with these bytes?
+//! The range of keys with a common prefix.
 
 use std::ops::Bound;
 
