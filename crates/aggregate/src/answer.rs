@@ -6,16 +6,16 @@ mod text;
 
 use std::cmp::Ordering;
 
-use crate::aggregate::Function;
-use crate::compiled::Compiled;
 use crate::error::{QueryError, Result, Why};
-use crate::output::{Accuracy, Column, Source};
-use crate::partial::{Partial, Tally};
-use crate::predicate::Values;
-use crate::query::SortDirection;
+use crate::fold::partial::{Partial, Tally};
+use crate::plan::compiled::Compiled;
+use crate::plan::output::{Accuracy, Column, Source};
+use crate::question::aggregate::Function;
+use crate::question::predicate::Values;
+use crate::question::query::SortDirection;
 use crate::state::{State, TopEntry};
-use crate::stored;
 use crate::value::Value;
+use crate::value::stored;
 
 /// The rows of an answer, and how many objects went which way. Its text is a table.
 #[derive(Debug, Clone, PartialEq)]

@@ -32,10 +32,10 @@ pub use progress::{Disaggregated, Fate, Progress};
 pub use shares::{Batch, Share, Shares};
 
 use crate::error::Result;
-use crate::layout::Layout;
-use crate::predicate::Predicate;
-use crate::query::Mismatches;
-use crate::selection::Selection;
+use crate::question::layout::Layout;
+use crate::question::predicate::Predicate;
+use crate::question::query::Mismatches;
+use crate::question::selection::Selection;
 
 /// How a total is spread over a field of objects.
 ///

@@ -1,11 +1,11 @@
 //! The evaluation of a compiled query: folds, partial states, the answer.
 
 use crate::answer::{self, Answer};
-use crate::compiled::Compiled;
 use crate::error::{QueryError, Result};
 use crate::fold::Fold;
-use crate::partial::{Partial, check_own};
-use crate::query::Mismatches;
+use crate::fold::partial::{Partial, check_own};
+use crate::plan::compiled::Compiled;
+use crate::question::query::Mismatches;
 
 impl Compiled {
     /// Begins to fold objects into a partial state.

@@ -1,17 +1,19 @@
 //! The fold of objects into a partial state.
 
 pub(crate) mod columns;
+pub(crate) mod grouping;
+pub(crate) mod partial;
 
 use smallvec::SmallVec;
 
-use crate::block::Block;
-use crate::compiled::{Compiled, Object};
+use crate::columns::block::Block;
 use crate::error::{Mismatch, Result, Why};
-use crate::membership::Membership;
-use crate::partial::Partial;
+use crate::fold::partial::Partial;
+use crate::plan::compiled::{Compiled, Object};
+use crate::plan::membership::Membership;
 use crate::state::Given;
-use crate::stored;
 use crate::value::Value;
+use crate::value::stored;
 use columns::{Scratch, Sink};
 
 /// A partial state that grows, object by object or block by block; see

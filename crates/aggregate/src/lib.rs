@@ -51,53 +51,36 @@
 //! - Figures of nothing are [`Cell::Nothing`], never zero or NaN.
 #![forbid(unsafe_code)]
 
-mod aggregate;
 mod answer;
-mod block;
 mod columns;
-mod compiled;
 mod disaggregate;
 mod error;
 mod evaluation;
-mod exact;
 mod fold;
-mod group;
-mod group_column;
-mod grouping;
-mod kernels;
-mod key_list;
-mod layout;
-mod membership;
-mod output;
-mod partial;
-mod predicate;
-mod query;
-mod selection;
+mod plan;
+mod question;
 mod state;
-mod state_plan;
-mod stored;
-mod syntax;
 mod value;
 
-pub use aggregate::{Aggregate, Function};
 pub use answer::{Answer, Cell};
-pub use block::{Block, Live, Strided};
-pub use compiled::Compiled;
+pub use columns::block::{Block, Live, Strided};
 pub use disaggregate::{
     Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
     Disaggregator, Fate, Pending, Places, Progress, Refusal, Share, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;
-pub use group::{Group, GroupBy, Input};
-pub use key_list::KeyList;
-pub use layout::{
+pub use fold::partial::{Partial, Tally};
+pub use plan::compiled::Compiled;
+pub use plan::output::{Accuracy, Column};
+pub use question::aggregate::{Aggregate, Function};
+pub use question::group::{Group, GroupBy, Input};
+pub use question::key_list::KeyList;
+pub use question::layout::{
     Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
 };
-pub use output::{Accuracy, Column};
-pub use partial::{Partial, Tally};
-pub use predicate::{Comparison, Operand, Predicate};
-pub use query::{Mismatches, Missing, OrderBy, Query, SortDirection};
-pub use selection::Selection;
+pub use question::predicate::{Comparison, Operand, Predicate};
+pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
+pub use question::selection::Selection;
 pub use state::TopEntry;
 pub use value::{Float, Kind, Spread, Value};

@@ -20,7 +20,7 @@ mod top;
 pub use top::TopEntry;
 
 use crate::error::Why;
-use crate::stored::{Corrupt, Reader};
+use crate::value::stored::{Corrupt, Reader};
 use crate::value::{Kind, Value};
 use distinct::Distinct;
 use edge::Edge;
@@ -236,7 +236,7 @@ impl State {
             State::Count(count) => out.extend(count.to_le_bytes()),
             State::Sum(sum) => sum.encode(out),
             State::Moments(moments) => moments.encode(out),
-            State::Extreme(best) => crate::stored::value(best.as_ref(), out),
+            State::Extreme(best) => crate::value::stored::value(best.as_ref(), out),
             State::Edge(edge) => edge::encode(edge.as_deref(), out),
             State::Distinct(distinct) => distinct.encode(out),
             State::Sketch(sketch) => sketch.encode(out),

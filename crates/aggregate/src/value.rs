@@ -6,8 +6,10 @@
 //! values has one least and one greatest element, whatever the order in which they arrived.
 
 mod convert;
+pub(crate) mod exact;
 #[cfg(feature = "serde")]
 mod serialize;
+pub(crate) mod stored;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -4,7 +4,7 @@
 //! own. A key of 8 bytes takes 8 bytes, a place takes 8 or, at a constant distance from the one before,
 //! a bit; weights and numbers that were held before are kept where parts depend on them alone.
 
-use crate::kernels::RUN;
+use crate::columns::kernels::RUN;
 
 /// Objects of a chunk at most. It is also after how many an application can be cancelled, so it takes
 /// well below a millisecond in memory.

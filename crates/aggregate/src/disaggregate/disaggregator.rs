@@ -8,12 +8,12 @@ use super::field::{Change, Refusal, Target};
 use super::pending::Pending;
 use super::shares::Shares;
 use super::{Action, Disaggregation, How};
-use crate::aggregate::Aggregate;
-use crate::compiled::Compiled;
 use crate::error::{QueryError, Result};
-use crate::layout::Layout;
-use crate::query::{Mismatches, Query};
-use crate::selection::Selection;
+use crate::plan::compiled::Compiled;
+use crate::question::aggregate::Aggregate;
+use crate::question::layout::Layout;
+use crate::question::query::{Mismatches, Query};
+use crate::question::selection::Selection;
 
 /// A disaggregation that is ready to be done; see [`Disaggregation`] for an example.
 ///

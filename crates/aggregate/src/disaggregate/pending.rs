@@ -8,9 +8,9 @@ use super::disaggregator::Disaggregator;
 use super::progress::{Progress, Settled};
 use super::shares::{Parts, Shares, twice};
 use crate::error::Result;
-use crate::partial::Tally;
+use crate::fold::partial::Tally;
 use crate::state::Sum;
-use crate::stored::{self, Corrupt, Envelope, Reader};
+use crate::value::stored::{self, Corrupt, Envelope, Reader};
 
 /// What is left of a disaggregation that was stopped: keys and parts. The same description goes on
 /// with it, by [`Disaggregator::resume`], in the same table or in a copy of it, in any engine.

@@ -5,12 +5,12 @@ use fearless_simd::Level;
 use super::Action;
 use super::field::{Amount, Change, Refusal};
 use super::shares::{Share, Shares};
+use crate::columns::kernels;
 use crate::error::{Example, Result};
-use crate::kernels;
-use crate::partial::Tally;
+use crate::fold::partial::Tally;
 use crate::state::Sum;
-use crate::stored::{Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{Corrupt, Reader};
 
 /// What became of an object's share.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,8 +6,8 @@
 use fearless_simd::Level;
 
 use super::chunk::Chunk;
-use crate::kernels;
-use crate::membership::first_word_from;
+use crate::columns::kernels;
+use crate::plan::membership::first_word_from;
 
 /// What parts the objects with the least keys from the others.
 #[derive(Debug, Clone, PartialEq, Eq)]

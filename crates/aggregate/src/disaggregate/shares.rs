@@ -10,10 +10,10 @@ use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
 use super::progress::{Progress, Settled, value_of};
 use super::select::{Bound, WordBound};
+use crate::columns::kernels;
 use crate::error::{Example, QueryError, Result};
-use crate::kernels;
-use crate::partial::{Tally, count_overflow};
-use crate::query::Mismatches;
+use crate::fold::partial::{Tally, count_overflow};
+use crate::question::query::Mismatches;
 use crate::state::Sum;
 use crate::value::Value;
 

@@ -4,17 +4,17 @@
 
 use fearless_simd::Level;
 
-use crate::block::{Block, Live, Strided};
-use crate::columns::{Columns, Filter, Int};
-use crate::compiled::Compiled;
+use crate::columns::block::{Block, Live, Strided};
+use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::Result;
-use crate::grouping::Slots;
-use crate::kernels::{self, Lanes, RUN};
-use crate::layout::{Form, Number, Order, Place};
-use crate::membership::Membership;
-use crate::partial::Partial;
+use crate::fold::grouping::Slots;
+use crate::fold::partial::Partial;
+use crate::plan::columns::{Columns, Filter, Int};
+use crate::plan::compiled::Compiled;
+use crate::plan::membership::Membership;
+use crate::plan::state_plan::StatePlan;
+use crate::question::layout::{Form, Number, Order, Place};
 use crate::state::Figures;
-use crate::state_plan::StatePlan;
 
 impl Int {
     fn side<'a>(&self, block: &Block<'a>) -> Strided<'a> {

@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::stored::{self, Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{self, Corrupt, Reader};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {

@@ -3,7 +3,7 @@
 use fearless_simd::Level;
 
 use super::Side;
-use crate::kernels;
+use crate::columns::kernels;
 
 /// What a run gives to a state.
 #[derive(Debug)]

@@ -13,8 +13,8 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::{CountOverflow, add_counts};
-use crate::stored::{self, Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{self, Corrupt, Reader};
 
 /// A frequent value, and how often it occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -12,7 +12,7 @@ mod text;
 pub(crate) use text::column;
 
 use crate::error::{Mismatch, QueryError, Result, Why};
-use crate::syntax::DEPTH_MAX;
+use crate::question::syntax::DEPTH_MAX;
 use crate::value::{Kind, Value};
 
 /// A condition on named values.

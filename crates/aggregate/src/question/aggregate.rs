@@ -3,7 +3,7 @@
 pub(crate) mod text;
 
 use crate::error::{QueryError, Result};
-use crate::group::Input;
+use crate::question::group::Input;
 use crate::state::{ACCURACY_MAX, ACCURACY_MIN, Side, Spec};
 use crate::value::Spread;
 

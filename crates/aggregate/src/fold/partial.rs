@@ -9,10 +9,10 @@
 use hashbrown::HashMap;
 use hashbrown::hash_map::EntryRef;
 
-use crate::compiled::Compiled;
 use crate::error::{Example, Mismatch, QueryError, Result};
+use crate::plan::compiled::Compiled;
 use crate::state::{State, add_counts};
-use crate::stored::{self, Corrupt, Envelope, Reader};
+use crate::value::stored::{self, Corrupt, Envelope, Reader};
 
 /// The states of a group.
 pub(crate) type States = Box<[State]>;

@@ -11,11 +11,11 @@ use std::sync::OnceLock;
 use fearless_simd::Level;
 use hashbrown::HashSet;
 
-use crate::block::Strided;
-use crate::kernels::{self, Lanes};
-use crate::key_list::KeyList;
-use crate::layout::{Form, Number, Order};
-use crate::selection::Selection;
+use crate::columns::block::Strided;
+use crate::columns::kernels::{self, Lanes};
+use crate::question::key_list::KeyList;
+use crate::question::layout::{Form, Number, Order};
+use crate::question::selection::Selection;
 
 /// A selection that is asked about many keys.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ fn words((begin, limit): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<(u64, u64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::RUN;
+    use crate::columns::kernels::RUN;
     use proptest::prelude::*;
 
     /// Keys about each other and about the ends of what 8 bytes can say.

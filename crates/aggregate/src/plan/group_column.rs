@@ -1,8 +1,8 @@
 //! The column that objects are grouped by.
 
-use crate::group::Shape;
-use crate::stored;
+use crate::question::group::Shape;
 use crate::value::Value;
+use crate::value::stored;
 
 /// How a column becomes groups.
 #[derive(Debug, Clone)]

@@ -135,7 +135,7 @@ mod tests {
 
     /// The rows of the document's table of examples: what is encoded, and the bytes.
     fn examples() -> Vec<(String, Vec<u8>)> {
-        let page = include_str!("../../../../docs/design/keys.md");
+        let page = include_str!("../../../../../docs/design/keys.md");
         let table = page.split("<!-- examples").nth(1).expect("the mark before the table");
         let table = table.split("<!-- end -->").next().expect("the mark behind it");
         let rows = table.lines().filter_map(|line| {

@@ -368,7 +368,7 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{Layout, Read};
+    use crate::question::layout::{Layout, Read};
 
     fn path(text: &str) -> Path {
         let layout: Layout = format!("a:json({text})").parse().expect("a layout");

@@ -8,7 +8,9 @@ use super::number::Number;
 use super::tuple::Component;
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::SyntaxError;
-use crate::syntax::{self, Input, Parsed, expect, fail, fail_at, found, index, keyword, symbol};
+use crate::question::syntax::{
+    self, Input, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
+};
 use crate::value::literal;
 
 impl FromStr for Layout {

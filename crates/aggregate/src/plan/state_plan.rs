@@ -1,6 +1,6 @@
 //! The parts of a compiled query that its folds and its columns share: groups and states.
 
-use crate::group::Shape;
+use crate::question::group::Shape;
 use crate::state::Spec;
 
 /// One of the values of a group.

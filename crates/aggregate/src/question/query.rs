@@ -3,11 +3,11 @@
 //! A [`Query`] is put together from a layout, a selection, a predicate, groups and aggregates, and
 //! checked as a whole by [`Query::compile`]. [`Compiled`](crate::Compiled) answers it.
 
-use crate::aggregate::Aggregate;
-use crate::group::Group;
-use crate::layout::Layout;
-use crate::predicate::Predicate;
-use crate::selection::Selection;
+use crate::question::aggregate::Aggregate;
+use crate::question::group::Group;
+use crate::question::layout::Layout;
+use crate::question::predicate::Predicate;
+use crate::question::selection::Selection;
 
 /// A question about the objects of a table.
 ///
@@ -186,12 +186,12 @@ impl OrderBy {
     /// # Errors
     /// What cannot be read, and where.
     pub fn list(text: &str) -> std::result::Result<Vec<OrderBy>, crate::SyntaxError> {
-        use crate::syntax::{self, fail, found, keyword};
+        use crate::question::syntax::{self, fail, found, keyword};
         syntax::whole("list of columns to sort by", text, |input| {
             syntax::list(input, |input| {
                 let column = match keyword(input, "key")? {
                     true => Some("key".to_owned()),
-                    false => crate::predicate::column(input)?,
+                    false => crate::question::predicate::column(input)?,
                 };
                 let Some(column) = column else {
                     let found = found(input);

@@ -7,16 +7,16 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::columns::Columns;
 use crate::error::{QueryError, Result, Why};
-use crate::group::{GroupBy, Input, Shape};
-use crate::layout::{Field, Layout};
-use crate::membership::Membership;
-use crate::output::{Column, Output};
-use crate::predicate::{Names, Test, Values};
-use crate::query::{Mismatches, Missing, Query};
-use crate::selection::Selection;
-use crate::state_plan::{GroupPlan, StatePlan};
+use crate::plan::columns::Columns;
+use crate::plan::membership::Membership;
+use crate::plan::output::{Column, Output};
+use crate::plan::state_plan::{GroupPlan, StatePlan};
+use crate::question::group::{GroupBy, Input, Shape};
+use crate::question::layout::{Field, Layout};
+use crate::question::predicate::{Names, Test, Values};
+use crate::question::query::{Mismatches, Missing, Query};
+use crate::question::selection::Selection;
 use crate::value::{Kind, Value};
 
 /// A query that is ready to be answered; see [`Query`] for an example.

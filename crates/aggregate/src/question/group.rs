@@ -3,7 +3,7 @@
 pub(crate) mod text;
 
 use crate::error::{QueryError, Result, Why};
-use crate::layout::Field;
+use crate::question::layout::Field;
 use crate::value::{Float, Value};
 
 /// One of the things by which objects are grouped, and its name in the answer.

@@ -4,9 +4,11 @@ use std::fmt;
 
 use super::{ACCURACY, Aggregate, CAPACITY, Function, PRECISION};
 use crate::error::SyntaxError;
-use crate::group::Input as Read;
-use crate::group::text::{alias, read};
-use crate::syntax::{self, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol};
+use crate::question::group::Input as Read;
+use crate::question::group::text::{alias, read};
+use crate::question::syntax::{
+    self, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
+};
 use crate::value::{Spread, Value};
 
 pub(super) fn list(text: &str) -> Result<Vec<Aggregate>, SyntaxError> {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use super::{Group, GroupBy, Input as Read};
 use crate::error::SyntaxError;
-use crate::layout;
-use crate::syntax::{self, Input, Parsed, expect, fail, found, keyword, symbol};
+use crate::question::layout;
+use crate::question::syntax::{self, Input, Parsed, expect, fail, found, keyword, symbol};
 use crate::value::{Value, literal};
 
 pub(super) fn list(text: &str) -> Result<Vec<Group>, SyntaxError> {

@@ -9,7 +9,7 @@
 
 use num_bigint::{BigInt, BigUint, Sign};
 
-use crate::stored::{Corrupt, Reader};
+use crate::value::stored::{Corrupt, Reader};
 
 /// Bits of a limb that count; the others let carries wait.
 const LIMB_BITS: i32 = 32;

@@ -5,11 +5,11 @@ use std::str::FromStr;
 
 use super::{Comparison, Operand, Predicate};
 use crate::error::SyntaxError;
-use crate::syntax::{
+use crate::question::syntax::{
     self, DEPTH_MAX, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
 };
+use crate::question::{aggregate, group};
 use crate::value::literal;
-use crate::{aggregate, group};
 
 impl FromStr for Predicate {
     type Err = SyntaxError;

@@ -1,9 +1,9 @@
 //! The output of a query: its columns, and how groups and states become rows.
 
-use crate::aggregate::{Aggregate, Function};
 use crate::error::{QueryError, Result};
-use crate::predicate::{Names, Test};
-use crate::query::{Query, SortDirection};
+use crate::question::aggregate::{Aggregate, Function};
+use crate::question::predicate::{Names, Test};
+use crate::question::query::{Query, SortDirection};
 use crate::state::{State, distinct_error, distinct_exact_max};
 use crate::value::Kind;
 
@@ -162,7 +162,7 @@ impl Names for Output {
         let named = self.columns.iter().position(|column| column.name == name);
         // Else as it is computed: `mean(x)` is the column `avg(x)`, if that was asked for.
         let asked = || {
-            let function = crate::aggregate::text::function(name)?;
+            let function = crate::question::aggregate::text::function(name)?;
             self.outputs.iter().position(|output| match &output.source {
                 Source::Figure { function: known, .. } => *known == function,
                 Source::Group(_) => false,

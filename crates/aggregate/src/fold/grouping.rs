@@ -7,11 +7,11 @@
 
 use hashbrown::HashMap;
 
-use crate::compiled::Compiled;
+use crate::columns::kernels::{Lanes, RUN};
 use crate::error::Result;
-use crate::group_column::GroupColumn;
-use crate::kernels::{Lanes, RUN};
-use crate::partial::Partial;
+use crate::fold::partial::Partial;
+use crate::plan::compiled::Compiled;
+use crate::plan::group_column::GroupColumn;
 use crate::state::{Side, Spec, State};
 
 /// Slots that are looked at before the table, by a hash of the group.

@@ -8,8 +8,8 @@
 
 use fearless_simd::{Level, dispatch};
 
-use crate::layout::{Form, Number, Order};
-use crate::predicate::Comparison;
+use crate::question::layout::{Form, Number, Order};
+use crate::question::predicate::Comparison;
 
 /// Objects of a run: 8 KiB a column.
 pub(crate) const RUN: usize = 1024;

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::error::{QueryError, Result};
-use crate::key_list::KeyList;
+use crate::question::key_list::KeyList;
 
 /// Which objects are looked at, by their keys alone. A predicate narrows it further.
 ///
