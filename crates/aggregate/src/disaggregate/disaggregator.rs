@@ -225,7 +225,7 @@ fn listed(
 }
 
 /// Everything that the parts and the changes depend on but the objects. Which are selected is left to
-/// those who collect: parts of disjoint selections belong together. Stored.
+/// the collectors: parts of disjoint selections belong together. Stored.
 fn fingerprint(asked: &Disaggregation, layout: &Layout) -> u64 {
     let action = match asked.action {
         Action::Set => "set",
