@@ -1,4 +1,4 @@
-//! How fast is a total spread over objects of fixed width, phase by phase?
+//! The speed of a disaggregation over objects of fixed width, phase by phase.
 //!
 //! `cargo run --release -p sapwood-aggregate --example spread [objects] [runs]` prints nanoseconds on the
 //! processor per object of one thread over records of 24 bytes (a word that says whether they live, a key, a value),

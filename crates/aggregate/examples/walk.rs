@@ -1,4 +1,4 @@
-//! How fast are objects of fixed width folded, and how fast could they be?
+//! The speed of a fold over objects of fixed width, beside the most that it could be.
 //!
 //! `cargo run --release -p sapwood-aggregate --example walk [objects] [runs]` prints objects per
 //! millisecond of one thread over records of 24 bytes (a word that says whether they live, a key, a

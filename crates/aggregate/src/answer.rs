@@ -1,4 +1,4 @@
-//! What is the answer?
+//! The answer of a query.
 //!
 //! Partial states become rows of figures, which are filtered, sorted and cut as the query says.
 
@@ -6,15 +6,16 @@ mod text;
 
 use std::cmp::Ordering;
 
-use crate::aggregate::{Aggregate, Function};
-use crate::compiled::Compiled;
 use crate::error::{QueryError, Result, Why};
-use crate::partial::{Partial, Tally};
-use crate::predicate::{Names, Test, Values};
-use crate::query::{Query, SortDirection};
-use crate::state::{State, TopEntry, distinct_error, distinct_exact_max};
-use crate::stored;
-use crate::value::{Kind, Value};
+use crate::fold::partial::{Partial, Tally};
+use crate::plan::compiled::Compiled;
+use crate::plan::output::{Accuracy, Column, Source};
+use crate::question::aggregate::Function;
+use crate::question::predicate::Values;
+use crate::question::query::SortDirection;
+use crate::state::{State, TopEntry};
+use crate::value::Value;
+use crate::value::stored;
 
 /// The rows of an answer, and how many objects went which way. Its text is a table.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,41 +29,6 @@ pub struct Answer {
     pub groups: u64,
     /// How many objects went which way.
     pub tally: Tally,
-}
-
-/// A column of an answer.
-#[derive(Debug, Clone, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
-pub struct Column {
-    /// Its name.
-    pub name: String,
-    /// How exact its figures are.
-    pub accuracy: Accuracy,
-}
-
-/// How exact the figures of a column are.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
-pub enum Accuracy {
-    /// As they are.
-    Exact,
-    /// Exact until they were rounded to the nearest float: once, twice for a standard deviation, a
-    /// few times for a quantile that lies between two numbers.
-    Rounded,
-    /// Within this share of the number at that rank, the lower one of two. Before the run this is said
-    /// of all quantiles; those of few different numbers are exact, and then the answer says
-    /// [`Rounded`](Accuracy::Rounded).
-    Within(f64),
-    /// Exact up to some number; beyond, estimates with this relative standard error: two thirds
-    /// are within it, 95 % within twice as much.
-    Estimated {
-        /// Figures up to this are exact.
-        exact_max: u64,
-        /// The relative standard error of others.
-        standard_error: f64,
-    },
-    /// Between bounds that each figure tells itself.
-    Bounded,
 }
 
 /// A cell of an answer.
@@ -145,157 +111,6 @@ impl Answer {
             Cell::Nothing => Err(QueryError::Nothing { column: column.to_owned() }),
             Cell::Top(_) => Err(QueryError::Query(format!("`{column}` is a list of values"))),
         }
-    }
-}
-
-/// How groups and states become rows.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Plan {
-    pub(crate) columns: Vec<Column>,
-    outputs: Vec<Output>,
-    having: Option<Test>,
-    order: Vec<(usize, SortDirection)>,
-    limit: Option<usize>,
-}
-
-#[derive(Debug, Clone)]
-struct Output {
-    source: Source,
-    /// Of which kind its values are, if that is known.
-    kind: Option<Kind>,
-    /// Whole numbers are floats that were stored so.
-    is_float: bool,
-}
-
-impl Output {
-    /// Whether it is a quantile of few different numbers.
-    fn is_exact_quantile(&self, states: &[State]) -> bool {
-        match &self.source {
-            Source::Figure { state, .. } => {
-                matches!(&states[*state], State::Sketch(sketch) if sketch.is_exact())
-            }
-            Source::Group(_) => false,
-        }
-    }
-}
-
-#[derive(Debug, Clone)]
-enum Source {
-    Group(usize),
-    Figure { state: usize, function: Function },
-}
-
-impl Plan {
-    pub(crate) fn add_group(
-        &mut self,
-        name: &str,
-        kind: Option<Kind>,
-        is_float: bool,
-    ) -> Result<()> {
-        let source = Source::Group(self.outputs.len());
-        let column = Column { name: name.to_owned(), accuracy: Accuracy::Exact };
-        self.add(column, Output { source, kind, is_float })
-    }
-
-    pub(crate) fn add_figure(
-        &mut self,
-        aggregate: &Aggregate,
-        state: usize,
-        input: Option<Kind>,
-        is_float: bool,
-    ) -> Result<()> {
-        let function = aggregate.function.clone();
-        let (accuracy, kind, keeps_form) = match &function {
-            Function::Count | Function::CountOf(_) => (Accuracy::Exact, Some(Kind::Number), false),
-            Function::Sum(_) if is_float => (Accuracy::Rounded, Some(Kind::Number), true),
-            Function::Sum(_) => (Accuracy::Exact, Some(Kind::Number), false),
-            Function::Mean(_) | Function::Variance(..) | Function::Deviation(..) => {
-                (Accuracy::Rounded, Some(Kind::Number), false)
-            }
-            Function::Min(_)
-            | Function::Max(_)
-            | Function::First { .. }
-            | Function::Last { .. } => (Accuracy::Exact, input, true),
-            Function::Distinct { precision, .. } => {
-                let exact_max = distinct_exact_max(*precision);
-                let standard_error = distinct_error(*precision);
-                let accuracy = Accuracy::Estimated { exact_max, standard_error };
-                (accuracy, Some(Kind::Number), false)
-            }
-            Function::Quantile { accuracy, .. } => {
-                (Accuracy::Within(*accuracy), Some(Kind::Number), false)
-            }
-            Function::Top { .. } => (Accuracy::Bounded, None, false),
-        };
-        let column = Column { name: aggregate.name.clone(), accuracy };
-        let source = Source::Figure { state, function };
-        self.add(column, Output { source, kind, is_float: is_float && keeps_form })
-    }
-
-    fn add(&mut self, column: Column, output: Output) -> Result<()> {
-        let name = &column.name;
-        if self.columns.iter().any(|known| known.name == *name) {
-            let why = format!("two columns are called `{name}`: name one with `as`");
-            return Err(QueryError::Query(why));
-        }
-        self.columns.push(column);
-        self.outputs.push(output);
-        Ok(())
-    }
-
-    /// Takes what the query says about rows.
-    pub(crate) fn arrange(&mut self, query: &Query) -> Result<()> {
-        if self.columns.is_empty() {
-            let why = "the query asks for nothing: add groups, or figures such as count";
-            return Err(QueryError::Query(why.into()));
-        }
-        self.having = query.having.as_ref().map(|having| having.resolve(&*self)).transpose()?;
-        let order = query.order.iter().map(|by| Ok((self.number(&by.column)?, by.direction)));
-        self.order = order.collect::<Result<_>>()?;
-        self.limit = query.limit;
-        Ok(())
-    }
-
-    fn is_list(&self, number: usize) -> bool {
-        let source = self.outputs.get(number).map(|output| &output.source);
-        matches!(source, Some(Source::Figure { function: Function::Top { .. }, .. }))
-    }
-}
-
-/// What names mean in `having`.
-impl Names for Plan {
-    fn number(&self, name: &str) -> Result<usize> {
-        let named = self.columns.iter().position(|column| column.name == name);
-        // Else as it is computed: `mean(x)` is the column `avg(x)`, if that was asked for.
-        let asked = || {
-            let function = crate::aggregate::text::function(name)?;
-            self.outputs.iter().position(|output| match &output.source {
-                Source::Figure { function: known, .. } => *known == function,
-                Source::Group(_) => false,
-            })
-        };
-        match named.or_else(asked) {
-            Some(number) if self.is_list(number) => Err(QueryError::Query(format!(
-                "`{name}` is a list of values: rows do not compare by it"
-            ))),
-            Some(number) => Ok(number),
-            None => {
-                let known: Vec<_> = self.columns.iter().map(|c| c.name.as_str()).collect();
-                let known = known.join(", ");
-                Err(QueryError::Query(format!(
-                    "there is no column `{name}`; the answer has {known}"
-                )))
-            }
-        }
-    }
-
-    fn kind(&self, number: usize) -> Option<Kind> {
-        self.outputs.get(number).and_then(|output| output.kind)
-    }
-
-    /// A column, if the query groups by it.
-    fn key(&self) -> Result<usize> {
-        self.number("key")
     }
 }
 

@@ -1,8 +1,8 @@
-//! How is a total spread over objects?
+//! Disaggregation: a total, spread over objects.
 //!
 //! The way back from a figure to the objects. A [`Disaggregation`] says which field of which objects
 //! gets a part of a total, and [`Disaggregator`], what it is compiled to, does it in two phases that
-//! whoever reaches the objects drives:
+//! the executor that reaches the objects drives:
 //!
 //! 1. *Collect.* Each thread hands the objects to a [`Collector`], which keeps their keys, and their
 //!    weights where parts depend on them. Of all that was [`Collected`] the parts are computed at
@@ -32,10 +32,10 @@ pub use progress::{Disaggregated, Fate, Progress};
 pub use shares::{Batch, Share, Shares};
 
 use crate::error::Result;
-use crate::layout::Layout;
-use crate::predicate::Predicate;
-use crate::query::Mismatches;
-use crate::selection::Selection;
+use crate::question::layout::Layout;
+use crate::question::predicate::Predicate;
+use crate::question::query::Mismatches;
+use crate::question::selection::Selection;
 
 /// How a total is spread over a field of objects.
 ///

@@ -1,16 +1,20 @@
-//! How are objects folded into a partial state?
+//! The fold of objects into a partial state.
+
+pub(crate) mod columns;
+pub(crate) mod grouping;
+pub(crate) mod partial;
 
 use smallvec::SmallVec;
 
-use crate::block::Block;
-use crate::columns::{Scratch, Sink};
-use crate::compiled::{Compiled, Object};
+use crate::columns::block::Block;
 use crate::error::{Mismatch, Result, Why};
-use crate::membership::Membership;
-use crate::partial::Partial;
+use crate::fold::partial::Partial;
+use crate::plan::compiled::{Compiled, Object};
+use crate::plan::membership::Membership;
 use crate::state::Given;
-use crate::stored;
 use crate::value::Value;
+use crate::value::stored;
+use columns::{Scratch, Sink};
 
 /// A partial state that grows, object by object or block by block; see
 /// [`Query`](crate::Query) for an example.

@@ -8,7 +8,7 @@
 //! `docs/design/aggregate.md` describes the design, the bytes, and what it costs.
 //!
 //! *Useful for* sums, extremes, spreads, ranks, frequent and different values of objects wherever
-//! they lie: this crate knows no engine, and whoever executes a query hands it keys and values. The
+//! they lie: this crate knows no engine, and the executor of a query hands it keys and values. The
 //! way back, from a figure to the objects, is [`Disaggregation`]. *Not useful for* joins.
 //!
 //! ```
@@ -51,48 +51,36 @@
 //! - Figures of nothing are [`Cell::Nothing`], never zero or NaN.
 #![forbid(unsafe_code)]
 
-mod aggregate;
 mod answer;
-mod block;
 mod columns;
-mod compiled;
 mod disaggregate;
 mod error;
-mod exact;
+mod evaluation;
 mod fold;
-mod group;
-mod grouping;
-mod kernels;
-mod key_list;
-mod layout;
-mod membership;
-mod partial;
-mod predicate;
-mod query;
-mod selection;
+mod plan;
+mod question;
 mod state;
-mod stored;
-mod syntax;
 mod value;
 
-pub use aggregate::{Aggregate, Function, Spread};
-pub use answer::{Accuracy, Answer, Cell, Column};
-pub use block::{Block, Live, Strided};
-pub use compiled::Compiled;
+pub use answer::{Answer, Cell};
+pub use columns::block::{Block, Live, Strided};
 pub use disaggregate::{
     Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
     Disaggregator, Fate, Pending, Places, Progress, Refusal, Share, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;
-pub use group::{Group, GroupBy, Input};
-pub use key_list::KeyList;
-pub use layout::{
+pub use fold::partial::{Partial, Tally};
+pub use plan::compiled::Compiled;
+pub use plan::output::{Accuracy, Column};
+pub use question::aggregate::{Aggregate, Function};
+pub use question::group::{Group, GroupBy, Input};
+pub use question::key_list::KeyList;
+pub use question::layout::{
     Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
 };
-pub use partial::{Partial, Tally};
-pub use predicate::{Comparison, Operand, Predicate};
-pub use query::{Mismatches, Missing, OrderBy, Query, SortDirection};
-pub use selection::Selection;
+pub use question::predicate::{Comparison, Operand, Predicate};
+pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
+pub use question::selection::Selection;
 pub use state::TopEntry;
-pub use value::{Float, Kind, Value};
+pub use value::{Float, Kind, Spread, Value};

@@ -1,4 +1,4 @@
-//! What does an aggregate remember of the objects it has seen?
+//! The state of an aggregate: its memory of the objects that it has seen.
 //!
 //! A [`Spec`] says what is remembered of which inputs, a [`State`] is that for one group. States
 //! of parts of the objects merge into the state of all of them:
@@ -12,15 +12,15 @@
 mod distinct;
 mod edge;
 mod extreme;
+mod figures;
 mod sketch;
 mod sum;
 mod top;
 
 pub use top::TopEntry;
 
-use crate::columns::Figures;
 use crate::error::Why;
-use crate::stored::{Corrupt, Reader};
+use crate::value::stored::{Corrupt, Reader};
 use crate::value::{Kind, Value};
 use distinct::Distinct;
 use edge::Edge;
@@ -30,6 +30,7 @@ use top::Top;
 
 pub(crate) use distinct::{few_max as distinct_exact_max, standard_error as distinct_error};
 pub(crate) use extreme::Side;
+pub(crate) use figures::Figures;
 pub(crate) use sketch::{ACCURACY_MAX, ACCURACY_MIN};
 pub(crate) use sum::Sum;
 
@@ -235,7 +236,7 @@ impl State {
             State::Count(count) => out.extend(count.to_le_bytes()),
             State::Sum(sum) => sum.encode(out),
             State::Moments(moments) => moments.encode(out),
-            State::Extreme(best) => crate::stored::value(best.as_ref(), out),
+            State::Extreme(best) => crate::value::stored::value(best.as_ref(), out),
             State::Edge(edge) => edge::encode(edge.as_deref(), out),
             State::Distinct(distinct) => distinct.encode(out),
             State::Sketch(sketch) => sketch.encode(out),

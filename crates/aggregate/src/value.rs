@@ -1,4 +1,4 @@
-//! What is read from an object, compared and answered?
+//! The values that are read from objects, compared and answered.
 //!
 //! A [`Value`] is one of four kinds. Numbers compare by what they are worth, whether whole or
 //! floating point, exactly: no whole number is rounded for the comparison. There is no NaN: reading
@@ -6,8 +6,10 @@
 //! values has one least and one greatest element, whatever the order in which they arrived.
 
 mod convert;
+pub(crate) mod exact;
 #[cfg(feature = "serde")]
 mod serialize;
+pub(crate) mod stored;
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -245,6 +247,15 @@ pub(crate) fn literal(value: &Value<'_>) -> String {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Over what squared differences are divided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spread {
+    /// One less than the objects: they are a sample of more.
+    Sample,
+    /// The objects: they are all there are.
+    Population,
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ pub struct DbStats {
     pub tables: BTreeMap<String, Stats>,
     /// Of each hash table that is open, by name.
     pub hash_tables: BTreeMap<String, HashStats>,
-    /// The hash tables of the directory that nobody has opened yet. They cost no memory, and the
+    /// The hash tables of the directory that are not opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
     /// Sum of the tables' entries: of hash tables in a directory, what
@@ -108,6 +108,12 @@ pub struct DbStats {
 
 impl Db {
     /// A database without tables, in memory.
+    ///
+    /// ```
+    /// # use sapwood::Db;
+    /// let db = Db::in_memory();
+    /// assert_eq!(db.directory(), None);
+    /// ```
     pub fn in_memory() -> Self {
         Self { shared: Arc::new(Shared { directory: None, slots: RwLock::default() }) }
     }
@@ -124,6 +130,10 @@ impl Db {
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
     /// [`Db::open_read_only`] is for any number of readers.
+    ///
+    /// # Errors
+    /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory cannot be made, read or
+    /// locked.
     ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
@@ -153,6 +163,10 @@ impl Db {
     /// be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are opened with
     /// ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a checkpoint
     /// ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
+    ///
+    /// # Errors
+    /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory is not there, or cannot be
+    /// read.
     ///
     /// ```
     /// use sapwood::{Db, Error, HashEngineError, HashTableOptions};
@@ -185,6 +199,14 @@ impl Db {
     }
 
     /// The directory, if there is one.
+    ///
+    /// ```
+    /// # use sapwood::Db;
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// assert_eq!(db.directory(), Some(directory.path()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn directory(&self) -> Option<&Path> {
         self.shared.directory.as_ref().map(|directory| directory.path())
     }
@@ -195,6 +217,17 @@ impl Db {
     /// # Errors
     /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Volatile`] where the table would be
     /// taken for one that lasts; [`Error::Engine`] for options that cannot work.
+    ///
+    /// ```
+    /// # use sapwood::Error;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let db = Db::in_memory();
+    /// let table = db.create_table("sessions", TableOptions::default())?;
+    /// table.put(b"ada", b"online")?;
+    /// let again = db.create_table("sessions", TableOptions::default());
+    /// assert!(matches!(again, Err(Error::TableExists { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
         check_name(name)?;
         self.expect_lifetime(name, &options)?;
@@ -207,6 +240,16 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is a hash table.
+    ///
+    /// ```
+    /// # use sapwood::Error;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_table("sessions", TableOptions::default())?;
+    /// assert_eq!(db.table("sessions")?.name(), "sessions");
+    /// assert!(matches!(db.table("others"), Err(Error::TableMissing { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn table(&self, name: &str) -> Result<Table> {
         let slots = self.slots();
         match slots.get(name) {
@@ -256,6 +299,14 @@ impl Db {
     /// # Errors
     /// [`Error::TableName`], [`Error::TableExists`]; [`Error::HashEngine`] for options that cannot work;
     /// [`Error::Directory`], and [`Error::Fields`] for fields that cannot be kept there.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/index.html", 1)?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
         check_name(name)?;
         let mut slots = self.slots_mut();
@@ -270,6 +321,14 @@ impl Db {
     /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
     /// [`Error::Directory`], [`Error::StoredOptions`] and [`Error::HashEngine`] where its files cannot be
     /// read, or are damaged.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_hash_table("hits", HashTableOptions::default())?.add(b"/", 1)?;
+    /// assert_eq!(db.hash_table("hits")?.get_counter(b"/")?, Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn hash_table(&self, name: &str) -> Result<HashTable> {
         self.open_hash(name, Opening::Newest)
     }
@@ -309,6 +368,10 @@ impl Db {
     /// made with; layout and page size cannot be others. Answers [`Error::TableInUse`] while
     /// handles of the table are in use.
     ///
+    /// # Errors
+    /// [`Error::TableInUse`]; [`Error::HashEngine`] for options that cannot work; else as
+    /// [`hash_table`](Self::hash_table).
+    ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
     ///
@@ -328,6 +391,10 @@ impl Db {
     /// removed, and what was changed since is gone. Answers [`Error::TableInUse`] while handles of
     /// the table are in use; [`Db::checkpoints`] lists the numbers, also where the newest checkpoint
     /// is damaged and the table does not open. [`Db::hash_table_view`] looks before.
+    ///
+    /// # Errors
+    /// [`Error::TableInUse`]; [`Error::CheckpointMissing`]; [`Error::NoDirectory`] in memory; else as
+    /// [`hash_table`](Self::hash_table).
     ///
     /// ```
     /// use sapwood::{Cut, Db, HashTableOptions};
@@ -392,6 +459,19 @@ impl Db {
     /// The memory of a table in memory goes back to the system when the last handle is dropped,
     /// and until then those handles work on. A hash table in a directory answers
     /// [`Error::TableInUse`] while it has handles.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::TableInUse`]; [`Error::ReadOnly`] and [`Error::Directory`] where its
+    /// files cannot be removed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_table("sessions", TableOptions::default())?;
+    /// db.drop_table("sessions")?;
+    /// assert!(db.table_names().is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn drop_table(&self, name: &str) -> Result<()> {
         let slot = {
             let slots = self.slots();
@@ -424,6 +504,15 @@ impl Db {
     }
 
     /// The names of all tables, in order.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_table("b", TableOptions::default())?;
+    /// db.create_table("a", TableOptions::default())?;
+    /// assert_eq!(db.table_names(), ["a", "b"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn table_names(&self) -> Vec<String> {
         self.slots().keys().map(|name| name.to_string()).collect()
     }
@@ -449,6 +538,21 @@ impl Db {
     ///
     /// Where one table's checkpoint fails, those of the others are still taken, and the first
     /// error is the answer. A database in memory answers [`Error::NoDirectory`].
+    ///
+    /// # Errors
+    /// [`Error::NoDirectory`] in memory; [`Error::ReadOnly`]; [`Error::HashEngine`] of the first table whose
+    /// checkpoint failed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let db = Db::open(directory.path())?;
+    /// # let table = db.create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// db.checkpoint()?;
+    /// assert_eq!(table.checkpoints()?.len(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn checkpoint(&self) -> Result<()> {
         match &self.shared.directory {
             Some(directory) => {
@@ -465,6 +569,22 @@ impl Db {
     /// Errors are answered as by [`checkpoint`](Self::checkpoint). Other handles of the database
     /// and its tables work on, and keep the directory from being opened again until they are gone;
     /// what they change is not kept unless they take a checkpoint. In memory it does nothing.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`] of the first table whose checkpoint failed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let db = Db::open(directory.path())?;
+    /// # let table = db.create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// drop(table);
+    /// db.close()?;
+    /// let table = Db::open(directory.path())?.hash_table("t")?;
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"v"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn close(self) -> Result<()> {
         match &self.shared.directory {
             Some(directory) if !directory.is_read_only() => self.checkpoint_all(Cut::Full),
@@ -473,6 +593,16 @@ impl Db {
     }
 
     /// What each table and all together hold and cost.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_table("t", TableOptions::default())?.put(b"k", b"v")?;
+    /// let stats = db.stats();
+    /// assert_eq!((stats.entries_estimate, stats.data_bytes), (1, 2));
+    /// assert_eq!(stats.tables["t"].entries, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn stats(&self) -> DbStats {
         // Cloned, so that no name waits while tables count.
         let slots = self.slots().clone();

@@ -123,7 +123,7 @@ impl Directory {
         }
     }
 
-    /// Ends a table that nobody has open, and removes what lies in its folder.
+    /// Ends a table that is not open, and removes what lies in its folder.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         self.expect_writable()?;
         let Folder { disk, path } = self.folder(name)?;

@@ -1,4 +1,4 @@
-//! Which engines are there?
+//! The engines that a table can have.
 
 use std::fmt;
 

@@ -43,6 +43,14 @@ impl HashTableOptions {
     /// Default: [`RecordLayout::Variable`]. Choose [`RecordLayout::Fixed8`] where both always have 8 bytes,
     /// such as counters by number: it spares 8 bytes a record and changes values by single atomic
     /// instructions. It cannot be changed later.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().layout(RecordLayout::Fixed8);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// assert_eq!(table.layout(), RecordLayout::Fixed8);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn layout(mut self, layout: RecordLayout) -> Self {
         self.layout = layout;
@@ -55,6 +63,14 @@ impl HashTableOptions {
     /// Default: 2 MiB, the size of a huge page. Make it larger for larger values, and smaller for
     /// a memory budget of a few MiB, which should hold a dozen pages beside the index. It cannot
     /// be changed later.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().page_bytes(64 << 10);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// table.put(b"k", &[0; 60_000])?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn page_bytes(mut self, bytes: usize) -> Self {
         self.page_bytes = bytes;
@@ -66,6 +82,14 @@ impl HashTableOptions {
     /// Default: no limit. With a directory, what does not fit lies on the disk alone. Without one,
     /// reaching the budget answers
     /// [`HashEngineError::OutOfMemory`](crate::HashEngineError::OutOfMemory) and loses nothing.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().memory_budget(64 << 20);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// assert_eq!(table.stats().budget_bytes, Some(64 << 20));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
@@ -77,6 +101,14 @@ impl HashTableOptions {
     ///
     /// Default: 0.9. It matters only to a table with a directory and a budget. Lower it where keys
     /// are read far more often than changed, and reading from the disk is what costs.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().mutable_share(0.5);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// # drop(table);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn mutable_share(mut self, share: f64) -> Self {
         self.mutable_share = share;
@@ -88,6 +120,14 @@ impl HashTableOptions {
     /// Default: 0. The index grows while the table is in use; set it to save the growing. Its
     /// buckets, 11 to 22 bytes for each entry, are written at once; more than the budget or the
     /// machine holds are refused.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().expected_entries(100_000);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// # drop(table);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn expected_entries(mut self, count: u64) -> Self {
         self.expected_entries = count;
@@ -98,6 +138,14 @@ impl HashTableOptions {
     ///
     /// Default: [`ColdReads::CopyToTail`], so that the next read finds it in memory. Choose
     /// [`ColdReads::Stay`] where reads seldom come back to the same keys: copies cost log space.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().cold_reads(ColdReads::Stay);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// # drop(table);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn cold_reads(mut self, cold_reads: ColdReads) -> Self {
         self.cold_reads = cold_reads;
@@ -108,6 +156,14 @@ impl HashTableOptions {
     ///
     /// Default: 2. Raise it to be able to go back further
     /// ([`Db::hash_table_at`](crate::Db::hash_table_at)); each keeps the log that it covers.
+    ///
+    /// ```
+    /// # use sapwood::{ColdReads, Db, HashTableOptions, RecordLayout};
+    /// let options = HashTableOptions::default().checkpoints_kept(5);
+    /// let table = Db::in_memory().create_hash_table("t", options)?;
+    /// # drop(table);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn checkpoints_kept(mut self, count: usize) -> Self {
         self.checkpoints_kept = count;

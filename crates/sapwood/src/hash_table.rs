@@ -1,6 +1,7 @@
-//! A hash table: its handle, and the operations that change no contents. Those that do stand in
-//! `mutation/hash.rs`.
+//! A hash table: its handle, and the operations that change no contents. The operations that do are
+//! in `hash_table/change.rs`.
 
+mod change;
 mod snapshot;
 
 use std::ops::ControlFlow;
@@ -9,12 +10,12 @@ use std::sync::Arc;
 use sapwood_hashlog::{HashLog, Place};
 
 use crate::directory::Directory;
-use crate::mutation::Store;
 use crate::{
     CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, HashTableOptions,
     RecordLayout, Result, aggregate,
 };
 
+pub(crate) use change::Placing;
 pub use snapshot::HashSnapshot;
 
 /// A named table from byte keys to byte values, without order: the fastest single-key operations,
@@ -66,7 +67,7 @@ pub struct HashTable {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Store<HashLog>,
+    pub(crate) log: HashLog,
     pub(crate) fields: Option<aggregate::Layout>,
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
@@ -79,11 +80,17 @@ impl HashTable {
         fields: Option<aggregate::Layout>,
         directory: Option<Arc<Directory>>,
     ) -> Self {
-        let store = Store::new(log);
-        Self { shared: Arc::new(Shared { name, store, fields, directory }) }
+        Self { shared: Arc::new(Shared { name, log, fields, directory }) }
     }
 
     /// The table's name.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// assert_eq!(table.name(), "t");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
     }
@@ -95,6 +102,15 @@ impl HashTable {
     /// [`Error::HashEngine`]: [`HashEngineError::KeyLength`]; [`HashEngineError::Io`] and
     /// [`HashEngineError::Corrupt`] for a value on the disk; inside a closure that changes a value
     /// also [`HashEngineError::Reentrant`] and [`HashEngineError::WouldBlock`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
+    /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.log().get_with(key, read))
     }
@@ -103,6 +119,14 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.log().get(key))
     }
@@ -111,6 +135,15 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert!(table.contains_key(b"oak")?);
+    /// assert!(!table.contains_key(b"elm")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.log().contains_key(key))
     }
@@ -143,6 +176,16 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with); `read` was called for others by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
+    /// let mut lens = [None; 3];
+    /// table.get_many(&["oak", "ash", "elm"], |index, value| lens[index] = value.map(<[u8]>::len))?;
+    /// assert_eq!(lens, [Some(7), None, Some(5)]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -166,6 +209,20 @@ impl HashTable {
     /// # Errors
     /// [`Error::HashEngine`]: [`HashEngineError::Io`] and [`HashEngineError::Corrupt`] for values on the
     /// disk; `visit` was called for the entries before.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut bytes = 0;
+    /// let _ = table.for_each(|key, value| {
+    ///     bytes += key.len() + value.len();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 4);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn for_each<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -208,6 +265,20 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each), and as [`snapshot`](Self::snapshot).
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut bytes = 0;
+    /// let _ = table.scan_log(|key, value| {
+    ///     bytes += key.len() + value.len();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 4);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn scan_log<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -216,6 +287,10 @@ impl HashTable {
     }
 
     /// All entries as of now, to be walked later or by several threads, while writers go on.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`] with `OutOfMemory` or `Io` where the log has no room for a new page; inside
+    /// a closure that changes a value also with `Reentrant` or `WouldBlock`.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -243,12 +318,46 @@ impl HashTable {
     ///
     /// [`Cut::Incremental`] writes what is new since the last checkpoint; [`Cut::Full`] an image
     /// of the index too, which makes opening the table fast.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`] with `NoDirectory` in memory, `ReadOnly` and `View` where the directory may not
+    /// be written, and `Io`. The checkpoints before it stay.
+    ///
+    /// ```
+    /// # use sapwood::Cut;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let db = Db::open(directory.path())?;
+    /// # let table = db.create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// let info = table.checkpoint(Cut::Full)?;
+    /// assert!(info.full);
+    /// assert_eq!(info.entries, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
         self.named(self.log().checkpoint(cut))
     }
 
     /// The complete checkpoints that the directory holds, the oldest first;
     /// [`Db::hash_table_at`](crate::Db::hash_table_at) goes back to one.
+    ///
+    /// # Errors
+    /// [`Error::HashEngine`] with `NoDirectory` in memory, and with `Io` where the directory cannot be
+    /// read.
+    ///
+    /// ```
+    /// # use sapwood::Cut;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let db = Db::open(directory.path())?;
+    /// # let table = db.create_hash_table("t", HashTableOptions::default())?;
+    /// let first = table.checkpoint(Cut::Full)?;
+    /// let second = table.checkpoint(Cut::Incremental)?;
+    /// let numbers: Vec<u64> = table.checkpoints()?.iter().map(|info| info.number).collect();
+    /// assert_eq!(numbers, [first.number, second.number]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn checkpoints(&self) -> Result<Vec<CheckpointInfo>> {
         self.named(self.log().checkpoints())
     }
@@ -279,6 +388,14 @@ impl HashTable {
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// println!("{} bytes are garbage", table.estimate_garbage()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn estimate_garbage(&self) -> Result<u64> {
         self.named(self.log().estimate_garbage())
     }
@@ -286,6 +403,17 @@ impl HashTable {
     /// How many entries. A table in memory counts them, which is exact while nothing changes it. In
     /// a directory it is a walk, which reads what is on the disk:
     /// [`len_estimate`](Self::len_estimate) costs nothing.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each), for a table in a directory.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn len(&self) -> Result<usize> {
         self.named(self.log().len())
     }
@@ -295,22 +423,61 @@ impl HashTable {
     /// taken to replace an entry. Each such put that follows a removal leaves the estimate one too
     /// low, as far as to 0 in a full table, until [`len`](Self::len) sets it right: decide nothing
     /// by it.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len_estimate(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn len_estimate(&self) -> usize {
         self.log().len_estimate()
     }
 
     /// How many entries, by walking them, those on the disk too.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len_exact()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn len_exact(&self) -> Result<usize> {
         self.named(self.log().len_exact())
     }
 
     /// Whether there is no entry. A table in memory looks at its count. In a directory it is a walk
     /// that ends at the first entry, and reads what is on the disk on its way there.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each), for a table in a directory.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// assert!(table.is_empty()?);
+    /// table.put(b"k", b"v")?;
+    /// assert!(!table.is_empty()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn is_empty(&self) -> Result<bool> {
         self.named(self.log().is_empty())
     }
 
     /// How long its keys and values are.
+    ///
+    /// ```
+    /// # use sapwood::RecordLayout;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// assert_eq!(table.layout(), RecordLayout::Variable);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn layout(&self) -> RecordLayout {
         self.log().layout()
     }
@@ -321,6 +488,14 @@ impl HashTable {
     }
 
     /// What the table holds and costs, in memory and on the disk.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.stats().entries_estimate, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn stats(&self) -> HashStats {
         self.log().stats()
     }
@@ -329,6 +504,14 @@ impl HashTable {
     ///
     /// # Errors
     /// [`Error::HashCorrupt`]: the first invariant that does not hold, and where.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// table.check()?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn check(&self) -> Result<()> {
         let table = || Arc::clone(&self.shared.name);
         self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
@@ -339,13 +522,13 @@ impl HashTable {
         self.shared.directory.is_none()
     }
 
-    /// Whether there is no other handle. True stays so for as long as nobody is given one.
+    /// Whether there is no other handle. True stays so for as long as none is given out.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
 
     fn log(&self) -> &HashLog {
-        self.shared.store.read()
+        &self.shared.log
     }
 
     /// Puts the table's name to an engine's error.

@@ -1,4 +1,4 @@
-//! How do typed values become keys whose bytes sort as the values do?
+//! Keys of typed values, whose bytes sort as the values do.
 //!
 //! Engines compare keys as bytes. This module encodes integers, floats, booleans, text, bytes,
 //! options and tuples of them so that comparing the encodings byte by byte orders them exactly

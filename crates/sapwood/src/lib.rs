@@ -75,6 +75,11 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! A name with `Hash` is of hash tables; the same name without it is of ordered ones:
+//! [`HashTableOptions`] and [`TableOptions`], [`HashStats`] and [`Stats`], [`HashEngineError`] and
+//! [`EngineError`]. The last two are what an engine refuses; operations answer [`Error`], which holds
+//! one of them beside the name of the table.
+//!
 //! # Figures
 //!
 //! [`aggregate`] answers questions about many objects without fetching them, and spreads totals back
@@ -107,7 +112,6 @@ pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;
-mod mutation;
 mod options;
 mod range;
 mod stored_options;

@@ -43,6 +43,14 @@ impl TableOptions {
     /// Default: no limit. Set it for every table whose size others decide: reaching it answers
     /// [`EngineError::OutOfMemory`](crate::EngineError::OutOfMemory) and loses nothing, where
     /// a process without a limit is killed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// let options = TableOptions::default().memory_budget(64 << 20);
+    /// let table = Db::in_memory().create_table("t", options)?;
+    /// assert_eq!(table.stats().budget_bytes, Some(64 << 20));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.memory_budget = Some(bytes);
@@ -55,6 +63,14 @@ impl TableOptions {
     /// Default: 512. Larger chunks make scans and look-ups in a table that is mostly read a
     /// little faster and put more work into each split; smaller ones do the opposite. Measure
     /// with your keys before you change it.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// let options = TableOptions::default().chunk_entries(1_024);
+    /// let table = Db::in_memory().create_table("t", options)?;
+    /// # drop(table);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn chunk_entries(mut self, count: usize) -> Self {
         self.chunk_entries = count;

@@ -14,6 +14,15 @@ pub struct Range<'a> {
 
 impl<'a> Range<'a> {
     /// The same entries as owned pairs of key and value.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let pairs = table.range(..).owned().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(pairs[1], (b"b".to_vec(), b"2".to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn owned(self) -> impl DoubleEndedIterator<Item = Result<(Vec<u8>, Vec<u8>)>> + 'a {
         self.map(|entry| entry.map(|entry| entry.to_owned()))
     }

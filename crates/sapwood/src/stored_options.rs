@@ -1,4 +1,4 @@
-//! How does a hash table in a directory remember its options?
+//! The options of a hash table, as its directory keeps them.
 //!
 //! In a file of one block: lines of text, in this order, then zero bytes to the end of the block.
 //! The last line is the CRC-32 of all bytes before it.
@@ -283,7 +283,7 @@ mod tests {
         }
     }
 
-    /// Found by fuzzing: numbers were read that nobody writes so.
+    /// Found by fuzzing: numbers were read that are never written so.
     #[test]
     fn other_spellings_are_refused() {
         for (written, other) in [

@@ -1,5 +1,7 @@
-//! An ordered table: its handle, and the operations that only read. Those that change it stand in
-//! `mutation/ordered.rs`.
+//! An ordered table: its handle, and the operations that only read. The operations that change it
+//! are in `table/change.rs`.
+
+mod change;
 
 use std::io;
 use std::ops::{ControlFlow, RangeBounds};
@@ -7,7 +9,6 @@ use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
-use crate::mutation::Store;
 use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions, aggregate};
 
 /// A named, ordered table from byte keys to byte values.
@@ -50,7 +51,7 @@ pub struct Table {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) store: Store<ChunkMap>,
+    pub(crate) map: ChunkMap,
     pub(crate) fields: Option<aggregate::Layout>,
 }
 
@@ -61,8 +62,7 @@ impl Table {
         engine_options.chunk_entries = options.chunk_entries;
         match ChunkMap::with_options(engine_options) {
             Ok(map) => {
-                let store = Store::new(map);
-                let shared = Arc::new(Shared { name, store, fields: options.fields.clone() });
+                let shared = Arc::new(Shared { name, map, fields: options.fields.clone() });
                 Ok(Self { shared })
             }
             Err(cause) => Err(Error::Engine { table: name, cause }),
@@ -70,6 +70,13 @@ impl Table {
     }
 
     /// The table's name.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert_eq!(table.name(), "t");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
     }
@@ -79,6 +86,15 @@ impl Table {
     /// # Errors
     /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]); inside a closure that
     /// changes a value also [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
+    /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
         self.named(self.map().get_with(key, read))
     }
@@ -87,6 +103,14 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
         self.named(self.map().get(key))
     }
@@ -95,6 +119,15 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert!(table.contains_key(b"oak")?);
+    /// assert!(!table.contains_key(b"elm")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
         self.named(self.map().contains_key(key))
     }
@@ -104,6 +137,16 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
+    /// let mut lens = Vec::new();
+    /// table.get_many(&["oak", "ash", "elm"], |_index, value| lens.push(value.map(<[u8]>::len)))?;
+    /// assert_eq!(lens, [Some(7), None, Some(5)]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -117,6 +160,15 @@ impl Table {
     /// # Errors
     /// [`Error::Engine`]: inside a closure that changes a value, [`EngineError::Reentrant`] and
     /// [`EngineError::WouldBlock`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(table.first()?.is_none());
+    /// table.put_many(&[("b", "2"), ("a", "1")])?;
+    /// assert_eq!(table.first()?.expect("two entries").key(), b"a");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn first(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().first())
     }
@@ -125,6 +177,14 @@ impl Table {
     ///
     /// # Errors
     /// As [`first`](Self::first).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("b", "2"), ("a", "1")])?;
+    /// assert_eq!(table.last()?.expect("two entries").value(), b"2");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn last(&self) -> Result<Option<Entry<'_>>> {
         self.named(self.map().last())
     }
@@ -133,6 +193,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// let entry = table.floor(b"b")?.expect("there is one");
+    /// assert_eq!(entry.key(), b"b");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().floor(key))
     }
@@ -141,6 +210,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// let entry = table.lower(b"b")?.expect("there is one");
+    /// assert_eq!(entry.key(), b"a");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().lower(key))
     }
@@ -149,6 +227,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// let entry = table.ceiling(b"c")?.expect("there is one");
+    /// assert_eq!(entry.key(), b"d");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().ceiling(key))
     }
@@ -157,6 +244,15 @@ impl Table {
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
+    /// let entry = table.higher(b"b")?.expect("there is one");
+    /// assert_eq!(entry.key(), b"d");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
         self.named(self.map().higher(key))
     }
@@ -185,6 +281,19 @@ impl Table {
     ///
     /// # Errors
     /// As [`first`](Self::first); `visit` was called for the entries before.
+    ///
+    /// ```
+    /// # use sapwood::Direction;
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// let found = table.scan(&b"b"[..].., Direction::Ascending, |key, value| {
+    ///     if value == b"3" { ControlFlow::Break(key.to_vec()) } else { ControlFlow::Continue(()) }
+    /// })?;
+    /// assert_eq!(found, ControlFlow::Break(b"c".to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn scan<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -198,6 +307,21 @@ impl Table {
     ///
     /// # Errors
     /// None as yet: keys alone wait for no closure.
+    ///
+    /// ```
+    /// # use sapwood::Direction;
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// let mut keys = Vec::new();
+    /// let _ = table.scan_keys(.., Direction::Descending, |key| {
+    ///     keys.push(key.to_vec());
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(keys, [b"c", b"b", b"a"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn scan_keys<'k, B>(
         &self,
         bounds: impl RangeBounds<&'k [u8]>,
@@ -208,21 +332,55 @@ impl Table {
     }
 
     /// How many entries: exact while nothing changes the table, else approximate; at no cost.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.map().len()
     }
 
     /// How many entries, by walking them.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn len_exact(&self) -> usize {
         self.map().len_exact()
     }
 
     /// Whether there is no entry.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(table.is_empty());
+    /// table.put(b"k", b"v")?;
+    /// assert!(!table.is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.map().is_empty()
     }
 
     /// What the table holds and costs, with every byte accounted for.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"key", b"value")?;
+    /// let stats = table.stats();
+    /// assert_eq!((stats.entries, stats.key_bytes, stats.value_bytes), (1, 3, 5));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn stats(&self) -> Stats {
         self.map().stats()
     }
@@ -264,6 +422,14 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Corrupt`]: the first invariant that does not hold, and where.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// table.check()?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn check(&self) -> Result<()> {
         self.map().check().map_err(|corruption| Error::Corrupt {
             table: Arc::clone(&self.shared.name),
@@ -275,12 +441,22 @@ impl Table {
     ///
     /// # Errors
     /// What `out` answers.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// let mut text = Vec::new();
+    /// table.dump(&mut text)?;
+    /// assert!(!text.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn dump(&self, out: &mut impl io::Write) -> io::Result<()> {
         self.map().dump(out)
     }
 
     pub(crate) fn map(&self) -> &ChunkMap {
-        self.shared.store.read()
+        &self.shared.map
     }
 
     /// Puts the table's name to an engine's error.

@@ -1,8 +1,8 @@
-//! What is each object's part?
+//! The apportionment of a total by weights.
 //!
 //! The method of largest remainders (Hamilton's): each exact share is rounded down, and as many units
 //! as are missing go to the objects with the greatest remainders, ties to lesser keys. Only the bounds
-//! between those who get a unit and those who do not are looked for, so nothing is sorted as a whole.
+//! between the objects that get a unit and the others are looked for, so nothing is sorted as a whole.
 
 use num_bigint::BigUint;
 

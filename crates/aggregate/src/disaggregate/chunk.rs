@@ -1,10 +1,10 @@
-//! How are collected objects kept?
+//! Chunks of collected objects.
 //!
 //! In chunks of some thousand, in the order of their arrival, each thing they have in a column of its
 //! own. A key of 8 bytes takes 8 bytes, a place takes 8 or, at a constant distance from the one before,
 //! a bit; weights and numbers that were held before are kept where parts depend on them alone.
 
-use crate::kernels::RUN;
+use crate::columns::kernels::RUN;
 
 /// Objects of a chunk at most. It is also after how many an application can be cancelled, so it takes
 /// well below a millisecond in memory.
@@ -142,7 +142,7 @@ impl Keys {
     }
 }
 
-/// Where the objects of a chunk lie, in the words of whoever handed them over.
+/// Where the objects of a chunk lie, in the words of the caller that handed them over.
 #[derive(Debug, Clone)]
 pub(super) enum PlaceColumn {
     None,
@@ -226,7 +226,7 @@ pub(super) struct RunIter<'a> {
 }
 
 impl PlaceIter<'_> {
-    /// The next object's place. There are as many as objects, and whoever calls counts those.
+    /// The next object's place. There are as many as objects, and the caller counts those.
     #[inline]
     pub(super) fn next(&mut self) -> Option<u64> {
         match self {

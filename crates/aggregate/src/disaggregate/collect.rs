@@ -1,17 +1,18 @@
-//! Which objects get a part, and what do their parts depend on?
+//! The collection of the objects that get a part, and of their weights.
 
 use super::Action;
 use super::chunk::{CHUNK, Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
-use crate::block::Block;
-use crate::columns::{Columns, Run, Scratch};
-use crate::compiled::Object;
+use crate::columns::block::Block;
+use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::{Mismatch, Why};
-use crate::kernels::{self, Lanes, RUN};
-use crate::layout::{Form, Number, Order};
-use crate::membership::Membership;
-use crate::partial::Tally;
+use crate::fold::columns::{Run, Scratch};
+use crate::fold::partial::Tally;
+use crate::plan::columns::Columns;
+use crate::plan::compiled::Object;
+use crate::plan::membership::Membership;
+use crate::question::layout::{Form, Number, Order};
 use crate::state::{Side, Sum};
 use crate::value::Value;
 
@@ -87,7 +88,7 @@ pub struct Collected {
     pub(super) weight_max: u64,
 }
 
-/// Where the objects of a block lie, in words that mean something to whoever hands the block over.
+/// Where the objects of a block lie, in words of the caller that hands the block over.
 /// [`Share::place`](crate::Share::place) gives them back.
 #[derive(Debug, Clone, Copy)]
 pub enum Places<'a> {

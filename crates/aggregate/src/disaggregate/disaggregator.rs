@@ -1,4 +1,4 @@
-//! What is a disaggregation compiled to?
+//! The compiled disaggregation.
 
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -8,18 +8,18 @@ use super::field::{Change, Refusal, Target};
 use super::pending::Pending;
 use super::shares::Shares;
 use super::{Action, Disaggregation, How};
-use crate::aggregate::Aggregate;
-use crate::compiled::Compiled;
 use crate::error::{QueryError, Result};
-use crate::layout::Layout;
-use crate::query::{Mismatches, Query};
-use crate::selection::Selection;
+use crate::plan::compiled::Compiled;
+use crate::question::aggregate::Aggregate;
+use crate::question::layout::Layout;
+use crate::question::query::{Mismatches, Query};
+use crate::question::selection::Selection;
 
 /// A disaggregation that is ready to be done; see [`Disaggregation`] for an example.
 ///
 /// # Consistency
 /// It holds no objects: it may be shared by threads. [`Disaggregator::change`] changes the bytes that
-/// it is given and nothing else; who else sees them meanwhile is up to the engine that they lie in.
+/// it is given and nothing else; which other readers see them meanwhile is up to the engine that they lie in.
 #[derive(Debug, Clone)]
 pub struct Disaggregator {
     /// Reads the field and, in proportion to another, that one: the query for both their sums.
@@ -108,7 +108,7 @@ impl Disaggregator {
         })
     }
 
-    /// Which objects are selected by key. Whoever collects may reach just these.
+    /// Which objects are selected by key. A collector may reach just these.
     pub fn selection(&self) -> &Selection {
         self.query.selection()
     }
@@ -225,7 +225,7 @@ fn listed(
 }
 
 /// Everything that the parts and the changes depend on but the objects. Which are selected is left to
-/// those who collect: parts of disjoint selections belong together. Stored.
+/// the collectors: parts of disjoint selections belong together. Stored.
 fn fingerprint(asked: &Disaggregation, layout: &Layout) -> u64 {
     let action = match asked.action {
         Action::Set => "set",

@@ -1,4 +1,4 @@
-//! Which fields can be changed, and how?
+//! The fields that can be changed, and the change of one.
 //!
 //! Numbers of fixed width are changed where they lie, decimal digits at the end of a value are written
 //! anew. What a field would become is computed and checked before a byte is changed.
@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::Action;
 use crate::error::{QueryError, Result, Why};
-use crate::layout::{Field, Form, Number, Part, Place, Read};
+use crate::question::layout::{Field, Form, Number, Part, Place, Read};
 use crate::value::{Float, Value};
 
 /// What a field holds, before or after a change.
@@ -124,7 +124,7 @@ impl Target {
 
     /// A signed number of 8 bytes, little endian, with which a value begins, and which always is there.
     pub(super) fn is_word(&self) -> bool {
-        let word = Number::new(Form::Signed, 8, crate::layout::Order::Little);
+        let word = Number::new(Form::Signed, 8, crate::question::layout::Order::Little);
         self.offset == 0
             && self.field.absent.is_none()
             && matches!(self.write, Write::Number(number) if Some(number) == word)

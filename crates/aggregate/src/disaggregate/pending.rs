@@ -1,4 +1,4 @@
-//! What is left to be done, and how is it saved?
+//! The shares that are left, and their bytes.
 //!
 //! The rest of a disaggregation: keys and parts of the objects that are not settled, and what the
 //! settled ones add up to. Its bytes have one form, as those of partial states do.
@@ -8,9 +8,9 @@ use super::disaggregator::Disaggregator;
 use super::progress::{Progress, Settled};
 use super::shares::{Parts, Shares, twice};
 use crate::error::Result;
-use crate::partial::Tally;
+use crate::fold::partial::Tally;
 use crate::state::Sum;
-use crate::stored::{self, Corrupt, Envelope, Reader};
+use crate::value::stored::{self, Corrupt, Envelope, Reader};
 
 /// What is left of a disaggregation that was stopped: keys and parts. The same description goes on
 /// with it, by [`Disaggregator::resume`], in the same table or in a copy of it, in any engine.

@@ -1,23 +1,23 @@
-//! What has become of the shares so far?
+//! The progress of a disaggregation: the outcome of each share so far.
 
 use fearless_simd::Level;
 
 use super::Action;
 use super::field::{Amount, Change, Refusal};
 use super::shares::{Share, Shares};
+use crate::columns::kernels;
 use crate::error::{Example, Result};
-use crate::kernels;
-use crate::partial::Tally;
+use crate::fold::partial::Tally;
 use crate::state::Sum;
-use crate::stored::{Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{Corrupt, Reader};
 
 /// What became of an object's share.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
     /// The object has its part.
     Changed(Change),
-    /// There is no such object any more. Its part is given to nobody.
+    /// There is no such object any more. Its part is not given to any other.
     Vanished,
     /// The object is no longer what it was when it was collected, and cannot have its part.
     Refused(Refusal),

@@ -1,4 +1,4 @@
-//! Which objects have the least keys?
+//! The objects with the least keys.
 //!
 //! Of many objects the so many with the least keys are told from the others by one key, which is found
 //! by selection, not by sorting.
@@ -6,8 +6,8 @@
 use fearless_simd::Level;
 
 use super::chunk::Chunk;
-use crate::kernels;
-use crate::membership::first_word_from;
+use crate::columns::kernels;
+use crate::plan::membership::first_word_from;
 
 /// What parts the objects with the least keys from the others.
 #[derive(Debug, Clone, PartialEq, Eq)]

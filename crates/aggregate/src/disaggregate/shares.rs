@@ -1,4 +1,4 @@
-//! Which part does each object get?
+//! The shares: the part of each object.
 
 use fearless_simd::Level;
 
@@ -10,10 +10,10 @@ use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
 use super::progress::{Progress, Settled, value_of};
 use super::select::{Bound, WordBound};
+use crate::columns::kernels;
 use crate::error::{Example, QueryError, Result};
-use crate::kernels;
-use crate::partial::{Tally, count_overflow};
-use crate::query::Mismatches;
+use crate::fold::partial::{Tally, count_overflow};
+use crate::question::query::Mismatches;
 use crate::state::Sum;
 use crate::value::Value;
 
@@ -42,7 +42,7 @@ pub(super) enum Parts {
         base: i128,
         /// One, with the sign of the total.
         unit: i128,
-        /// Who gets a unit more.
+        /// The objects that get a unit more.
         bound: Bound,
         word: WordBound,
     },

@@ -1,4 +1,4 @@
-//! How many different values?
+//! The number of different values.
 //!
 //! Hashes of the values are kept while they are few, and counted exactly. More of them go into the
 //! registers of a HyperLogLog (Flajolet et al., 2007), whose estimate is O. Ertl's improved one
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use smallvec::SmallVec;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::stored::{self, Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{self, Corrupt, Reader};
 
 #[derive(Debug, Clone)]
 pub(crate) enum Distinct {

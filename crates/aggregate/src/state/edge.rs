@@ -6,8 +6,8 @@
 use std::cmp::Ordering;
 
 use super::extreme::Side;
-use crate::stored::{self, Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{self, Corrupt, Reader};
 
 /// An object at the edge. All values are in their canonical form.
 #[derive(Debug, Clone, PartialEq, Eq)]

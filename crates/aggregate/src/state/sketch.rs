@@ -18,7 +18,7 @@ use sketches_ddsketch::Config;
 
 use super::extreme::{self, Side};
 use super::{CountOverflow, add_counts};
-use crate::stored::{self, Corrupt, Reader};
+use crate::value::stored::{self, Corrupt, Reader};
 use crate::value::{Float, Value};
 
 /// The least and the greatest accuracy that can be asked for.

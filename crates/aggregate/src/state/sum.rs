@@ -8,10 +8,9 @@
 use num_bigint::{BigInt, BigUint, Sign};
 
 use super::{CountOverflow, add_counts};
-use crate::aggregate::Spread;
-use crate::exact::{Exact, quotient};
-use crate::stored::{Corrupt, Reader};
-use crate::value::{Float, Value};
+use crate::value::exact::{Exact, quotient};
+use crate::value::stored::{Corrupt, Reader};
+use crate::value::{Float, Spread, Value};
 
 /// How many numbers, and their sum.
 #[derive(Debug, Clone, Default)]

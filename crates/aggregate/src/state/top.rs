@@ -1,4 +1,4 @@
-//! Which values are the most frequent?
+//! The most frequent values.
 //!
 //! Counted exactly while there are no more different values than the capacity. When there are more,
 //! the count that half of the capacity exceeds is taken off all counts, and what is left of none is
@@ -13,8 +13,8 @@ use hashbrown::HashMap;
 use smallvec::SmallVec;
 
 use super::{CountOverflow, add_counts};
-use crate::stored::{self, Corrupt, Reader};
 use crate::value::Value;
+use crate::value::stored::{self, Corrupt, Reader};
 
 /// A frequent value, and how often it occurs.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -74,7 +74,7 @@ fn damage_is_refused_wherever_it_is() {
     }
 }
 
-/// Puts the right checksum before bytes that somebody made up.
+/// Puts the right checksum before forged bytes.
 fn seal(bytes: &mut [u8]) {
     let checksum = crc32fast::hash(&bytes[16..]);
     bytes[12..16].copy_from_slice(&checksum.to_le_bytes());

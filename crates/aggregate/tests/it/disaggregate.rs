@@ -761,7 +761,7 @@ fn weights_select_their_keys() {
     for key in [b"a", b"b", b"c", b"z"] {
         collector.push(key, &[0]);
     }
-    // One that has no weight is not selected, whoever says so.
+    // One that has no weight is not selected.
     collector.push_selected(b"c", &[0], None);
     collector.add_absent(1);
     let found = by.shares([collector.into_collected()]).expect("it fits");

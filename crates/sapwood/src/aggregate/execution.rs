@@ -1,4 +1,4 @@
-//! How is a query to be run?
+//! The execution of a query, as the caller asks for it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::Executor;
 
-/// How a query is run: by how many threads, by which executor, and who is told.
+/// How a query is run: by how many threads, by which executor, with which reports.
 ///
 /// ```
 /// use sapwood::aggregate::{Aggregate, Execution, Executor, Query};
@@ -43,12 +43,34 @@ impl<'a> Execution<'a> {
     /// By so many threads, the caller's among them; the others end with the call.
     ///
     /// Default: 1. More help where objects are many: each has its own part of the table.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let run = table.aggregate_with(&query, &Execution::new().threads(2))?;
+    /// assert_eq!(run.plan.threads, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn threads(self, threads: usize) -> Self {
         Execution { threads: threads.max(1), ..self }
     }
 
     /// By this executor, whatever the planner would choose.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let run = table.aggregate_with(&query, &Execution::new().executor(Executor::Walk))?;
+    /// assert_eq!(run.plan.executor, Executor::Walk);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn executor(self, executor: Executor) -> Self {
         Execution { executor: Some(executor), ..self }
@@ -56,12 +78,35 @@ impl<'a> Execution<'a> {
 
     /// All objects as they were at one moment of the call, while writers go on. Hash tables can, by
     /// [`Executor::Log`]; an ordered table refuses.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let run = table.aggregate_with(&query, &Execution::new().at_one_moment())?;
+    /// assert_eq!(run.plan.executor, Executor::Log);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn at_one_moment(self) -> Self {
         Execution { at_one_moment: true, ..self }
     }
 
     /// Tells how far it is, some hundred times; any of the threads may call.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::Progress;
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let show = |progress: Progress| println!("{} of {}", progress.done, progress.total);
+    /// table.aggregate_with(&query, &Execution::new().progress(&show))?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[must_use]
     pub fn progress(self, tell: &'a (dyn Fn(Progress) + Sync)) -> Self {
         Execution { progress: Some(tell), ..self }

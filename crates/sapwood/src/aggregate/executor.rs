@@ -1,4 +1,4 @@
-//! Which ways are there to reach the objects?
+//! The executors: ways to reach objects.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! How are the objects of a hash table reached?
+//! The executors of a hash table.
 
 use std::ops::{Bound, Range};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::{HashStats, HashTable, RecordLayout as Layout};
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
 
-/// Where a range has more keys than this for each entry, nobody means them to be looked up.
+/// Where a range has more keys than this for each entry, they are not looked up one by one.
 const KEYS_AN_ENTRY_MAX: u64 = 16;
 
 /// Bytes of a record of 8-byte keys and values.
@@ -83,14 +83,14 @@ impl Objects for HashTable {
     }
 }
 
-/// As of one moment, if that is asked for; else in passing, for which nobody copies what they change.
+/// As of one moment, if that is asked for; else by a live scan, for which no writer copies.
 fn scan_log<G: Gather>(
     table: &HashTable,
     asked: &Asked<'_>,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
-    // More parts than threads, so that nobody waits long for the last.
+    // More parts than threads, so that no thread waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
     if asked.at_one_moment {
         let snapshot = table.snapshot().map_err(Ended::Engine)?;

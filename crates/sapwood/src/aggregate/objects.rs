@@ -1,4 +1,4 @@
-//! How does an engine hand its objects over?
+//! The objects of an engine, and the threads that share the visits to them.
 //!
 //! An engine says which executors can reach what a selection selects ([`Objects::candidates`]), and
 //! runs one of them, in parts: each thread has a [`Work`] that takes objects in, counts what is
@@ -338,7 +338,7 @@ impl<'a> Crew<'a> {
         let mut gathered = Vec::with_capacity(ends.len());
         for (gather, visited, end) in ends {
             gathered.push((gather, visited));
-            // An error is worth more than that somebody stopped.
+            // An error is worth more than a stop.
             if let Err(Some(why)) = end
                 && matches!(ended, None | Some(Ended::Cancelled))
             {

@@ -1,4 +1,4 @@
-//! How are the objects of an ordered table reached?
+//! The executors of an ordered table.
 
 use std::ops::Bound;
 use std::time::Duration;
@@ -69,7 +69,7 @@ fn scan<G: Gather>(
     make: &(impl Fn() -> G + Sync),
 ) -> Result<Gathered<G>, Ended> {
     let (begin, limit) = selection.bounds();
-    // More parts than threads, so that nobody waits long for the last.
+    // More parts than threads, so that no thread waits long for the last.
     let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
     let borders = table.map().split_points((begin, limit), parts).keys;
     let is_list = selection.as_keys().is_some();

@@ -1,4 +1,4 @@
-//! Which executor is taken, and what was expected of each?
+//! The plan of a query: its candidates, and the executor that is taken.
 
 use std::fmt;
 use std::sync::Arc;
@@ -107,6 +107,17 @@ impl Plan {
     }
 
     /// What was expected of the executor that is taken.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let plan = table.explain(&query, &Execution::new())?;
+    /// assert_eq!(plan.expected().executor, plan.executor);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn expected(&self) -> &Candidate {
         let taken = |candidate: &&Candidate| candidate.executor == self.executor;
         self.candidates.iter().find(taken).expect("chosen among them")

@@ -24,6 +24,17 @@ impl Aggregated<'_> {
     ///
     /// # Errors
     /// [`Error::Query`]: objects do not have what the query reads, or a figure leaves its range.
+    ///
+    /// ```
+    /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let run = table.aggregate_with(&query, &Execution::new())?;
+    /// assert_eq!(run.answer()?.value(0, "sum(hits)")?, &7.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn answer(self) -> Result<Answer> {
         Ok(self.query.finish(self.partial)?)
     }
@@ -97,6 +108,18 @@ macro_rules! operations {
             /// # Errors
             /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
             /// was asked for cannot answer the query.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+            /// # use sapwood::{Db, HashTableOptions};
+            /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+            /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+            /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+            /// let run = table.aggregate_with(&query, &Execution::new().threads(2))?;
+            /// println!("{}", run.plan);
+            /// assert_eq!(run.answer()?.value(0, "sum(hits)")?, &7.into());
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn aggregate_with<'q>(
                 &self,
                 query: &'q Compiled,
@@ -106,6 +129,16 @@ macro_rules! operations {
             }
 
             /// The fields that the table was declared to have.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Aggregate, Layout};
+            /// # use sapwood::{Db, TableOptions};
+            /// let fields: Layout = "pieces:u32le".parse()?;
+            /// let options = TableOptions::default().fields(fields.clone());
+            /// let stock = Db::in_memory().create_table("stock", options)?;
+            /// assert_eq!(stock.fields(), Some(&fields));
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn fields(&self) -> Option<&Layout> {
                 self.shared.fields.as_ref()
             }
@@ -114,6 +147,17 @@ macro_rules! operations {
             ///
             /// # Errors
             /// [`Error::NoFields`] if there are none.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::Aggregate;
+            /// # use sapwood::{Db, TableOptions};
+            /// let options = TableOptions::default().fields("pieces:u32le".parse()?);
+            /// let stock = Db::in_memory().create_table("stock", options)?;
+            /// stock.put(b"acorn", &90_u32.to_le_bytes())?;
+            /// let query = stock.query()?.aggregates(Aggregate::list("sum(pieces)")?);
+            /// assert_eq!(stock.aggregate(&query)?.value(0, "sum(pieces)")?, &90.into());
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn query(&self) -> Result<Query> {
                 let declared = || Error::NoFields { table: Arc::clone(&self.shared.name) };
                 self.fields().cloned().map(Query::new).ok_or_else(declared)
@@ -123,6 +167,18 @@ macro_rules! operations {
             ///
             /// # Errors
             /// [`Error::Executor`] if the executor that is asked for cannot answer the query.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Aggregate, Cancel, Execution, Executor, Query};
+            /// # use sapwood::{Db, HashTableOptions};
+            /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+            /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+            /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+            /// let plan = table.explain(&query, &Execution::new().executor(Executor::Walk))?;
+            /// assert!(plan.is_forced);
+            /// assert_eq!(plan.measured, None);
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
                 explain(self, &self.shared.name, query, execution)
             }

@@ -1,4 +1,4 @@
-//! How is a total spread over the objects of a table?
+//! Disaggregation: a total, spread over the objects of a table.
 //!
 //! First the objects are collected, by an executor as for a query, and each one's part is computed;
 //! nothing is changed so far. Then the objects are changed by their keys, in batches that the
@@ -16,7 +16,7 @@ use sapwood_hashlog::{BatchError, Place};
 
 use super::objects::{Asked, Crew, Objects};
 use super::{Execution, Executor, Measured, Plan};
-use crate::mutation::hash::Placing;
+use crate::hash_table::Placing;
 use crate::{Error, HashTable, Result, Table};
 
 /// What a disaggregation came to.
@@ -388,6 +388,17 @@ macro_rules! operations {
             /// [`Error::Query`]: it does not fit together, no object is selected, or a part does
             /// not fit into its field; nothing was changed. What stops it later is answered too;
             /// [`disaggregate_with`](Self::disaggregate_with) keeps what is left to go on with.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Disaggregation, Execution};
+            /// # use sapwood::{Db, HashTableOptions};
+            /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+            /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+            /// let more = Disaggregation::new("hits:i64le".parse()?, "hits", 10).adding();
+            /// let report = table.disaggregate(&more)?;
+            /// assert_eq!((report.changed, report.given), (2, 10));
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn disaggregate(&self, what: &Disaggregation) -> Result<Disaggregated> {
                 self.disaggregate_with(&what.compile()?, &Execution::new())?.whole()
             }
@@ -400,6 +411,18 @@ macro_rules! operations {
             /// # Errors
             /// Nothing was changed: as [`disaggregate`](Self::disaggregate), and
             /// [`Error::Cancelled`], [`Error::Executor`].
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Disaggregation, Execution};
+            /// # use sapwood::{Db, HashTableOptions};
+            /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+            /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+            /// let more = Disaggregation::new("hits:i64le".parse()?, "hits", 10).adding().compile()?;
+            /// let settlement = table.disaggregate_with(&more, &Execution::new().threads(2))?;
+            /// assert!(settlement.stopped.is_none() && settlement.pending.is_none());
+            /// assert_eq!(settlement.report.given, 10);
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn disaggregate_with(
                 &self,
                 by: &Disaggregator,
@@ -412,6 +435,21 @@ macro_rules! operations {
             ///
             /// # Errors
             /// [`Error::Query`] if they were left by another disaggregation.
+            ///
+            /// ```
+            /// # use sapwood::aggregate::{Disaggregation, Execution};
+            /// # use sapwood::{Db, HashTableOptions};
+            /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+            /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+            /// let more = Disaggregation::new("hits:i64le".parse()?, "hits", 10).adding().compile()?;
+            /// let mut settlement = table.disaggregate_with(&more, &Execution::new())?;
+            /// // What a cancellation left, or an engine that had no memory.
+            /// while let Some(pending) = settlement.pending.take() {
+            ///     settlement = table.resume(&more, pending, &Execution::new())?;
+            /// }
+            /// assert_eq!(settlement.report.given, 10);
+            /// # Ok::<(), sapwood::Error>(())
+            /// ```
             pub fn resume(
                 &self,
                 by: &Disaggregator,

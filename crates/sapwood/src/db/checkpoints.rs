@@ -53,6 +53,11 @@ impl Db {
     /// As long as the view lives the table itself cannot be opened; a table that is open already
     /// answers [`Error::TableOpen`](crate::Error::TableOpen).
     ///
+    /// # Errors
+    /// [`Error::TableOpen`](crate::Error::TableOpen);
+    /// [`Error::CheckpointMissing`](crate::Error::CheckpointMissing);
+    /// [`Error::NoDirectory`](crate::Error::NoDirectory) in memory; else as [`Db::hash_table`].
+    ///
     /// ```
     /// use sapwood::{Cut, Db, HashTableOptions};
     ///

@@ -42,7 +42,7 @@ impl HashSlot {
         Arc::new(Self { state: Mutex::new(State::Open(table)) })
     }
 
-    /// The table, if somebody has opened it.
+    /// The table, if it is open.
     pub(super) fn opened(&self) -> Option<HashTable> {
         match &*self.state() {
             State::Open(table) => Some(table.clone()),
@@ -213,7 +213,7 @@ fn is_read_only(directory: Option<&Arc<Directory>>) -> bool {
 }
 
 /// Two logs must not write to one folder. The slot's own handle does not count; it is under this
-/// slot's lock, so that nobody is given another meanwhile.
+/// slot's lock, so that no other is given out meanwhile.
 fn expect_unused(table: &HashTable, what: &'static str) -> Result<()> {
     match table.is_only_handle() {
         true => Ok(()),

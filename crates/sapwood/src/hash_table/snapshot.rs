@@ -19,6 +19,18 @@ impl HashSnapshot<'_> {
     ///
     /// # Errors
     /// As [`HashTable::for_each`].
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put(b"k", b"before")?;
+    /// let snapshot = table.snapshot()?;
+    /// table.put(b"k", b"after")?;
+    /// let found = snapshot.scan(|_key, value| ControlFlow::Break(value.to_vec()))?;
+    /// assert_eq!(found, ControlFlow::Break(b"before".to_vec()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn scan<B>(
         &self,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -36,6 +48,23 @@ impl HashSnapshot<'_> {
     ///
     /// # Errors
     /// As [`HashTable::for_each`].
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// let snapshot = table.snapshot()?;
+    /// let mut entries = 0;
+    /// for part in 0..2 {
+    ///     let _ = snapshot.scan_part(part, 2, |_key, _value| {
+    ///         entries += 1;
+    ///         ControlFlow::<()>::Continue(())
+    ///     })?;
+    /// }
+    /// assert_eq!(entries, 3);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn scan_part<B>(
         &self,
         part: usize,

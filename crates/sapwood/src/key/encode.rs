@@ -48,6 +48,9 @@ pub fn encode_into<K: KeyEncode + ?Sized>(key: &K, out: &mut Vec<u8>) {
 ///
 /// Any bytes may be given: what is not an encoding answers a [`DecodeError`].
 ///
+/// # Errors
+/// [`DecodeError`], which says where the bytes are not an encoding of `K`.
+///
 /// ```
 /// use sapwood::key;
 ///
@@ -97,11 +100,27 @@ impl<'a> Decoder<'a> {
     }
 
     /// The bytes not yet read.
+    ///
+    /// ```
+    /// # use sapwood::key::Decoder;
+    /// assert_eq!(Decoder::new(&[1, 2]).rest(), [1, 2]);
+    /// ```
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.offset..]
     }
 
     /// Takes the next `N` bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if fewer bytes are left.
+    ///
+    /// ```
+    /// # use sapwood::key::{DecodeError, Decoder};
+    /// let mut decoder = Decoder::new(&[1, 2, 3]);
+    /// assert_eq!(decoder.take::<2>()?, [1, 2]);
+    /// assert_eq!(decoder.rest(), [3]);
+    /// # Ok::<(), DecodeError>(())
+    /// ```
     pub fn take<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
         match self.rest().first_chunk::<N>() {
             Some(taken) => {
@@ -117,6 +136,12 @@ impl<'a> Decoder<'a> {
     }
 
     /// An error at the present offset.
+    ///
+    /// ```
+    /// # use sapwood::key::Decoder;
+    /// let error = Decoder::new(b"x").error("not a month");
+    /// assert_eq!(error.to_string(), "not a key of this type: at byte 0, not a month");
+    /// ```
     pub fn error(&self, what: impl Into<String>) -> DecodeError {
         DecodeError { offset: self.offset, what: what.into() }
     }

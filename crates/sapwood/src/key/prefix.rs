@@ -1,4 +1,4 @@
-//! Which keys begin with these bytes?
+//! The range of keys with a common prefix.
 
 use std::ops::Bound;
 
@@ -34,6 +34,13 @@ pub struct PrefixRange {
 }
 
 /// The range of all keys that begin with `prefix`; the empty prefix is every key.
+///
+/// ```
+/// # use sapwood::key;
+/// let range = key::prefix_range(b"oak");
+/// assert_eq!((range.begin(), range.limit()), (&b"oak"[..], Some(&b"oal"[..])));
+/// assert_eq!(key::prefix_range(&[0xFF]).limit(), None);
+/// ```
 pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
     // The least greater string: drop trailing 0xFF bytes, which cannot be raised, and raise
     // the byte before them. A prefix of 0xFF bytes alone has no such string: no limit.
@@ -48,6 +55,14 @@ pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
 
 impl PrefixRange {
     /// The bounds, as `Table::scan` and `Table::range` take them.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions, key};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("oak tree", ""), ("oats", "")])?;
+    /// assert_eq!(table.range(key::prefix_range(b"oak").bounds()).count(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         let limit = self.limit();
         (Bound::Included(&self.begin), limit.map_or(Bound::Unbounded, Bound::Excluded))

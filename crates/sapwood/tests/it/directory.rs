@@ -426,7 +426,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
             table.put(&key.to_be_bytes(), &[round as u8; 200]).expect("put");
         }
     }
-    // Its own thread does it; how soon, nobody promises. It may wait for checkpoints, which keep
+    // Its own thread does it; how soon is not promised. It may wait for checkpoints, which keep
     // the files.
     let short = |table: &HashTable| table.stats().tail - table.stats().begin < 4 << 20;
     while !short(&table) {
@@ -440,7 +440,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
     assert_eq!(table.len_exact(), Ok(5000));
     drop(table);
 
-    let table = db.hash_table_with("t", options.compaction(None)).expect("nobody has it");
+    let table = db.hash_table_with("t", options.compaction(None)).expect("no other handle");
     let before = table.stats().begin;
     for round in 0..20_u64 {
         for key in 0..5000_u64 {

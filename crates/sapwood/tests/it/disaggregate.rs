@@ -412,7 +412,7 @@ fn objects_that_no_longer_fit_are_reported() {
     }
 }
 
-/// Keys of a list that have no object are counted, also by who goes on.
+/// Keys of a list that have no object are counted, also after a resume.
 #[test]
 fn absent_keys_are_counted_to_the_end() {
     for kind in KINDS {

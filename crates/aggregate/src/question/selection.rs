@@ -1,0 +1,166 @@
+//! The selection of objects by key.
+
+use std::ops::Bound;
+
+use crate::error::{QueryError, Result};
+use crate::question::key_list::KeyList;
+
+/// Which objects are looked at, by their keys alone. A predicate narrows it further.
+///
+/// An executor may use it to reach the objects: by look-up for keys, in order for
+/// ranges and prefixes. An executor that walks everything leaves it to the query to check each key.
+///
+/// ```
+/// use std::ops::Bound;
+/// use sapwood::aggregate::Selection;
+///
+/// let united = Selection::prefix(b"UA");
+/// assert!(united.contains(b"UA1545") && !united.contains(b"U"));
+/// assert_eq!(united.bounds(), (Bound::Included(&b"UA"[..]), Bound::Excluded(&b"UB"[..])));
+///
+/// let some = Selection::keys([b"b", b"a", b"b"]);
+/// assert_eq!(some.as_keys().map(|keys| keys.len()), Some(2));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection(What);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum What {
+    Everything,
+    Keys(KeyList),
+    Range { begin: Bound<Vec<u8>>, limit: Bound<Vec<u8>> },
+}
+
+impl Selection {
+    /// Every object.
+    pub const EVERYTHING: Selection = Selection(What::Everything);
+
+    /// The objects with these keys; a key that is given twice counts once.
+    pub fn keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Selection {
+        Selection(What::Keys(KeyList::new(keys)))
+    }
+
+    /// The objects with keys between two bounds, in the order of their bytes.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if no key can lie between them because they are the wrong way around.
+    pub fn range(begin: Bound<&[u8]>, limit: Bound<&[u8]>) -> Result<Selection> {
+        if let (
+            Bound::Included(first) | Bound::Excluded(first),
+            Bound::Included(last) | Bound::Excluded(last),
+        ) = (begin, limit)
+            && first > last
+        {
+            let why = "the range of keys begins behind its end: give the smaller key first";
+            return Err(QueryError::Query(why.into()));
+        }
+        let range =
+            What::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };
+        Ok(Selection(range))
+    }
+
+    /// The objects whose keys begin with these bytes.
+    pub fn prefix(prefix: &[u8]) -> Selection {
+        // The least greater string: without the FF bytes at the end, which cannot be raised, and
+        // the byte before them raised. Nothing is greater than all that begin with FF alone.
+        let limit = prefix.iter().rposition(|&byte| byte != 0xFF).map(|last| {
+            let mut limit = prefix[..=last].to_vec();
+            limit[last] += 1;
+            limit
+        });
+        Selection(What::Range {
+            begin: Bound::Included(prefix.to_vec()),
+            limit: limit.map_or(Bound::Unbounded, Bound::Excluded),
+        })
+    }
+
+    /// Whether every object is selected.
+    pub fn is_everything(&self) -> bool {
+        self.0 == What::Everything
+    }
+
+    /// The keys, ascending, each once, if the selection is a list of keys.
+    pub fn as_keys(&self) -> Option<&KeyList> {
+        match &self.0 {
+            What::Keys(keys) => Some(keys),
+            What::Everything | What::Range { .. } => None,
+        }
+    }
+
+    /// Bounds within which all selected keys lie.
+    pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        match &self.0 {
+            What::Everything => (Bound::Unbounded, Bound::Unbounded),
+            What::Range { begin, limit } => {
+                (begin.as_ref().map(Vec::as_slice), limit.as_ref().map(Vec::as_slice))
+            }
+            // Below the empty key there is none.
+            What::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
+            What::Keys(keys) => {
+                (Bound::Included(keys.get(0)), Bound::Included(keys.get(keys.len() - 1)))
+            }
+        }
+    }
+
+    /// Whether the object with this key is selected.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        match &self.0 {
+            What::Everything => true,
+            What::Keys(keys) => keys.contains(key),
+            What::Range { begin, limit } => {
+                let above = match begin {
+                    Bound::Included(begin) => key >= begin.as_slice(),
+                    Bound::Excluded(begin) => key > begin.as_slice(),
+                    Bound::Unbounded => true,
+                };
+                above
+                    && match limit {
+                        Bound::Included(limit) => key <= limit.as_slice(),
+                        Bound::Excluded(limit) => key < limit.as_slice(),
+                        Bound::Unbounded => true,
+                    }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selections_contain_what_they_say() {
+        let range = |begin: &[u8], limit: &[u8]| {
+            Selection::range(Bound::Excluded(begin), Bound::Included(limit)).expect("a range")
+        };
+        let ff: &[u8] = &[0xFF, 0xFF];
+        let cases: [(Selection, &[&[u8]], &[&[u8]]); 8] = [
+            (Selection::EVERYTHING, &[b"", b"a"], &[]),
+            (Selection::keys([b"b", b"a"]), &[b"a", b"b"], &[b"", b"ab", b"c"]),
+            (Selection::keys::<&[u8]>([]), &[], &[b"", b"a"]),
+            (range(b"a", b"c"), &[b"a\0", b"b", b"c"], &[b"a", b"c\0", b""]),
+            (Selection::prefix(b"a"), &[b"a", b"a\xFF"], &[b"", b"b"]),
+            (Selection::prefix(b"a\xFF"), &[b"a\xFF", b"a\xFFz"], &[b"a", b"b"]),
+            (Selection::prefix(ff), &[ff, b"\xFF\xFFz"], &[b"\xFF", b"a"]),
+            (Selection::prefix(b""), &[b"", b"\xFF"], &[]),
+        ];
+        for (selection, inside, outside) in cases {
+            let within =
+                |key: &[u8]| std::ops::RangeBounds::<[u8]>::contains(&selection.bounds(), key);
+            for key in inside {
+                assert!(selection.contains(key) && within(key), "{selection:?} {key:?}");
+            }
+            for key in outside {
+                assert!(!selection.contains(key), "{selection:?} {key:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_the_wrong_way_around_is_refused() {
+        let error = Selection::range(Bound::Included(b"b"), Bound::Excluded(b"a"));
+        assert!(error.is_err());
+        assert!(Selection::range(Bound::Included(b"b"), Bound::Unbounded).is_ok());
+    }
+}

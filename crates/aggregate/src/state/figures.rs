@@ -1,0 +1,40 @@
+//! The figures of a run of objects, by column, as a state takes them.
+
+use fearless_simd::Level;
+
+use super::Side;
+use crate::columns::kernels;
+
+/// What a run gives to a state.
+#[derive(Debug)]
+pub(crate) struct Figures<'a> {
+    pub(crate) level: Level,
+    /// How many objects.
+    pub(crate) count: u64,
+    /// Lanes of the state's field, and what they are more than its numbers.
+    pub(crate) column: Option<(&'a [u64], i128)>,
+    pub(crate) mask: Option<&'a [u64]>,
+}
+
+impl Figures<'_> {
+    pub(crate) fn sum(&self) -> i128 {
+        let Some((lanes, bias)) = self.column else { return 0 };
+        let sum = match self.mask {
+            None => kernels::sum(self.level, lanes),
+            Some(mask) => kernels::sum_masked(self.level, lanes, mask),
+        };
+        sum.cast_signed() - bias * i128::from(self.count)
+    }
+
+    /// None of no objects.
+    pub(crate) fn extreme(&self, side: Side) -> Option<i128> {
+        let (lanes, bias) = self.column.filter(|_| self.count > 0)?;
+        let lane = match (side, self.mask) {
+            (Side::Least, None) => kernels::least(self.level, lanes),
+            (Side::Least, Some(mask)) => kernels::least_masked(self.level, lanes, mask),
+            (Side::Greatest, None) => kernels::greatest(self.level, lanes),
+            (Side::Greatest, Some(mask)) => kernels::greatest_masked(self.level, lanes, mask),
+        };
+        Some(i128::from(lane) - bias)
+    }
+}

@@ -1,0 +1,281 @@
+//! The operations that change an ordered table.
+
+use std::ops::RangeBounds;
+
+use crate::{Compute, Computed, Error, Result, Table, Upsert, ValueMut};
+
+impl Table {
+    /// Puts a value; true if it replaced one.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
+    /// changes a value also with `Reentrant` or `WouldBlock`
+    /// ([`EngineError`](crate::EngineError)). Nothing was changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(!table.put(b"k", b"old")?);
+    /// assert!(table.put(b"k", b"new")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.named(self.map().put(key, value))
+    }
+
+    /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// assert!(table.put_if_absent(b"k", b"first")?);
+    /// assert!(!table.put_if_absent(b"k", b"second")?);
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"first"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.named(self.map().put_if_absent(key, value))
+    }
+
+    /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
+    /// a value. If one is refused, those before it are in: [`Error::Batch`] says how many.
+    ///
+    /// # Errors
+    /// [`Error::Batch`], which says how many are in; the cause is as of [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"a", b"0")?;
+    /// let replaced = table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(replaced, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
+        self.map().put_many(entries).map_err(|stopped| Error::Batch {
+            table: self.shared.name.clone(),
+            done: stopped.done,
+            cause: stopped.error,
+        })
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// [`Error::Engine`] with `KeyLength`; inside a closure that changes a value also with
+    /// `Reentrant` or `WouldBlock` ([`EngineError`](crate::EngineError)).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert!(table.remove(b"k")?);
+    /// assert!(!table.remove(b"k")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        self.named(self.map().remove(key))
+    }
+
+    /// Removes a key and reads the value that was there.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"k", b"value")?;
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, Some(5));
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        self.named(self.map().remove_with(key, read))
+    }
+
+    /// Changes a value in place, in one step for every reader; `None` if the key is not there.
+    /// The closure runs at most once, and may shrink or grow the value.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put(b"hits", &[1])?;
+    /// let hits = table.update(b"hits", |value| {
+    ///     value[0] += 1;
+    ///     value[0]
+    /// })?;
+    /// assert_eq!(hits, Some(2));
+    ///
+    /// table.put(b"name", b"oak and elm")?;
+    /// let cut = table.update(b"name", |value| {
+    ///     value[0] = b'O';
+    ///     value.resize(3)
+    /// })?;
+    /// assert_eq!(cut, Some(Ok(())));
+    /// assert_eq!(table.get(b"name")?.as_deref(), Some(&b"Oak"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.map().update(key, change))
+    }
+
+    /// Puts `value` if the key is not there, or changes the value that is, with one search.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::Upsert;
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// let count = || table.put_if_absent_or_update(b"hits", &[1], |value| value[0] += 1);
+    /// assert_eq!(count()?, Upsert::Inserted);
+    /// assert_eq!(count()?, Upsert::Updated(()));
+    /// assert_eq!(table.get(b"hits")?, Some(vec![2]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_if_absent_or_update<R>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        self.named(self.map().put_if_absent_or_update(key, value, change))
+    }
+
+    /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may
+    /// run again when another thread gets between.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Compute, Computed};
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// let count_down = |value: Option<&[u8]>| match value {
+    ///     None => Compute::Replace(vec![1]),
+    ///     Some([0]) => Compute::Remove,
+    ///     Some(left) => Compute::Replace(vec![left[0] - 1]),
+    /// };
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Inserted);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Replaced);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Removed);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compute(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        self.named(self.map().compute(key, decide))
+    }
+
+    /// Removes and answers the entry with the least key.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.pop_first()?, Some((b"a".to_vec(), b"1".to_vec())));
+    /// assert_eq!(table.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.named(self.map().pop_first())
+    }
+
+    /// Removes and answers the entry with the greatest key.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.pop_last()?, Some((b"b".to_vec(), b"2".to_vec())));
+    /// assert_eq!(table.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.named(self.map().pop_last())
+    }
+
+    /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove); some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// table.clear()?;
+    /// assert!(table.is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        self.named(self.map().clear())
+    }
+
+    /// Removes the entries within `bounds`, and answers how many: those that are there when it
+    /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
+    ///
+    /// # Errors
+    /// [`Error::Engine`]: inside a closure that changes a value, where it would wait for itself;
+    /// some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions, key};
+    /// # let seen = Db::in_memory().create_table("seen", TableOptions::default())?;
+    /// for (minute, user) in [(480_u32, "ada"), (481, "bob"), (600, "eve")] {
+    ///     seen.put(&key::encode(&(minute, user)), b"")?;
+    /// }
+    /// let nine_o_clock = key::encode(&540_u32);
+    /// assert_eq!(seen.remove_range(..&nine_o_clock[..])?, 2);
+    /// assert_eq!(seen.len_exact(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+        self.named(self.map().remove_range(bounds))
+    }
+
+    /// Removes the entries of which `keep` says false, and answers how many. A series of removals,
+    /// not one atomic one; what is put meanwhile may be asked about or not.
+    ///
+    /// An entry is removed as it was when `keep` refused it: `keep` is asked a second time right
+    /// before, while no other thread can change the entry.
+    ///
+    /// # Errors
+    /// As [`remove_range`](Self::remove_range).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TableOptions};
+    /// # let sessions = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// for (user, expires) in [("ada", 540_u32), ("bob", 600), ("eve", 480)] {
+    ///     sessions.put(user.as_bytes(), &expires.to_be_bytes())?;
+    /// }
+    /// let now = 500_u32.to_be_bytes();
+    /// assert_eq!(sessions.retain(|_user, expires| expires > &now[..])?, 1);
+    /// assert!(!sessions.contains_key(b"eve")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        self.named(self.map().retain(keep))
+    }
+}
