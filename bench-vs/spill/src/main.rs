@@ -1,7 +1,7 @@
 //! How fast are disk engines whose data is larger than their memory?
 //!
 //! The workload, its checks and its report are those of `sapwood bench hash --part spill`; this
-//! program adds engines that nobody should build to run a test.
+//! program adds engines that are too heavy to build for a test.
 //!
 //! *Useful for* single-key operations on data that outgrows memory. *Not useful for* scans,
 //! durability, or data that compresses: nothing is synced, and compression is off.

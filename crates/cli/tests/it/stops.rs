@@ -68,7 +68,7 @@ fn ctrl_c_between_rows(command: &str) {
     let mut stdin = child.stdin.take().expect("piped");
     let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
     let writer = std::thread::spawn(move || {
-        // Rows without end, until nobody reads them. Some are named, which tells us that rows
+        // Rows without end, until no process reads them. Some are named, which tells us that rows
         // are being loaded.
         let mut sent = stdin.write_all(b"k\n");
         let mut number = 0_u64;

@@ -127,7 +127,7 @@ impl<'a> Counting<'a> {
     /// many additions, and a checkpoint by itself may fall between two of them. Answers for how
     /// long counting waited, too.
     ///
-    /// Nobody adds while the gate is closed, so the part of the log that is changed in place begins
+    /// No thread adds while the gate is closed, so the part of the log that is changed in place begins
     /// at another address only because the checkpoint has fixed its moment. From then on changes
     /// go beyond it, and counting goes on while the checkpoint is written.
     pub(super) fn checkpoint(&self, cut: Cut) -> Outcome<(CheckpointInfo, Duration)> {
