@@ -20,9 +20,6 @@ use hash_slot::{HashSlot, Opening};
 
 pub use checkpoints::StoredCheckpoint;
 
-/// The longest name of a table, in bytes.
-pub(crate) const NAME_BYTES_MAX: usize = 255;
-
 /// A database of named tables.
 ///
 /// A table is ordered ([`Table`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
@@ -753,7 +750,7 @@ fn other_engine(name: &str, slot: &Slot) -> Error {
 fn check_name(name: &str) -> Result<()> {
     let why = match name.as_bytes() {
         [] => "is empty",
-        bytes if bytes.len() > NAME_BYTES_MAX => "is too long",
+        bytes if bytes.len() > crate::error::NAME_BYTES_MAX => "is too long",
         [first, ..] if !first.is_ascii_alphanumeric() => "begins with another character",
         bytes if !bytes.iter().all(|byte| is_name_byte(*byte)) => "has another character",
         _ => return Ok(()),

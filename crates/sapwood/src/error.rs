@@ -6,6 +6,9 @@ use std::sync::Arc;
 
 use crate::{Engine, EngineError, HashEngineError};
 
+/// The longest name of a table, in bytes.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
 /// The result of an operation on a [`Db`](crate::Db), a [`Table`](crate::Table) or a
 /// [`HashTable`](crate::HashTable).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,7 +21,7 @@ pub enum Error {
     #[error(
         "table name {name:?} {why}; use 1 to {max} letters, digits, `_`, `-` or `.`, \
          beginning with a letter or a digit",
-        max = crate::db::NAME_BYTES_MAX
+        max = NAME_BYTES_MAX
     )]
     TableName {
         /// The name given.

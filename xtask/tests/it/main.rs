@@ -11,4 +11,5 @@ mod facade;
 mod markdown;
 mod names;
 mod rust;
+mod storeys;
 mod workspace;
