@@ -40,7 +40,8 @@ mod stats;
 mod walks;
 
 pub use error::{BatchError, Error, Result};
-pub use map::{Edit, HashLog, Snapshot, Sweep, Upsert};
+pub use map::{HashLog, Upsert};
+pub use ops::edit::Edit;
 pub use options::{ColdReads, Compaction, Cut, Layout, Options};
 pub use record::address::Place;
 pub use record::layout::KEY_BYTES_MAX;
@@ -48,3 +49,4 @@ pub use record::value::ValueMut;
 pub use sapwood_mem::Pages;
 pub use stats::{CheckpointInfo, Compacted, HashStats, StoredCheckpoint};
 pub use walks::columns::{Columns, Run, Runs};
+pub use walks::snapshot::{Snapshot, Sweep};

@@ -7,8 +7,8 @@ use sapwood_disk::Disk;
 
 use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
-use crate::log;
-use crate::log::begin_lock::Shared;
+use crate::ops::by_layout;
+use crate::ops::edit::Edit;
 use crate::ops::point::Rmw;
 use crate::ops::store::Store;
 use crate::options::Cut;
@@ -20,8 +20,7 @@ use crate::record::value::ValueMut;
 use crate::record::{Fixed, Form, Variable};
 use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
-use crate::walks::by_log::Moment;
-use crate::walks::columns::{Columns, Runs};
+use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -67,22 +66,6 @@ pub enum Upsert<R> {
     Inserted,
     /// The key was there: the closure changed its value and answered this.
     Updated(R),
-}
-
-/// Runs the same code for whichever layout: `F` names it in the body.
-macro_rules! by_layout {
-    ($self:ident, $form:ident => $body:expr) => {
-        match $self.store.options.layout {
-            Layout::Fixed8 => {
-                type $form = Fixed;
-                $body
-            }
-            Layout::Variable => {
-                type $form = Variable;
-                $body
-            }
-        }
-    };
 }
 
 impl HashLog {
@@ -465,7 +448,7 @@ impl HashLog {
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     pub fn edit(&self) -> Edit<'_> {
-        Edit { begun: by_layout!(self, F => self.store.edit::<F>()), log: self }
+        Edit { begun: by_layout!(self, F => self.store.edit::<F>()), store: &self.store }
     }
 
     /// As [`HashLog::add`] for each counter.
@@ -526,7 +509,7 @@ impl HashLog {
     /// [`Error::WouldBlock`] inside a closure; [`Error::OutOfMemory`] and [`Error::Io`] if the log
     /// cannot begin a page.
     pub fn snapshot(&self) -> Result<Snapshot<'_>> {
-        Ok(Snapshot { moment: self.store.moment()?, log: self })
+        Ok(Snapshot { moment: self.store.moment()?, store: &self.store })
     }
 
     /// Begins a walk of the log that fixes nothing: a key that is there from now until it has been
@@ -553,7 +536,7 @@ impl HashLog {
     /// # Errors
     /// [`Error::WouldBlock`] inside a closure.
     pub fn sweep(&self) -> Result<Sweep<'_>> {
-        Ok(Sweep(Snapshot { moment: self.store.sweep()?, log: self }))
+        Ok(Sweep(Snapshot { moment: self.store.sweep()?, store: &self.store }))
     }
 
     /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
@@ -734,15 +717,6 @@ impl HashLog {
     }
 }
 
-/// Refuses a part that is not there.
-pub(crate) fn check_part(part: usize, parts: usize) -> Result<()> {
-    if part < parts {
-        return Ok(());
-    }
-    let why = format!("there is no part {part} of {parts}: parts are numbered from 0");
-    Err(Error::Argument(why))
-}
-
 impl Drop for HashLog {
     fn drop(&mut self) {
         self.store.end_compaction();
@@ -756,151 +730,5 @@ impl std::fmt::Debug for HashLog {
             .field("layout", &self.store.options.layout)
             .field("entries_estimate", &self.len_estimate())
             .finish_non_exhaustive()
-    }
-}
-
-/// All entries as they were at one moment. Threads share it.
-pub struct Snapshot<'a> {
-    moment: Moment<'a>,
-    log: &'a HashLog,
-}
-
-impl Snapshot<'_> {
-    /// Visits the entries in log order, until `visit` breaks.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk.
-    pub fn scan<B>(
-        &self,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.scan_part(0, 1, visit)
-    }
-
-    /// Part `part` of `parts` disjoint parts of [`Snapshot::scan`], for as many threads.
-    ///
-    /// # Errors
-    /// As [`Snapshot::scan`]; [`Error::Argument`] if `part` is not below `parts`.
-    pub fn scan_part<B>(
-        &self,
-        part: usize,
-        parts: usize,
-        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        check_part(part, parts)?;
-        let log = self.log;
-        let moment = &self.moment;
-        by_layout!(log, F => log.store.scan::<F, B>(moment, (part, parts), &mut |_, key, value| {
-            visit(key, value)
-        }))
-    }
-}
-
-impl Snapshot<'_> {
-    /// The same walk by runs: columns of many entries at once, several times as fast. `None`
-    /// unless the layout is [`Layout::Fixed8`].
-    ///
-    /// ```
-    /// use std::ops::ControlFlow;
-    ///
-    /// use sapwood_hashlog::{Columns, HashLog, Layout, Options};
-    ///
-    /// let mut options = Options::default();
-    /// options.layout = Layout::Fixed8;
-    /// let log = HashLog::in_memory(options)?;
-    /// for key in 0..5_000_u64 {
-    ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
-    /// }
-    /// let snapshot = log.snapshot()?;
-    /// let runs = snapshot.runs(Columns::Values).expect("records of fixed length");
-    /// let mut sum = 0;
-    /// let _all = runs.scan(|run| {
-    ///     sum += run.values().iter().map(|value| u64::from_le_bytes(*value)).sum::<u64>();
-    ///     ControlFlow::<()>::Continue(())
-    /// })?;
-    /// assert_eq!(sum, 10_000);
-    /// # Ok::<(), sapwood_hashlog::Error>(())
-    /// ```
-    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
-        let fixed = self.log.store.options.layout == Layout::Fixed8;
-        fixed.then_some(Runs { snapshot: self, columns })
-    }
-
-    pub(crate) fn moment(&self) -> (&Store, &Moment<'_>) {
-        (&self.log.store, &self.moment)
-    }
-}
-
-/// A walk of all entries, each as it is when it is visited. Threads share it.
-pub struct Sweep<'a>(Snapshot<'a>);
-
-impl Sweep<'_> {
-    /// Visits part `part` of `parts` disjoint parts of the entries in log order, until `visit`
-    /// breaks.
-    ///
-    /// # Errors
-    /// [`Error::Io`] and [`Error::Corrupt`] for records on the disk; [`Error::Argument`] if `part`
-    /// is not below `parts`.
-    pub fn scan_part<B>(
-        &self,
-        part: usize,
-        parts: usize,
-        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        self.0.scan_part(part, parts, visit)
-    }
-
-    /// The same walk by runs, as [`Snapshot::runs`].
-    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
-        self.0.runs(columns)
-    }
-}
-
-impl std::fmt::Debug for Sweep<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sweep").finish_non_exhaustive()
-    }
-}
-
-impl std::fmt::Debug for Snapshot<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Snapshot").finish_non_exhaustive()
-    }
-}
-
-/// Changes entries where a walk met them; see [`HashLog::edit`]. Threads share it.
-pub struct Edit<'a> {
-    /// The edit ends before the log may be compacted.
-    begun: Option<(log::Edit<'a>, Shared<'a>)>,
-    log: &'a HashLog,
-}
-
-impl Edit<'_> {
-    /// As [`HashLog::update_placed`], and fastest for places that ascend. Any places may be given.
-    ///
-    /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
-    /// record lies among those of the batch may answer [`Error::WouldBlock`].
-    ///
-    /// # Errors
-    /// As [`HashLog::update_placed`].
-    ///
-    /// # Panics
-    /// As [`HashLog::update_placed`].
-    pub fn update_placed<K: AsRef<[u8]>>(
-        &self,
-        places: &[Place],
-        keys: &[K],
-        mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
-    ) -> std::result::Result<usize, BatchError> {
-        assert_eq!(places.len(), keys.len(), "one place for each key");
-        let edit = self.begun.as_ref().map(|(edit, _)| edit);
-        let log = self.log;
-        by_layout!(log, F => log.store.update_placed::<F, K>(places, keys, edit, &mut change))
-    }
-}
-
-impl std::fmt::Debug for Edit<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Edit").finish_non_exhaustive()
     }
 }

@@ -12,7 +12,7 @@ const PEOPLE: &[&str] =
 /// question. A crate has its page under `docs/design` too. What is not listed has neither.
 #[rustfmt::skip]
 const LEFT: &[(&str, Prose)] = &[
-    (".", left(2, 0)),
+    (".", left(0, 0)),
     ("aggregate", left(0, 0)),
     ("bench", left(0, 0)),
     ("bench-vs", left(1, 2)),

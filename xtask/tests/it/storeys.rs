@@ -66,9 +66,8 @@ const HOUSES: &[House] = &[
             &["map"],
             &["fuzzing"],
         ],
-        // The store starts its compactor; options know the least page; columns of a moment hold
-        // its snapshot.
-        steps_up: &[("ops", "compaction"), ("options", "log"), ("walks", "map")],
+        // The store starts its compactor; options know the least page.
+        steps_up: &[("ops", "compaction"), ("options", "log")],
     },
     House {
         name: "aggregate",

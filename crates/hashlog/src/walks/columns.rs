@@ -8,12 +8,12 @@
 use std::ops::ControlFlow;
 
 use crate::error::Result;
-use crate::map::Snapshot;
 use crate::ops::store::Store;
 use crate::record::Fixed;
 use crate::record::address::{Address, Place};
 use crate::record::layout::{control, fixed};
 use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
+use crate::walks::snapshot::{Snapshot, check_part};
 
 const RUN_LEN: usize = Run::LEN_MAX;
 
@@ -116,7 +116,7 @@ impl Runs<'_> {
         parts: usize,
         mut visit: impl FnMut(&Run) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        crate::map::check_part(part, parts)?;
+        check_part(part, parts)?;
         let (store, moment) = self.snapshot.moment();
         let gathering = Gathering {
             store,

@@ -1,0 +1,48 @@
+//! Changes of many entries where a walk met them.
+
+use crate::error::BatchError;
+use crate::log;
+use crate::log::begin_lock::Shared;
+use crate::ops::by_layout;
+use crate::ops::store::Store;
+use crate::options::Layout;
+use crate::record::address::Place;
+use crate::record::value::ValueMut;
+use crate::record::{Fixed, Variable};
+
+/// Changes entries where a walk met them; see [`HashLog::edit`](crate::HashLog::edit). Threads share it.
+pub struct Edit<'a> {
+    /// The edit ends before the log may be compacted.
+    pub(crate) begun: Option<(log::Edit<'a>, Shared<'a>)>,
+    pub(crate) store: &'a Store,
+}
+
+impl Edit<'_> {
+    /// As [`HashLog::update_placed`](crate::HashLog::update_placed), and fastest for places that ascend. Any places may be given.
+    ///
+    /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
+    /// record lies among those of the batch may answer
+    /// [`Error::WouldBlock`](crate::Error::WouldBlock).
+    ///
+    /// # Errors
+    /// As [`HashLog::update_placed`](crate::HashLog::update_placed).
+    ///
+    /// # Panics
+    /// As [`HashLog::update_placed`](crate::HashLog::update_placed).
+    pub fn update_placed<K: AsRef<[u8]>>(
+        &self,
+        places: &[Place],
+        keys: &[K],
+        mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> std::result::Result<usize, BatchError> {
+        assert_eq!(places.len(), keys.len(), "one place for each key");
+        let edit = self.begun.as_ref().map(|(edit, _)| edit);
+        by_layout!(self, F => self.store.update_placed::<F, K>(places, keys, edit, &mut change))
+    }
+}
+
+impl std::fmt::Debug for Edit<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Edit").finish_non_exhaustive()
+    }
+}
