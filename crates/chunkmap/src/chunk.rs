@@ -64,7 +64,16 @@ pub(crate) enum Wanted {
     Record,
 }
 
-/// An entry whose record was alive when it was looked at.
+/// An entry whose record was alive when it was looked at. Small, so that a search answers in
+/// registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry<'g> {
+    pub(crate) word: &'g RawAtomicU64,
+    pub(crate) slice: SliceRef,
+    pub(crate) record: Record<'g>,
+}
+
+/// An entry and its chunk.
 #[derive(Clone, Copy)]
 pub(crate) struct Hit<'g> {
     pub(crate) chunk: Chunk<'g>,
@@ -73,9 +82,17 @@ pub(crate) struct Hit<'g> {
     pub(crate) record: Record<'g>,
 }
 
+impl<'g> Entry<'g> {
+    /// The entry in `chunk`, where it was found.
+    #[inline]
+    pub(crate) fn of(self, chunk: Chunk<'g>) -> Hit<'g> {
+        Hit { chunk, word: self.word, slice: self.slice, record: self.record }
+    }
+}
+
 /// The answer of a search.
 pub(crate) enum Find<'g> {
-    Hit(Hit<'g>),
+    Hit(Entry<'g>),
     Miss(Miss),
 }
 
@@ -300,7 +317,7 @@ impl<'g> Chunk<'g> {
     /// Finds the entry whose word names `slice`, a record of `key`.
     pub(crate) fn find_slice(&self, key: &[u8], slice: SliceRef) -> Option<Hit<'g>> {
         match self.find_where(key, Wanted::Key, |hit| hit.slice == slice) {
-            Find::Hit(hit) => Some(hit),
+            Find::Hit(entry) => Some(entry.of(*self)),
             Find::Miss(_) => None,
         }
     }
@@ -312,7 +329,7 @@ impl<'g> Chunk<'g> {
         &self,
         key: &[u8],
         wanted: Wanted,
-        accept: impl Fn(&Hit<'g>) -> bool,
+        accept: impl Fn(&Entry<'g>) -> bool,
     ) -> Find<'g> {
         let abbreviation = self.abbreviate(key);
         let mut stale = false;
@@ -357,9 +374,9 @@ impl<'g> Chunk<'g> {
         word: &'g RawAtomicU64,
         key: &[u8],
         wanted: Wanted,
-        accept: &impl Fn(&Hit<'g>) -> bool,
+        accept: &impl Fn(&Entry<'g>) -> bool,
         stale: &mut bool,
-    ) -> Option<Hit<'g>> {
+    ) -> Option<Entry<'g>> {
         // Acquire: pairs with the CAS in `append` or `swap` that published the record.
         let mut value = word.load(Ordering::Acquire);
         loop {
@@ -370,7 +387,7 @@ impl<'g> Chunk<'g> {
                 // The value comes while the key is compared, which is mostly this one.
                 self.prefetch_record(slice, RECORD_LINES);
             }
-            let hit = Hit { chunk: *self, word, slice, record: self.record(slice) };
+            let hit = Entry { word, slice, record: self.record(slice) };
             if hit.record.key() != key {
                 return None;
             }

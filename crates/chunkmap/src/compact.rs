@@ -447,8 +447,9 @@ mod tests {
     use crate::record::Entered;
 
     fn hit<'g>(map: &'g ChunkMap, guard: &'g Guard, key: &[u8]) -> Hit<'g> {
-        match map.tree.leaf(guard, key).chunk.find(key, Wanted::Record) {
-            Find::Hit(hit) => hit,
+        let chunk = map.tree.leaf(guard, key).chunk;
+        match chunk.find(key, Wanted::Record) {
+            Find::Hit(entry) => entry.of(chunk),
             Find::Miss(_) => panic!("the key is there"),
         }
     }

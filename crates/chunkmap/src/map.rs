@@ -501,8 +501,11 @@ impl ChunkMap {
         loop {
             let leaf = self.tree.leaf(guard, key);
             match leaf.chunk.find(key, Wanted::Record) {
-                Find::Hit(hit) => {
-                    if let Some(lock) = enter(guard, || hit.record.try_read())? {
+                Find::Hit(entry) => {
+                    if let Some(lock) = entry.record.try_read_quick() {
+                        return Ok(Some(lock));
+                    }
+                    if let Some(lock) = enter(guard, || entry.record.try_read())? {
                         return Ok(Some(lock));
                     }
                 }
@@ -521,13 +524,13 @@ impl ChunkMap {
         loop {
             let leaf = self.tree.leaf(guard, key);
             match leaf.chunk.find(key, intent.wanted()) {
-                Find::Hit(hit) => {
+                Find::Hit(entry) => {
                     let lock = enter(guard, || match intent.is_in_place() {
-                        true => hit.record.try_write_in_place(),
-                        false => hit.record.try_write_shared(),
+                        true => entry.record.try_write_in_place(),
+                        false => entry.record.try_write_shared(),
                     })?;
                     if let Some(lock) = lock {
-                        return Ok(Writer::Locked(hit, lock));
+                        return Ok(Writer::Locked(entry.of(leaf.chunk), lock));
                     }
                 }
                 Find::Miss(miss) if miss.stale && !self.tree.is_current(guard, &leaf.chunk) => {}

@@ -184,6 +184,16 @@ impl<'g> Record<'g> {
         self.try_read_slow(header)
     }
 
+    /// Goes in as a reader, if the first try succeeds: the answer fits into registers.
+    #[inline]
+    pub(crate) fn try_read_quick(&self) -> Option<ReadLock<'g>> {
+        let header = self.load(Ordering::Relaxed);
+        if header.0 & (DEAD | EXCLUSIVE | CROWDED) != 0 {
+            return None;
+        }
+        self.try_enter(header).ok()
+    }
+
     /// Goes in from this very header, or says which there is instead.
     #[inline]
     fn try_enter(&self, header: Header) -> Result<ReadLock<'g>, Header> {

@@ -103,12 +103,11 @@ impl Store {
                         continue;
                     }
                 }
-                let mut chain = Chain::new(named, depth_of(named.number, count), share);
-                let flow = chain.visit::<F, B>(self, &pin, reads, visit);
+                let chain = Chain::new(named, depth_of(named.number, count), share);
+                let flow = self.visit_chain::<F, B>(chain, &pin, &mut chains, reads, visit);
                 if flow.is_break() {
                     return Ok(flow);
                 }
-                chains.extend(chain.wanted.is_some().then_some(chain));
             }
             drop(pin);
             queue.drop_first(ready);
@@ -121,6 +120,22 @@ impl Store {
             }
         }
         self.follow_chains::<F, B>(&mut chains, &mut coming, reads, 0, visit)
+    }
+
+    /// Visits what is in memory of a chain, and keeps the chain if more of it is on the disk. Out of
+    /// line: where records are in memory, few slots lead here.
+    #[inline(never)]
+    fn visit_chain<F: Form, B>(
+        &self,
+        mut chain: Chain,
+        pin: &Pin<'_>,
+        chains: &mut Vec<Chain>,
+        reads: &mut Reads,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let flow = chain.visit::<F, B>(self, pin, reads, visit);
+        chains.extend((flow.is_continue() && chain.wanted.is_some()).then_some(chain));
+        flow
     }
 
     /// Queues the words of a bucket's slots as they were at one moment, so that a key that leaves

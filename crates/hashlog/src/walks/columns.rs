@@ -16,6 +16,7 @@ use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
 use crate::walks::snapshot::{Snapshot, check_part};
 
 const RUN_LEN: usize = Run::LEN_MAX;
+const _: () = assert!(RUN_LEN <= u16::MAX as usize);
 
 /// The columns that [`Snapshot::runs`] copies of each entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,6 +123,7 @@ impl Runs<'_> {
             store,
             scan: Scan::new(store, moment, (part, parts)),
             run: Run::new(self.columns),
+            doubts: Box::new([0; RUN_LEN]),
             asked: Vec::new(),
         };
         match self.columns {
@@ -137,6 +139,8 @@ struct Gathering<'a> {
     store: &'a Store,
     scan: Scan<'a>,
     run: Box<Run>,
+    /// Where records lie, from the first that is gathered, that may have to be asked for.
+    doubts: Box<[u16; RUN_LEN]>,
     /// Records of which only the chain knows whether they are live. They take room of the run, so
     /// that there is some for each that is.
     asked: Vec<(Address, [u8; 8], [u8; 8])>,
@@ -211,6 +215,11 @@ impl Gathering<'_> {
         let records = left.min(RUN_LEN - self.run.len);
         let run = &mut *self.run;
         let (mut len, mut flags) = (run.len, 0);
+        // A record that is superseded from now on is marked late, so that it may be looked at again.
+        let (doubts, mut doubt_count) = (&mut *self.doubts, 0);
+        // Of a page without marks only the chains know; no flags are all ones.
+        let live = if marked { control::VALID } else { u64::MAX };
+        let doubtful = if marked { control::LATE } else { control::VALID };
         for at in 0..records {
             let address = first.plus(at * fixed::BYTES);
             there.prefetch_ahead(address);
@@ -226,12 +235,18 @@ impl Gathering<'_> {
             if PLACES {
                 run.places[next] = Place(address);
             }
-            let is_live = marked && flags & FLAGS == control::VALID;
-            len += usize::from(is_live);
-            if (flags & control::LATE != 0 || !marked)
-                && flags & control::VALID != 0
-                && matches!(verdict(flags, marked), Verdict::Ask)
-            {
+            len += usize::from(flags & FLAGS == live);
+            if flags & doubtful != 0 {
+                doubts[doubt_count % RUN_LEN] = at as u16;
+                doubt_count += 1;
+            }
+        }
+        for at in &doubts[..doubt_count] {
+            let address = first.plus(usize::from(*at) * fixed::BYTES);
+            let record = there.at(address);
+            let flags = record.flags();
+            if flags & control::VALID != 0 && matches!(verdict(flags, marked), Verdict::Ask) {
+                let (key, value) = record.fixed_words();
                 self.asked.push((address, key, value));
             }
         }
