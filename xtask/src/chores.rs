@@ -61,6 +61,11 @@ pub(crate) fn lint() -> Steps {
     Ok(vec![
         Step::new("format", "cargo fmt --all --check"),
         Step::new("clippy", "cargo clippy --workspace --all-targets -- -D warnings"),
+        // As it is shipped: see the profile `dist`.
+        Step::new(
+            "clippy without peers",
+            "cargo clippy -p sapwood-cli --no-default-features -- -D warnings",
+        ),
     ])
 }
 

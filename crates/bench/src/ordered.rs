@@ -19,6 +19,7 @@
 //! | `report` | figures, printed |
 //! | `targets` | the targets, and whether a run reached them |
 
+#[cfg(feature = "peers")]
 mod arena;
 mod baseline;
 mod contenders;

@@ -1,14 +1,10 @@
 //! The stores of this process, one file each, behind [`Store`](super::store::Store).
 //!
-//! All peers hash with foldhash, hashbrown's default, and are made with room for all keys.
+//! Peers are compiled with the feature `peers`.
 
-pub(crate) mod dashmap;
-pub(crate) mod dictionary;
-pub(crate) mod moka;
-pub(crate) mod papaya;
+#[cfg(feature = "peers")]
+pub(crate) mod peers;
 pub(crate) mod sapwood;
-pub(crate) mod scc;
-pub(crate) mod shards;
 
 use std::sync::Arc;
 
@@ -20,9 +16,6 @@ use super::load::Loadable;
 use super::store::{Form, Store, batched, singly};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
-
-/// The hasher of all peers.
-pub(crate) type Hasher = foldhash::fast::RandomState;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SAPWOOD_16: &str = "sapwood-batch-16";
@@ -46,8 +39,7 @@ const MOKA_KEYS_MAX: u32 = 1_000_000;
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     [SAPWOOD, SAPWOOD_16, SAPWOOD_32]
         .into_iter()
-        .chain(CONCURRENT)
-        .chain([DICTIONARY])
+        .chain(CONCURRENT.into_iter().chain([DICTIONARY]).filter(|_| cfg!(feature = "peers")))
         .chain(baseline::NAMES)
 }
 
@@ -85,6 +77,7 @@ impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
 
 /// The contenders with wanted names.
 pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
+    let wanted = &|name: &str| wanted(name) && takes(name, keys);
     let mut all: Vec<Box<dyn Loadable>> = Vec::new();
     let shared = Arc::new(RwLock::new(Shared::empty()));
     // The first form that is wanted loads for all.
@@ -100,22 +93,8 @@ pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Lo
             _ => Box::new(InProcess::<_, Singles>::of(shared, first)),
         });
     }
-    fn singles<S: Store + 'static>() -> Box<dyn Loadable> {
-        Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), true))
-    }
-    for (name, make) in [
-        (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn Loadable>),
-        (DASHMAP, singles::<dashmap::Dash>),
-        (PAPAYA, singles::<papaya::Plain>),
-        (PAPAYA_ATOMIC, singles::<papaya::Atomic>),
-        (SCC, singles::<scc::Scc>),
-        (MOKA, singles::<moka::Moka>),
-        (DICTIONARY, singles::<dictionary::Dictionary>),
-    ] {
-        if wanted(name) && takes(name, keys) {
-            all.push(make());
-        }
-    }
+    #[cfg(feature = "peers")]
+    all.extend(peers::chosen(wanted));
     for baseline in baseline::Baseline::shapes(wanted) {
         all.push(Box::new(baseline));
     }

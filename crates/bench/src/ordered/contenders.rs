@@ -1,101 +1,32 @@
 //! The engines of this process, one file each, behind [`Ordered`](super::in_process::Ordered).
 //!
-//! Peers hold a value as a [`Cell`]: one allocation that the map points to, with the first 8 bytes
-//! atomic, so that adding to them in place needs no lock and reading the rest pays nothing. This
-//! is the most that a peer can be given: Sapwood's update may change any byte and the length.
+//! Peers are compiled with the feature `peers`.
 
-pub(crate) mod btree;
-pub(crate) mod masstree;
-pub(crate) mod off_heap;
+#[cfg(feature = "peers")]
+pub(crate) mod peers;
 pub(crate) mod sapwood;
-pub(crate) mod skip_list;
-pub(crate) mod tree_index;
-
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::Relaxed;
-
-use triomphe::ThinArc;
 
 use super::in_process::InProcess;
 use super::load::Loadable;
-use super::workload::Form;
-use crate::consume::consume;
-use crate::tally::Tally;
 
 /// Makes one engine.
 type Make = fn() -> Box<dyn Loadable>;
 
 /// Every engine by name; the first is ours, ratios are against it.
-pub(crate) const ALL: [(&str, Make); 6] = [
+pub(crate) const ALL: &[(&str, Make)] = &[
     (SAPWOOD, InProcess::<sapwood::Sapwood>::boxed),
-    (SKIP_LIST, InProcess::<skip_list::SkipList>::boxed),
-    (OFF_HEAP, InProcess::<off_heap::OffHeap>::boxed),
-    (BTREE, InProcess::<btree::LockedBTree>::boxed),
-    (MASSTREE, InProcess::<masstree::Masstree>::boxed),
-    (TREE_INDEX, InProcess::<tree_index::TreeIndex>::boxed),
+    #[cfg(feature = "peers")]
+    (SKIP_LIST, InProcess::<peers::skip_list::SkipList>::boxed),
+    #[cfg(feature = "peers")]
+    (peers::OFF_HEAP, InProcess::<peers::off_heap::OffHeap>::boxed),
+    #[cfg(feature = "peers")]
+    (BTREE, InProcess::<peers::btree::LockedBTree>::boxed),
+    #[cfg(feature = "peers")]
+    (peers::MASSTREE, InProcess::<peers::masstree::Masstree>::boxed),
+    #[cfg(feature = "peers")]
+    (peers::TREE_INDEX, InProcess::<peers::tree_index::TreeIndex>::boxed),
 ];
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const SKIP_LIST: &str = "crossbeam-skiplist";
-pub(crate) const OFF_HEAP: &str = "skiplist-offheap";
 pub(crate) const BTREE: &str = "RwLock<BTreeMap>";
-pub(crate) const MASSTREE: &str = "masstree";
-pub(crate) const TREE_INDEX: &str = "scc::TreeIndex";
-
-/// A value of at least 8 bytes: its first word, then the rest.
-#[derive(Clone)]
-pub(crate) struct Cell(ThinArc<AtomicU64, u8>);
-
-impl Cell {
-    #[inline]
-    fn new(value: &[u8]) -> Cell {
-        let (head, rest) = value.split_first_chunk::<8>().expect("values have at least 8 bytes");
-        Cell(ThinArc::from_header_and_slice(AtomicU64::new(u64::from_le_bytes(*head)), rest))
-    }
-
-    #[inline]
-    fn increment(&self) {
-        self.0.header.header.fetch_add(1, Relaxed);
-    }
-
-    #[inline]
-    fn sum(&self) -> u64 {
-        self.0.header.header.load(Relaxed).wrapping_add(consume(&self.0.slice))
-    }
-
-    #[inline]
-    fn copy(&self) -> Vec<u8> {
-        let mut copy = Vec::with_capacity(8 + self.0.slice.len());
-        copy.extend_from_slice(&self.0.header.header.load(Relaxed).to_le_bytes());
-        copy.extend_from_slice(&self.0.slice);
-        copy
-    }
-
-    fn is(&self, other: &Cell) -> bool {
-        std::ptr::eq(self.0.as_ptr(), other.0.as_ptr())
-    }
-}
-
-/// Sums what an iterator of entries yields, in the way that `form` asks for.
-#[inline]
-fn tally<'a>(
-    entries: impl Iterator<Item = (&'a [u8], &'a Cell)>,
-    limit: usize,
-    form: Form,
-) -> Tally {
-    let mut tally = Tally::default();
-    match form {
-        Form::Keys => {
-            for (key, _) in entries.take(limit) {
-                tally.add(consume(key));
-            }
-        }
-        // These peers have iterators only: both forms are one.
-        Form::Stream | Form::Iterator => {
-            for (key, value) in entries.take(limit) {
-                tally.add(consume(key).wrapping_add(value.sum()));
-            }
-        }
-    }
-    tally
-}

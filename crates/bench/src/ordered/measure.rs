@@ -142,7 +142,7 @@ fn contenders(plan: &Plan, space: &Space) -> Result<Vec<Box<dyn Loadable>>, Erro
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|engine| engine == name);
     let mut contenders: Vec<Box<dyn Loadable>> = Vec::new();
-    for (name, make) in contenders::ALL {
+    for &(name, make) in contenders::ALL {
         if wanted(name) {
             contenders.push(make());
         }
@@ -171,7 +171,7 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
 mod tests {
     use std::path::Path;
 
-    use super::super::contenders::{BTREE, btree::LockedBTree};
+    use super::super::contenders::{BTREE, peers::btree::LockedBTree};
     use super::super::in_process::InProcess;
     use super::super::space::KeyShape;
     use super::*;

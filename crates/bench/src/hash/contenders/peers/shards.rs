@@ -5,8 +5,9 @@ use std::hash::BuildHasher;
 use hashbrown::HashTable;
 use parking_lot::RwLock;
 
-use super::{Hasher, SHARDS};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::SHARDS;
 use crate::hash::store::Store;
 
 /// Shards; so many that two threads seldom meet.

@@ -3,8 +3,9 @@
 use ::moka::ops::compute::Op;
 use ::moka::sync::Cache;
 
-use super::{Hasher, MOKA};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::MOKA;
 use crate::hash::store::Store;
 
 pub(crate) struct Moka(Cache<u64, u64, Hasher>);

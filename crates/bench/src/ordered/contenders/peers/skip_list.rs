@@ -4,6 +4,7 @@ use crossbeam_skiplist::SkipMap;
 
 use super::Cell;
 use crate::consume::consume;
+use crate::ordered::contenders::SKIP_LIST;
 use crate::ordered::in_process::Ordered;
 use crate::ordered::workload::Form;
 use crate::tally::Tally;
@@ -11,7 +12,7 @@ use crate::tally::Tally;
 pub(crate) struct SkipList(SkipMap<Box<[u8]>, Cell>);
 
 impl Ordered for SkipList {
-    const NAME: &'static str = super::SKIP_LIST;
+    const NAME: &'static str = SKIP_LIST;
 
     fn new() -> Self {
         SkipList(SkipMap::new())

@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use scc::Guard;
 
+use super::TREE_INDEX;
 use super::{Cell, tally};
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
@@ -13,7 +14,7 @@ use crate::tally::Tally;
 pub(crate) struct TreeIndex(scc::TreeIndex<Box<[u8]>, Cell>);
 
 impl Ordered for TreeIndex {
-    const NAME: &'static str = super::TREE_INDEX;
+    const NAME: &'static str = TREE_INDEX;
 
     fn new() -> Self {
         TreeIndex(scc::TreeIndex::new())

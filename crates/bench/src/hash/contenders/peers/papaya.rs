@@ -5,8 +5,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ::papaya::HashMap;
 
-use super::{Hasher, PAPAYA, PAPAYA_ATOMIC};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::{PAPAYA, PAPAYA_ATOMIC};
 use crate::hash::store::Store;
 
 fn with_room<V>(keys: u32) -> HashMap<u64, V, Hasher> {

@@ -2,8 +2,9 @@
 
 use ::dashmap::DashMap;
 
-use super::{DASHMAP, Hasher};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::DASHMAP;
 use crate::hash::store::Store;
 
 pub(crate) struct Dash(DashMap<u64, u64, Hasher>);

@@ -8,6 +8,7 @@ use std::ops::Bound;
 use parking_lot::RwLock;
 
 use crate::consume::consume;
+use crate::ordered::contenders::BTREE;
 use crate::ordered::in_process::Ordered;
 use crate::ordered::workload::Form;
 use crate::tally::Tally;
@@ -17,7 +18,7 @@ type Bytes = Box<[u8]>;
 pub(crate) struct LockedBTree(RwLock<BTreeMap<Bytes, Bytes>>);
 
 impl Ordered for LockedBTree {
-    const NAME: &'static str = super::BTREE;
+    const NAME: &'static str = BTREE;
 
     fn new() -> Self {
         LockedBTree(RwLock::default())

@@ -10,6 +10,7 @@ use masstree::{MassTree15, RangeBound};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::Cell;
+use super::MASSTREE;
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
 use crate::ordered::workload::Form;
@@ -30,7 +31,7 @@ impl Masstree {
 }
 
 impl Ordered for Masstree {
-    const NAME: &'static str = super::MASSTREE;
+    const NAME: &'static str = MASSTREE;
 
     fn new() -> Self {
         Masstree {

@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crossbeam_skiplist::SkipMap;
 use parking_lot::Mutex;
 
+use super::OFF_HEAP;
 use crate::consume::consume;
 use crate::ordered::arena::{BLOCK_WORDS, give_block, take_block};
 use crate::ordered::in_process::Ordered;
@@ -28,7 +29,7 @@ pub(crate) struct OffHeap {
 }
 
 impl Ordered for OffHeap {
-    const NAME: &'static str = super::OFF_HEAP;
+    const NAME: &'static str = OFF_HEAP;
 
     fn new() -> Self {
         OffHeap { map: SkipMap::new(), arena: Arc::default() }

@@ -2,8 +2,9 @@
 
 use ::scc::HashMap;
 
-use super::{Hasher, SCC};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::SCC;
 use crate::hash::store::Store;
 
 pub(crate) struct Scc(HashMap<u64, u64, Hasher>);

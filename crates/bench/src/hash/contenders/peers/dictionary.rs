@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use parking_lot::Mutex;
 
-use super::{DICTIONARY, Hasher};
+use super::Hasher;
 use crate::Error;
+use crate::hash::contenders::DICTIONARY;
 use crate::hash::store::Store;
 
 pub(crate) struct Dictionary(Mutex<HashMap<u64, u64, Hasher>>);
