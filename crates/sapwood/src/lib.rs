@@ -114,6 +114,7 @@ mod hash_table;
 pub mod key;
 mod options;
 mod range;
+pub mod record;
 mod stored_options;
 mod table;
 

@@ -8,11 +8,21 @@ use std::collections::BTreeSet;
 /// ARCHITECTURE.md and in a commit of its own.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-aggregate", &[]),
+    ("sapwood-derive", &[]),
     ("sapwood-mem", &[]),
     ("sapwood-chunkmap", &["sapwood-mem"]),
     ("sapwood-disk", &[]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-mem"]),
-    ("sapwood", &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog"]),
+    (
+        "sapwood",
+        &[
+            "sapwood-aggregate",
+            "sapwood-chunkmap",
+            "sapwood-derive",
+            "sapwood-disk",
+            "sapwood-hashlog",
+        ],
+    ),
     (
         "sapwood-bench",
         &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],

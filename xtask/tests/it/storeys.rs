@@ -91,6 +91,7 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["engine", "error", "key", "range"],
             &["aggregate"],
+            &["record"],
             &["hash_options", "options"],
             &["stored_options"],
             &["directory"],

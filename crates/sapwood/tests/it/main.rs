@@ -10,6 +10,7 @@ mod hash_table;
 mod key_bytes;
 mod key_order;
 mod names;
+mod record;
 mod removal;
 mod serialized;
 mod table;
