@@ -1,4 +1,4 @@
-//! Which memory reclamation suits an ordered map of slices?
+//! Memory reclamation schemes, measured as an ordered map of slices would use them.
 //!
 //! Each scheme runs the work that the map would give it: a get pins, follows one word to a
 //! 1,112-byte slice in a flat arena and sums its 1,000 value bytes; a replacement writes

@@ -157,7 +157,7 @@ fn drain_pinning(arena: &'static Arena, pin: impl Fn() -> epoch::Guard) {
         }
         pin().flush();
     }
-    assert_eq!(arena.garbage(), 0, "crossbeam-epoch reclaims all garbage once nobody is pinned");
+    assert_eq!(arena.garbage(), 0, "crossbeam-epoch reclaims all garbage once no thread is pinned");
 }
 
 /// seize (Hyaline-1): batches of retired pointers counted down by the readers of their time.
@@ -238,7 +238,7 @@ impl Scheme for Sdd {
             let guard = sdd::Guard::new();
             guard.accelerate();
         }
-        assert_eq!(arena.garbage(), 0, "sdd reclaims all garbage once nobody is pinned");
+        assert_eq!(arena.garbage(), 0, "sdd reclaims all garbage once no thread is pinned");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Does anything limit the kernel's page cache for this process? Its control group may.
+//! The limit on the page cache of this process, which its control group may set.
 
 use std::path::{Path, PathBuf};
 

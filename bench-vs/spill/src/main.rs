@@ -1,4 +1,4 @@
-//! How fast are disk engines whose data is larger than their memory?
+//! Disk engines whose data is larger than their memory, measured.
 //!
 //! The workload, its checks and its report are those of `sapwood bench hash --part spill`; this
 //! program adds engines that are too heavy to build for a test.
