@@ -7,7 +7,7 @@ use sapwood_aggregate::{KeyList, Selection};
 
 use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
 use super::{Candidate, Executor};
-use crate::{Direction, KEY_BYTES_MAX, Table};
+use crate::{Direction, KEY_BYTES_MAX, OrderedTable};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
@@ -18,7 +18,7 @@ const LOOK_UP_NS: f64 = 250.0;
 /// An entry of a scan, in ns: its record lies anywhere, and was asked for ahead.
 const SCAN_NS: f64 = 30.0;
 
-impl Objects for Table {
+impl Objects for OrderedTable {
     fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
         let selection = asked.selection;
         let borders = self.map().split_points(selection.bounds(), 1);
@@ -52,18 +52,18 @@ impl Objects for Table {
     }
 }
 
-impl GetMany for Table {
+impl GetMany for OrderedTable {
     fn get_many(
         &self,
         keys: &[&[u8]],
         read: impl FnMut(usize, Option<&[u8]>),
     ) -> crate::Result<()> {
-        Table::get_many(self, keys, read)
+        OrderedTable::get_many(self, keys, read)
     }
 }
 
 fn scan<G: Gather>(
-    table: &Table,
+    table: &OrderedTable,
     selection: &Selection,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),
@@ -87,7 +87,7 @@ fn scan<G: Gather>(
 }
 
 fn look_up<G: Gather>(
-    table: &Table,
+    table: &OrderedTable,
     keys: &KeyList,
     crew: &Crew<'_>,
     make: &(impl Fn() -> G + Sync),

@@ -17,7 +17,7 @@ use sapwood_hashlog::{BatchError, Place};
 use super::objects::{Asked, Crew, Objects};
 use super::{Execution, Executor, Measured, Plan};
 use crate::hash_table::Placing;
-use crate::{Error, HashTable, Result, Table};
+use crate::{Error, HashTable, OrderedTable, Result};
 
 /// What a disaggregation came to.
 #[derive(Debug, Clone)]
@@ -25,7 +25,7 @@ pub struct Settlement {
     /// What was done, and what is left.
     pub report: Disaggregated,
     /// What is left, if anything: the same objects get it from
-    /// [`Table::resume`] or [`HashTable::resume`], now or later, in this process or another
+    /// [`OrderedTable::resume`] or [`HashTable::resume`], now or later, in this process or another
     /// ([`Pending::encode`]).
     pub pending: Option<Pending>,
     /// Why something is left: [`Error::Cancelled`], or what an engine refused.
@@ -60,7 +60,7 @@ pub(super) trait Changes: Objects {
     ) -> (u64, Result<()>);
 }
 
-impl Changes for Table {
+impl Changes for OrderedTable {
     fn batches_at_once(&self) -> usize {
         1
     }
@@ -462,5 +462,5 @@ macro_rules! operations {
     };
 }
 
-operations!(Table);
+operations!(OrderedTable);
 operations!(HashTable);

@@ -10,7 +10,7 @@ mod hash_table;
 mod key_bytes;
 mod key_order;
 mod names;
+mod ordered_table;
 mod record;
 mod removal;
 mod serialized;
-mod table;
