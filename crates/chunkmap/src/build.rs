@@ -33,8 +33,17 @@ pub(crate) unsafe fn write_chunk(
     arena: &Arena,
     plan: &ChunkPlan<'_>,
 ) -> Result<SliceRef, OutOfMemory> {
+    debug_assert!(plan.low.zip(plan.high).is_none_or(|(low, high)| low < high), "I-BOUNDS");
     // SAFETY: the caller's.
     let key = |entry: &Gathered| unsafe { Record::new(arena.ptr(entry.slice)) }.key();
+    // A removed record can still be there beside its successor of the same key.
+    debug_assert!(plan.entries.is_sorted_by_key(key), "I-SORTED");
+    debug_assert!(
+        plan.entries.first().is_none_or(|first| plan.low.is_none_or(|low| low <= key(first)))
+    );
+    debug_assert!(
+        plan.entries.last().is_none_or(|last| plan.high.is_none_or(|high| key(last) < high))
+    );
     let implied: &[u8] = match (plan.low, plan.high) {
         (Some(low), Some(high)) => &low[..common_prefix_len(low, high)],
         _ => &[],
@@ -124,6 +133,7 @@ pub(crate) fn write_inner(
 ) -> Result<SliceRef, OutOfMemory> {
     assert!(!children.is_empty(), "an inner node has a child");
     let separators = || children[1..].iter().map(|child| child.separator);
+    debug_assert!(separators().is_sorted_by(|low, high| low < high), "separators divide the keys");
     let prefix = match children {
         [_, first, .., last] => {
             &first.separator[..common_prefix_len(first.separator, last.separator)]

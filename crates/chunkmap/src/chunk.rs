@@ -331,6 +331,7 @@ impl<'g> Chunk<'g> {
         wanted: Wanted,
         accept: impl Fn(&Entry<'g>) -> bool,
     ) -> Find<'g> {
+        debug_assert!(self.covers(key), "I-BOUNDS");
         let abbreviation = self.abbreviate(key);
         let mut stale = false;
         for at in self.key_run(key, abbreviation) {
@@ -487,10 +488,16 @@ impl<'g> Chunk<'g> {
         None
     }
 
+    /// Whether the chunk's keys include `key`.
+    fn covers(&self, key: &[u8]) -> bool {
+        self.low().is_none_or(|low| low <= key) && self.high().is_none_or(|high| key < high)
+    }
+
     /// Appends a record of `key` at the first empty delta word from `end` on.
     ///
     /// Linearization point of an insert: the successful exchange.
     pub(crate) fn append(&self, end: usize, key: &[u8], slice: SliceRef) -> Append {
+        debug_assert!(self.covers(key), "I-BOUNDS");
         let mut at = end;
         loop {
             let Some(word) = self.delta_words().get(at) else {
@@ -562,6 +569,7 @@ impl<'g> Chunk<'g> {
 
     /// Undoes `freeze` and gives the claim back.
     pub(crate) fn thaw(&self) {
+        debug_assert!(self.is_claimed());
         for word in self.delta_words().iter().chain(self.sorted_words()) {
             // AcqRel: pairs with the CAS in `append` and `swap`, as in `freeze`.
             word.fetch_and(!FROZEN, Ordering::AcqRel);
@@ -609,6 +617,7 @@ impl<'g> Chunk<'g> {
             all.push(entry);
         }
         all.extend(delta);
+        debug_assert!(all.is_sorted_by(|a, b| self.compare(a, b).is_le()), "I-SORTED");
         all
     }
 

@@ -137,6 +137,7 @@ impl<'g> Inner<'g> {
 
     /// Puts another node in a child's place. Under the latch.
     pub(crate) fn set_child(&self, at: usize, node: SliceRef) {
+        debug_assert!(self.is_latched());
         // Release: pairs with the Acquire in `child`.
         self.children()[at].store(node.word(), Ordering::Release);
     }
@@ -159,8 +160,14 @@ impl<'g> Inner<'g> {
         (self.head().obsolete.load(Ordering::Relaxed) == 0).then_some(latch)
     }
 
+    /// Whether some thread has the latch: its holder asserts it.
+    fn is_latched(&self) -> bool {
+        self.head().latch.load(Ordering::Relaxed) != 0
+    }
+
     /// Marks the node replaced. Under the latch.
     pub(crate) fn set_obsolete(&self) {
+        debug_assert!(self.is_latched());
         // INVARIANT I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
         // above.
         self.head().obsolete.store(1, Ordering::Relaxed);

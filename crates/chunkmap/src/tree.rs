@@ -181,6 +181,7 @@ impl Tree {
         old: &[SliceRef],
         new: &[Child<'_>],
     ) -> Result<(), NotReplaced> {
+        debug_assert!(matches!(old.len(), 1 | 2) && !new.is_empty(), "one or two nodes, by some");
         let backoff = Backoff::new();
         loop {
             let Some((slice, parent, at)) = self.parent_of(guard, key, old[0]) else {

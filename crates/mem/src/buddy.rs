@@ -148,6 +148,7 @@ impl Buddy {
             self.free[smaller].insert((block, offset + bytes_of(smaller) as u32));
         }
         self.free_bytes -= bytes;
+        debug_assert!((offset as usize).is_multiple_of(bytes), "an extent lies on its own size");
         // INVARIANT I-APART: the extent hangs in no set from here until `give`.
         Some(Extent { block, offset, bytes: bytes as u32 })
     }
@@ -157,6 +158,8 @@ impl Buddy {
     pub(crate) fn give(&mut self, extent: Extent) {
         let block = self.blocks[extent.block as usize].as_mut().expect("mapped");
         let whole = block.region.bytes();
+        debug_assert!((extent.offset as usize).is_multiple_of(extent.bytes as usize));
+        debug_assert!(extent.offset as usize + extent.bytes as usize <= whole, "inside its block");
         let drained = block.purpose == Purpose::Drained;
         let free = if drained { &mut self.drained_free } else { &mut self.free };
         self.free_bytes += extent.bytes as usize;

@@ -123,6 +123,7 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn suspend_outermost(&self) {
         debug_assert!(self.is_outermost());
+        debug_assert_ne!(self.epoch(), QUIET, "only what is pinned is suspended");
         // Release: pairs with the Acquire in `is_safe`, as in `drop`.
         self.slot.pinned.store(QUIET, Ordering::Release);
     }
@@ -144,6 +145,7 @@ impl Pin<'_> {
     #[inline]
     pub(crate) fn resume_outermost(&self, epochs: &Epochs, since: u64) -> u64 {
         debug_assert!(self.is_outermost());
+        debug_assert_eq!(self.epoch(), QUIET, "only what was suspended resumes");
         // Release: pairs with the Acquire in `is_safe`; what was read before `suspend` is done for
         // the thread that sees this and not the quiet slot in between.
         self.slot.pinned.store(since, Ordering::Release);
@@ -166,6 +168,7 @@ impl Drop for Pin<'_> {
         if self.level == Level::Inner {
             return;
         }
+        debug_assert_ne!(self.epoch(), QUIET, "a pin ends once");
         // Release: pairs with the Acquire in is_safe; what was read and written is done.
         self.slot.pinned.store(QUIET, Ordering::Release);
         if self.level == Level::OutermostLate {
@@ -289,6 +292,7 @@ impl Epochs {
 
     /// Whether every thread that was pinned before `epoch` began has left.
     pub fn is_safe(&self, epoch: u64) -> bool {
+        debug_assert!(epoch <= self.current.load(Ordering::Relaxed), "the epoch has begun");
         self.slots().all(|slot| {
             // Acquire: pairs with the Release of pins and of their ends, so that what was read
             // under them is done.

@@ -382,7 +382,8 @@ impl Reclaimer {
                 }
             }
         }
-        self.retired_bytes.fetch_sub(freed_bytes, Ordering::Relaxed);
+        let retired_bytes = self.retired_bytes.fetch_sub(freed_bytes, Ordering::Relaxed);
+        debug_assert!(retired_bytes >= freed_bytes, "what is freed was retired, once");
         let mut waiting = self.lock_waiting();
         waiting.read.extend(read);
         for batch in batches.into_iter().rev() {
@@ -412,6 +413,7 @@ impl Reclaimer {
     /// # Safety
     /// As of [`Arena::free`].
     unsafe fn free(&self, slice: SliceRef, freed_bytes: &mut u64) {
+        debug_assert!(!self.arena.ptr(slice).is_null(), "a retired slice is live");
         *freed_bytes += self.arena.capacity(slice) as u64;
         // SAFETY: the caller's.
         unsafe { self.arena.free(slice) };

@@ -103,6 +103,7 @@ impl Stripe {
         self.live_bytes += class.bytes();
         self.free_bytes -= class.bytes();
         // INVARIANT I-APART: the slot is in no list of free ones, and below `touched`.
+        debug_assert_eq!(slice.class(), class);
         Some(slice)
     }
 
@@ -117,6 +118,9 @@ impl Stripe {
         debug_assert_eq!(span.class, slice.class());
         debug_assert_eq!(span.extent.block, slice.block());
         let offset = slice.offset() - span.extent.offset as usize;
+        debug_assert!(offset.is_multiple_of(slice_bytes), "a slice begins where a slot does");
+        debug_assert!(((offset / slice_bytes) as u32) < span.touched, "the slot was taken before");
+        debug_assert!(span.live > 0, "I-APART: a slice is given back once");
         let was_linked = span.is_linked();
         // SAFETY: the slot is inside the span, free from now on, and granules
         // are aligned for a u32.
