@@ -90,12 +90,13 @@ const HOUSES: &[House] = &[
     House {
         name: "sapwood",
         storeys: &[
-            &["engine", "error", "key", "range"],
+            &["engine", "error", "key", "range", "value"],
             &["aggregate"],
             &["hash_options", "ordered_options"],
             &["stored_options"],
             &["directory"],
             &["hash_table", "ordered_table"],
+            &["table"],
             &["db"],
             &["fuzzing"],
         ],
