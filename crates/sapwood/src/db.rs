@@ -14,7 +14,7 @@ use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
     Cut, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats, OrderedTable,
-    OrderedTableOptions, Result,
+    OrderedTableOptions, Result, Table,
 };
 
 use hash_slot::{HashSlot, Opening};
@@ -209,6 +209,34 @@ impl Db {
         self.shared.directory.as_ref().map(|directory| directory.path())
     }
 
+    /// Opens a table that is there, of whichever kind it is.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; for a hash table as [`hash_table`](Self::hash_table).
+    ///
+    /// ```
+    /// # use sapwood::{Db, Engine, HashTableOptions, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_ordered_table("sessions", OrderedTableOptions::default())?;
+    /// db.create_hash_table("hits", HashTableOptions::default())?;
+    /// assert_eq!(db.table("sessions")?.engine(), Engine::Ordered);
+    /// assert_eq!(db.table("hits")?.engine(), Engine::Hash);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn table(&self, name: &str) -> Result<Table> {
+        loop {
+            if let Some(Slot::Ordered(table)) = self.slots().get(name) {
+                return Ok(table.clone().into());
+            }
+            // Without the lock on the names: it may have to be recovered.
+            match self.hash_table(name) {
+                // Another thread has dropped it, and made an ordered one.
+                Err(Error::OtherEngine { .. }) => {}
+                answer => return answer.map(Table::from),
+            }
+        }
+    }
+
     /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
     /// database has a directory, the options must say so ([`OrderedTableOptions::volatile`]).
     ///
@@ -276,7 +304,7 @@ impl Db {
     ///     let sessions = db.open_or_create_ordered_table("sessions", options.clone())?;
     ///     sessions.put_if_absent(b"ada", b"online")?;
     /// }
-    /// assert_eq!(db.ordered_table("sessions")?.len_exact(), 1);
+    /// assert_eq!(db.ordered_table("sessions")?.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_or_create_ordered_table(

@@ -116,6 +116,8 @@ mod ordered_table;
 mod range;
 pub mod record;
 mod stored_options;
+mod table;
+mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint};
 pub use engine::Engine;
@@ -127,12 +129,14 @@ pub use ordered_table::OrderedTable;
 pub use range::Range;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, OrderedStats,
-    Upsert, VALUE_BYTES_MAX, ValueMut,
+    Upsert, VALUE_BYTES_MAX,
 };
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
-    Layout as RecordLayout, ValueMut as HashValueMut,
+    Layout as RecordLayout,
 };
+pub use table::{Table, TableStats};
+pub use value::ValueMut;
 
 /// The README's examples run as tests.
 #[cfg(doctest)]

@@ -86,7 +86,7 @@ impl Changes for OrderedTable {
                     Err(_) => Ok(change),
                 }
             })?;
-            self.named(changed.transpose())
+            changed.transpose()
         })
     }
 }
@@ -118,7 +118,7 @@ impl Changes for HashTable {
                     Err(_) => Ok(change),
                 }
             })?;
-            self.named(changed.transpose())
+            changed.transpose()
         })
     }
 }
