@@ -6,6 +6,7 @@ mod db;
 mod directory;
 mod disaggregate;
 mod engines;
+mod hash_compute;
 mod hash_table;
 mod key_bytes;
 mod key_order;
