@@ -92,7 +92,7 @@ impl Answer {
     ///
     /// ```
     /// # use sapwood::aggregate::{Aggregate, Query};
-    /// # let table = sapwood::Db::in_memory().create_table("t", sapwood::TableOptions::default())?;
+    /// # let table = sapwood::Db::in_memory().create_ordered_table("t", sapwood::OrderedTableOptions::default())?;
     /// # table.put(b"k", &[7])?;
     /// let query = Query::new("n:u8".parse()?).aggregates(Aggregate::list("sum(n)")?);
     /// let answer = table.aggregate(&query)?;

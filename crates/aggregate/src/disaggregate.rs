@@ -49,9 +49,9 @@ use crate::question::selection::Selection;
 ///
 /// ```
 /// use sapwood::aggregate::Disaggregation;
-/// use sapwood::{Db, TableOptions};
+/// use sapwood::{Db, OrderedTableOptions};
 ///
-/// let flights = Db::in_memory().create_table("flights", TableOptions::default())?;
+/// let flights = Db::in_memory().create_ordered_table("flights", OrderedTableOptions::default())?;
 /// for (flight, minutes, seats) in [("AA1", 10_i16, 150_u16), ("UA1", -5, 150), ("UA2", 0, 30)] {
 ///     let value = [minutes.to_le_bytes(), seats.to_le_bytes()].concat();
 ///     flights.put(flight.as_bytes(), &value)?;

@@ -46,5 +46,5 @@ pub use options::Options;
 pub use range::{Entry, Range};
 pub use sapwood_mem::Pages;
 pub use split_points::SplitPoints;
-pub use stats::Stats;
+pub use stats::OrderedStats;
 pub use value::ValueMut;

@@ -15,7 +15,7 @@ use crate::tree::Node;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
-pub struct Stats {
+pub struct OrderedStats {
     /// Entries.
     pub entries: u64,
     /// Bytes of keys.
@@ -50,7 +50,7 @@ pub struct Stats {
     pub pages: &'static str,
 }
 
-impl Stats {
+impl OrderedStats {
     /// Overhead for each byte of keys and values; 0 for an empty map.
     pub fn overhead_ratio(&self) -> f64 {
         let data = self.key_bytes + self.value_bytes;
@@ -111,7 +111,7 @@ impl ChunkMap {
     }
 
     /// Figures; exact while no writer runs. Visits every chunk, not every entry.
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> OrderedStats {
         let guard = self.tree.reclaimer.pin();
         let mut shape = Shape::default();
         self.measure(&guard, self.tree.root_node(&guard), 1, &mut shape);
@@ -119,7 +119,7 @@ impl ChunkMap {
         let totals = self.counters.totals();
         let retired_bytes = self.tree.reclaimer.retired_bytes();
         let elsewhere = totals.key_bytes + totals.value_bytes + arena.free_bytes + retired_bytes;
-        Stats {
+        OrderedStats {
             entries: totals.entries,
             key_bytes: totals.key_bytes,
             value_bytes: totals.value_bytes,

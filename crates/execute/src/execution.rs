@@ -150,9 +150,9 @@ pub struct Progress {
 ///
 /// ```
 /// use sapwood::aggregate::{Aggregate, Cancel, Execution, Query};
-/// use sapwood::{Db, Error, TableOptions};
+/// use sapwood::{Db, Error, OrderedTableOptions};
 ///
-/// let table = Db::in_memory().create_table("t", TableOptions::default())?;
+/// let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
 /// table.put(b"k", b"v")?;
 /// let cancel = Cancel::new();
 /// cancel.cancel(); // from anywhere: another thread, a handler of Ctrl-C

@@ -6,7 +6,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood::{Db, Direction, Result, Table, TableOptions, key};
+use sapwood::{Db, Direction, OrderedTable, OrderedTableOptions, Result, key};
 
 /// A minute of the day.
 const fn at(hour: u16, minute: u16) -> u16 {
@@ -26,8 +26,9 @@ fn main() -> Result<()> {
 }
 
 /// Keys are a stop, a minute and a line. They sort as these do: by stop, then by minute.
-fn departures() -> Result<Table> {
-    let departures = Db::in_memory().create_table("departures", TableOptions::default())?;
+fn departures() -> Result<OrderedTable> {
+    let departures =
+        Db::in_memory().create_ordered_table("departures", OrderedTableOptions::default())?;
     for (stop, minute, line) in [
         ("Museum", at(8, 5), "U6"),
         ("Museum", at(8, 12), "U6"),
@@ -43,7 +44,7 @@ fn departures() -> Result<Table> {
 }
 
 /// The first departures of a stop from a minute on. The scan ends itself when there are enough.
-fn next(table: &Table, stop: &str, from: u16, count: usize) -> Result<Vec<(u16, String)>> {
+fn next(table: &OrderedTable, stop: &str, from: u16, count: usize) -> Result<Vec<(u16, String)>> {
     let begin = key::encode(&(stop, from));
     let mut found = Vec::new();
     let _ = table.scan_keys(&begin[..].., Direction::Ascending, |bytes| {
@@ -59,7 +60,7 @@ fn next(table: &Table, stop: &str, from: u16, count: usize) -> Result<Vec<(u16, 
 }
 
 /// The last departure of a stop: the keys that begin with it, from behind.
-fn last(table: &Table, stop: &str) -> Result<Option<(u16, String)>> {
+fn last(table: &OrderedTable, stop: &str) -> Result<Option<(u16, String)>> {
     let of_stop = key::prefix_range(&key::encode(&stop));
     let Some(entry) = table.range(of_stop.bounds()).next_back() else { return Ok(None) };
     let decoded = key::decode::<(String, u16, String)>(entry?.key());

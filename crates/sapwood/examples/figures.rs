@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use sapwood::aggregate::{Aggregate, Answer, Group, OrderBy};
-use sapwood::{Db, TableOptions, key};
+use sapwood::{Db, OrderedTableOptions, key};
 
 /// In the key a carrier and a flight; in the value two numbers of two bytes, one behind the other.
 /// A delay of -32768 stands for a flight that was cancelled.
@@ -21,8 +21,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn delays() -> Result<Answer, Box<dyn Error>> {
-    let options = TableOptions::default().fields(FIELDS.parse()?);
-    let flights = Db::in_memory().create_table("flights", options)?;
+    let options = OrderedTableOptions::default().fields(FIELDS.parse()?);
+    let flights = Db::in_memory().create_ordered_table("flights", options)?;
     for (carrier, flight, seats, delay) in [
         ("UA", 1545_u32, 149_u16, 11_i16),
         ("UA", 1714, 149, 20),

@@ -3,17 +3,17 @@
 //!
 //! A [`Query`] says how values look ([`Layout`]), which objects count ([`Selection`],
 //! [`Predicate`]), into which groups they fall and what is to be known of each group.
-//! [`Table::aggregate`](crate::Table::aggregate) and
+//! [`OrderedTable::aggregate`](crate::OrderedTable::aggregate) and
 //! [`HashTable::aggregate`](crate::HashTable::aggregate) answer it, by whichever [`Executor`] the
 //! planner takes for the fastest; `explain` says which and why, and [`Execution`] forces one, adds
 //! threads, tells progress and can be cancelled.
 //!
 //! ```
 //! use sapwood::aggregate::{Aggregate, Group, Query, Selection};
-//! use sapwood::{Db, TableOptions, key};
+//! use sapwood::{Db, OrderedTableOptions, key};
 //!
 //! let db = Db::in_memory();
-//! let table = db.create_table("flights", TableOptions::default())?;
+//! let table = db.create_ordered_table("flights", OrderedTableOptions::default())?;
 //! for (carrier, number, delay) in [("AA", 1, 7_i16), ("UA", 2, 40), ("UA", 3, -5)] {
 //!     table.put(&key::encode(&(carrier, number)), &delay.to_le_bytes())?;
 //! }
@@ -72,7 +72,7 @@ fn named(table: &Arc<str>, cause: sapwood_execute::Error) -> Error {
         Cause::Query(cause) => Error::Query(cause),
         Cause::Executor { executor, why } => Error::Executor { table, executor, why },
         Cause::Cancelled { visited } => Error::Cancelled { table, visited },
-        Cause::Ordered(cause) => Error::Engine { table, cause },
+        Cause::Ordered(cause) => Error::OrderedEngine { table, cause },
         Cause::Hash(cause) => Error::HashEngine { table, cause },
         Cause::HashBatch(stopped) => {
             Error::HashBatch { table, done: stopped.done, cause: stopped.error }

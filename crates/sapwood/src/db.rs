@@ -13,7 +13,8 @@ use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, Result, Stats, Table, TableOptions,
+    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats, OrderedTable,
+    OrderedTableOptions, Result,
 };
 
 use hash_slot::{HashSlot, Opening};
@@ -22,7 +23,7 @@ pub use checkpoints::StoredCheckpoint;
 
 /// A database of named tables.
 ///
-/// A table is ordered ([`Table`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
+/// A table is ordered ([`OrderedTable`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
 /// a handle: clones are the same database, which lives until the last handle of it and of its
 /// tables is gone. It has no threads of its own and costs next to nothing beyond its
 /// tables.
@@ -30,22 +31,22 @@ pub use checkpoints::StoredCheckpoint;
 /// # Consistency
 ///
 /// Making, opening and dropping tables is atomic: of two threads that create a name, one does
-/// and the other is told that it exists. What a reader may see in a table is said at [`Table`]
+/// and the other is told that it exists. What a reader may see in a table is said at [`OrderedTable`]
 /// and [`HashTable`]; nothing orders changes to two tables but the threads that make them.
 ///
 /// # Durability
 ///
 /// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps hash tables in a directory, as of their last
 /// checkpoint. Ordered tables live in memory alone in either; in a directory their options must say
-/// so ([`TableOptions::volatile`]).
+/// so ([`OrderedTableOptions::volatile`]).
 ///
 /// ```
-/// use sapwood::{Db, TableOptions};
+/// use sapwood::{Db, OrderedTableOptions};
 ///
 /// let db = Db::in_memory();
-/// let sessions = db.create_table("sessions", TableOptions::default())?;
+/// let sessions = db.create_ordered_table("sessions", OrderedTableOptions::default())?;
 /// sessions.put(b"ada", b"online")?;
-/// assert_eq!(db.table("sessions")?.get(b"ada")?.as_deref(), Some(&b"online"[..]));
+/// assert_eq!(db.ordered_table("sessions")?.get(b"ada")?.as_deref(), Some(&b"online"[..]));
 /// assert_eq!(db.table_names(), ["sessions"]);
 /// # Ok::<(), sapwood::Error>(())
 /// ```
@@ -67,7 +68,7 @@ type Slots = BTreeMap<Arc<str>, Slot>;
 /// What a name stands for.
 #[derive(Debug, Clone)]
 enum Slot {
-    Ordered(Table),
+    Ordered(OrderedTable),
     Hash(Arc<HashSlot>),
 }
 
@@ -86,7 +87,7 @@ impl Slot {
 #[non_exhaustive]
 pub struct DbStats {
     /// Of each ordered table, by name.
-    pub tables: BTreeMap<String, Stats>,
+    pub ordered_tables: BTreeMap<String, OrderedStats>,
     /// Of each hash table that is open, by name.
     pub hash_tables: BTreeMap<String, HashStats>,
     /// The hash tables of the directory that are not opened yet. They cost no memory, and the
@@ -123,7 +124,7 @@ impl Db {
     ///
     /// **Ordered tables live in memory alone**, here too: they end with the process, and their
     /// names are free when the directory is opened again. One is made here only with options that
-    /// say so ([`TableOptions::volatile`]).
+    /// say so ([`OrderedTableOptions::volatile`]).
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
     /// [`Db::open_read_only`] is for any number of readers.
@@ -209,23 +210,27 @@ impl Db {
     }
 
     /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
-    /// database has a directory, the options must say so ([`TableOptions::volatile`]).
+    /// database has a directory, the options must say so ([`OrderedTableOptions::volatile`]).
     ///
     /// # Errors
     /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Volatile`] where the table would be
-    /// taken for one that lasts; [`Error::Engine`] for options that cannot work.
+    /// taken for one that lasts; [`Error::OrderedEngine`] for options that cannot work.
     ///
     /// ```
     /// # use sapwood::Error;
-    /// # use sapwood::{Db, TableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// let table = db.create_table("sessions", TableOptions::default())?;
+    /// let table = db.create_ordered_table("sessions", OrderedTableOptions::default())?;
     /// table.put(b"ada", b"online")?;
-    /// let again = db.create_table("sessions", TableOptions::default());
+    /// let again = db.create_ordered_table("sessions", OrderedTableOptions::default());
     /// assert!(matches!(again, Err(Error::TableExists { .. })));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
+    pub fn create_ordered_table(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
         check_name(name)?;
         self.expect_lifetime(name, &options)?;
         let mut slots = self.slots_mut();
@@ -240,14 +245,14 @@ impl Db {
     ///
     /// ```
     /// # use sapwood::Error;
-    /// # use sapwood::{Db, TableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// db.create_table("sessions", TableOptions::default())?;
-    /// assert_eq!(db.table("sessions")?.name(), "sessions");
-    /// assert!(matches!(db.table("others"), Err(Error::TableMissing { .. })));
+    /// db.create_ordered_table("sessions", OrderedTableOptions::default())?;
+    /// assert_eq!(db.ordered_table("sessions")?.name(), "sessions");
+    /// assert!(matches!(db.ordered_table("others"), Err(Error::TableMissing { .. })));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn table(&self, name: &str) -> Result<Table> {
+    pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
         let slots = self.slots();
         match slots.get(name) {
             Some(slot) => ordered(name, slot),
@@ -260,21 +265,25 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
-    /// [`Error::Engine`] as for [`create_table`](Self::create_table).
+    /// [`Error::OrderedEngine`] as for [`create_ordered_table`](Self::create_ordered_table).
     ///
     /// ```
-    /// use sapwood::{Db, TableOptions};
+    /// use sapwood::{Db, OrderedTableOptions};
     ///
     /// let db = Db::in_memory();
-    /// let options = TableOptions::default().memory_budget(64 << 20);
+    /// let options = OrderedTableOptions::default().memory_budget(64 << 20);
     /// for _ in 0..2 {
-    ///     let sessions = db.open_or_create_table("sessions", options.clone())?;
+    ///     let sessions = db.open_or_create_ordered_table("sessions", options.clone())?;
     ///     sessions.put_if_absent(b"ada", b"online")?;
     /// }
-    /// assert_eq!(db.table("sessions")?.len_exact(), 1);
+    /// assert_eq!(db.ordered_table("sessions")?.len_exact(), 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn open_or_create_table(&self, name: &str, options: TableOptions) -> Result<Table> {
+    pub fn open_or_create_ordered_table(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
         let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
         check_name(name)?;
         // Of a table that is there, too: its maker may have known better.
@@ -462,9 +471,9 @@ impl Db {
     /// files cannot be removed.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// db.create_table("sessions", TableOptions::default())?;
+    /// db.create_ordered_table("sessions", OrderedTableOptions::default())?;
     /// db.drop_table("sessions")?;
     /// assert!(db.table_names().is_empty());
     /// # Ok::<(), sapwood::Error>(())
@@ -503,10 +512,10 @@ impl Db {
     /// The names of all tables, in order.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// db.create_table("b", TableOptions::default())?;
-    /// db.create_table("a", TableOptions::default())?;
+    /// db.create_ordered_table("b", OrderedTableOptions::default())?;
+    /// db.create_ordered_table("a", OrderedTableOptions::default())?;
     /// assert_eq!(db.table_names(), ["a", "b"]);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -522,7 +531,7 @@ impl Db {
     /// let db = Db::in_memory();
     /// db.create_hash_table("hits", HashTableOptions::default())?;
     /// assert_eq!(db.engine("hits"), Some(Engine::Hash));
-    /// let error = db.table("hits").unwrap_err();
+    /// let error = db.ordered_table("hits").unwrap_err();
     /// assert_eq!(error.to_string(), "table `hits` is a hash table; open it with `Db::hash_table`");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -592,19 +601,19 @@ impl Db {
     /// What each table and all together hold and cost.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// db.create_table("t", TableOptions::default())?.put(b"k", b"v")?;
+    /// db.create_ordered_table("t", OrderedTableOptions::default())?.put(b"k", b"v")?;
     /// let stats = db.stats();
     /// assert_eq!((stats.entries_estimate, stats.data_bytes), (1, 2));
-    /// assert_eq!(stats.tables["t"].entries, 1);
+    /// assert_eq!(stats.ordered_tables["t"].entries, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn stats(&self) -> DbStats {
         // Cloned, so that no name waits while tables count.
         let slots = self.slots().clone();
         let mut stats = DbStats {
-            tables: BTreeMap::new(),
+            ordered_tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
             unopened: Vec::new(),
             entries_estimate: 0,
@@ -620,7 +629,7 @@ impl Db {
                     stats.entries_estimate += table.entries;
                     stats.data_bytes += table.key_bytes + table.value_bytes;
                     stats.reserved_bytes += table.reserved_bytes;
-                    stats.tables.insert(name, table);
+                    stats.ordered_tables.insert(name, table);
                 }
                 Slot::Hash(slot) => match slot.opened() {
                     Some(table) => {
@@ -658,16 +667,20 @@ impl Db {
     }
 
     /// That a table of these options lives as long as its maker must think.
-    fn expect_lifetime(&self, name: &str, options: &TableOptions) -> Result<()> {
+    fn expect_lifetime(&self, name: &str, options: &OrderedTableOptions) -> Result<()> {
         match self.shared.directory {
             Some(_) if !options.volatile => Err(Error::Volatile { name: name.to_owned() }),
             _ => Ok(()),
         }
     }
 
-    fn create(slots: &mut Slots, name: &str, options: &TableOptions) -> Result<Table> {
+    fn create(
+        slots: &mut Slots,
+        name: &str,
+        options: &OrderedTableOptions,
+    ) -> Result<OrderedTable> {
         let name: Arc<str> = name.into();
-        let table = Table::new(Arc::clone(&name), options)?;
+        let table = OrderedTable::new(Arc::clone(&name), options)?;
         slots.insert(name, Slot::Ordered(table.clone()));
         Ok(table)
     }
@@ -735,7 +748,7 @@ impl Db {
     }
 }
 
-fn ordered(name: &str, slot: &Slot) -> Result<Table> {
+fn ordered(name: &str, slot: &Slot) -> Result<OrderedTable> {
     match slot {
         Slot::Ordered(table) => Ok(table.clone()),
         Slot::Hash(_) => Err(other_engine(name, slot)),

@@ -7,7 +7,7 @@ use std::fmt;
 #[non_exhaustive]
 pub enum Engine {
     /// In the order of their keys, in memory: neighbours, ranges and scans both ways. The handle is
-    /// a [`Table`](crate::Table).
+    /// an [`OrderedTable`](crate::OrderedTable).
     Ordered,
     /// By the hash of their keys, in memory and on the disk: single keys, at the highest speed. The
     /// handle is a [`HashTable`](crate::HashTable).
@@ -18,7 +18,7 @@ impl Engine {
     /// The method that opens such a table.
     pub(crate) fn opened_by(self) -> &'static str {
         match self {
-            Self::Ordered => "Db::table",
+            Self::Ordered => "Db::ordered_table",
             Self::Hash => "Db::hash_table",
         }
     }

@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Engine, EngineError, HashEngineError};
+use crate::{Engine, HashEngineError, OrderedEngineError};
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
 
-/// The result of an operation on a [`Db`](crate::Db), a [`Table`](crate::Table) or a
+/// The result of an operation on a [`Db`](crate::Db), an [`OrderedTable`](crate::OrderedTable) or a
 /// [`HashTable`](crate::HashTable).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -57,7 +57,7 @@ pub enum Error {
     /// that it ends with the process all the same.
     #[error(
         "table `{name}` would end with the process: ordered tables live in memory alone, also in a \
-         database with a directory; if that is meant, say it with `TableOptions::volatile`, or make \
+         database with a directory; if that is meant, say it with `OrderedTableOptions::volatile`, or make \
          a table that lasts with `Db::create_hash_table`"
     )]
     Volatile {
@@ -93,24 +93,24 @@ pub enum Error {
     },
     /// An ordered table's engine refused.
     #[error("table `{table}`: {cause}{}", next_step(cause))]
-    Engine {
+    OrderedEngine {
         /// The name of the table.
         table: Arc<str>,
         /// What the engine said.
-        cause: EngineError,
+        cause: OrderedEngineError,
     },
     /// A batch on an ordered table stopped: its first `done` entries are in, the others are not.
     #[error(
         "table `{table}`: the batch stopped after {done} entries, which are in: {cause}{}",
         next_step(cause)
     )]
-    Batch {
+    OrderedBatch {
         /// The name of the table.
         table: Arc<str>,
         /// How many entries of the batch are in the table.
         done: usize,
         /// What the engine said to the next one.
-        cause: EngineError,
+        cause: OrderedEngineError,
     },
     /// A hash table's engine refused.
     #[error("table `{table}`: {cause}{}", hash_next_step(cause))]
@@ -153,7 +153,7 @@ pub enum Error {
     /// A query was to be over the fields of a table that declares none.
     #[error(
         "table `{table}` declares no fields; give the query a layout (`Query::new`), or the table \
-         its fields (`TableOptions::fields`, `HashTableOptions::fields`)"
+         its fields (`OrderedTableOptions::fields`, `HashTableOptions::fields`)"
     )]
     NoFields {
         /// The name of the table.
@@ -178,9 +178,9 @@ pub enum Error {
         /// Objects, keys or records that were visited by then.
         visited: u64,
     },
-    /// [`Table::check`](crate::Table::check) found a broken invariant: a bug of the engine.
+    /// [`OrderedTable::check`](crate::OrderedTable::check) found a broken invariant: a bug of the engine.
     #[error(
-        "table `{table}` is corrupt: {what}; stop using it, and report this with `Table::dump`"
+        "table `{table}` is corrupt: {what}; stop using it, and report this with `OrderedTable::dump`"
     )]
     Corrupt {
         /// The name of the table.
@@ -250,16 +250,16 @@ impl Error {
     /// What the engine said, when it was the engine of an ordered table that refused.
     ///
     /// ```
-    /// use sapwood::{Db, EngineError, TableOptions};
+    /// use sapwood::{Db, OrderedEngineError, OrderedTableOptions};
     ///
-    /// let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// let error = table.put(b"", b"value").unwrap_err();
-    /// assert_eq!(error.engine(), Some(&EngineError::KeyLength { len: 0 }));
+    /// assert_eq!(error.ordered_engine(), Some(&OrderedEngineError::KeyLength { len: 0 }));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn engine(&self) -> Option<&EngineError> {
+    pub fn ordered_engine(&self) -> Option<&OrderedEngineError> {
         match self {
-            Self::Engine { cause, .. } | Self::Batch { cause, .. } => Some(cause),
+            Self::OrderedEngine { cause, .. } | Self::OrderedBatch { cause, .. } => Some(cause),
             _ => None,
         }
     }
@@ -294,7 +294,7 @@ pub(crate) const KNOWN_COUNT: usize = 8;
 
 fn known_tables(known: &[String]) -> String {
     match known {
-        [] => "there is none yet, `Db::create_table` makes one".to_owned(),
+        [] => "there is none yet, `Db::create_ordered_table` makes one".to_owned(),
         some if some.len() < KNOWN_COUNT => format!("there are: {}", some.join(", ")),
         some => format!("there are: {}, ...", some.join(", ")),
     }
@@ -308,10 +308,10 @@ fn numbers(known: &[u64]) -> String {
 }
 
 /// What only the facade knows to say: the option by its name here.
-fn next_step(cause: &EngineError) -> &'static str {
+fn next_step(cause: &OrderedEngineError) -> &'static str {
     match cause {
-        EngineError::OutOfMemory { budget: u64::MAX, .. } => "",
-        EngineError::OutOfMemory { .. } => " (`TableOptions::memory_budget`)",
+        OrderedEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
+        OrderedEngineError::OutOfMemory { .. } => " (`OrderedTableOptions::memory_budget`)",
         _ => "",
     }
 }

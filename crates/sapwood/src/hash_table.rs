@@ -24,7 +24,7 @@ pub use snapshot::HashSnapshot;
 /// ([`HashTableOptions::page_bytes`](crate::HashTableOptions::page_bytes)); with
 /// [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) both are exactly 8 bytes. A `HashTable` is a handle:
 /// clones are the same table, and threads share it freely. For order, neighbours and ranges there
-/// is [`Table`](crate::Table).
+/// is [`OrderedTable`](crate::OrderedTable).
 ///
 /// # Consistency
 ///

@@ -5,11 +5,11 @@
 //! keys that sort as their values do are made by [`key`].
 //!
 //! ```
-//! use sapwood::{Db, Direction, TableOptions, Upsert, key};
+//! use sapwood::{Db, Direction, OrderedTableOptions, Upsert, key};
 //! use std::ops::ControlFlow;
 //!
 //! let db = Db::in_memory();
-//! let delays = db.create_table("delays", TableOptions::default())?;
+//! let delays = db.create_ordered_table("delays", OrderedTableOptions::default())?;
 //!
 //! // Count minutes per (carrier, destination): one search, in place once the key is there.
 //! for (carrier, destination, minutes) in [("UA", "IAH", 11_i64), ("UA", "ORD", 12), ("UA", "IAH", 20)] {
@@ -46,7 +46,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`Stats`], [`HashStats`], [`DbStats`] and [`CheckpointInfo`] |
+//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`DbStats`] and [`CheckpointInfo`] |
 //!
 //! `examples` beside the source has programs that run: `counters`, `departures`, `figures`. How to call
 //! Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place, what may
@@ -54,7 +54,7 @@
 //!
 //! # Two engines
 //!
-//! A [`Table`] keeps its keys in order. A [`HashTable`] does not: it is faster at single keys, and
+//! An [`OrderedTable`] keeps its keys in order. A [`HashTable`] does not: it is faster at single keys, and
 //! in a directory it outgrows memory and survives the process.
 //!
 //! ```
@@ -75,10 +75,9 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
-//! A name with `Hash` is of hash tables; the same name without it is of ordered ones:
-//! [`HashTableOptions`] and [`TableOptions`], [`HashStats`] and [`Stats`], [`HashEngineError`] and
-//! [`EngineError`]. The last two are what an engine refuses; operations answer [`Error`], which holds
-//! one of them beside the name of the table.
+//! Names come in pairs: [`OrderedTableOptions`] and [`HashTableOptions`], [`OrderedStats`] and
+//! [`HashStats`], [`OrderedEngineError`] and [`HashEngineError`]. The last two are what an engine
+//! refuses; operations answer [`Error`], which holds one of them beside the name of the table.
 //!
 //! # Figures
 //!
@@ -90,7 +89,7 @@
 //! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
 //! complete checkpoint. Everything else, ordered tables in any `Db` among it, lives in memory and
 //! ends with the process; where there is a directory, the options of an ordered table must say so
-//! ([`TableOptions::volatile`]).
+//! ([`OrderedTableOptions::volatile`]).
 //!
 //! # What is absent
 //!
@@ -112,27 +111,27 @@ pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;
-mod options;
+mod ordered_options;
+mod ordered_table;
 mod range;
 mod stored_options;
-mod table;
 
 pub use db::{Db, DbStats, StoredCheckpoint};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
 pub use hash_table::{HashSnapshot, HashTable};
-pub use options::TableOptions;
+pub use ordered_options::OrderedTableOptions;
+pub use ordered_table::OrderedTable;
 pub use range::Range;
 pub use sapwood_chunkmap::{
-    Compute, Computed, Direction, Entry, Error as EngineError, KEY_BYTES_MAX, Stats, Upsert,
-    VALUE_BYTES_MAX, ValueMut,
+    Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, OrderedStats,
+    Upsert, VALUE_BYTES_MAX, ValueMut,
 };
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
     Layout as RecordLayout, ValueMut as HashValueMut,
 };
-pub use table::Table;
 
 /// The README's examples run as tests.
 #[cfg(doctest)]

@@ -6,7 +6,7 @@ use crate::{Entry, Error, Result};
 
 /// The entries of a range in ascending order of their keys; `.rev()` descends.
 ///
-/// Made by [`Table::range`](crate::Table::range), which says what it sees of changes.
+/// Made by [`OrderedTable::range`](crate::OrderedTable::range), which says what it sees of changes.
 pub struct Range<'a> {
     pub(crate) entries: sapwood_chunkmap::Range<'a>,
     pub(crate) table: &'a Arc<str>,
@@ -16,8 +16,8 @@ impl<'a> Range<'a> {
     /// The same entries as owned pairs of key and value.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// let pairs = table.range(..).owned().collect::<Result<Vec<_>, _>>()?;
     /// assert_eq!(pairs[1], (b"b".to_vec(), b"2".to_vec()));
@@ -28,7 +28,7 @@ impl<'a> Range<'a> {
     }
 
     fn named<T>(&self, result: sapwood_chunkmap::Result<T>) -> Result<T> {
-        result.map_err(|cause| Error::Engine { table: Arc::clone(self.table), cause })
+        result.map_err(|cause| Error::OrderedEngine { table: Arc::clone(self.table), cause })
     }
 }
 

@@ -103,10 +103,10 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["engine", "error", "key", "range"],
             &["aggregate"],
-            &["hash_options", "options"],
+            &["hash_options", "ordered_options"],
             &["stored_options"],
             &["directory"],
-            &["hash_table", "table"],
+            &["hash_table", "ordered_table"],
             &["db"],
             &["fuzzing"],
         ],

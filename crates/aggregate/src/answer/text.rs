@@ -14,10 +14,10 @@ const GAP: &str = "  ";
 ///
 /// ```
 /// use sapwood::aggregate::{Aggregate, Group};
-/// use sapwood::{Db, TableOptions};
+/// use sapwood::{Db, OrderedTableOptions};
 ///
-/// let options = TableOptions::default().fields("kind:key.text3, pieces:u32le".parse()?);
-/// let stock = Db::in_memory().create_table("stock", options)?;
+/// let options = OrderedTableOptions::default().fields("kind:key.text3, pieces:u32le".parse()?);
+/// let stock = Db::in_memory().create_ordered_table("stock", options)?;
 /// for (item, pieces) in [("oak 1", 90_u32), ("elm 1", 7), ("oak 2", 12)] {
 ///     stock.put(item.as_bytes(), &pieces.to_le_bytes())?;
 /// }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Aggregated, Compiled, Execution, Executor};
-use sapwood::{Db, HashTable, HashTableOptions, RecordLayout, Table, TableOptions};
+use sapwood::{Db, HashTable, HashTableOptions, OrderedTable, OrderedTableOptions, RecordLayout};
 
 use super::objects::{Objects, amount, key};
 use super::workload::{Job, Pick, SUM, Workload};
@@ -18,7 +18,7 @@ const LOADED_TOGETHER: usize = 256;
 #[derive(Clone)]
 pub(crate) enum Store {
     Hash(HashTable),
-    Ordered(Table),
+    Ordered(OrderedTable),
 }
 
 /// Which of the two.
@@ -50,7 +50,9 @@ impl Store {
                     .expected_entries(u64::from(objects.count()));
                 Store::Hash(db.create_hash_table("hash", options)?)
             }
-            Kind::Ordered => Store::Ordered(db.create_table("ordered", TableOptions::default())?),
+            Kind::Ordered => {
+                Store::Ordered(db.create_ordered_table("ordered", OrderedTableOptions::default())?)
+            }
         };
         for numbers in objects.in_load_order().chunks(LOADED_TOGETHER) {
             let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());

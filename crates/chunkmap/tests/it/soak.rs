@@ -6,7 +6,7 @@
 //! Sizes are those of a smoke run; `SAPWOOD_SOAK=full` runs the long ones, best with `--release`.
 
 use crate::adapter::{CONFIGURATIONS, NASTIEST, bounded, map};
-use sapwood_chunkmap::{ChunkMap, Error, Stats};
+use sapwood_chunkmap::{ChunkMap, Error, OrderedStats};
 use sapwood_testkit::case;
 use sapwood_testkit::case::Case;
 use std::time::Duration;
@@ -44,7 +44,7 @@ impl Numbers {
 fn assert_empty(map: &ChunkMap) {
     map.check().unwrap();
     assert_eq!(map.len_exact(), 0);
-    let Stats { entries, key_bytes, value_bytes, .. } = map.stats();
+    let OrderedStats { entries, key_bytes, value_bytes, .. } = map.stats();
     assert_eq!((entries, key_bytes, value_bytes), (0, 0, 0));
 }
 
@@ -108,7 +108,7 @@ fn without_a_budget_a_second_round_takes_no_more_memory_than_the_first() {
 
 /// Puts `count` keys in the order of `key`, each but the `live` latest removed again in that
 /// order; returns the stats after each tenth.
-fn churn(map: &ChunkMap, live: u64, count: u64, key: impl Fn(u64) -> Vec<u8>) -> Vec<Stats> {
+fn churn(map: &ChunkMap, live: u64, count: u64, key: impl Fn(u64) -> Vec<u8>) -> Vec<OrderedStats> {
     let mut tenths = Vec::new();
     for index in 0..count {
         map.put(&key(index), &[7; 50]).unwrap();
@@ -125,7 +125,7 @@ fn churn(map: &ChunkMap, live: u64, count: u64, key: impl Fn(u64) -> Vec<u8>) ->
 }
 
 /// From the third tenth on, memory and chunks stay what they are.
-fn assert_flat(what: &str, tenths: &[Stats]) {
+fn assert_flat(what: &str, tenths: &[OrderedStats]) {
     let early = tenths[..4].iter();
     let reserved = early.clone().map(|stats| stats.reserved_bytes).max().unwrap();
     let chunks = early.map(|stats| stats.chunks).max().unwrap();
@@ -239,7 +239,7 @@ fn an_empty_table_costs_under_64_kib() {
     long(case!()).alone(|| {
         for configuration in CONFIGURATIONS {
             let map = map(configuration);
-            let Stats { reserved_bytes, table_bytes, .. } = map.stats();
+            let OrderedStats { reserved_bytes, table_bytes, .. } = map.stats();
             assert!(
                 reserved_bytes + table_bytes < 64 << 10,
                 "{configuration:?}: {:?}",
@@ -252,7 +252,7 @@ fn an_empty_table_costs_under_64_kib() {
             map.clear().unwrap();
             assert_empty(&map);
             map.trim();
-            let Stats { reserved_bytes, .. } = map.stats();
+            let OrderedStats { reserved_bytes, .. } = map.stats();
             assert!(reserved_bytes <= 64 << 10, "{configuration:?}: {:?}", map.stats());
         }
     });

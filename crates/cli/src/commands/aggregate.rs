@@ -235,7 +235,7 @@ fn tell(tally: &Tally, plan: &Plan, loaded: &Loaded, ui: &Ui) {
 #[cfg(test)]
 mod tests {
     use sapwood::aggregate::{Aggregate, Cancel, Query};
-    use sapwood::{Db, HashTableOptions, TableOptions};
+    use sapwood::{Db, HashTableOptions, OrderedTableOptions};
 
     use super::*;
     use crate::terminal::interrupt::Interrupt;
@@ -243,7 +243,8 @@ mod tests {
     #[test]
     fn ctrl_c_ends_a_run_and_says_that_nothing_was_changed() {
         let db = Db::in_memory();
-        let ordered = db.create_table("ordered", TableOptions::default()).expect("a table");
+        let ordered =
+            db.create_ordered_table("ordered", OrderedTableOptions::default()).expect("a table");
         let hash = db.create_hash_table("hash", HashTableOptions::default()).expect("a table");
         for number in 0..10_000_u32 {
             let bytes = number.to_be_bytes();

@@ -42,7 +42,7 @@ pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
 }
 
 /// Every figure under its name.
-pub(crate) fn as_json(stats: &sapwood::Stats) -> serde_json::Map<String, Value> {
+pub(crate) fn as_json(stats: &sapwood::OrderedStats) -> serde_json::Map<String, Value> {
     let object = json!({
         "entries": stats.entries,
         "key_bytes": stats.key_bytes,
@@ -70,7 +70,7 @@ fn fields(object: Value) -> serde_json::Map<String, Value> {
 }
 
 /// Where the memory of a table is, in all and for each entry.
-pub(crate) fn as_table(stats: &sapwood::Stats) -> Table {
+pub(crate) fn as_table(stats: &sapwood::OrderedStats) -> Table {
     let each = |number: u64| match stats.entries {
         0 => String::new(),
         entries => format!("{:.1}", number as f64 / entries as f64),

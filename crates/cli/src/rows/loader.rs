@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sapwood::{Db, EngineError, HashEngineError};
+use sapwood::{Db, HashEngineError, OrderedEngineError};
 
 use crate::args::{CompactAt, Duplicates, EngineName, Input};
 use crate::rows::encoding;
@@ -316,8 +316,8 @@ impl Loader<'_> {
 
     fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
         self.complaints.progress.finish_and_clear();
-        let why = match (error.engine(), error.hash_engine()) {
-            (Some(cause @ EngineError::OutOfMemory { .. }), _) => {
+        let why = match (error.ordered_engine(), error.hash_engine()) {
+            (Some(cause @ OrderedEngineError::OutOfMemory { .. }), _) => {
                 format!("{cause} (--memory-budget)")
             }
             (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => match self.directory {

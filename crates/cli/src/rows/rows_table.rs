@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use sapwood::aggregate::{Aggregated, Compiled, Execution, Field, Layout, Plan};
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
-    Compaction, Db, Direction, EngineError, Error, HashEngineError, HashTable, HashTableOptions,
-    Table, TableOptions,
+    Compaction, Db, Direction, Error, HashEngineError, HashTable, HashTableOptions,
+    OrderedEngineError, OrderedTable, OrderedTableOptions,
 };
 
 use crate::args::{CompactAt, Duplicates, EngineName};
@@ -15,7 +15,7 @@ use crate::terminal::format::bytes;
 /// Rows by their keys.
 #[derive(Debug)]
 pub(crate) enum RowsTable {
-    Ordered(Table),
+    Ordered(OrderedTable),
     Hash(HashTable),
 }
 
@@ -35,11 +35,11 @@ impl RowsTable {
     ) -> sapwood::Result<Self> {
         match engine {
             EngineName::Ordered => {
-                let mut options = TableOptions::default();
+                let mut options = OrderedTableOptions::default();
                 if let Some(budget) = memory_budget {
                     options = options.memory_budget(budget);
                 }
-                db.create_table(name, options).map(Self::Ordered)
+                db.create_ordered_table(name, options).map(Self::Ordered)
             }
             EngineName::Hash => {
                 let mut options = HashTableOptions::default();
@@ -179,12 +179,12 @@ fn page_bytes(budget: u64) -> usize {
 
 /// Why a row cannot be in a table however much room there is, if that is why it was refused.
 pub(crate) fn too_long(error: &Error, key: &[u8], value: &[u8]) -> Option<String> {
-    match (error.engine(), error.hash_engine()) {
-        (Some(EngineError::KeyLength { .. }), _) => {
+    match (error.ordered_engine(), error.hash_engine()) {
+        (Some(OrderedEngineError::KeyLength { .. }), _) => {
             let (length, max) = (bytes(key.len() as u64), bytes(sapwood::KEY_BYTES_MAX as u64));
             Some(format!("the key is {length} long, the most is {max}"))
         }
-        (Some(EngineError::ValueLength { .. }), _) => {
+        (Some(OrderedEngineError::ValueLength { .. }), _) => {
             let (length, max) = (bytes(value.len() as u64), bytes(sapwood::VALUE_BYTES_MAX as u64));
             Some(format!("the row is {length} long, the most is {max}"))
         }

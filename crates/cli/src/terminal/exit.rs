@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use sapwood::aggregate;
-use sapwood::{EngineError, Error, HashEngineError};
+use sapwood::{Error, HashEngineError, OrderedEngineError};
 
 use crate::terminal::format::shown;
 use crate::terminal::stderr;
@@ -79,10 +79,10 @@ pub(crate) fn words(error: &Error) -> String {
         Error::OtherEngine { name, engine } | Error::TableExists { name, engine } => {
             format!("table `{name}` is there already and is {engine}; choose another --table")
         }
-        Error::Engine { table, cause } => {
+        Error::OrderedEngine { table, cause } => {
             let option = match cause {
-                EngineError::OutOfMemory { budget: u64::MAX, .. } => "",
-                EngineError::OutOfMemory { .. } => " (--memory-budget)",
+                OrderedEngineError::OutOfMemory { budget: u64::MAX, .. } => "",
+                OrderedEngineError::OutOfMemory { .. } => " (--memory-budget)",
                 _ => "",
             };
             format!("table `{table}`: {cause}{option}")
@@ -95,7 +95,7 @@ pub(crate) fn words(error: &Error) -> String {
             };
             format!("table `{table}`: {cause}{option}")
         }
-        Error::Batch { table, done, cause } => {
+        Error::OrderedBatch { table, done, cause } => {
             format!("table `{table}`: stopped after {}: {cause}", entries(*done))
         }
         Error::HashBatch { table, done, cause } => {
@@ -159,7 +159,7 @@ pub(crate) fn of_arguments(error: &clap::Error) -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sapwood::{Db, HashTableOptions, TableOptions};
+    use sapwood::{Db, HashTableOptions, OrderedTableOptions};
 
     #[test]
     fn errors_speak_of_options_and_commands_not_of_types() {
@@ -167,25 +167,25 @@ mod tests {
         let db = Db::open(directory.path()).expect("a database");
         let in_memory = Db::in_memory();
         let name = || "t".to_owned();
-        let small = TableOptions::default().memory_budget(1 << 16);
-        let small = in_memory.create_table("small", small).and_then(|table| {
+        let small = OrderedTableOptions::default().memory_budget(1 << 16);
+        let small = in_memory.create_ordered_table("small", small).and_then(|table| {
             (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
         });
         let small_hash = HashTableOptions::default().memory_budget(1 << 20).page_bytes(1 << 16);
         let small_hash = in_memory.create_hash_table("small-hash", small_hash).and_then(|table| {
             (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
         });
-        in_memory.create_table("ordered", TableOptions::default()).expect("a table");
+        in_memory.create_ordered_table("ordered", OrderedTableOptions::default()).expect("a table");
         let batch = |done| {
-            let cause = EngineError::KeyLength { len: 0 };
-            Error::Batch { table: "t".into(), done, cause }
+            let cause = OrderedEngineError::KeyLength { len: 0 };
+            Error::OrderedBatch { table: "t".into(), done, cause }
         };
         let held = db.create_hash_table("held", HashTableOptions::default()).expect("a table");
         for (error, says) in [
             (Db::open(directory.path()).map(drop), "another process has "),
             (db.hash_table("none").map(drop), "there are: held"),
-            (in_memory.table("none").map(drop), "there are: ordered"),
-            (Db::in_memory().table("none").map(drop), "`sapwood load` makes one"),
+            (in_memory.ordered_table("none").map(drop), "there are: ordered"),
+            (Db::in_memory().ordered_table("none").map(drop), "`sapwood load` makes one"),
             (db.drop_table("held"), "is in use"),
             (in_memory.hash_table("ordered").map(drop), "choose another --table"),
             (in_memory.checkpoint(), "--dir"),
@@ -199,7 +199,8 @@ mod tests {
         ] {
             let words = words(&error.expect_err(says));
             assert!(words.contains(says), "{words}");
-            for word in ["Db", "Options", "HashTable", "Table::", "Query::", "handle", "groups_max"]
+            for word in
+                ["Db", "Options", "HashTable", "OrderedTable::", "Query::", "handle", "groups_max"]
             {
                 assert!(!words.contains(word), "{words}");
             }

@@ -6,7 +6,7 @@ use sapwood_aggregate::{Disaggregated, Disaggregation, Disaggregator, Pending};
 use sapwood_execute::{Execution, Plan};
 
 use super::named;
-use crate::{Error, HashTable, Result, Table};
+use crate::{Error, HashTable, OrderedTable, Result};
 
 /// The run of a disaggregation: what was done, what is left, and why.
 #[derive(Debug, Clone)]
@@ -14,7 +14,7 @@ pub struct DisaggregationRun {
     /// What was done, and what is left.
     pub report: Disaggregated,
     /// What is left, if anything: the same objects get it from
-    /// [`Table::resume`] or [`HashTable::resume`], now or later, in this process or another
+    /// [`OrderedTable::resume`] or [`HashTable::resume`], now or later, in this process or another
     /// ([`Pending::encode`]).
     pub pending: Option<Pending>,
     /// Why something is left: [`Error::Cancelled`], or what an engine refused.
@@ -134,5 +134,5 @@ macro_rules! operations {
     };
 }
 
-operations!(Table, map);
+operations!(OrderedTable, map);
 operations!(HashTable, log);

@@ -6,7 +6,7 @@ use sapwood_aggregate::{Answer, Compiled, Layout, Partial, Query};
 use sapwood_execute::{Execution, Plan};
 
 use super::named;
-use crate::{Error, HashTable, Result, Table};
+use crate::{Error, HashTable, OrderedTable, Result};
 
 /// What a run came to.
 #[derive(Debug, Clone)]
@@ -39,20 +39,20 @@ impl Aggregated<'_> {
     }
 }
 
-impl Table {
+impl OrderedTable {
     /// Answers a query over the table's objects, without fetching them.
     ///
     /// What it sees of changes is said at [`aggregate`](crate::aggregate). Nothing is changed.
     ///
     /// # Errors
     /// [`Error::Query`]: the query does not fit together, objects do not have what it reads, or a
-    /// figure leaves its range. [`Error::Engine`]: an object could not be read.
+    /// figure leaves its range. [`Error::OrderedEngine`]: an object could not be read.
     ///
     /// ```
     /// use sapwood::aggregate::{Aggregate, Query, Selection};
-    /// use sapwood::{Db, TableOptions};
+    /// use sapwood::{Db, OrderedTableOptions};
     ///
-    /// let table = Db::in_memory().create_table("stock", TableOptions::default())?;
+    /// let table = Db::in_memory().create_ordered_table("stock", OrderedTableOptions::default())?;
     /// for (item, pieces) in [("acorn", 90_u32), ("leaf", 7), ("twig", 12)] {
     ///     table.put(item.as_bytes(), &pieces.to_le_bytes())?;
     /// }
@@ -133,10 +133,10 @@ macro_rules! operations {
             ///
             /// ```
             /// # use sapwood::aggregate::{Aggregate, Layout};
-            /// # use sapwood::{Db, TableOptions};
+            /// # use sapwood::{Db, OrderedTableOptions};
             /// let fields: Layout = "pieces:u32le".parse()?;
-            /// let options = TableOptions::default().fields(fields.clone());
-            /// let stock = Db::in_memory().create_table("stock", options)?;
+            /// let options = OrderedTableOptions::default().fields(fields.clone());
+            /// let stock = Db::in_memory().create_ordered_table("stock", options)?;
             /// assert_eq!(stock.fields(), Some(&fields));
             /// # Ok::<(), sapwood::Error>(())
             /// ```
@@ -151,9 +151,9 @@ macro_rules! operations {
             ///
             /// ```
             /// # use sapwood::aggregate::Aggregate;
-            /// # use sapwood::{Db, TableOptions};
-            /// let options = TableOptions::default().fields("pieces:u32le".parse()?);
-            /// let stock = Db::in_memory().create_table("stock", options)?;
+            /// # use sapwood::{Db, OrderedTableOptions};
+            /// let options = OrderedTableOptions::default().fields("pieces:u32le".parse()?);
+            /// let stock = Db::in_memory().create_ordered_table("stock", options)?;
             /// stock.put(b"acorn", &90_u32.to_le_bytes())?;
             /// let query = stock.query()?.aggregates(Aggregate::list("sum(pieces)")?);
             /// assert_eq!(stock.aggregate(&query)?.value(0, "sum(pieces)")?, &90.into());
@@ -188,5 +188,5 @@ macro_rules! operations {
     };
 }
 
-operations!(Table, map);
+operations!(OrderedTable, map);
 operations!(HashTable, log);

@@ -8,11 +8,11 @@ use super::text;
 /// is greater than all of them.
 ///
 /// ```
-/// use sapwood::{Db, Direction, TableOptions, key};
+/// use sapwood::{Db, Direction, OrderedTableOptions, key};
 /// use std::ops::ControlFlow;
 ///
 /// let db = Db::in_memory();
-/// let flights = db.create_table("flights", TableOptions::default())?;
+/// let flights = db.create_ordered_table("flights", OrderedTableOptions::default())?;
 /// for (carrier, flight) in [("AA", 1_u16), ("UA", 15), ("UA", 1545), ("US", 9)] {
 ///     flights.put(&key::encode(&(carrier, flight)), b"")?;
 /// }
@@ -54,11 +54,11 @@ pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
 }
 
 impl PrefixRange {
-    /// The bounds, as `Table::scan` and `Table::range` take them.
+    /// The bounds, as `OrderedTable::scan` and `OrderedTable::range` take them.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions, key};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions, key};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("oak tree", ""), ("oats", "")])?;
     /// assert_eq!(table.range(key::prefix_range(b"oak").bounds()).count(), 1);
     /// # Ok::<(), sapwood::Error>(())

@@ -9,14 +9,16 @@ use sapwood::aggregate::{
     Aggregate, Cancel, Compiled, Execution, Executor, Group, Mismatches, Partial, Plan, Query,
     QueryError, Selection,
 };
-use sapwood::{Db, Error, HashTable, HashTableOptions, RecordLayout, Table, TableOptions};
+use sapwood::{
+    Db, Error, HashTable, HashTableOptions, OrderedTable, OrderedTableOptions, RecordLayout,
+};
 use sapwood_testkit::{Rng, case, rng};
 
 type Objects = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// A table of either engine.
 pub(crate) enum Any {
-    Ordered(Table),
+    Ordered(OrderedTable),
     Hash(HashTable),
 }
 
@@ -92,10 +94,10 @@ pub(crate) fn make(kind: Kind) -> Kept {
         None => Db::in_memory(),
     };
     let hash_of = |options| Any::Hash(db.create_hash_table("t", options).expect("free"));
-    let ordered_of = |options| Any::Ordered(db.create_table("t", options).expect("free"));
+    let ordered_of = |options| Any::Ordered(db.create_ordered_table("t", options).expect("free"));
     let table = match kind {
-        Kind::SmallChunks => ordered_of(TableOptions::default().chunk_entries(2)),
-        Kind::Ordered => ordered_of(TableOptions::default()),
+        Kind::SmallChunks => ordered_of(OrderedTableOptions::default().chunk_entries(2)),
+        Kind::Ordered => ordered_of(OrderedTableOptions::default()),
         Kind::Variable => hash_of(hash),
         Kind::Fixed => hash_of(hash.layout(RecordLayout::Fixed8)),
         Kind::FixedSmallPages => hash_of(hash.layout(RecordLayout::Fixed8).page_bytes(4096)),
@@ -394,9 +396,10 @@ fn declared_fields_are_there_when_the_table_is_opened_again() {
         (Ok(7.into()), Some(2))
     );
 
-    let plain = db.create_table("plain", TableOptions::default().volatile()).expect("free");
+    let plain =
+        db.create_ordered_table("plain", OrderedTableOptions::default().volatile()).expect("free");
     let error = plain.query().expect_err("none declared");
-    assert!(error.to_string().contains("`TableOptions::fields`"), "{error}");
+    assert!(error.to_string().contains("`OrderedTableOptions::fields`"), "{error}");
     let long = (0..400).map(|at| format!("f{at}:u8@{at}")).collect::<Vec<_>>().join(", ");
     let long = HashTableOptions::default().fields(long.parse().expect("a layout"));
     let refused = db.create_hash_table("long", long.clone()).expect_err("no room for them");

@@ -1,27 +1,27 @@
 //! Tables by name: making, opening, dropping, naming, and what errors say.
 
-use sapwood::{Db, EngineError, Error, TableOptions};
+use sapwood::{Db, Error, OrderedEngineError, OrderedTableOptions};
 
-fn plain() -> TableOptions {
-    TableOptions::default()
+fn plain() -> OrderedTableOptions {
+    OrderedTableOptions::default()
 }
 
 #[test]
 fn a_table_is_made_once_and_opened_often() {
     let db = Db::in_memory();
-    let made = db.create_table("t", plain()).expect("a free name");
+    let made = db.create_ordered_table("t", plain()).expect("a free name");
     made.put(b"k", b"v").expect("put");
     for opened in [
-        db.table("t").expect("it is there"),
-        db.open_or_create_table("t", plain()).expect("it is there"),
-        db.clone().table("t").expect("clones are the same database"),
+        db.ordered_table("t").expect("it is there"),
+        db.open_or_create_ordered_table("t", plain()).expect("it is there"),
+        db.clone().ordered_table("t").expect("clones are the same database"),
     ] {
         assert_eq!(opened.get(b"k"), Ok(Some(b"v".to_vec())));
     }
-    let error = db.create_table("t", plain()).expect_err("the name is taken");
+    let error = db.create_ordered_table("t", plain()).expect_err("the name is taken");
     assert_eq!(
         error.to_string(),
-        "table `t` exists already; open it with `Db::table`, or choose another name"
+        "table `t` exists already; open it with `Db::ordered_table`, or choose another name"
     );
 }
 
@@ -29,14 +29,15 @@ fn a_table_is_made_once_and_opened_often() {
 fn a_table_is_opened_as_it_is_or_made_with_the_options_given() {
     let db = Db::in_memory();
     let options = plain().memory_budget(1 << 20);
-    let made = db.open_or_create_table("t", options.clone()).expect("a free name");
+    let made = db.open_or_create_ordered_table("t", options.clone()).expect("a free name");
     assert_eq!(made.stats().budget_bytes, Some(1 << 20));
     made.put(b"k", b"v").expect("put");
-    let opened = db.open_or_create_table("t", options.memory_budget(2 << 20)).expect("it is there");
+    let opened =
+        db.open_or_create_ordered_table("t", options.memory_budget(2 << 20)).expect("it is there");
     assert_eq!(opened.stats().budget_bytes, Some(1 << 20));
     assert_eq!(opened.get(b"k"), Ok(Some(b"v".to_vec())));
     // In memory all tables end with the process: whether that is said or not is the same.
-    let said = db.open_or_create_table("t", plain().volatile()).expect("it is there");
+    let said = db.open_or_create_ordered_table("t", plain().volatile()).expect("it is there");
     assert_eq!(said.get(b"k"), Ok(Some(b"v".to_vec())));
 }
 
@@ -45,7 +46,7 @@ fn one_of_many_threads_makes_what_all_open() {
     let db = Db::in_memory();
     let inserted = std::thread::scope(|scope| {
         let open = || {
-            let table = db.open_or_create_table("t", plain()).expect("made, or there");
+            let table = db.open_or_create_ordered_table("t", plain()).expect("made, or there");
             table.put_if_absent(b"k", b"v").expect("put")
         };
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(open)).collect();
@@ -57,13 +58,16 @@ fn one_of_many_threads_makes_what_all_open() {
 #[test]
 fn a_missing_table_is_answered_with_those_that_are_there() {
     let db = Db::in_memory();
-    let message = |name: &str| db.table(name).expect_err("not there").to_string();
-    assert_eq!(message("t"), "no table `t`; there is none yet, `Db::create_table` makes one");
-    db.create_table("b", plain()).expect("a free name");
-    db.create_table("a", plain()).expect("a free name");
+    let message = |name: &str| db.ordered_table(name).expect_err("not there").to_string();
+    assert_eq!(
+        message("t"),
+        "no table `t`; there is none yet, `Db::create_ordered_table` makes one"
+    );
+    db.create_ordered_table("b", plain()).expect("a free name");
+    db.create_ordered_table("a", plain()).expect("a free name");
     assert_eq!(message("t"), "no table `t`; there are: a, b");
     for index in 0..20 {
-        db.create_table(&format!("t{index:02}"), plain()).expect("a free name");
+        db.create_ordered_table(&format!("t{index:02}"), plain()).expect("a free name");
     }
     assert_eq!(message("t"), "no table `t`; there are: a, b, t00, t01, t02, t03, t04, t05, ...");
     assert!(matches!(db.drop_table("t"), Err(Error::TableMissing { .. })));
@@ -72,11 +76,11 @@ fn a_missing_table_is_answered_with_those_that_are_there() {
 #[test]
 fn a_dropped_table_frees_its_name_and_its_handles_work_on() {
     let db = Db::in_memory();
-    let old = db.create_table("t", plain()).expect("a free name");
+    let old = db.create_ordered_table("t", plain()).expect("a free name");
     old.put(b"k", b"old").expect("put");
     db.drop_table("t").expect("it is there");
     assert_eq!(db.table_names(), Vec::<String>::new());
-    let new = db.create_table("t", plain()).expect("the name is free again");
+    let new = db.create_ordered_table("t", plain()).expect("the name is free again");
     assert_eq!(new.get(b"k"), Ok(None));
     assert_eq!(old.get(b"k"), Ok(Some(b"old".to_vec())));
     old.put(b"k", b"older").expect("a handle works on");
@@ -87,7 +91,7 @@ fn names_are_checked() {
     let db = Db::in_memory();
     let long = "n".repeat(255);
     for good in ["a", "9", "a.b-c_D", &long] {
-        db.create_table(good, plain()).expect("a good name");
+        db.create_ordered_table(good, plain()).expect("a good name");
     }
     let too_long = "n".repeat(256);
     for (bad, why) in [
@@ -101,11 +105,11 @@ fn names_are_checked() {
         ("a\0", "has another character"),
     ] {
         let expected = Error::TableName { name: bad.to_owned(), why };
-        assert_eq!(db.create_table(bad, plain()).err(), Some(expected.clone()));
-        assert_eq!(db.open_or_create_table(bad, plain()).err(), Some(expected));
+        assert_eq!(db.create_ordered_table(bad, plain()).err(), Some(expected.clone()));
+        assert_eq!(db.open_or_create_ordered_table(bad, plain()).err(), Some(expected));
     }
     assert_eq!(
-        db.open_or_create_table("a b", plain()).expect_err("a bad name").to_string(),
+        db.open_or_create_ordered_table("a b", plain()).expect_err("a bad name").to_string(),
         "table name \"a b\" has another character; use 1 to 255 letters, digits, `_`, `-` or `.`, \
          beginning with a letter or a digit"
     );
@@ -116,7 +120,7 @@ fn one_of_many_threads_creates_a_name() {
     let db = Db::in_memory();
     let made = std::thread::scope(|scope| {
         let threads: Vec<_> =
-            (0..8).map(|_| scope.spawn(|| db.create_table("t", plain()).is_ok())).collect();
+            (0..8).map(|_| scope.spawn(|| db.create_ordered_table("t", plain()).is_ok())).collect();
         threads
             .into_iter()
             .map(|thread| thread.join().expect("no panic"))
@@ -129,15 +133,15 @@ fn one_of_many_threads_creates_a_name() {
 #[test]
 fn stats_sum_the_tables() {
     let db = Db::in_memory();
-    let a = db.create_table("a", plain()).expect("a free name");
-    let b = db.create_table("b", plain()).expect("a free name");
+    let a = db.create_ordered_table("a", plain()).expect("a free name");
+    let b = db.create_ordered_table("b", plain()).expect("a free name");
     a.put(b"key", b"value").expect("put");
     b.put(b"key", b"").expect("put");
     b.put(b"k", b"v").expect("put");
     let stats = db.stats();
     assert_eq!(stats.entries_estimate, 3);
     assert_eq!(stats.data_bytes, 8 + 3 + 2);
-    assert_eq!(stats.tables["a"].entries, 1);
+    assert_eq!(stats.ordered_tables["a"].entries, 1);
     assert_eq!(stats.reserved_bytes, a.stats().reserved_bytes + b.stats().reserved_bytes);
 }
 
@@ -145,10 +149,10 @@ fn stats_sum_the_tables() {
 fn a_thousand_empty_tables_are_small() {
     let db = Db::in_memory();
     for index in 0..1000 {
-        db.open_or_create_table(&format!("t{index}"), plain()).expect("a free name");
+        db.open_or_create_ordered_table(&format!("t{index}"), plain()).expect("a free name");
     }
     let stats = db.stats();
-    assert_eq!(stats.tables.len(), 1000);
+    assert_eq!(stats.ordered_tables.len(), 1000);
     assert!(
         stats.reserved_bytes < 1000 * 64 * 1024,
         "{} bytes are mapped for 1000 empty tables",
@@ -159,7 +163,8 @@ fn a_thousand_empty_tables_are_small() {
 #[test]
 fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     let db = Db::in_memory();
-    let table = db.create_table("small", plain().memory_budget(256 << 10)).expect("a free name");
+    let table =
+        db.create_ordered_table("small", plain().memory_budget(256 << 10)).expect("a free name");
     let value = [7_u8; 1000];
     let mut entries = 0_u32;
     let error = loop {
@@ -169,10 +174,10 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
         }
         assert!(entries < 1000, "a budget of 256 KiB holds a megabyte");
     };
-    assert!(matches!(error.engine(), Some(EngineError::OutOfMemory { .. })));
+    assert!(matches!(error.ordered_engine(), Some(OrderedEngineError::OutOfMemory { .. })));
     let message = error.to_string();
     assert!(message.starts_with("table `small`: "), "{message}");
-    assert!(message.contains("TableOptions::memory_budget"), "{message}");
+    assert!(message.contains("OrderedTableOptions::memory_budget"), "{message}");
     assert_eq!(table.len_exact(), entries as usize);
     for entry in 0..entries {
         assert_eq!(table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
@@ -182,8 +187,8 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
 #[test]
 fn bad_options_are_refused_with_the_tables_name() {
     let error = Db::in_memory()
-        .create_table("t", plain().chunk_entries(0))
+        .create_ordered_table("t", plain().chunk_entries(0))
         .expect_err("a chunk without entries");
-    assert!(matches!(error.engine(), Some(EngineError::Options(_))));
+    assert!(matches!(error.ordered_engine(), Some(OrderedEngineError::Options(_))));
     assert!(error.to_string().starts_with("table `t`: "));
 }

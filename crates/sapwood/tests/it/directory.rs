@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use sapwood::aggregate::{Aggregate, Execution, Executor, Query};
 use sapwood::{
     ColdReads, Compaction, Cut, Db, Error, HashEngineError, HashTable, HashTableOptions,
-    RecordLayout, TableOptions,
+    OrderedTableOptions, RecordLayout,
 };
 use tempfile::TempDir;
 
@@ -84,20 +84,25 @@ fn a_table_without_a_checkpoint_is_there_and_empty() {
 fn ordered_tables_live_in_memory_alone_and_say_so() {
     let path = directory();
     let db = open(&path);
-    let plain_ordered = TableOptions::default();
+    let plain_ordered = OrderedTableOptions::default();
     let says = Error::Volatile { name: "t".to_owned() };
-    assert_eq!(db.create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
-    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(db.create_ordered_table("t", plain_ordered.clone()).err(), Some(says.clone()));
+    assert_eq!(
+        db.open_or_create_ordered_table("t", plain_ordered.clone()).err(),
+        Some(says.clone())
+    );
     assert_eq!(db.table_names(), Vec::<String>::new());
-    for next in ["`TableOptions::volatile`", "`Db::create_hash_table`"] {
+    for next in ["`OrderedTableOptions::volatile`", "`Db::create_hash_table`"] {
         assert!(says.to_string().contains(next), "{says}");
     }
 
-    let table = db.create_table("t", plain_ordered.clone().volatile()).expect("a free name");
+    let table =
+        db.create_ordered_table("t", plain_ordered.clone().volatile()).expect("a free name");
     table.put(b"k", b"v").expect("put");
     // Another part of the program may not know how the table was made.
-    assert_eq!(db.open_or_create_table("t", plain_ordered.clone()).err(), Some(says));
-    let again = db.open_or_create_table("t", plain_ordered.volatile()).expect("it is there");
+    assert_eq!(db.open_or_create_ordered_table("t", plain_ordered.clone()).err(), Some(says));
+    let again =
+        db.open_or_create_ordered_table("t", plain_ordered.volatile()).expect("it is there");
     assert_eq!(again.get(b"k"), Ok(Some(b"v".to_vec())));
     drop((table, again));
     db.close().expect("nothing of it is kept");

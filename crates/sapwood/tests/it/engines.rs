@@ -1,11 +1,13 @@
 //! Two engines in one set of names: a name is one or the other, and errors say which.
 
-use sapwood::{Compaction, Db, Engine, Error, HashEngineError, HashTableOptions, TableOptions};
+use sapwood::{
+    Compaction, Db, Engine, Error, HashEngineError, HashTableOptions, OrderedTableOptions,
+};
 
 #[test]
 fn a_name_has_one_engine() {
     let db = Db::in_memory();
-    db.create_table("o", TableOptions::default()).expect("a free name");
+    db.create_ordered_table("o", OrderedTableOptions::default()).expect("a free name");
     db.create_hash_table("h", HashTableOptions::default()).expect("a free name");
     assert_eq!(db.table_names(), ["h", "o"]);
     assert_eq!(
@@ -13,11 +15,13 @@ fn a_name_has_one_engine() {
         (Some(Engine::Ordered), Some(Engine::Hash), None)
     );
     let is_hash = "table `h` is a hash table; open it with `Db::hash_table`";
-    for error in [db.table("h").err(), db.open_or_create_table("h", TableOptions::default()).err()]
-    {
+    for error in [
+        db.ordered_table("h").err(),
+        db.open_or_create_ordered_table("h", OrderedTableOptions::default()).err(),
+    ] {
         assert_eq!(error.expect("another engine").to_string(), is_hash);
     }
-    let is_ordered = "table `o` is an ordered table; open it with `Db::table`";
+    let is_ordered = "table `o` is an ordered table; open it with `Db::ordered_table`";
     for error in [
         db.hash_table("o").err(),
         db.hash_table_with("o", HashTableOptions::default()).err(),
@@ -27,7 +31,7 @@ fn a_name_has_one_engine() {
         assert_eq!(error.expect("another engine").to_string(), is_ordered);
     }
     for error in [
-        db.create_table("h", TableOptions::default()).err(),
+        db.create_ordered_table("h", OrderedTableOptions::default()).err(),
         db.create_hash_table("h", HashTableOptions::default()).err(),
     ] {
         assert_eq!(
@@ -45,7 +49,7 @@ fn a_dropped_name_may_take_the_other_engine() {
     let old = db.create_hash_table("t", HashTableOptions::default()).expect("a free name");
     old.put(b"k", b"old").expect("put");
     db.drop_table("t").expect("it is there");
-    db.create_table("t", TableOptions::default()).expect("the name is free again");
+    db.create_ordered_table("t", OrderedTableOptions::default()).expect("the name is free again");
     assert_eq!(old.get(b"k"), Ok(Some(b"old".to_vec())), "a handle works on");
     assert!(matches!(db.hash_table("t"), Err(Error::OtherEngine { .. })));
     db.drop_table("t").expect("it is there");
@@ -73,14 +77,18 @@ fn a_hash_table_is_opened_as_it_is_or_made_with_the_options_given() {
 #[test]
 fn stats_sum_both_engines() {
     let db = Db::in_memory();
-    let ordered = db.create_table("o", TableOptions::default()).expect("a free name");
+    let ordered =
+        db.create_ordered_table("o", OrderedTableOptions::default()).expect("a free name");
     let hash = db.create_hash_table("h", HashTableOptions::default()).expect("a free name");
     ordered.put(b"key", b"value").expect("put");
     hash.put(b"key", b"value").expect("put");
     hash.put(b"another", b"value").expect("put");
     let stats = db.stats();
     assert_eq!(stats.entries_estimate, 3);
-    assert_eq!((stats.tables["o"].entries, stats.hash_tables["h"].entries_estimate), (1, 2));
+    assert_eq!(
+        (stats.ordered_tables["o"].entries, stats.hash_tables["h"].entries_estimate),
+        (1, 2)
+    );
     assert_eq!(stats.reserved_bytes, ordered.stats().reserved_bytes + hash.stats().reserved_bytes);
     assert_eq!((stats.file_bytes, stats.unopened.len()), (0, 0));
 }

@@ -54,7 +54,7 @@ fn counters_add_and_refuse_what_is_none() {
     let error = table.add(b"name", 1).expect_err("no counter");
     assert_eq!(error.hash_engine(), Some(&HashEngineError::NotACounter { len: 4 }));
     assert!(error.to_string().starts_with("table `t`: "), "{error}");
-    assert_eq!(error.engine(), None);
+    assert_eq!(error.ordered_engine(), None);
 }
 
 #[test]

@@ -10,6 +10,6 @@ mod hash_table;
 mod key_bytes;
 mod key_order;
 mod names;
+mod ordered_table;
 mod removal;
 mod serialized;
-mod table;

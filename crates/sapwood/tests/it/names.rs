@@ -38,7 +38,9 @@ fn a_result_may_have_another_error() {
         text.split(' ').map(str::parse).collect()
     }
     assert_eq!(numbers("1 2"), Ok(vec![1, 2]));
-    let first = |table: &Table| -> Result<Option<Vec<u8>>> { table.get(b"k") };
-    let table = Db::in_memory().create_table("t", TableOptions::default()).expect("a free name");
+    let first = |table: &OrderedTable| -> Result<Option<Vec<u8>>> { table.get(b"k") };
+    let table = Db::in_memory()
+        .create_ordered_table("t", OrderedTableOptions::default())
+        .expect("a free name");
     assert_eq!(first(&table), Ok(None));
 }

@@ -5,7 +5,7 @@ use std::ops::{Bound, RangeBounds};
 use std::sync::mpsc;
 
 use rand::RngExt;
-use sapwood::{Db, EngineError, Table, TableOptions};
+use sapwood::{Db, OrderedEngineError, OrderedTable, OrderedTableOptions};
 use sapwood_testkit::{Rng, case, rng};
 
 type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -13,16 +13,16 @@ type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
 /// From the least chunks to such as hold all.
 const CHUNKS: [usize; 3] = [2, 16, 512];
 
-fn table_of(chunk_entries: usize, entries: &Oracle) -> Table {
-    let options = TableOptions::default().chunk_entries(chunk_entries);
-    let table = Db::in_memory().create_table("t", options).expect("a free name");
+fn table_of(chunk_entries: usize, entries: &Oracle) -> OrderedTable {
+    let options = OrderedTableOptions::default().chunk_entries(chunk_entries);
+    let table = Db::in_memory().create_ordered_table("t", options).expect("a free name");
     for (key, value) in entries {
         table.put(key, value).expect("room");
     }
     table
 }
 
-fn contents(table: &Table) -> Oracle {
+fn contents(table: &OrderedTable) -> Oracle {
     table.range(..).owned().collect::<sapwood::Result<_>>().expect("a walk")
 }
 
@@ -129,11 +129,11 @@ fn a_closure_that_panics_or_calls_back_leaves_a_table() {
     // What the scan shows may be changed; what is about to go may not.
     let mut answers = Vec::new();
     let removed = table.retain(|key, _| {
-        answers.push(table.put(key, b"new").map_err(|error| error.engine().cloned()));
+        answers.push(table.put(key, b"new").map_err(|error| error.ordered_engine().cloned()));
         false
     });
     assert_eq!(removed, Ok(2));
-    let (put, refused) = (Ok(true), Err(Some(EngineError::Reentrant)));
+    let (put, refused) = (Ok(true), Err(Some(OrderedEngineError::Reentrant)));
     assert_eq!(answers, [put.clone(), refused.clone(), put, refused]);
     assert!(table.is_empty());
     table.check().expect("a sound table");

@@ -1,14 +1,14 @@
 //! What the feature `serde` writes of answers and figures.
 
 use sapwood::aggregate::{Aggregate, Cell, Group, Mismatches, Value};
-use sapwood::{Db, HashTableOptions, TableOptions};
+use sapwood::{Db, HashTableOptions, OrderedTableOptions};
 use serde_json::{Value as Json, json, to_value};
 
 #[test]
 fn an_answer_is_its_columns_rows_and_tally() {
     let fields = "kind:key.bytes3, n:i64le, late:i64le@8?-1";
-    let options = TableOptions::default().fields(fields.parse().expect("a layout"));
-    let table = Db::in_memory().create_table("t", options).expect("a free name");
+    let options = OrderedTableOptions::default().fields(fields.parse().expect("a layout"));
+    let table = Db::in_memory().create_ordered_table("t", options).expect("a free name");
     for (key, n, late) in [(&b"oak1"[..], 90_i64, -1_i64), (b"oak2", 12, -1), (b"\xFF\0\0", 1, 5)] {
         let value = [n.to_le_bytes(), late.to_le_bytes()].concat();
         table.put(key, &value).expect("room");
@@ -59,16 +59,17 @@ fn values_keep_their_digits() {
 #[test]
 fn figures_of_tables_have_their_names() {
     let db = Db::in_memory();
-    let ordered = db.create_table("o", TableOptions::default()).expect("a free name");
+    let ordered =
+        db.create_ordered_table("o", OrderedTableOptions::default()).expect("a free name");
     let hash = db.create_hash_table("h", HashTableOptions::default()).expect("a free name");
     ordered.put(b"key", b"value").expect("room");
     hash.put(b"key", b"value").expect("room");
     let stats = to_value(db.stats()).expect("JSON");
     assert_eq!(stats["entries_estimate"], 2);
-    assert_eq!(stats["tables"]["o"]["key_bytes"], 3);
+    assert_eq!(stats["ordered_tables"]["o"]["key_bytes"], 3);
     assert_eq!(stats["hash_tables"]["h"]["compaction_error"], Json::Null);
     assert_eq!(stats["hash_tables"]["h"]["entries_estimate"], 1);
     // For people, each kind by the name that programs have for it.
-    assert!(format!("{:?}", ordered.stats()).starts_with("Stats {"));
+    assert!(format!("{:?}", ordered.stats()).starts_with("OrderedStats {"));
     assert!(format!("{:?}", hash.stats()).starts_with("HashStats {"));
 }

@@ -9,7 +9,7 @@ use sapwood::aggregate::{
     Aggregate, Disaggregated, Disaggregation, Disaggregator, Execution, Plan, Predicate, Query,
     Selection, Value as Figure,
 };
-use sapwood::{Error, HashTable, Table};
+use sapwood::{Error, HashTable, OrderedTable};
 use serde_json::{Value, json};
 
 use crate::samples::answer::{Answer, Effort, equal, listing};
@@ -65,7 +65,7 @@ struct Spread {
 /// One of the tables.
 #[derive(Clone, Copy)]
 enum Kept<'a> {
-    Ordered(&'a Table),
+    Ordered(&'a OrderedTable),
     Hash(&'a HashTable),
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sapwood::{Db, HashTable, HashTableOptions, Table, TableOptions};
+use sapwood::{Db, HashTable, HashTableOptions, OrderedTable, OrderedTableOptions};
 use serde_json::json;
 
 use crate::samples::answer::{Answer, Effort, equal};
@@ -15,7 +15,7 @@ use super::record::{self, Record, VALUE_BYTES};
 
 /// The flights, twice.
 pub(super) struct Tables {
-    pub(super) ordered: Table,
+    pub(super) ordered: OrderedTable,
     pub(super) hash: HashTable,
 }
 
@@ -26,7 +26,7 @@ impl Tables {
     pub(super) fn load(rows: &[Flight], ui: &Ui) -> Outcome<Self> {
         let records = record::all(rows);
         let db = Db::in_memory();
-        let ordered = db.create_table("departures", TableOptions::default())?;
+        let ordered = db.create_ordered_table("departures", OrderedTableOptions::default())?;
         let hash = db.create_hash_table("flights", HashTableOptions::default())?;
 
         let progress = ui.progress("loading", 2 * records.len() as u64);

@@ -40,8 +40,8 @@ impl Tables {
             let there = self.flights.contains_key(&flight.id.encode())?;
             equal("whether a flight is left", there, !flight.is_cancelled())?;
         }
-        let live = |stats: &sapwood::Stats| stats.key_bytes + stats.value_bytes;
-        let reusable = |stats: &sapwood::Stats| stats.free_bytes + stats.retired_bytes;
+        let live = |stats: &sapwood::OrderedStats| stats.key_bytes + stats.value_bytes;
+        let reusable = |stats: &sapwood::OrderedStats| stats.free_bytes + stats.retired_bytes;
         let mut listing = listing(&["", "before", "after"]);
         for (name, before, after) in [
             ("flights", count(before.entries), count(after.entries)),

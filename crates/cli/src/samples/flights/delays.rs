@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Instant;
 
 use comfy_table::CellAlignment;
-use sapwood::{Direction, Table, key};
+use sapwood::{Direction, OrderedTable, key};
 use serde_json::json;
 
 use crate::terminal::exit::{Failure, Outcome};
@@ -197,7 +197,7 @@ impl Tables {
 }
 
 /// All totals, read from their table.
-fn read_all(delays: &Table) -> Outcome<BTreeMap<Pair, Totals>> {
+fn read_all(delays: &OrderedTable) -> Outcome<BTreeMap<Pair, Totals>> {
     let mut all = BTreeMap::new();
     for entry in delays.range(..) {
         let entry = entry?;

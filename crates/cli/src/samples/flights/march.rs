@@ -3,7 +3,7 @@
 use std::ops::{Bound, ControlFlow};
 use std::time::Instant;
 
-use sapwood::{Direction, Table, key};
+use sapwood::{Direction, OrderedTable, key};
 use serde_json::json;
 
 use crate::terminal::exit::Outcome;
@@ -100,7 +100,7 @@ impl Tables {
 }
 
 fn collect_ids(
-    table: &Table,
+    table: &OrderedTable,
     bounds: (Bound<&[u8]>, Bound<&[u8]>),
     found: &mut Vec<FlightId>,
 ) -> Outcome {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use sapwood::{Db, Table, TableOptions, key};
+use sapwood::{Db, OrderedTable, OrderedTableOptions, key};
 use serde_json::json;
 
 use crate::terminal::exit::{Failure, Outcome};
@@ -17,11 +17,11 @@ use crate::samples::unpack::{Flights, unpack};
 /// The tables, and the parsed rows to compare with.
 pub(super) struct Tables {
     /// `FlightId` -> `Details`.
-    pub(super) flights: Table,
+    pub(super) flights: OrderedTable,
     /// Departure minute and `FlightId` -> nothing.
-    pub(super) departures: Table,
+    pub(super) departures: OrderedTable,
     /// Carrier and destination -> `Totals`.
-    pub(super) delays: Table,
+    pub(super) delays: OrderedTable,
     pub(super) source: Flights,
 }
 
@@ -33,9 +33,9 @@ impl Tables {
         let rows = &source.rows;
 
         let db = Db::in_memory();
-        let flights = db.create_table("flights", TableOptions::default())?;
-        let departures = db.create_table("departures", TableOptions::default())?;
-        let delays = db.create_table("delays", TableOptions::default())?;
+        let flights = db.create_ordered_table("flights", OrderedTableOptions::default())?;
+        let departures = db.create_ordered_table("departures", OrderedTableOptions::default())?;
+        let delays = db.create_ordered_table("delays", OrderedTableOptions::default())?;
         let progress = ui.progress("loading", rows.len() as u64);
         let mut key = Vec::new();
         let mut inserted = 0;

@@ -3,12 +3,14 @@
 use std::ops::ControlFlow;
 
 use sapwood::{
-    Compute, Computed, Db, Direction, EngineError, Error, Table, TableOptions, Upsert,
-    VALUE_BYTES_MAX,
+    Compute, Computed, Db, Direction, Error, OrderedEngineError, OrderedTable, OrderedTableOptions,
+    Upsert, VALUE_BYTES_MAX,
 };
 
-fn table_of(keys: &[&str]) -> Table {
-    let table = Db::in_memory().create_table("t", TableOptions::default()).expect("a free name");
+fn table_of(keys: &[&str]) -> OrderedTable {
+    let table = Db::in_memory()
+        .create_ordered_table("t", OrderedTableOptions::default())
+        .expect("a free name");
     for key in keys {
         table.put(key.as_bytes(), key.to_uppercase().as_bytes()).expect("put");
     }
@@ -113,7 +115,7 @@ fn batches() {
     let error = table.put_many(&[("c", "1"), ("", "2"), ("d", "3")]).expect_err("an empty key");
     assert!(matches!(
         &error,
-        Error::Batch { done: 1, cause: EngineError::KeyLength { len: 0 }, .. }
+        Error::OrderedBatch { done: 1, cause: OrderedEngineError::KeyLength { len: 0 }, .. }
     ));
     assert!(error.to_string().contains("after 1 entries"), "{error}");
     assert_eq!(table.contains_key(b"c"), Ok(true));
@@ -131,13 +133,13 @@ fn lengths_beyond_the_limits_are_refused_and_change_nothing() {
         table.update(&long_key, |_| ()).map(drop),
     ] {
         let error = result.expect_err("a key beyond the limit");
-        assert_eq!(error.engine(), Some(&EngineError::KeyLength { len: 65_537 }));
+        assert_eq!(error.ordered_engine(), Some(&OrderedEngineError::KeyLength { len: 65_537 }));
         assert!(error.to_string().starts_with("table `t`: "), "{error}");
     }
     // Untouched zero pages: the length is refused before a byte is read.
     let long_value = vec![0; VALUE_BYTES_MAX + 1];
     let error = table.put(b"a", &long_value).expect_err("a value beyond the limit");
-    assert!(matches!(error.engine(), Some(EngineError::ValueLength { .. })));
+    assert!(matches!(error.ordered_engine(), Some(OrderedEngineError::ValueLength { .. })));
     assert_eq!(table.get(b"a"), Ok(Some(b"A".to_vec())));
     assert_eq!(table.put(&long_key[1..], b""), Ok(false));
 }
@@ -146,7 +148,7 @@ fn lengths_beyond_the_limits_are_refused_and_change_nothing() {
 fn handles_are_shared_between_threads() {
     fn is_shared<T: Send + Sync + Clone + 'static>() {}
     is_shared::<Db>();
-    is_shared::<Table>();
+    is_shared::<OrderedTable>();
     let table = table_of(&[]);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -169,7 +171,7 @@ fn handles_are_shared_between_threads() {
 #[test]
 fn debug_forms_name_the_table() {
     let table = table_of(&["a"]);
-    assert_eq!(format!("{table:?}"), "Table { name: \"t\", entries: 1, .. }");
+    assert_eq!(format!("{table:?}"), "OrderedTable { name: \"t\", entries: 1, .. }");
     assert_eq!(format!("{:?}", table.range(..)), "Range { table: \"t\", .. }");
     let mut dump = Vec::new();
     table.dump(&mut dump).expect("a vector takes everything");

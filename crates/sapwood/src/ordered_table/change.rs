@@ -2,19 +2,19 @@
 
 use std::ops::RangeBounds;
 
-use crate::{Compute, Computed, Error, Result, Table, Upsert, ValueMut};
+use crate::{Compute, Computed, Error, OrderedTable, Result, Upsert, ValueMut};
 
-impl Table {
+impl OrderedTable {
     /// Puts a value; true if it replaced one.
     ///
     /// # Errors
-    /// [`Error::Engine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
+    /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
     /// changes a value also with `Reentrant` or `WouldBlock`
-    /// ([`EngineError`](crate::EngineError)). Nothing was changed.
+    /// ([`OrderedEngineError`](crate::OrderedEngineError)). Nothing was changed.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// assert!(!table.put(b"k", b"old")?);
     /// assert!(table.put(b"k", b"new")?);
     /// # Ok::<(), sapwood::Error>(())
@@ -29,8 +29,8 @@ impl Table {
     /// As [`put`](Self::put).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// assert!(table.put_if_absent(b"k", b"first")?);
     /// assert!(!table.put_if_absent(b"k", b"second")?);
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"first"[..]));
@@ -41,21 +41,21 @@ impl Table {
     }
 
     /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
-    /// a value. If one is refused, those before it are in: [`Error::Batch`] says how many.
+    /// a value. If one is refused, those before it are in: [`Error::OrderedBatch`] says how many.
     ///
     /// # Errors
-    /// [`Error::Batch`], which says how many are in; the cause is as of [`put`](Self::put).
+    /// [`Error::OrderedBatch`], which says how many are in; the cause is as of [`put`](Self::put).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"a", b"0")?;
     /// let replaced = table.put_many(&[("a", "1"), ("b", "2")])?;
     /// assert_eq!(replaced, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
-        self.map().put_many(entries).map_err(|stopped| Error::Batch {
+        self.map().put_many(entries).map_err(|stopped| Error::OrderedBatch {
             table: self.shared.name.clone(),
             done: stopped.done,
             cause: stopped.error,
@@ -65,12 +65,12 @@ impl Table {
     /// Removes a key; true if it was there.
     ///
     /// # Errors
-    /// [`Error::Engine`] with `KeyLength`; inside a closure that changes a value also with
-    /// `Reentrant` or `WouldBlock` ([`EngineError`](crate::EngineError)).
+    /// [`Error::OrderedEngine`] with `KeyLength`; inside a closure that changes a value also with
+    /// `Reentrant` or `WouldBlock` ([`OrderedEngineError`](crate::OrderedEngineError)).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
     /// assert!(table.remove(b"k")?);
     /// assert!(!table.remove(b"k")?);
@@ -86,8 +86,8 @@ impl Table {
     /// As [`remove`](Self::remove).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"value")?;
     /// assert_eq!(table.remove_with(b"k", |value| value.len())?, Some(5));
     /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
@@ -104,8 +104,8 @@ impl Table {
     /// As [`put`](Self::put).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"hits", &[1])?;
     /// let hits = table.update(b"hits", |value| {
     ///     value[0] += 1;
@@ -137,8 +137,8 @@ impl Table {
     ///
     /// ```
     /// # use sapwood::Upsert;
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// let count = || table.put_if_absent_or_update(b"hits", &[1], |value| value[0] += 1);
     /// assert_eq!(count()?, Upsert::Inserted);
     /// assert_eq!(count()?, Upsert::Updated(()));
@@ -162,8 +162,8 @@ impl Table {
     ///
     /// ```
     /// # use sapwood::{Compute, Computed};
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// let count_down = |value: Option<&[u8]>| match value {
     ///     None => Compute::Replace(vec![1]),
     ///     Some([0]) => Compute::Remove,
@@ -188,8 +188,8 @@ impl Table {
     /// As [`remove`](Self::remove).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// assert_eq!(table.pop_first()?, Some((b"a".to_vec(), b"1".to_vec())));
     /// assert_eq!(table.len_exact(), 1);
@@ -205,8 +205,8 @@ impl Table {
     /// As [`remove`](Self::remove).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// assert_eq!(table.pop_last()?, Some((b"b".to_vec(), b"2".to_vec())));
     /// assert_eq!(table.len_exact(), 1);
@@ -222,8 +222,8 @@ impl Table {
     /// As [`remove`](Self::remove); some entries may be gone by then.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// table.clear()?;
     /// assert!(table.is_empty());
@@ -237,12 +237,12 @@ impl Table {
     /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
     ///
     /// # Errors
-    /// [`Error::Engine`]: inside a closure that changes a value, where it would wait for itself;
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value, where it would wait for itself;
     /// some entries may be gone by then.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions, key};
-    /// # let seen = Db::in_memory().create_table("seen", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions, key};
+    /// # let seen = Db::in_memory().create_ordered_table("seen", OrderedTableOptions::default())?;
     /// for (minute, user) in [(480_u32, "ada"), (481, "bob"), (600, "eve")] {
     ///     seen.put(&key::encode(&(minute, user)), b"")?;
     /// }
@@ -265,8 +265,8 @@ impl Table {
     /// As [`remove_range`](Self::remove_range).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let sessions = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let sessions = Db::in_memory().create_ordered_table("sessions", OrderedTableOptions::default())?;
     /// for (user, expires) in [("ada", 540_u32), ("bob", 600), ("eve", 480)] {
     ///     sessions.put(user.as_bytes(), &expires.to_be_bytes())?;
     /// }

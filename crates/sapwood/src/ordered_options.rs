@@ -2,30 +2,30 @@
 
 use crate::aggregate;
 
-/// Choices for one ordered [`Table`](crate::Table), made once, when it is created.
+/// Choices for one ordered [`OrderedTable`](crate::OrderedTable), made once, when it is created.
 ///
 /// How memory is mapped is none of them: a table begins with 16 KiB on small pages, takes larger
-/// blocks as it grows, up to 2 MiB on huge pages, and [`Table::trim`](crate::Table::trim) makes it
+/// blocks as it grows, up to 2 MiB on huge pages, and [`OrderedTable::trim`](crate::OrderedTable::trim) makes it
 /// small again.
 ///
 /// ```
-/// use sapwood::{Db, TableOptions};
+/// use sapwood::{Db, OrderedTableOptions};
 ///
 /// let db = Db::in_memory();
-/// let options = TableOptions::default().memory_budget(64 << 20);
-/// let sessions = db.create_table("sessions", options)?;
+/// let options = OrderedTableOptions::default().memory_budget(64 << 20);
+/// let sessions = db.create_ordered_table("sessions", options)?;
 /// assert_eq!(sessions.stats().budget_bytes, Some(64 << 20));
 /// # Ok::<(), sapwood::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TableOptions {
+pub struct OrderedTableOptions {
     pub(crate) memory_budget: Option<u64>,
     pub(crate) chunk_entries: usize,
     pub(crate) volatile: bool,
     pub(crate) fields: Option<aggregate::Layout>,
 }
 
-impl Default for TableOptions {
+impl Default for OrderedTableOptions {
     fn default() -> Self {
         let engine = sapwood_chunkmap::Options::default();
         Self {
@@ -37,17 +37,17 @@ impl Default for TableOptions {
     }
 }
 
-impl TableOptions {
+impl OrderedTableOptions {
     /// The most memory the table may map from the system, in bytes.
     ///
     /// Default: no limit. Set it for every table whose size others decide: reaching it answers
-    /// [`EngineError::OutOfMemory`](crate::EngineError::OutOfMemory) and loses nothing, where
+    /// [`OrderedEngineError::OutOfMemory`](crate::OrderedEngineError::OutOfMemory) and loses nothing, where
     /// a process without a limit is killed.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// let options = TableOptions::default().memory_budget(64 << 20);
-    /// let table = Db::in_memory().create_table("t", options)?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// let options = OrderedTableOptions::default().memory_budget(64 << 20);
+    /// let table = Db::in_memory().create_ordered_table("t", options)?;
     /// assert_eq!(table.stats().budget_bytes, Some(64 << 20));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -65,9 +65,9 @@ impl TableOptions {
     /// with your keys before you change it.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// let options = TableOptions::default().chunk_entries(1_024);
-    /// let table = Db::in_memory().create_table("t", options)?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// let options = OrderedTableOptions::default().chunk_entries(1_024);
+    /// let table = Db::in_memory().create_ordered_table("t", options)?;
     /// # drop(table);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -80,18 +80,18 @@ impl TableOptions {
     /// The table may end with the process. In a database with a directory, which keeps hash tables,
     /// an ordered table must say so; in one in memory all tables do, and it changes nothing.
     ///
-    /// Default: not said, and [`Db::create_table`](crate::Db::create_table) answers
+    /// Default: not said, and [`Db::create_ordered_table`](crate::Db::create_ordered_table) answers
     /// [`Error::Volatile`](crate::Error::Volatile) where there is a directory.
     ///
     /// ```
-    /// use sapwood::{Db, Error, TableOptions};
+    /// use sapwood::{Db, Error, OrderedTableOptions};
     ///
     /// # let directory = tempfile::tempdir().expect("a directory for the example");
     /// let db = Db::open(directory.path())?;
-    /// let refused = db.create_table("latest", TableOptions::default());
+    /// let refused = db.create_ordered_table("latest", OrderedTableOptions::default());
     /// assert!(matches!(refused, Err(Error::Volatile { .. })));
     ///
-    /// let latest = db.create_table("latest", TableOptions::default().volatile())?;
+    /// let latest = db.create_ordered_table("latest", OrderedTableOptions::default().volatile())?;
     /// latest.put(b"ada", b"online")?; // until the process ends
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -101,17 +101,17 @@ impl TableOptions {
         self
     }
 
-    /// Which fields objects have, for queries ([`Table::query`](crate::Table::query)). Nothing that
+    /// Which fields objects have, for queries ([`OrderedTable::query`](crate::OrderedTable::query)). Nothing that
     /// is put is checked against it.
     ///
     /// Default: none; each query says it.
     ///
     /// ```
     /// use sapwood::aggregate::Aggregate;
-    /// use sapwood::{Db, TableOptions};
+    /// use sapwood::{Db, OrderedTableOptions};
     ///
     /// let fields = "pieces:u32le, euros:f64le@4".parse()?;
-    /// let stock = Db::in_memory().create_table("stock", TableOptions::default().fields(fields))?;
+    /// let stock = Db::in_memory().create_ordered_table("stock", OrderedTableOptions::default().fields(fields))?;
     /// stock.put(b"acorn", &[&90_u32.to_le_bytes()[..], &1.5_f64.to_le_bytes()].concat())?;
     /// let query = stock.query()?.aggregates(Aggregate::list("sum(pieces), sum(euros)")?);
     /// assert_eq!(stock.aggregate(&query)?.value(0, "sum(pieces)")?, &90.into());

@@ -1,5 +1,5 @@
 //! An ordered table: its handle, and the operations that only read. The operations that change it
-//! are in `table/change.rs`.
+//! are in `ordered_table/change.rs`.
 
 mod change;
 
@@ -9,12 +9,15 @@ use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
-use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOptions, aggregate};
+use crate::{
+    Direction, Entry, Error, OrderedEngineError, OrderedStats, OrderedTableOptions, Range, Result,
+    aggregate,
+};
 
 /// A named, ordered table from byte keys to byte values.
 ///
 /// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
-/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). A `Table`
+/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An `OrderedTable`
 /// is a handle: clones are the same table, and threads share it freely. Where order is of no use,
 /// [`HashTable`](crate::HashTable) is faster, and outgrows memory.
 ///
@@ -29,13 +32,13 @@ use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOpt
 /// series of operations, not one atomic one.
 ///
 /// A closure that is given a value may call back into this table or another; a call that would
-/// wait for itself answers [`EngineError::Reentrant`] or [`EngineError::WouldBlock`].
+/// wait for itself answers [`OrderedEngineError::Reentrant`] or [`OrderedEngineError::WouldBlock`].
 ///
 /// ```
-/// use sapwood::{Db, TableOptions};
+/// use sapwood::{Db, OrderedTableOptions};
 ///
 /// let db = Db::in_memory();
-/// let table = db.create_table("oaks", TableOptions::default())?;
+/// let table = db.create_ordered_table("oaks", OrderedTableOptions::default())?;
 /// table.put(b"robur", b"pedunculate")?;
 /// table.put(b"petraea", b"sessile")?;
 /// let len = table.get_with(b"robur", |value| value.len())?;
@@ -45,7 +48,7 @@ use crate::{Direction, EngineError, Entry, Error, Range, Result, Stats, TableOpt
 /// # Ok::<(), sapwood::Error>(())
 /// ```
 #[derive(Clone)]
-pub struct Table {
+pub struct OrderedTable {
     pub(crate) shared: Arc<Shared>,
 }
 
@@ -55,8 +58,8 @@ pub(crate) struct Shared {
     pub(crate) fields: Option<aggregate::Layout>,
 }
 
-impl Table {
-    pub(crate) fn new(name: Arc<str>, options: &TableOptions) -> Result<Self> {
+impl OrderedTable {
+    pub(crate) fn new(name: Arc<str>, options: &OrderedTableOptions) -> Result<Self> {
         let mut engine_options = sapwood_chunkmap::Options::default();
         engine_options.memory_budget = options.memory_budget;
         engine_options.chunk_entries = options.chunk_entries;
@@ -65,15 +68,15 @@ impl Table {
                 let shared = Arc::new(Shared { name, map, fields: options.fields.clone() });
                 Ok(Self { shared })
             }
-            Err(cause) => Err(Error::Engine { table: name, cause }),
+            Err(cause) => Err(Error::OrderedEngine { table: name, cause }),
         }
     }
 
     /// The table's name.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// assert_eq!(table.name(), "t");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
@@ -84,12 +87,12 @@ impl Table {
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
     ///
     /// # Errors
-    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]); inside a closure that
-    /// changes a value also [`EngineError::Reentrant`] and [`EngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]); inside a closure that
+    /// changes a value also [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"oak", b"quercus")?;
     /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
@@ -105,8 +108,8 @@ impl Table {
     /// As [`get_with`](Self::get_with).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"oak", b"quercus")?;
     /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
     /// # Ok::<(), sapwood::Error>(())
@@ -118,11 +121,11 @@ impl Table {
     /// Whether the key is there.
     ///
     /// # Errors
-    /// [`Error::Engine`]: a key that no table has ([`EngineError::KeyLength`]).
+    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"oak", b"quercus")?;
     /// assert!(table.contains_key(b"oak")?);
     /// assert!(!table.contains_key(b"elm")?);
@@ -139,8 +142,8 @@ impl Table {
     /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
     /// let mut lens = Vec::new();
     /// table.get_many(&["oak", "ash", "elm"], |_index, value| lens.push(value.map(<[u8]>::len)))?;
@@ -158,12 +161,12 @@ impl Table {
     /// The entry with the least key.
     ///
     /// # Errors
-    /// [`Error::Engine`]: inside a closure that changes a value, [`EngineError::Reentrant`] and
-    /// [`EngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value, [`OrderedEngineError::Reentrant`] and
+    /// [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// assert!(table.first()?.is_none());
     /// table.put_many(&[("b", "2"), ("a", "1")])?;
     /// assert_eq!(table.first()?.expect("two entries").key(), b"a");
@@ -179,8 +182,8 @@ impl Table {
     /// As [`first`](Self::first).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("b", "2"), ("a", "1")])?;
     /// assert_eq!(table.last()?.expect("two entries").value(), b"2");
     /// # Ok::<(), sapwood::Error>(())
@@ -195,8 +198,8 @@ impl Table {
     /// As [`get_with`](Self::get_with).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
     /// let entry = table.floor(b"b")?.expect("there is one");
     /// assert_eq!(entry.key(), b"b");
@@ -212,8 +215,8 @@ impl Table {
     /// As [`get_with`](Self::get_with).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
     /// let entry = table.lower(b"b")?.expect("there is one");
     /// assert_eq!(entry.key(), b"a");
@@ -229,8 +232,8 @@ impl Table {
     /// As [`get_with`](Self::get_with).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
     /// let entry = table.ceiling(b"c")?.expect("there is one");
     /// assert_eq!(entry.key(), b"d");
@@ -246,8 +249,8 @@ impl Table {
     /// As [`get_with`](Self::get_with).
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", ""), ("b", ""), ("d", "")])?;
     /// let entry = table.higher(b"b")?.expect("there is one");
     /// assert_eq!(entry.key(), b"d");
@@ -260,8 +263,8 @@ impl Table {
     /// The entries within `bounds` as an iterator, both ways.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// for key in ["a", "b", "c"] {
     ///     table.put(key.as_bytes(), b"")?;
     /// }
@@ -285,8 +288,8 @@ impl Table {
     /// ```
     /// # use sapwood::Direction;
     /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
     /// let found = table.scan(&b"b"[..].., Direction::Ascending, |key, value| {
     ///     if value == b"3" { ControlFlow::Break(key.to_vec()) } else { ControlFlow::Continue(()) }
@@ -311,8 +314,8 @@ impl Table {
     /// ```
     /// # use sapwood::Direction;
     /// # use std::ops::ControlFlow;
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
     /// let mut keys = Vec::new();
     /// let _ = table.scan_keys(.., Direction::Descending, |key| {
@@ -334,8 +337,8 @@ impl Table {
     /// How many entries: exact while nothing changes the table, else approximate; at no cost.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
     /// assert_eq!(table.len(), 1);
     /// # Ok::<(), sapwood::Error>(())
@@ -347,8 +350,8 @@ impl Table {
     /// How many entries, by walking them.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
     /// assert_eq!(table.len_exact(), 1);
     /// # Ok::<(), sapwood::Error>(())
@@ -360,8 +363,8 @@ impl Table {
     /// Whether there is no entry.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// assert!(table.is_empty());
     /// table.put(b"k", b"v")?;
     /// assert!(!table.is_empty());
@@ -374,14 +377,14 @@ impl Table {
     /// What the table holds and costs, with every byte accounted for.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"key", b"value")?;
     /// let stats = table.stats();
     /// assert_eq!((stats.entries, stats.key_bytes, stats.value_bytes), (1, 3, 5));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> OrderedStats {
         self.map().stats()
     }
 
@@ -399,8 +402,8 @@ impl Table {
     /// of others: then call it again later.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("sessions", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("sessions", OrderedTableOptions::default())?;
     /// for session in 0..20_000_u32 {
     ///     table.put(&session.to_be_bytes(), &[0; 500])?;
     /// }
@@ -424,8 +427,8 @@ impl Table {
     /// [`Error::Corrupt`]: the first invariant that does not hold, and where.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
     /// table.check()?;
     /// # Ok::<(), sapwood::Error>(())
@@ -443,8 +446,8 @@ impl Table {
     /// What `out` answers.
     ///
     /// ```
-    /// # use sapwood::{Db, TableOptions};
-    /// # let table = Db::in_memory().create_table("t", TableOptions::default())?;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
     /// let mut text = Vec::new();
     /// table.dump(&mut text)?;
@@ -460,14 +463,14 @@ impl Table {
     }
 
     /// Puts the table's name to an engine's error.
-    pub(crate) fn named<T>(&self, result: std::result::Result<T, EngineError>) -> Result<T> {
-        result.map_err(|cause| Error::Engine { table: Arc::clone(&self.shared.name), cause })
+    pub(crate) fn named<T>(&self, result: std::result::Result<T, OrderedEngineError>) -> Result<T> {
+        result.map_err(|cause| Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause })
     }
 }
 
-impl std::fmt::Debug for Table {
+impl std::fmt::Debug for OrderedTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Table")
+        f.debug_struct("OrderedTable")
             .field("name", &self.name())
             .field("entries", &self.len())
             .finish_non_exhaustive()
