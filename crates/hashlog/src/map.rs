@@ -806,6 +806,18 @@ impl HashLog {
         self.store.options.layout
     }
 
+    /// Whether the log lives in memory alone.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// assert!(HashLog::in_memory(Options::default())?.is_in_memory());
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    pub fn is_in_memory(&self) -> bool {
+        self.store.log.parts.is_none()
+    }
+
     /// The options the log was made or opened with.
     pub fn options(&self) -> &Options {
         &self.store.options

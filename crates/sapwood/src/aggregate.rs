@@ -39,20 +39,17 @@
 //! of the call. That costs what writers then copy instead of changing it in place, and up to a page
 //! of the log that is left unused.
 
-mod execution;
-mod executor;
-mod hash;
-mod objects;
-mod ordered;
-mod plan;
-mod run;
-mod spread;
+mod disaggregate;
+mod query;
 
-pub use execution::{Cancel, Execution, Progress};
-pub use executor::Executor;
-pub use plan::{Candidate, Measured, Plan};
-pub use run::Aggregated;
-pub use spread::Settlement;
+use std::sync::Arc;
+
+use crate::Error;
+
+pub use disaggregate::DisaggregationRun;
+pub use query::Aggregated;
+// How it is run.
+pub use sapwood_execute::{Cancel, Candidate, Execution, Executor, Measured, Plan, Progress};
 
 // What is asked, and of which fields.
 pub use sapwood_aggregate::{
@@ -66,3 +63,52 @@ pub use sapwood_aggregate::{
     Accuracy, Answer, Cell, Column, Disaggregated, Example, Float, Fold, Kind, Partial, Pending,
     QueryError, SyntaxError, Tally, TopEntry, Value,
 };
+
+/// Puts a table's name to the error of a run.
+fn named(table: &Arc<str>, cause: sapwood_execute::Error) -> Error {
+    use sapwood_execute::Error as Cause;
+    let table = Arc::clone(table);
+    match cause {
+        Cause::Query(cause) => Error::Query(cause),
+        Cause::Executor { executor, why } => Error::Executor { table, executor, why },
+        Cause::Cancelled { visited } => Error::Cancelled { table, visited },
+        Cause::Ordered(cause) => Error::OrderedEngine { table, cause },
+        Cause::Hash(cause) => Error::HashEngine { table, cause },
+        Cause::HashBatch(stopped) => {
+            Error::HashBatch { table, done: stopped.done, cause: stopped.error }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_runs_name_their_table() {
+        use sapwood_execute::Error as Cause;
+        let executor = Some(Executor::Walk);
+        let reentrant = sapwood_hashlog::Error::Reentrant;
+        let stopped = sapwood_hashlog::BatchError { done: 3, error: reentrant.clone() };
+        for (cause, text) in [
+            (
+                Cause::Executor { executor, why: "is none here".to_owned() },
+                "table `oaks`: the executor `walk` is none here".to_owned(),
+            ),
+            (Cause::Cancelled { visited: 7 }, "table `oaks`: cancelled after 7 visits".to_owned()),
+            (
+                Cause::Ordered(sapwood_chunkmap::Error::Reentrant),
+                format!("table `oaks`: {}", sapwood_chunkmap::Error::Reentrant),
+            ),
+            (Cause::Hash(reentrant.clone()), format!("table `oaks`: {reentrant}")),
+            (
+                Cause::HashBatch(stopped),
+                format!(
+                    "table `oaks`: the batch stopped after 3 entries, which are in: {reentrant}"
+                ),
+            ),
+        ] {
+            assert_eq!(named(&"oaks".into(), cause).to_string(), text);
+        }
+    }
+}

@@ -170,7 +170,7 @@ pub enum Error {
         why: &'static str,
     },
     /// A run was cancelled. A query changes nothing; of a disaggregation
-    /// [`Settlement`](crate::aggregate::Settlement) says what was changed, and keeps the rest.
+    /// [`DisaggregationRun`](crate::aggregate::DisaggregationRun) says what was changed, and keeps the rest.
     #[error("table `{table}`: cancelled after {visited} visits")]
     Cancelled {
         /// The name of the table.

@@ -8,7 +8,7 @@ mod snapshot;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sapwood_hashlog::{HashLog, Place};
+use sapwood_hashlog::HashLog;
 
 use crate::directory::Directory;
 use crate::{
@@ -16,7 +16,6 @@ use crate::{
     RecordLayout, Result, aggregate,
 };
 
-pub(crate) use change::Placing;
 pub use snapshot::HashSnapshot;
 
 /// A named table from byte keys to byte values, without order: the fastest single-key operations,
@@ -195,15 +194,6 @@ impl HashTable {
         self.named(self.log().get_many(keys, read))
     }
 
-    /// The same, and where each entry lies.
-    pub(crate) fn get_many_placed<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        read: impl FnMut(usize, Option<(&[u8], Place)>),
-    ) -> Result<()> {
-        self.named(self.log().get_many_placed(keys, read))
-    }
-
     /// Calls `visit(key, value)` for every entry, in the order of the index, which means nothing;
     /// `visit` ends it with `ControlFlow::Break`.
     ///
@@ -307,11 +297,6 @@ impl HashTable {
     pub fn snapshot(&self) -> Result<HashSnapshot<'_>> {
         let snapshot = self.named(self.log().snapshot())?;
         Ok(HashSnapshot { snapshot, table: self })
-    }
-
-    /// Begins a walk of the log that sees each entry once, as it is when it is visited.
-    pub(crate) fn sweep(&self) -> Result<sapwood_hashlog::Sweep<'_>> {
-        self.named(self.log().sweep())
     }
 
     /// Makes the table as of one moment last, and answers when it does; writers go on meanwhile.
@@ -502,17 +487,12 @@ impl HashTable {
         self.log().check().map_err(|what| Error::HashCorrupt { table: table(), what })
     }
 
-    /// Whether the table has no directory.
-    pub(crate) fn is_in_memory(&self) -> bool {
-        self.shared.directory.is_none()
-    }
-
     /// Whether there is no other handle. True stays so for as long as none is given out.
     pub(crate) fn is_only_handle(&self) -> bool {
         Arc::strong_count(&self.shared) == 1
     }
 
-    fn log(&self) -> &HashLog {
+    pub(crate) fn log(&self) -> &HashLog {
         &self.shared.log
     }
 

@@ -13,6 +13,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-chunkmap", &["sapwood-mem"]),
     ("sapwood-disk", &[]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-mem"]),
+    ("sapwood-execute", &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-hashlog"]),
     (
         "sapwood",
         &[
@@ -20,6 +21,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-chunkmap",
             "sapwood-derive",
             "sapwood-disk",
+            "sapwood-execute",
             "sapwood-hashlog",
         ],
     ),
@@ -35,9 +37,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// The same for tests, on top of the above. The testkit tries itself on real engines; examples of
-/// `aggregate` are shown in the facade's documentation.
+/// `aggregate` and `execute` are shown in the facade's documentation.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-aggregate", &["sapwood"]),
+    ("sapwood-execute", &["sapwood"]),
     ("sapwood-mem", &["sapwood-testkit"]),
     ("sapwood-chunkmap", &["sapwood-testkit"]),
     // Itself, with the simulated disk.

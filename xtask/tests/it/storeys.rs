@@ -88,6 +88,18 @@ const HOUSES: &[House] = &[
         steps_up: &[("columns", "question")],
     },
     House {
+        name: "execute",
+        storeys: &[
+            &["error", "executor"],
+            &["execution", "sink"],
+            &["change", "plan", "pool"],
+            &["objects"],
+            &["hash", "ordered"],
+            &["disaggregate", "query"],
+        ],
+        steps_up: &[],
+    },
+    House {
         name: "sapwood",
         storeys: &[
             &["engine", "error", "key", "range", "value"],
@@ -101,8 +113,8 @@ const HOUSES: &[House] = &[
             &["db"],
             &["fuzzing"],
         ],
-        // A disaggregation goes back through the table; an error names the executor that was asked for.
-        steps_up: &[("aggregate", "hash_table"), ("error", "aggregate")],
+        // An error names the executor that was asked for.
+        steps_up: &[("error", "aggregate")],
     },
     House {
         name: "bench",

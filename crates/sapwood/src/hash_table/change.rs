@@ -1,6 +1,6 @@
 //! The operations that change a hash table.
 
-use sapwood_hashlog::{BatchError, Edit, HashLog, Place};
+use sapwood_hashlog::BatchError;
 
 use crate::{Error, HashTable, Result, Upsert, ValueMut};
 
@@ -208,17 +208,6 @@ impl HashTable {
         }))
     }
 
-    /// Changes entries where they were met: what `run` does. `in_log_order`: whether a walk of the
-    /// log met them.
-    pub(crate) fn change_placed<R>(
-        &self,
-        in_log_order: bool,
-        run: impl FnOnce(&Placing<'_>) -> std::result::Result<R, BatchError>,
-    ) -> Result<R> {
-        let log = self.log();
-        self.batch(run(&Placing { edit: in_log_order.then(|| log.edit()), log }))
-    }
-
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
     ///
     /// # Errors
@@ -259,26 +248,5 @@ impl HashTable {
             done: stopped.done,
             cause: stopped.error,
         })
-    }
-}
-
-/// Changes entries where they were met.
-pub(crate) struct Placing<'l> {
-    edit: Option<Edit<'l>>,
-    log: &'l HashLog,
-}
-
-impl Placing<'_> {
-    /// As [`HashTable::update_many`]; `change` is told last of a key that is not there.
-    pub(crate) fn update_many<K: AsRef<[u8]>>(
-        &self,
-        places: &[Place],
-        keys: &[K],
-        change: impl FnMut(usize, Option<&mut sapwood_hashlog::ValueMut<'_>>),
-    ) -> std::result::Result<usize, BatchError> {
-        match &self.edit {
-            Some(edit) => edit.update_placed(places, keys, change),
-            None => self.log.update_placed(places, keys, change),
-        }
     }
 }

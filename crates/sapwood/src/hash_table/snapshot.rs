@@ -2,8 +2,6 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_hashlog::{Columns, Runs};
-
 use crate::{HashTable, Result};
 
 /// All entries of a [`HashTable`] as of the moment at which
@@ -36,11 +34,6 @@ impl HashSnapshot<'_> {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         self.table.named(self.snapshot.scan(visit))
-    }
-
-    /// The walk by columns, where records are of fixed length.
-    pub(crate) fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
-        self.snapshot.runs(columns)
     }
 
     /// Part `part` of `parts` disjoint parts of [`scan`](Self::scan), which are the whole: several

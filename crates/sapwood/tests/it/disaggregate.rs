@@ -8,8 +8,8 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::aggregate::{
-    Aggregate, Cancel, Disaggregated, Disaggregation, Disaggregator, Execution, Plan, Progress,
-    Query, QueryError, Selection, Settlement, Value,
+    Aggregate, Cancel, Disaggregated, Disaggregation, DisaggregationRun, Disaggregator, Execution,
+    Plan, Progress, Query, QueryError, Selection, Value,
 };
 use sapwood::{Error, Result};
 use sapwood_testkit::{case, rng};
@@ -17,7 +17,7 @@ use sapwood_testkit::{case, rng};
 use crate::aggregate::{Any, KINDS, Kind, make};
 
 impl Any {
-    fn spread(&self, by: &Disaggregator, execution: &Execution<'_>) -> Result<Settlement> {
+    fn spread(&self, by: &Disaggregator, execution: &Execution<'_>) -> Result<DisaggregationRun> {
         self.0.disaggregate_with(by, execution)
     }
 
@@ -26,7 +26,7 @@ impl Any {
         by: &Disaggregator,
         pending: sapwood::aggregate::Pending,
         execution: &Execution<'_>,
-    ) -> Settlement {
+    ) -> DisaggregationRun {
         self.0.resume(by, pending, execution).expect("it is of this disaggregation")
     }
 
@@ -136,7 +136,7 @@ fn equal_parts_add_up_on_every_engine_by_every_executor() {
     });
 }
 
-fn check_whole(settled: &Settlement, count: u64, total: i128, what: &str) {
+fn check_whole(settled: &DisaggregationRun, count: u64, total: i128, what: &str) {
     let Disaggregated { changed, vanished, refused, pending, given, .. } = settled.report;
     assert_eq!((changed, vanished, refused, pending), (count, 0, 0, 0), "{what}");
     assert_eq!((given, settled.stopped.clone()), (total, None), "{what}");

@@ -1,11 +1,9 @@
 //! The plan of a query: its candidates, and the executor that is taken.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Execution, Executor};
-use crate::{Error, Result};
+use crate::{Error, Execution, Executor, Result};
 
 /// What the planner knows of a way to answer a query.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,15 +64,13 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Chooses among the candidates, of which the table has at least one.
-    pub(super) fn choose(
-        table: &Arc<str>,
+    /// Chooses among the candidates, of which there is at least one.
+    pub(crate) fn choose(
         mut candidates: Vec<Candidate>,
         execution: &Execution<'_>,
     ) -> Result<Plan> {
-        let refuse = |executor: Option<Executor>, why: String| {
-            Err(Error::Executor { table: Arc::clone(table), executor, why })
-        };
+        let refuse =
+            |executor: Option<Executor>, why: String| Err(Error::Executor { executor, why });
         let known = |candidates: &[Candidate]| {
             let names: Vec<_> = candidates.iter().map(|known| known.executor.name()).collect();
             names.join(", ")
@@ -184,10 +180,9 @@ mod tests {
 
     #[test]
     fn the_fastest_is_taken_unless_told_otherwise() {
-        let table: Arc<str> = "t".into();
         let candidates =
             || vec![candidate(Executor::Log, 1_000, 900), candidate(Executor::LookUp, 10, 7)];
-        let choose = |execution: Execution<'_>| Plan::choose(&table, candidates(), &execution);
+        let choose = |execution: Execution<'_>| Plan::choose(candidates(), &execution);
         let plan = choose(Execution::new()).expect("a plan");
         assert_eq!((plan.executor, plan.is_forced), (Executor::LookUp, false));
         assert_eq!(plan.expected().visits, 10);
@@ -204,7 +199,7 @@ mod tests {
             assert!(refused.contains(what), "{refused}");
         }
         let ordered = vec![candidate(Executor::Range, 1, 1)];
-        let refused = Plan::choose(&table, ordered, &Execution::new().at_one_moment());
+        let refused = Plan::choose(ordered, &Execution::new().at_one_moment());
         assert!(refused.expect_err("refused").to_string().contains("one moment"));
     }
 

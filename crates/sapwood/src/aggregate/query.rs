@@ -1,12 +1,11 @@
-//! A query, from plan to answer.
+//! The operations of tables that answer queries.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use sapwood_aggregate::{Answer, Compiled, Layout, Partial, Query};
+use sapwood_execute::{Execution, Plan};
 
-use super::objects::{Asked, Crew, Objects};
-use super::{Execution, Measured, Plan};
+use super::named;
 use crate::{Error, HashTable, OrderedTable, Result};
 
 /// What a run came to.
@@ -100,7 +99,7 @@ impl HashTable {
 
 /// What both kinds of tables do alike.
 macro_rules! operations {
-    ($table:ty) => {
+    ($table:ty, $engine:ident) => {
         impl $table {
             /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
             /// with those of other tables, and the plan with what was measured.
@@ -125,7 +124,9 @@ macro_rules! operations {
                 query: &'q Compiled,
                 execution: &Execution<'_>,
             ) -> Result<Aggregated<'q>> {
-                aggregate(self, &self.shared.name, query, execution)
+                let run = sapwood_execute::aggregate(self.$engine(), query, execution);
+                let (partial, plan) = run.map_err(|cause| named(&self.shared.name, cause))?;
+                Ok(Aggregated { partial, plan, query })
             }
 
             /// The fields that the table was declared to have.
@@ -180,51 +181,12 @@ macro_rules! operations {
             /// # Ok::<(), sapwood::Error>(())
             /// ```
             pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
-                explain(self, &self.shared.name, query, execution)
+                let plan = sapwood_execute::explain(self.$engine(), query, execution);
+                plan.map_err(|cause| named(&self.shared.name, cause))
             }
         }
     };
 }
 
-operations!(OrderedTable);
-operations!(HashTable);
-
-fn explain(
-    objects: &impl Objects,
-    table: &Arc<str>,
-    query: &Compiled,
-    execution: &Execution<'_>,
-) -> Result<Plan> {
-    let asked = Asked::by_query(query, execution);
-    Plan::choose(table, objects.candidates(&asked), execution)
-}
-
-fn aggregate<'q>(
-    objects: &impl Objects,
-    table: &Arc<str>,
-    query: &'q Compiled,
-    execution: &Execution<'_>,
-) -> Result<Aggregated<'q>> {
-    let asked = Asked::by_query(query, execution);
-    let mut plan = Plan::choose(table, objects.candidates(&asked), execution)?;
-    let begin = Instant::now();
-    let crew = Crew::new(execution, plan.expected().visits);
-    let gathered = objects
-        .reach(plan.executor, &asked, &crew, &|| query.fold())
-        .map_err(|ended| ended.into_error(table, &crew))?;
-    let mut partial = query.empty();
-    for fold in gathered.parts {
-        partial = query.merge(partial, fold.into_partial())?;
-    }
-    if let Some(keys) = query.selection().as_keys() {
-        let mut fold = query.fold();
-        fold.add_absent((keys.len() as u64).saturating_sub(partial.tally().selected));
-        partial = query.merge(partial, fold.into_partial())?;
-    }
-    plan.measured = Some(Measured {
-        elapsed: begin.elapsed(),
-        visited: gathered.visited,
-        selected: partial.tally().selected,
-    });
-    Ok(Aggregated { partial, plan, query })
-}
+operations!(OrderedTable, map);
+operations!(HashTable, log);

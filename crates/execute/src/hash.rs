@@ -1,14 +1,15 @@
-//! The executors of a hash table.
+//! The executors of the hash engine.
 
 use std::ops::{Bound, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::{KeyList, Selection};
-use sapwood_hashlog::{Columns, KEY_BYTES_MAX};
+use sapwood_hashlog::{Columns, HashLog, HashStats, KEY_BYTES_MAX, Layout};
 
-use super::objects::{Asked, Crew, Ended, Gather, Gathered, GetMany, Objects, batch, check_ns};
-use super::{Candidate, Executor};
-use crate::{HashStats, HashTable, RecordLayout as Layout};
+use crate::objects::{Reach, Request, batch, check_ns};
+use crate::pool::{Filled, GetMany, Pool};
+use crate::sink::Sink;
+use crate::{Candidate, Executor, Result};
 
 /// Keys that are looked up together.
 const BATCH: usize = 1_024;
@@ -19,9 +20,9 @@ const KEYS_AN_ENTRY_MAX: u64 = 16;
 /// Bytes of a record of 8-byte keys and values.
 const FIXED_RECORD_BYTES: u64 = 24;
 
-impl Objects for HashTable {
-    fn candidates(&self, asked: &Asked<'_>) -> Vec<Candidate> {
-        let selection = asked.selection;
+impl Reach for HashLog {
+    fn candidates(&self, request: &Request<'_>) -> Vec<Candidate> {
+        let selection = request.selection;
         let stats = self.stats();
         // The estimate may be far too low, and each slot in use costs a walk a record at least.
         let entries = stats.entries_estimate.max(stats.slots);
@@ -42,95 +43,97 @@ impl Objects for HashTable {
         let walk_ns = entries as f64 * check_ns(selection) + costs.return_ns;
         let candidate = |executor, visits: u64, visit_ns: f64, object_ns: f64, walk_ns: f64| {
             let ns = visits as f64 * visit_ns + reached as f64 * object_ns + walk_ns;
-            let estimate = Duration::from_nanos((ns / asked.threads as f64) as u64);
+            let estimate = Duration::from_nanos((ns / request.threads as f64) as u64);
             Candidate { executor, visits, estimate }
         };
         let in_log_ns = match self.layout() {
-            Layout::Fixed8 => asked.run_object_ns,
-            Layout::Variable => asked.object_ns,
+            Layout::Fixed8 => request.run_object_ns,
+            Layout::Variable => request.object_ns,
         };
         let mut candidates = vec![
             candidate(Executor::Log, records, costs.record_ns, in_log_ns, walk_ns),
-            candidate(Executor::Walk, entries, costs.entry_ns, asked.object_ns, walk_ns),
+            candidate(Executor::Walk, entries, costs.entry_ns, request.object_ns, walk_ns),
         ];
         let keys_max = entries.saturating_mul(KEYS_AN_ENTRY_MAX) + BATCH as u64;
         if let Some(keys) = keys
             && (selection.as_keys().is_some() || keys.len() <= keys_max)
         {
             let look_up =
-                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, asked.object_ns, 0.0);
+                candidate(Executor::LookUp, keys.len(), costs.look_up_ns, request.object_ns, 0.0);
             candidates.push(look_up);
         }
         candidates
     }
 
-    fn reach<G: Gather>(
+    fn reach<S: Sink>(
         &self,
         executor: Executor,
-        asked: &Asked<'_>,
-        crew: &Crew<'_>,
-        make: &(impl Fn() -> G + Sync),
-    ) -> Result<Gathered<G>, Ended> {
-        match (executor, Keys::of(asked.selection, self.layout())) {
-            (Executor::LookUp, Some(keys)) => look_up(self, &keys, asked, crew, make),
-            (Executor::Log, _) => scan_log(self, asked, crew, make),
-            _ => crew.in_parts(crew.threads(), make, |part, work| {
-                let visit = |key: &[u8], value: &[u8]| work.push_word(key, value, false);
-                let flow = self.for_each_part(part, crew.threads(), visit)?;
-                Ok(if flow.is_continue() { work.flush(false) } else { flow })
+        request: &Request<'_>,
+        pool: &Pool<'_>,
+        make: &(impl Fn() -> S + Sync),
+    ) -> Result<Filled<S>> {
+        match (executor, Keys::of(request.selection, self.layout())) {
+            (Executor::LookUp, Some(keys)) => look_up(self, &keys, request, pool, make),
+            (Executor::Log, _) => scan_log(self, request, pool, make),
+            _ => pool.in_parts(pool.threads(), make, |part, worker| {
+                let visit = |key: &[u8], value: &[u8]| worker.push_word(key, value, false);
+                let flow = self.for_each_part(part, pool.threads(), visit)?;
+                Ok(if flow.is_continue() { worker.flush(false) } else { flow })
             }),
         }
     }
 }
 
 /// As of one moment, if that is asked for; else by a live scan, for which no writer copies.
-fn scan_log<G: Gather>(
-    table: &HashTable,
-    asked: &Asked<'_>,
-    crew: &Crew<'_>,
-    make: &(impl Fn() -> G + Sync),
-) -> Result<Gathered<G>, Ended> {
+fn scan_log<S: Sink>(
+    log: &HashLog,
+    request: &Request<'_>,
+    pool: &Pool<'_>,
+    make: &(impl Fn() -> S + Sync),
+) -> Result<Filled<S>> {
     // More parts than threads, so that no thread waits long for the last.
-    let parts = if crew.threads() == 1 { 1 } else { crew.threads() * 8 };
-    if asked.at_one_moment {
-        let snapshot = table.snapshot().map_err(Ended::Engine)?;
-        return crew.in_parts(parts, make, |part, work| match snapshot.runs(asked.columns) {
-            Some(runs) => table.named(runs.scan_part(part, parts, |run| work.push_run(run))),
-            None => snapshot.scan_part(part, parts, |key, value| work.push(key, value)),
+    let parts = if pool.threads() == 1 { 1 } else { pool.threads() * 8 };
+    if request.at_one_moment {
+        let snapshot = log.snapshot()?;
+        return pool.in_parts(parts, make, |part, worker| {
+            Ok(match snapshot.runs(request.columns) {
+                Some(runs) => runs.scan_part(part, parts, |run| worker.push_run(run)),
+                None => snapshot.scan_part(part, parts, |key, value| worker.push(key, value)),
+            }?)
         });
     }
-    let sweep = table.sweep().map_err(Ended::Engine)?;
-    crew.in_parts(parts, make, |part, work| {
-        table.named(match sweep.runs(asked.columns) {
-            Some(runs) => runs.scan_part(part, parts, |run| work.push_run(run)),
-            None => sweep.scan_part(part, parts, |key, value| work.push(key, value)),
-        })
+    let sweep = log.sweep()?;
+    pool.in_parts(parts, make, |part, worker| {
+        Ok(match sweep.runs(request.columns) {
+            Some(runs) => runs.scan_part(part, parts, |run| worker.push_run(run)),
+            None => sweep.scan_part(part, parts, |key, value| worker.push(key, value)),
+        }?)
     })
 }
 
-fn look_up<G: Gather>(
-    table: &HashTable,
+fn look_up<S: Sink>(
+    log: &HashLog,
     keys: &Keys<'_>,
-    asked: &Asked<'_>,
-    crew: &Crew<'_>,
-    make: &(impl Fn() -> G + Sync),
-) -> Result<Gathered<G>, Ended> {
-    let with_places = asked.columns == Columns::Places;
-    crew.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, work| {
+    request: &Request<'_>,
+    pool: &Pool<'_>,
+    make: &(impl Fn() -> S + Sync),
+) -> Result<Filled<S>> {
+    let with_places = request.columns == Columns::Places;
+    pool.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, worker| {
         let keys = match keys {
-            Keys::Listed(keys) if table.layout() == Layout::Variable => {
+            Keys::Listed(keys) if log.layout() == Layout::Variable => {
                 // A key that the table cannot hold has no object.
                 let can_hold = |key: &&[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
                 let keys = batch(keys, part, BATCH).filter(can_hold);
-                let flow =
-                    work.look_up(table, keys, |work, key, value| work.push_word(key, value, true))?;
-                return Ok(if flow.is_continue() { work.flush(true) } else { flow });
+                let flow = worker
+                    .look_up(log, keys, |worker, key, value| worker.push_word(key, value, true))?;
+                return Ok(if flow.is_continue() { worker.flush(true) } else { flow });
             }
             Keys::Listed(keys) => match keys.words() {
                 Some(words) => {
                     let from = part * BATCH;
                     let words = &words[from..words.len().min(from + BATCH)];
-                    return work.look_up_words(table, words, with_places);
+                    return worker.look_up_words(log, words, with_places);
                 }
                 None => batch(keys, part, BATCH).filter_map(|key| key.try_into().ok()).collect(),
             },
@@ -140,17 +143,13 @@ fn look_up<G: Gather>(
                 (from..to).map(u64::to_be_bytes).collect::<Vec<_>>()
             }
         };
-        work.look_up_words(table, &keys, with_places)
+        worker.look_up_words(log, &keys, with_places)
     })
 }
 
-impl GetMany for HashTable {
-    fn get_many(
-        &self,
-        keys: &[&[u8]],
-        read: impl FnMut(usize, Option<&[u8]>),
-    ) -> crate::Result<()> {
-        HashTable::get_many(self, keys, read)
+impl GetMany for HashLog {
+    fn get_many(&self, keys: &[&[u8]], read: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        Ok(HashLog::get_many(self, keys, read)?)
     }
 }
 

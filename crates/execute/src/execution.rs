@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::Executor;
+use crate::Executor;
 
 /// How a query is run: by how many threads, by which executor, with which reports.
 ///
@@ -27,11 +27,11 @@ use super::Executor;
 /// ```
 #[derive(Clone)]
 pub struct Execution<'a> {
-    pub(super) threads: usize,
-    pub(super) executor: Option<Executor>,
-    pub(super) at_one_moment: bool,
-    pub(super) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    pub(super) cancel: Option<&'a Cancel>,
+    pub(crate) threads: usize,
+    pub(crate) executor: Option<Executor>,
+    pub(crate) at_one_moment: bool,
+    pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    pub(crate) cancel: Option<&'a Cancel>,
 }
 
 impl<'a> Execution<'a> {

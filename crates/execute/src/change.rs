@@ -1,0 +1,291 @@
+//! Changes of objects: each engine gives its objects their parts of a total.
+
+use std::ops::Range;
+
+use sapwood_aggregate::{
+    Action, Batch, Change, Disaggregator, Fate, Progress, Refusal, Share, Shares,
+};
+use sapwood_chunkmap::ChunkMap;
+use sapwood_hashlog::{BatchError, Edit, HashLog, Place, ValueMut};
+
+use crate::Result;
+
+/// The way back to objects: each gets its part of a total.
+pub trait ChangeObjects: Sync {
+    /// How many batches of shares are handed over at once.
+    fn batches_at_once(&self) -> usize;
+
+    /// Gives the objects of some batches their parts, in order, and settles them. Answers how many,
+    /// and why not all. `in_log_order`: a walk of the log met them.
+    fn change(
+        &self,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        in_log_order: bool,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>);
+}
+
+impl ChangeObjects for ChunkMap {
+    fn batches_at_once(&self) -> usize {
+        1
+    }
+
+    fn change(
+        &self,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        _in_log_order: bool,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>) {
+        let mut digits = Vec::new();
+        one_by_one(shares, batches, progress, |share| {
+            let changed = self.update(share.key, |value| {
+                if by.changes_in_place() {
+                    return Ok(by.change(value, share.part));
+                }
+                digits.clear();
+                let change = by.rewrite(value, share.part, &mut digits);
+                match change {
+                    Ok(_) => value.set(&digits).map(|()| change),
+                    Err(_) => Ok(change),
+                }
+            })?;
+            Ok(changed.transpose()?)
+        })
+    }
+}
+
+impl ChangeObjects for HashLog {
+    fn batches_at_once(&self) -> usize {
+        // Changes in place keep others from changing in place: not for each batch anew.
+        if self.is_in_memory() { 16 } else { 1 }
+    }
+
+    fn change(
+        &self,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        in_log_order: bool,
+        progress: &mut Progress,
+    ) -> (u64, Result<()>) {
+        if by.changes_in_place() {
+            return change_many(self, by, shares, batches, in_log_order, progress);
+        }
+        let mut digits = Vec::new();
+        one_by_one(shares, batches, progress, |share| {
+            let changed = self.update(share.key, |value| {
+                digits.clear();
+                let change = by.rewrite(value, share.part, &mut digits);
+                match change {
+                    Ok(_) => value.set(&digits).map(|()| change),
+                    Err(_) => Ok(change),
+                }
+            })?;
+            Ok(changed.transpose()?)
+        })
+    }
+}
+
+/// Settles each share as `change` says: what became of the object, if it is there.
+fn one_by_one(
+    shares: &Shares,
+    batches: Range<usize>,
+    progress: &mut Progress,
+    mut change: impl FnMut(&Share<'_>) -> Result<Option<std::result::Result<Change, Refusal>>>,
+) -> (u64, Result<()>) {
+    let mut done = 0;
+    for at in batches {
+        for share in shares.batch(at).shares() {
+            let fate = match change(&share) {
+                Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
+                Err(error) => return (done, Err(error)),
+            };
+            progress.settle(at, &share, fate);
+            done += 1;
+        }
+    }
+    (done, Ok(()))
+}
+
+/// Changes objects of a hash table in batches: where the collectors met them, if they told.
+fn change_many(
+    log: &HashLog,
+    by: &Disaggregator,
+    shares: &Shares,
+    batches: Range<usize>,
+    in_log_order: bool,
+    progress: &mut Progress,
+) -> (u64, Result<()>) {
+    let mut done = 0;
+    let placing = Placing { edit: in_log_order.then(|| log.edit()), log };
+    let mut columns = WordColumns::default();
+    for at in batches {
+        let batch = shares.batch(at);
+        let (count, end) = match by.changes_words().then(|| columns.load(batch)).flatten() {
+            Some(words) => words.change(&placing, by, at, progress),
+            None => change_each(&placing, by, at, batch, progress),
+        };
+        done += count as u64;
+        if let Err(stopped) = end {
+            return (done, Err(stopped.into()));
+        }
+    }
+    (done, Ok(()))
+}
+
+/// Changes entries where they were met.
+struct Placing<'l> {
+    edit: Option<Edit<'l>>,
+    log: &'l HashLog,
+}
+
+impl Placing<'_> {
+    /// As [`HashLog::update_many`]; `change` is told last of a key that is not there.
+    fn update_many<K: AsRef<[u8]>>(
+        &self,
+        places: &[Place],
+        keys: &[K],
+        change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> std::result::Result<usize, BatchError> {
+        match &self.edit {
+            Some(edit) => edit.update_placed(places, keys, change),
+            None => self.log.update_placed(places, keys, change),
+        }
+    }
+}
+
+/// Changes the objects of a batch and settles them: how many, and why not all.
+fn change_each(
+    placing: &Placing<'_>,
+    by: &Disaggregator,
+    number: usize,
+    batch: Batch<'_>,
+    progress: &mut Progress,
+) -> (usize, std::result::Result<(), BatchError>) {
+    let all: Vec<Share<'_>> = batch.shares().collect();
+    let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
+    let place = |share: &Share<'_>| share.place.map_or(Place::default(), Place::from_word);
+    let places: Vec<Place> = all.iter().map(place).collect();
+    let mut fates = vec![Fate::Vanished; all.len()];
+    // The last call for a key counts.
+    let changed = placing.update_many(&places, &keys, |at, value| {
+        fates[at] = match value {
+            Some(value) => by.change(value, all[at].part).into(),
+            None => Fate::Vanished,
+        };
+    });
+    let (done, end) = how_far(all.len(), changed);
+    for (share, fate) in all.iter().zip(fates).take(done) {
+        progress.settle(number, share, fate);
+    }
+    (done, end)
+}
+
+/// How many entries of a batch were dealt with.
+fn how_far(
+    len: usize,
+    end: std::result::Result<usize, BatchError>,
+) -> (usize, std::result::Result<(), BatchError>) {
+    match end {
+        Ok(_) => (len, Ok(())),
+        Err(stopped) => (stopped.done, Err(stopped)),
+    }
+}
+
+/// What became of an object whose field is a word.
+#[derive(Clone, Copy, PartialEq)]
+enum WordState {
+    Gone,
+    Changed,
+    /// The word cannot hold the sum.
+    Unfit,
+    /// The value ends, after so many bytes, before the word does.
+    TooShort(u8),
+}
+
+/// Columns of a batch of objects, kept for the next one.
+#[derive(Default)]
+struct WordColumns {
+    places: Vec<Place>,
+    parts: Vec<i64>,
+    before: Vec<i64>,
+    states: Vec<WordState>,
+}
+
+/// Objects of 8-byte keys whose field is a word with which the value begins.
+struct Words<'a> {
+    batch: Batch<'a>,
+    keys: &'a [[u8; 8]],
+    /// The sum of the parts.
+    given: i128,
+    columns: &'a mut WordColumns,
+}
+
+impl WordColumns {
+    /// `None` if keys or parts are no words.
+    fn load<'a>(&'a mut self, batch: Batch<'a>) -> Option<Words<'a>> {
+        let keys = batch.word_keys()?;
+        let given = batch.word_parts(&mut self.parts)?;
+        if !batch.places(&mut self.places, Place::from_word) {
+            self.places.resize(keys.len(), Place::default());
+        }
+        self.before.resize(keys.len(), 0);
+        self.states.clear();
+        self.states.resize(keys.len(), WordState::Gone);
+        Some(Words { batch, keys, given, columns: self })
+    }
+}
+
+impl Words<'_> {
+    /// As `change_each`.
+    fn change(
+        self,
+        placing: &Placing<'_>,
+        by: &Disaggregator,
+        number: usize,
+        progress: &mut Progress,
+    ) -> (usize, std::result::Result<(), BatchError>) {
+        const LEN: usize = size_of::<i64>();
+        let WordColumns { places, parts, before, states } = self.columns;
+        let is_added = by.action() == Action::Add;
+        // The last call for a key counts.
+        let changed = placing.update_many(places, self.keys, |at, value| {
+            let Some(value) = value else {
+                states[at] = WordState::Gone;
+                return;
+            };
+            let Some(word) = value.first_chunk_mut::<LEN>() else {
+                states[at] = WordState::TooShort(value.len() as u8);
+                return;
+            };
+            let held = i64::from_le_bytes(*word);
+            let becomes = if is_added { held.checked_add(parts[at]) } else { Some(parts[at]) };
+            states[at] = if becomes.is_some() { WordState::Changed } else { WordState::Unfit };
+            before[at] = held;
+            *word = becomes.unwrap_or(held).to_le_bytes();
+        });
+        let (done, end) = how_far(self.keys.len(), changed);
+        let is_changed = |state: &WordState| *state == WordState::Changed;
+        if done == self.keys.len() && states.iter().all(is_changed) {
+            progress.settle_words(number, before, self.given);
+            return (done, end);
+        }
+        for (share, at) in self.batch.shares().zip(0..done) {
+            let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
+            let fate = match states[at] {
+                WordState::Gone => Fate::Vanished,
+                // What was found is asked again, of a copy: it answers as it did.
+                WordState::Changed | WordState::Unfit => by.change(&mut word, share.part).into(),
+                WordState::TooShort(len) => {
+                    by.change(&mut word[..usize::from(len)], share.part).into()
+                }
+            };
+            progress.settle(number, &share, fate);
+        }
+        (done, end)
+    }
+}

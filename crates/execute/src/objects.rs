@@ -1,0 +1,105 @@
+//! The objects of an engine, as queries reach them.
+
+use sapwood_aggregate::{Compiled, Disaggregator, KeyList, Selection};
+use sapwood_chunkmap::ChunkMap;
+use sapwood_hashlog::{Columns, HashLog};
+
+use crate::change::ChangeObjects;
+use crate::pool::{Filled, Pool};
+use crate::sink::Sink;
+use crate::{Candidate, Execution, Executor, Result};
+
+/// An engine whose objects queries reach: `ChunkMap` and `HashLog`.
+///
+/// Engines alone implement it. It says which executors can reach what a selection selects, and at
+/// which expected cost; it runs one of them, in parts that threads share; and it gives objects their
+/// parts of a total.
+///
+/// # Consistency
+///
+/// An object is read whole, as it was at one moment. A key that is there throughout is visited
+/// exactly once by every executor, while writers write; one that comes or goes meanwhile at most
+/// once.
+pub trait Objects: Reach + ChangeObjects {}
+
+impl Objects for ChunkMap {}
+impl Objects for HashLog {}
+
+/// What a run asks of an engine.
+pub struct Request<'a> {
+    pub(crate) selection: &'a Selection,
+    pub(crate) threads: usize,
+    pub(crate) at_one_moment: bool,
+    /// What is read of runs of objects.
+    pub(crate) columns: Columns,
+    /// What a selected object costs beside being reached, one by one and in a run, in ns.
+    pub(crate) object_ns: f64,
+    pub(crate) run_object_ns: f64,
+}
+
+impl<'a> Request<'a> {
+    pub(crate) fn of_query(query: &'a Compiled, execution: &Execution<'_>) -> Request<'a> {
+        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
+        let selection = query.selection();
+        let without_keys = query.goes_by_column()
+            && !query.needs_keys()
+            && selection.is_everything()
+            && query.value_bytes_min() <= FIXED_BYTES;
+        let columns = if without_keys { Columns::Values } else { Columns::Entries };
+        let [object_ns, run_object_ns] = if query.goes_by_column() {
+            BY_COLUMN_NS
+        } else {
+            let ns = ONE_BY_ONE_NS + query.columns().len() as f64 * FIGURE_NS;
+            [ns, ns]
+        };
+        Request { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
+    }
+
+    pub(crate) fn of_disaggregation(
+        by: &'a Disaggregator,
+        execution: &Execution<'_>,
+    ) -> Request<'a> {
+        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
+        let [object_ns, run_object_ns] = COLLECTED_NS;
+        let (selection, columns) = (by.selection(), Columns::Places);
+        Request { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
+    }
+}
+
+/// Bytes of a value in a run.
+const FIXED_BYTES: usize = 8;
+
+// What an object costs, pushed and in a run: `docs/design/executors.md`, "Costs".
+const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
+const ONE_BY_ONE_NS: f64 = 20.0;
+const FIGURE_NS: f64 = 40.0;
+const COLLECTED_NS: [f64; 2] = [15.0, 3.0];
+
+/// Batch number `at` of the keys, `len` in each but the last.
+pub(crate) fn batch(keys: &KeyList, at: usize, len: usize) -> impl Iterator<Item = &[u8]> {
+    (at * len..((at + 1) * len).min(keys.len())).map(|rank| keys.get(rank))
+}
+
+/// Checking whether a visited object is selected, in ns.
+pub(crate) fn check_ns(selection: &Selection) -> f64 {
+    match selection.as_keys() {
+        Some(_) => 20.0,
+        None if selection.is_everything() => 0.0,
+        None => 2.0,
+    }
+}
+
+/// The way to an engine's objects.
+pub trait Reach: Sync {
+    /// The executors that can reach what is selected, and what they are expected to cost.
+    fn candidates(&self, request: &Request<'_>) -> Vec<Candidate>;
+
+    /// Hands over what is selected, by one of them.
+    fn reach<S: Sink>(
+        &self,
+        executor: Executor,
+        request: &Request<'_>,
+        pool: &Pool<'_>,
+        make: &(impl Fn() -> S + Sync),
+    ) -> Result<Filled<S>>;
+}
