@@ -13,6 +13,29 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// [`HashTable`](crate::HashTable).
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// The refusal of bytes that are no record: they are too many, or too few.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a value of {found} bytes is no {record} of {expected}: it was written with other fields, or by \
+     another program"
+)]
+pub struct RecordLength {
+    /// The name of the struct.
+    pub record: &'static str,
+    /// Bytes of the struct.
+    pub expected: usize,
+    /// Bytes that there are.
+    pub found: usize,
+}
+
+impl RecordLength {
+    pub(crate) fn of<R>(bytes: &[u8]) -> RecordLength {
+        let path = std::any::type_name::<R>();
+        let record = path.rsplit("::").next().unwrap_or(path);
+        RecordLength { record, expected: size_of::<R>(), found: bytes.len() }
+    }
+}
+
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +59,14 @@ pub enum Error {
         name: String,
         /// The engine that it has.
         engine: Engine,
+    },
+    /// A value of a table of records is none of them. It is as it was.
+    #[error("table `{table}`: {cause}; put it again, or use `Records::table` to read it as bytes")]
+    Record {
+        /// The table's name.
+        table: Arc<str>,
+        /// What it is instead.
+        cause: RecordLength,
     },
     /// The table to open or drop is not there.
     #[error("no table `{name}`; {}", known_tables(known))]

@@ -215,6 +215,24 @@ impl HashTableOptions {
         self
     }
 
+    /// As [`fields`](Self::fields), with those of a struct whose records the values are: see
+    /// [`Records`](crate::Records).
+    ///
+    /// ```
+    /// use sapwood::record::{U32, record};
+    /// use sapwood::HashTableOptions;
+    ///
+    /// #[record]
+    /// struct Hits {
+    ///     count: U32,
+    /// }
+    /// let options = HashTableOptions::default().record::<Hits>();
+    /// ```
+    #[must_use]
+    pub fn record<R: crate::record::Record>(self) -> Self {
+        self.fields(R::layout())
+    }
+
     /// Those of an engine, and of its fields.
     pub(crate) fn of(engine: &engine::Options, fields: Option<aggregate::Layout>) -> Self {
         Self {

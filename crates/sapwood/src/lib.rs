@@ -115,6 +115,7 @@ mod ordered_options;
 mod ordered_table;
 mod range;
 pub mod record;
+mod records;
 mod stored_options;
 mod table;
 mod value;
@@ -127,6 +128,7 @@ pub use hash_table::{HashSnapshot, HashTable};
 pub use ordered_options::OrderedTableOptions;
 pub use ordered_table::OrderedTable;
 pub use range::Range;
+pub use records::Records;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, OrderedStats,
     Upsert, VALUE_BYTES_MAX,

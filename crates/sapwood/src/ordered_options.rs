@@ -122,4 +122,22 @@ impl OrderedTableOptions {
         self.fields = Some(fields);
         self
     }
+
+    /// As [`fields`](Self::fields), with those of a struct whose records the values are: see
+    /// [`Records`](crate::Records).
+    ///
+    /// ```
+    /// use sapwood::record::{U32, record};
+    /// use sapwood::OrderedTableOptions;
+    ///
+    /// #[record]
+    /// struct Hits {
+    ///     count: U32,
+    /// }
+    /// let options = OrderedTableOptions::default().record::<Hits>();
+    /// ```
+    #[must_use]
+    pub fn record<R: crate::record::Record>(self) -> Self {
+        self.fields(R::layout())
+    }
 }

@@ -20,7 +20,7 @@
 //! assert_eq!(Route::layout().to_string(), "flights:u32le, minutes:i64le@4, carrier:bytes2@12");
 //!
 //! let route = Route { flights: 2.into(), minutes: 31.into(), carrier: *b"UA" };
-//! let mut bytes = route.as_bytes().to_vec();
+//! let mut bytes = route.bytes().to_vec();
 //! Route::view_mut(&mut bytes)?.minutes += 9;
 //! assert_eq!(Route::view(&bytes)?.minutes, 40);
 //! # Ok::<(), sapwood::record::RecordLength>(())
@@ -59,6 +59,8 @@ pub mod big_endian {
 /// The crate that the generated code names.
 #[doc(hidden)]
 pub use zerocopy;
+
+pub use crate::error::RecordLength;
 
 use crate::aggregate::{Field, Form, Layout, Number, Order, Part, Place};
 
@@ -100,7 +102,7 @@ pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 
     }
 
     /// The bytes of the record.
-    fn as_bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         IntoBytes::as_bytes(self)
     }
 }
@@ -138,27 +140,4 @@ numbers!(Float, Big: big_endian::F32 big_endian::F64);
 
 impl<const N: usize> FieldType for [u8; N] {
     const READ: FieldRead = FieldRead::Bytes(Some(N));
-}
-
-/// The refusal of bytes that are no record: they are too many, or too few.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "a value of {found} bytes is no {record} of {expected}: it was written with other fields, or by \
-     another program"
-)]
-pub struct RecordLength {
-    /// The name of the struct.
-    pub record: &'static str,
-    /// Bytes of the struct.
-    pub expected: usize,
-    /// Bytes that there are.
-    pub found: usize,
-}
-
-impl RecordLength {
-    pub(crate) fn of<R>(bytes: &[u8]) -> RecordLength {
-        let path = std::any::type_name::<R>();
-        let record = path.rsplit("::").next().unwrap_or(path);
-        RecordLength { record, expected: size_of::<R>(), found: bytes.len() }
-    }
 }

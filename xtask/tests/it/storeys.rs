@@ -110,7 +110,7 @@ const HOUSES: &[House] = &[
             &["directory"],
             &["hash_table", "ordered_table"],
             &["table"],
-            &["db"],
+            &["db", "records"],
             &["fuzzing"],
         ],
         // An error names the executor that was asked for.

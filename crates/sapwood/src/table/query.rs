@@ -2,8 +2,8 @@
 
 use super::each;
 use crate::aggregate::{
-    Aggregated, Answer, Compiled, Disaggregated, Disaggregation, Disaggregator, Execution, Layout,
-    Pending, Plan, Query, Settlement,
+    Aggregated, Answer, Compiled, Disaggregated, Disaggregation, DisaggregationRun, Disaggregator,
+    Execution, Layout, Pending, Plan, Query,
 };
 use crate::{Result, Table};
 
@@ -171,7 +171,7 @@ impl Table {
         &self,
         by: &Disaggregator,
         execution: &Execution<'_>,
-    ) -> Result<Settlement> {
+    ) -> Result<DisaggregationRun> {
         each!(self, table => table.disaggregate_with(by, execution))
     }
 
@@ -200,7 +200,7 @@ impl Table {
         by: &Disaggregator,
         pending: Pending,
         execution: &Execution<'_>,
-    ) -> Result<Settlement> {
+    ) -> Result<DisaggregationRun> {
         each!(self, table => table.resume(by, pending, execution))
     }
 }
