@@ -134,6 +134,37 @@ fn with(key: u64, value: u64) -> impl Fn() -> Arc<HashLog> + Copy + Send + Sync 
     }
 }
 
+/// A removal that looks at the value first takes what an addition beside it has left, or the
+/// addition begins again from nothing.
+#[test]
+fn loom_remove_with_add() {
+    let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
+    race(
+        counters,
+        move |log| log.remove_with(&word(1), number).expect("memory"),
+        |log| log.add(&word(1), 1).expect("memory"),
+        |log, removed, sum| match removed {
+            Some(10) => assert_eq!((sum, value_of(log, 1)), (1, Some(1))),
+            Some(11) => assert_eq!((sum, value_of(log, 1)), (11, None)),
+            other => panic!("removed {other:?}"),
+        },
+    );
+}
+
+/// Of two removals one takes the value.
+#[test]
+fn loom_remove_with_remove() {
+    race(
+        counters,
+        |log| log.remove_with(&word(1), |_| ()).expect("memory").is_some(),
+        |log| log.remove(&word(1)).expect("memory"),
+        |log, one, two| {
+            assert!(one ^ two, "one of two removals");
+            assert_eq!((value_of(log, 1), log.len_estimate()), (None, 0));
+        },
+    );
+}
+
 /// One of two inserts of a key wins, and its value stays.
 #[test]
 fn loom_insert_insert() {

@@ -41,6 +41,7 @@ mod walks;
 
 pub use error::{BatchError, Error, Result};
 pub use map::{HashLog, Upsert};
+pub use ops::compute::{Compute, Computed};
 pub use ops::edit::Edit;
 pub use options::{ColdReads, Compaction, Cut, Layout, Options};
 pub use record::address::Place;

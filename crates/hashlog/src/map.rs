@@ -8,6 +8,7 @@ use sapwood_disk::Disk;
 use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
+use crate::ops::compute::{Compute, Computed};
 use crate::ops::edit::Edit;
 use crate::ops::point::Rmw;
 use crate::ops::store::Store;
@@ -16,7 +17,7 @@ use crate::options::{ColdReads, Layout, Options};
 use crate::record::address::Address;
 use crate::record::address::Place;
 use crate::record::in_place::{InPlace, Write};
-use crate::record::value::ValueMut;
+use crate::record::value::{ValueMut, with_scratch};
 use crate::record::{Fixed, Form, Variable};
 use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
@@ -287,6 +288,70 @@ impl HashLog {
         }
     }
 
+    /// Lets `decide` look at the value, or at `None`, and say what to do, in one step for every
+    /// other thread.
+    ///
+    /// `decide` may run again: on a newer value when another thread gets between, or when the log
+    /// must turn a page first; the last run counts. A removal in the mutable region of a
+    /// [`Layout::Fixed8`] log waits until all closures of other threads have ended.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{Compute, Computed, HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// let push = |stack: Option<&[u8]>| Compute::Replace([stack.unwrap_or(b""), b"x"].concat());
+    /// assert_eq!(log.compute(b"stack", push)?, Computed::Inserted);
+    /// assert_eq!(log.compute(b"stack", push)?, Computed::Replaced);
+    /// let pop = |stack: Option<&[u8]>| match stack {
+    ///     Some([_, rest @ ..]) if !rest.is_empty() => Compute::Replace(rest.to_vec()),
+    ///     _ => Compute::Remove,
+    /// };
+    /// assert_eq!(log.compute(b"stack", pop)?, Computed::Replaced);
+    /// assert_eq!(log.compute(b"stack", pop)?, Computed::Removed);
+    /// assert_eq!(log.compute(b"stack", pop)?, Computed::Absent);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::put`] and [`HashLog::get_with`]; the entry is as it was. Inside a closure that
+    /// reads or changes a value also [`Error::Reentrant`] and [`Error::WouldBlock`].
+    ///
+    /// # Panics
+    /// If `decide` does; the entry is as it was.
+    pub fn compute(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        by_layout!(self, F => self.store.compute::<F>(F::key(key)?, &mut decide))
+    }
+
+    /// Removes a key and shows its value to `read`, afterwards: the entry is gone by then, also if
+    /// `read` panics. `None` without the key.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put(b"key", b"value")?;
+    /// assert_eq!(log.remove_with(b"key", |value| value.len())?, Some(5));
+    /// assert_eq!(log.remove_with(b"key", |value| value.len())?, None);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::compute`]; the entry is as it was.
+    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        with_scratch(|removed| {
+            let done = self.compute(key, |value| {
+                removed.clear();
+                removed.extend_from_slice(value.unwrap_or_default());
+                Compute::Remove
+            })?;
+            Ok((done == Computed::Removed).then(|| read(removed)))
+        })
+    }
+
     /// Adds to a counter, 8 bytes, little endian, of which an absent one counts as 0; answers the
     /// sum. In the mutable region of a [`Layout::Fixed8`] log it is one atomic instruction.
     ///
@@ -488,6 +553,73 @@ impl HashLog {
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
         by_layout!(self, F => self.store.walk_buckets::<F, B>((part, parts), &mut visit))
+    }
+
+    /// The entries, owned, in bucket order. A key that is there from the call to the iterator's end
+    /// comes exactly once, with a value that it had meanwhile. Of a key that is put or removed
+    /// meanwhile the entry may come or not.
+    ///
+    /// The entries of some buckets are in memory at a time: of 64, or of a 65,536th of a larger
+    /// index. Between them nothing is held: writers go on, the index grows, the log is compacted.
+    /// An error is the last item.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put_many(&[(b"one", b"1"), (b"two", b"2")])?;
+    /// let mut entries = log.iter().collect::<Result<Vec<_>, _>>()?;
+    /// entries.sort();
+    /// assert_eq!(entries[1], (b"two".to_vec(), b"2".to_vec()));
+    /// assert_eq!(entries.len(), 2);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Each step may answer as [`HashLog::for_each`].
+    pub fn iter(&self) -> impl Iterator<Item = Result<(Vec<u8>, Vec<u8>)>> + '_ {
+        let entries: Box<dyn Iterator<Item = _> + '_> =
+            by_layout!(self, F => Box::new(self.store.entries::<F>()));
+        entries
+    }
+
+    /// Removes the entries of which `keep` says false, and answers how many. An entry that is put
+    /// meanwhile may be asked about or not. Not atomic as a whole; writers go on.
+    ///
+    /// An entry is removed as it was when `keep` refused it: one that a writer changes meanwhile is
+    /// asked about again. So `keep` may see an entry twice, the second time as
+    /// [`HashLog::compute`] does.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put_many(&[(b"one", b"1"), (b"two", b"2")])?;
+    /// assert_eq!(log.retain(|_key, value| value == b"2")?, 1);
+    /// assert_eq!(log.get(b"one")?, None);
+    /// assert_eq!(log.get(b"two")?, Some(b"2".to_vec()));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`] and [`HashLog::compute`]; some entries may be gone by then.
+    ///
+    /// # Panics
+    /// If `keep` does; the entry that it was asked about is there.
+    pub fn retain(&self, mut keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        let mut removed = 0;
+        for entry in self.iter() {
+            let (key, seen) = entry?;
+            if keep(&key, &seen) {
+                continue;
+            }
+            let done = self.compute(&key, |now| match now {
+                Some(now) if now == seen || !keep(&key, now) => Compute::Remove,
+                _ => Compute::Keep,
+            })?;
+            removed += u64::from(done == Computed::Removed);
+        }
+        Ok(removed)
     }
 
     /// Visits the entries in log order as they were at one moment of the call, until `visit`

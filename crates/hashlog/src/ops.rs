@@ -4,11 +4,13 @@
 //! |---|---|
 //! | `store` | the store: its fields, and how an attempt is driven until it is done |
 //! | `point` | get, put, update, add and remove of one key |
+//! | `compute` | a closure decides about one key |
 //! | `batch` | many operations that share their waits |
 //! | `update_at` | changes of entries whose addresses are known |
 //! | `edit` | the same, many at a time, as a value that a caller holds |
 
 pub(crate) mod batch;
+pub(crate) mod compute;
 pub(crate) mod edit;
 pub(crate) mod point;
 pub(crate) mod store;

@@ -12,4 +12,5 @@ pub(crate) mod by_bucket;
 pub(crate) mod by_log;
 pub(crate) mod check;
 pub(crate) mod columns;
+pub(crate) mod entries;
 pub(crate) mod snapshot;

@@ -2,6 +2,7 @@
 //! in `hash_table/change.rs`.
 
 mod change;
+mod compute;
 mod snapshot;
 
 use std::ops::ControlFlow;

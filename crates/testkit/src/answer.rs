@@ -18,6 +18,7 @@ pub enum Answer {
     Pair(Option<Pair>),
     Pairs(Vec<Pair>),
     Replaced(usize),
+    Removed(usize),
     /// The value that each key of a batch was left with.
     EditedMany(Vec<Option<Edited>>),
     Sum(i64),
@@ -144,6 +145,7 @@ impl fmt::Debug for Answer {
             }
             Answer::Sum(sum) => write!(f, "{sum}"),
             Answer::Replaced(count) => write!(f, "{count} replaced"),
+            Answer::Removed(count) => write!(f, "{count} removed"),
             Answer::Stopped(done, why) => write!(f, "stopped after {done}: {why:?}"),
             Answer::Refused(why) => write!(f, "refused: {why:?}"),
         }

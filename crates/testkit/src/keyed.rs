@@ -16,7 +16,7 @@ pub mod stream;
 pub mod stress;
 
 use crate::Bytes;
-use crate::engine::{Edit, Edited, Pair, Refusal, Result, Upserted};
+use crate::engine::{Computed, Decision, Edit, Edited, Pair, Refusal, Result, Upserted};
 use std::ops::RangeInclusive;
 
 /// The outcome of a batch; or how many of its entries are done, and why no more.
@@ -37,17 +37,20 @@ pub enum Walk {
     SnapshotParts(usize),
     /// As `ForEachParts`, in the order in which pairs were written.
     Sweep(usize),
+    /// An iterator hands out owned pairs; else as `ForEach`.
+    Iter,
 }
 
 impl Walk {
     /// Every walk.
-    pub const ALL: [Walk; 6] = [
+    pub const ALL: [Walk; 7] = [
         Walk::ForEach,
         Walk::ForEachParts(3),
         Walk::Log,
         Walk::Snapshot,
         Walk::SnapshotParts(2),
         Walk::Sweep(2),
+        Walk::Iter,
     ];
 }
 
@@ -123,6 +126,16 @@ pub trait KeyedEngine: Sync {
     fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool>;
     /// Whether the key was there.
     fn remove(&self, key: &[u8]) -> Result<bool>;
+    /// Removes an entry and returns what it was, shown by the engine in a closure.
+    fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
+    /// Lets a closure see the value and decide.
+    fn compute(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Decision,
+    ) -> Result<Computed>;
+    /// Removes the entries that a closure refuses, and counts them.
+    fn retain(&self, keep: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<u64>;
     /// A change in place.
     fn update(&self, key: &[u8], edits: &[Edit]) -> Result<Option<Edited>>;
     /// An insert, or else a change in place.

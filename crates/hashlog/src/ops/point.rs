@@ -20,12 +20,12 @@ use sapwood_mem::epoch::Pin;
 use crate::error::{Error, Result};
 use crate::index::{Look, SlotRef};
 use crate::log::cold::Fetched;
-use crate::ops::store::{Found, Probed, Store};
+use crate::ops::store::{Found, Old, Probed, Store};
 use crate::options::ColdReads;
-use crate::record::Record;
 use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Stop, Write};
 use crate::record::value::{ValueMut, with_scratch};
+use crate::record::{Burial, Form, Record};
 
 /// The outcome of a read-modify-write.
 pub(crate) enum Rmw<R> {
@@ -181,7 +181,7 @@ impl Store {
         value: &[u8],
     ) -> bool {
         // I-BOUNDARIES: the mutable region is in memory.
-        self.record_of::<F>(pin, first, key)
+        self.writable_record_of::<F>(pin, first, key)
             .is_some_and(|record| matches!(F::put(record, value), Ok(true)))
     }
 
@@ -224,15 +224,23 @@ impl Store {
         let read_only = self.log.read_only();
         match self.find::<F>(pin, hash, key, fetched)? {
             Probed::Present(place, Found::Memory(record, address)) => {
-                if address >= read_only && F::put(record, value)? {
-                    return Ok(());
+                if address >= read_only {
+                    // INVARIANT: I-HOLD: pinned, before the write.
+                    F::admit(record)?;
+                    if F::put(record, value)? {
+                        return Ok(());
+                    }
                 }
                 let _lock = F::lock(record)?;
                 let old = Some((record, address));
-                self.append::<F>(pin, hash, key, Some(value), Some(place), old)
+                if self.append::<F>(pin, hash, key, Some(value), Some(place), old)? == Old::Absent {
+                    // A removal in place came between: this put inserts.
+                    self.entries.add(1);
+                }
+                Ok(())
             }
             Probed::Present(place, Found::Disk(_)) | Probed::Unknown(place, _) => {
-                self.append::<F>(pin, hash, key, Some(value), Some(place), None)
+                self.append::<F>(pin, hash, key, Some(value), Some(place), None).map(drop)
             }
             Probed::Absent(place, tombstone) => {
                 let old = tombstone.and_then(|found| found.in_memory());
@@ -275,25 +283,40 @@ impl Store {
         };
         match found.in_memory() {
             Some((record, address)) if address >= read_only => {
-                if !F::bury(record)? {
-                    return Ok(false);
-                }
-                self.garbage.add(F::bytes_of(record) as i64);
-                // A chain that ends here needs no tombstone. One that goes on does: behind it may
-                // lie an older record of the key.
-                if place.address() == address
-                    && record.previous() < self.log.begin()
-                    && place.clear()
-                {
-                    self.index.slots.add(-1);
-                }
+                let _lock = F::lock(record)?;
+                self.bury::<F>(&place, record, address)
             }
             old => {
                 let _lock = old.map(|(record, _)| F::lock(record)).transpose()?;
-                self.append::<F>(pin, hash, key, None, Some(place), old)?;
+                // Two removals may race for a record that leaves the mutable region: one counts.
+                let was = self.append::<F>(pin, hash, key, None, Some(place), old)?;
+                self.entries.add(-i64::from(was == Old::Present));
+                Ok(was == Old::Present)
             }
         }
+    }
+
+    /// Makes a mutable record a tombstone, which the caller has locked where the layout has locks;
+    /// false if it was one.
+    pub(crate) fn bury<F: Form>(
+        &self,
+        place: &SlotRef<'_>,
+        record: Record,
+        address: Address,
+    ) -> Attempt<bool> {
+        match record.bury() {
+            Burial::Done => {}
+            Burial::Was => return Ok(false),
+            // By a thread that saw the boundary above it.
+            Burial::Superseded => return Err(Stop::Raced),
+        }
+        self.garbage.add(F::bytes_of(record) as i64);
         self.entries.add(-1);
+        // A chain that ends here needs no tombstone. One that goes on does: behind it may lie an
+        // older record of the key.
+        if place.address() == address && record.previous() < self.log.begin() && place.clear() {
+            self.index.slots.add(-1);
+        }
         Ok(true)
     }
 
@@ -307,7 +330,7 @@ impl Store {
         key: F::Key<'_>,
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
-        F::update_atomically(self.record_of::<F>(pin, first, key)?, change)
+        F::update_atomically(self.writable_record_of::<F>(pin, first, key)?, change)
     }
 
     /// Changes a value by atomic instructions where the key is found at first sight.
@@ -337,9 +360,12 @@ impl Store {
             Probed::Present(place, found) => {
                 if let Found::Memory(record, address) = found
                     && address >= read_only
-                    && let Some(result) = F::update_atomically(record, change)
                 {
-                    return Ok(Rmw::Updated(result));
+                    // INVARIANT: I-HOLD: pinned, before the write.
+                    F::admit(record)?;
+                    if let Some(result) = F::update_atomically(record, change) {
+                        return Ok(Rmw::Updated(result));
+                    }
                 }
                 self.rmw_copy::<F, R>(pin, hash, key, place, found, read_only, change)
             }
@@ -372,17 +398,7 @@ impl Store {
         };
         with_scratch(|scratch| match found {
             Found::Memory(record, address) => {
-                if F::WAITS_WHILE_FUZZY && address >= self.log.safe_read_only() {
-                    return Err(Stop::Fuzzy(address));
-                }
-                // What is read now must still be there when the copy is published.
-                if F::WAITS_WHILE_FUZZY && self.log.has_edits() {
-                    record.claim();
-                    if self.log.is_edited(address) {
-                        return Err(Stop::Edited(address));
-                    }
-                }
-                let lock = F::lock(record)?;
+                let lock = self.lock_still::<F>(record, address)?;
                 F::copy_value(record, &lock, scratch);
                 let (result, write) = {
                     let _held = F::hold(&lock);
@@ -407,6 +423,26 @@ impl Store {
         })
     }
 
+    /// Locks a record in memory of which a copy is to be made, or waits until no thread changes it
+    /// where the layout has no locks: what is read now is still there when the copy is published.
+    #[inline(always)]
+    pub(crate) fn lock_still<F: InPlace>(
+        &self,
+        record: Record,
+        address: Address,
+    ) -> Attempt<F::Lock> {
+        if F::WAITS_WHILE_FUZZY && address >= self.log.safe_read_only() {
+            return Err(Stop::Fuzzy(address));
+        }
+        if F::WAITS_WHILE_FUZZY && self.log.has_edits() {
+            record.claim();
+            if self.log.is_edited(address) {
+                return Err(Stop::Edited(address));
+            }
+        }
+        F::lock(record)
+    }
+
     /// Adds to a mutable record that a look named, if it is the key's and the sum is one.
     #[inline(always)]
     pub(crate) fn add_first<F: InPlace>(
@@ -416,7 +452,7 @@ impl Store {
         key: F::Key<'_>,
         delta: i64,
     ) -> Option<i64> {
-        F::add_atomically(self.record_of::<F>(pin, first, key)?, delta)
+        F::add_atomically(self.writable_record_of::<F>(pin, first, key)?, delta)
     }
 
     /// Adds to a counter that is found at first sight.

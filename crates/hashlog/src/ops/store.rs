@@ -224,6 +224,12 @@ impl Store {
                 }
                 backoff.wait();
             }
+            Stop::Held(identity) if nested => {
+                return Err(Held::refusal(identity).unwrap_or(Error::WouldBlock));
+            }
+            // Unpinned, it waits for no other thread that waits for this one.
+            Stop::Held(_) => backoff.wait(),
+            Stop::Pinned(epoch) => self.log.wait_for_epoch(epoch),
             Stop::Cold(address) => {
                 self.cold_reads.add(1);
                 fetched.push(cold::fetch::<F>(&self.log, address)?);
@@ -246,6 +252,20 @@ impl Store {
     ) -> Option<Record> {
         let record = self.log.record(pin, address);
         (F::has_key(record, key) && !record.is_tombstone()).then_some(record)
+    }
+
+    /// As `record_of`, if the record may be written in place.
+    #[inline(always)]
+    pub(crate) fn writable_record_of<F: InPlace>(
+        &self,
+        pin: &Pin<'_>,
+        address: Address,
+        key: F::Key<'_>,
+    ) -> Option<Record> {
+        let record = self.log.record(pin, address);
+        // INVARIANT: I-HOLD: the caller writes under the pin under which this is read.
+        let is_open = record.flags() & (control::TOMBSTONE | F::HELD) == 0;
+        (F::has_key(record, key) && is_open).then_some(record)
     }
 
     /// Searches for a key's newest record.
@@ -308,7 +328,9 @@ impl Store {
     /// Writes a new record of a key at the tail and makes it the newest of its chain.
     ///
     /// `old` is the key's record so far where it is in memory; the caller holds its lock where the
-    /// layout has one. The linearization point is the publication in the chain's slot.
+    /// layout has one. Else a removal in place that began while the record was mutable may bury it
+    /// until it is marked as superseded: that removal counts as just before, and the answer tells.
+    /// The linearization point is the publication in the chain's slot.
     #[inline]
     pub(crate) fn append<F: Form>(
         &self,
@@ -318,7 +340,7 @@ impl Store {
         value: Option<&[u8]>,
         place: Option<SlotRef<'_>>,
         old: Option<(Record, Address)>,
-    ) -> std::result::Result<(), Stop> {
+    ) -> std::result::Result<Old, Stop> {
         let bytes = F::bytes(key, value.map_or(0, <[u8]>::len));
         let address = self.log.alloc(bytes)?;
         let record = self.log.record(pin, address);
@@ -363,10 +385,8 @@ impl Store {
             let own = place.is_none() && !pin.is_outermost() && !self.may_extend();
             return Err(if own { Error::WouldBlock.into() } else { Stop::Raced });
         }
-        if let Some((old, _)) = old {
-            self.drop_record::<F>(old, if late { control::LATE } else { 0 });
-        }
-        Ok(())
+        let late = if late { control::LATE } else { 0 };
+        Ok(old.map_or(Old::Present, |(old, _)| self.drop_record::<F>(old, late)))
     }
 
     /// Marks a record that was never published.
@@ -375,10 +395,15 @@ impl Store {
         self.garbage.add(F::bytes_of(record) as i64);
     }
 
-    /// Marks a record that is not the newest of its key any more.
-    pub(crate) fn drop_record<F: Form>(&self, record: Record, flags: u64) {
-        if record.supersede(flags) {
+    /// Marks a record that is not the newest of its key any more. Answers what it was.
+    fn drop_record<F: Form>(&self, record: Record, flags: u64) -> Old {
+        let before = record.supersede(flags);
+        if before & control::SUPERSEDED == 0 {
             self.garbage.add(F::bytes_of(record) as i64);
+        }
+        match before & control::TOMBSTONE {
+            0 => Old::Present,
+            _ => Old::Absent,
         }
     }
 
@@ -442,6 +467,15 @@ impl Store {
         let buffers = self.compactor.buffer_bytes() + self.log.flight_bytes.load(Ordering::Relaxed);
         self.index.bytes() + tables + buffers
     }
+}
+
+/// The record that an append replaced, at the moment when it was marked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Old {
+    /// It was not in memory, or no tombstone.
+    Present,
+    /// It was a tombstone.
+    Absent,
 }
 
 /// The state of a key, as far as memory and the reads so far tell it.

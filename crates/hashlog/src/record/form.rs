@@ -66,12 +66,11 @@ impl Record {
         self.flags() & control::TOMBSTONE != 0
     }
 
-    /// Marks a record that is not the newest of its key any more; `flags` may add LATE. True if
-    /// it was not marked before.
-    pub(crate) fn supersede(&self, flags: u64) -> bool {
-        // Release: pairs with the Acquire in `flags`.
-        let before = self.control().fetch_or(control::SUPERSEDED | flags, Ordering::AcqRel);
-        before & control::SUPERSEDED == 0
+    /// Marks a record that is not the newest of its key any more; `flags` may add LATE. Answers its
+    /// flags before.
+    pub(crate) fn supersede(&self, flags: u64) -> u64 {
+        // AcqRel: pairs with the Acquire in `flags`, and with `bury`, which sees it.
+        self.control().fetch_or(control::SUPERSEDED | flags, Ordering::AcqRel)
     }
 
     /// Marks a record that was never published.
@@ -80,10 +79,25 @@ impl Record {
         self.control().fetch_or(nowhere, Ordering::AcqRel);
     }
 
-    /// Makes a fixed record in the mutable region a tombstone; false if it was one.
-    pub(crate) fn bury(&self) -> bool {
-        let buried = control::TOMBSTONE | control::SUPERSEDED;
-        self.control().fetch_or(buried, Ordering::AcqRel) & control::TOMBSTONE == 0
+    /// Makes a record in the mutable region a tombstone, if it is the newest of a present key. One
+    /// of variable length is locked.
+    pub(crate) fn bury(&self) -> Burial {
+        let mut before = self.flags();
+        loop {
+            if before & control::TOMBSTONE != 0 {
+                return Burial::Was;
+            }
+            if before & control::SUPERSEDED != 0 {
+                return Burial::Superseded;
+            }
+            let buried = before | control::TOMBSTONE | control::SUPERSEDED;
+            let word = self.control();
+            // AcqRel: pairs with the Acquire in `flags`, and with `supersede`, which sees it.
+            match word.compare_exchange(before, buried, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Burial::Done,
+                Err(now) => before = now,
+            }
+        }
     }
 
     /// Tells edits that this fixed record below `safe_read_only` is being copied.
@@ -91,11 +105,26 @@ impl Record {
         self.control().fetch_or(control::WRITER, Ordering::AcqRel);
     }
 
-    /// Whether this fixed record is the newest of a present key, and no thread copies it.
+    /// Whether this fixed record is the newest of a present key, and no thread copies or holds it.
     #[inline(always)]
     pub(crate) fn is_unclaimed(&self) -> bool {
-        let flags = control::VALID | control::SUPERSEDED | control::TOMBSTONE | control::WRITER;
+        let taken = control::WRITER | control::EXCLUSIVE;
+        let flags = control::VALID | control::SUPERSEDED | control::TOMBSTONE | taken;
         self.flags() & flags == control::VALID
+    }
+
+    /// Keeps other threads from writing to this fixed record in place, from the next epoch on
+    /// (I-HOLD, `ops::compute`); false if another thread does.
+    pub(crate) fn hold(&self) -> bool {
+        // Acquire: pairs with the Release in `let_go`. Release: pairs with the Acquire in `flags`.
+        let before = self.control().fetch_or(control::EXCLUSIVE, Ordering::AcqRel);
+        before & control::EXCLUSIVE == 0
+    }
+
+    /// Ends what `hold` began.
+    pub(crate) fn let_go(&self) {
+        // Release: pairs with the Acquire in `flags` and `hold`.
+        self.control().fetch_and(!control::EXCLUSIVE, Ordering::Release);
     }
 
     /// Takes the record's writer lock: the flags, or `None` if another writer has it.
@@ -158,6 +187,16 @@ impl Record {
     }
 }
 
+/// The outcome of a burial in place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Burial {
+    Done,
+    /// It was a tombstone.
+    Was,
+    /// Another record has taken its place.
+    Superseded,
+}
+
 /// The writer lock of a record.
 pub(crate) struct Writer {
     record: Record,
@@ -204,11 +243,6 @@ impl Writer {
     /// The address of the lock, to recognise it by.
     pub(crate) fn identity(&self) -> usize {
         self.record.identity()
-    }
-
-    /// Makes the locked record a tombstone; false if it was one.
-    pub(crate) fn bury(&self) -> bool {
-        self.record.bury()
     }
 }
 

@@ -4,6 +4,7 @@ use sapwood_mem::sync::Ordering;
 
 use crate::error::Error;
 use crate::record::address::Address;
+use crate::record::layout::control;
 use crate::record::value::{Held, ValueMut};
 use crate::record::{Fixed, Form, Record, Variable, Writer};
 
@@ -25,6 +26,22 @@ pub(crate) trait InPlace: Form {
     /// Adds to a counter in the mutable region by one atomic instruction: the sum, or `None` where
     /// it would overflow or the layout has no such instruction.
     fn add_atomically(record: Record, delta: i64) -> Option<i64>;
+    /// The flag of a record that a thread holds: see `ops::compute`. Zero where there are locks.
+    const HELD: u64;
+    /// Refuses to write to a record in place while another thread holds it, or has buried it.
+    #[inline]
+    fn admit(record: Record) -> std::result::Result<(), Stop> {
+        if Self::HELD == 0 {
+            return Ok(());
+        }
+        // One load: the holder buries a record before it lets go of it.
+        let flags = record.flags();
+        match (flags & control::TOMBSTONE, flags & Self::HELD) {
+            (0, 0) => Ok(()),
+            (0, _) => Err(Stop::Held(record.identity())),
+            _ => Err(Stop::Raced),
+        }
+    }
     /// Whether an append must wait until a record has left the fuzzy region.
     const WAITS_WHILE_FUZZY: bool;
     /// The value of a locked record, copied.
@@ -33,8 +50,6 @@ pub(crate) trait InPlace: Form {
     fn write_back(lock: &Self::Lock, value: &[u8]) -> bool;
     /// The note of the lock while a user's closure runs under it.
     fn hold(lock: &Self::Lock) -> Option<Held>;
-    /// Turns a mutable record into a tombstone; false if it was one.
-    fn bury(record: Record) -> std::result::Result<bool, Stop>;
     /// Shortest and longest value beside this key.
     fn value_limits(key: Self::Key<'_>, page_bytes: usize) -> (usize, usize);
 }
@@ -48,6 +63,7 @@ pub(crate) enum Write {
 
 impl InPlace for Fixed {
     type Lock = ();
+    const HELD: u64 = control::EXCLUSIVE;
     const WAITS_WHILE_FUZZY: bool = true;
 
     fn lock(_: Record) -> std::result::Result<(), Stop> {
@@ -108,10 +124,6 @@ impl InPlace for Fixed {
         None
     }
 
-    fn bury(record: Record) -> std::result::Result<bool, Stop> {
-        Ok(record.bury())
-    }
-
     fn value_limits(_: u64, _: usize) -> (usize, usize) {
         (8, 8)
     }
@@ -119,6 +131,7 @@ impl InPlace for Fixed {
 
 impl InPlace for Variable {
     type Lock = Writer;
+    const HELD: u64 = 0;
     const WAITS_WHILE_FUZZY: bool = false;
 
     fn lock(record: Record) -> std::result::Result<Writer, Stop> {
@@ -153,10 +166,6 @@ impl InPlace for Variable {
         Some(Held::new(lock.identity()))
     }
 
-    fn bury(record: Record) -> std::result::Result<bool, Stop> {
-        Ok(Self::lock(record)?.bury())
-    }
-
     fn value_limits(key: &[u8], page_bytes: usize) -> (usize, usize) {
         match Self::check_value(key, usize::MAX, page_bytes) {
             Err(Error::ValueLength { max, .. }) => (0, max),
@@ -174,6 +183,10 @@ pub(crate) enum Stop {
     Fuzzy(Address),
     /// Another writer has this record.
     Locked(usize),
+    /// Another thread holds this record, and waits for pinned threads.
+    Held(usize),
+    /// Threads that were pinned before this epoch may still write to the record in place.
+    Pinned(u64),
     /// An edit changes records around this address in place.
     Edited(Address),
     /// The record at this address is not in memory.

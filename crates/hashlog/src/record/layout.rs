@@ -166,7 +166,8 @@ pub(crate) mod control {
     pub(crate) const LATE: u64 = 1 << 47;
     /// A writer has the record: other writers wait.
     pub(crate) const WRITER: u64 = 1 << 48;
-    /// The writer changes the value in place: readers wait.
+    /// The writer changes the value in place: readers wait. Of a fixed record: a thread holds it,
+    /// and others that write in place wait.
     pub(crate) const EXCLUSIVE: u64 = 1 << 49;
     pub(crate) const READERS_SHIFT: u32 = 50;
     const READERS_BITS: u32 = 13;

@@ -46,6 +46,29 @@ impl Store {
         Ok(flow)
     }
 
+    /// Most bits of a share's number.
+    pub(crate) const SHARE_BITS_MAX: u32 = Share::BITS;
+
+    /// Visits the entries of one of `1 << bits` shares, in buckets of its own. The index does not
+    /// grow meanwhile.
+    pub(crate) fn walk_share<F: Form, B>(
+        &self,
+        part: u64,
+        bits: u32,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        debug_assert!(bits <= Self::SHARE_BITS_MAX && part >> bits == 0);
+        let _begin_lock = self.share_begin()?;
+        let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
+        let count = self.index.count();
+        debug_assert!(count >> bits != 0, "a share has a bucket");
+        // The buckets of a share end in its bits, reversed: see `Share::owns`.
+        let first = part.reverse_bits().checked_shr(u64::BITS - bits).unwrap_or(0);
+        let buckets = (first..count).step_by(1 << bits);
+        let share = Share { part: part as usize, parts: 1 << bits };
+        self.walk_over::<true, F, B>(share, buckets, &mut Reads::default(), visit)
+    }
+
     /// `WHOLE`: whether all keys of a bucket are in the same part.
     #[inline(always)]
     fn walk<const WHOLE: bool, F: Form, B>(
@@ -54,8 +77,19 @@ impl Store {
         reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
+        let buckets = (0..self.index.count()).filter(|number| !WHOLE || share.owns(*number));
+        self.walk_over::<WHOLE, F, B>(share, buckets, reads, visit)
+    }
+
+    #[inline(always)]
+    fn walk_over<const WHOLE: bool, F: Form, B>(
+        &self,
+        share: Share,
+        mut buckets: impl Iterator<Item = u64>,
+        reads: &mut Reads,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
         let count = self.index.count();
-        let mut buckets = (0..count).filter(|number| !WHOLE || share.owns(*number));
         // In the order of their numbers; `count` for none.
         let mut ahead: [u64; BUCKETS_AHEAD] =
             std::array::from_fn(|_| buckets.next().unwrap_or(count));

@@ -2,10 +2,10 @@
 
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{
-    BatchError, ColdReads, Columns, Compaction, Error, HashLog, KEY_BYTES_MAX, Layout, Options,
-    Place, Runs, Snapshot, Upsert, ValueMut,
+    BatchError, ColdReads, Columns, Compaction, Compute, Computed, Error, HashLog, KEY_BYTES_MAX,
+    Layout, Options, Place, Runs, Snapshot, Upsert, ValueMut,
 };
-use sapwood_testkit::engine::{self, Edit, Edited, Pair, Refusal, Upserted};
+use sapwood_testkit::engine::{self, Decision, Edit, Edited, Pair, Refusal, Upserted};
 use sapwood_testkit::keyed::stress::ValueSizes;
 use sapwood_testkit::keyed::{Batch, KeyedEngine, Lengths, Walk};
 use sapwood_testkit::{Bytes, interleave::pause};
@@ -363,6 +363,33 @@ impl KeyedEngine for Adapter {
     fn remove(&self, key: &[u8]) -> engine::Result<bool> {
         self.log.remove(key).map_err(refusal)
     }
+    fn take(&self, key: &[u8]) -> engine::Result<Option<Vec<u8>>> {
+        self.log.remove_with(key, steady).map_err(refusal)
+    }
+    fn compute(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Decision,
+    ) -> engine::Result<engine::Computed> {
+        let computed = self.log.compute(key, |value| {
+            let seen = value.map(steady);
+            match decide(seen.as_deref()) {
+                Decision::Keep => Compute::Keep,
+                Decision::Replace(value) => Compute::Replace(value),
+                Decision::Remove => Compute::Remove,
+            }
+        });
+        Ok(match computed.map_err(refusal)? {
+            Computed::Kept => engine::Computed::Kept,
+            Computed::Inserted => engine::Computed::Inserted,
+            Computed::Replaced => engine::Computed::Replaced,
+            Computed::Removed => engine::Computed::Removed,
+            Computed::Absent => engine::Computed::Absent,
+        })
+    }
+    fn retain(&self, keep: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> engine::Result<u64> {
+        self.log.retain(keep).map_err(refusal)
+    }
     fn update(&self, key: &[u8], edits: &[Edit]) -> engine::Result<Option<Edited>> {
         self.log.update(key, |value| edit(edits, value)).map_err(refusal)
     }
@@ -444,6 +471,9 @@ impl KeyedEngine for Adapter {
             Walk::SnapshotParts(parts) => {
                 let snapshot = self.log.snapshot().map_err(refusal)?;
                 return snapped(&snapshot, parts).map_err(refusal);
+            }
+            Walk::Iter => {
+                return self.log.iter().collect::<Result<_, _>>().map_err(refusal);
             }
             Walk::Sweep(parts) => return swept(&self.log, parts).map_err(refusal),
         };

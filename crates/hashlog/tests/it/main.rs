@@ -4,6 +4,7 @@
 
 mod adapter;
 mod compaction;
+mod compute;
 mod crashes;
 mod durable;
 mod ending;

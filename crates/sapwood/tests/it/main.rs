@@ -7,6 +7,7 @@ mod directory;
 mod disaggregate;
 mod either;
 mod engines;
+mod hash_compute;
 mod hash_table;
 mod key_bytes;
 mod key_order;

@@ -4,6 +4,7 @@ use super::oracle::KeyedOracle;
 use super::{KeyedEngine, Walk};
 pub use crate::answer::Answer;
 use crate::engine::{Edit, Pair};
+use crate::op::Rule;
 use crate::runner::Step;
 use crate::{Bytes, Shown};
 use std::fmt;
@@ -18,6 +19,10 @@ pub enum KeyedOp {
     Put(Bytes, Bytes),
     PutIfAbsent(Bytes, Bytes),
     Remove(Bytes),
+    Take(Bytes),
+    Compute(Bytes, Rule),
+    /// Keeps the pairs that [`is_kept`] says with this number.
+    Retain(u8),
     Update(Bytes, Vec<Edit>),
     Upsert(Bytes, Bytes, Vec<Edit>),
     /// Key, what is expected, what to put in its place.
@@ -43,6 +48,13 @@ impl KeyedOp {
             KeyedOp::Put(key, value) => engine.put(key, value).map(|()| Answer::Done),
             KeyedOp::PutIfAbsent(key, value) => engine.put_if_absent(key, value).map(Answer::Bool),
             KeyedOp::Remove(key) => engine.remove(key).map(Answer::Bool),
+            KeyedOp::Take(key) => engine.take(key).map(Answer::Value),
+            KeyedOp::Compute(key, rule) => {
+                engine.compute(key, &mut |value| rule.decide(value)).map(Answer::Computed)
+            }
+            KeyedOp::Retain(number) => engine
+                .retain(&mut |key, value| is_kept(*number, key, value))
+                .map(|removed| Answer::Removed(removed as usize)),
             KeyedOp::Update(key, edits) => engine.update(key, edits).map(Answer::Edited),
             KeyedOp::Upsert(key, value, edits) => {
                 engine.upsert(key, value, edits).map(Answer::Upserted)
@@ -67,6 +79,12 @@ impl KeyedOp {
         };
         done.unwrap_or_else(Answer::Refused)
     }
+}
+
+/// Whether `KeyedOp::Retain(number)` keeps a pair: three of four, by the ends of key and value.
+pub fn is_kept(number: u8, key: &[u8], value: &[u8]) -> bool {
+    let end = |bytes: &[u8]| bytes.last().copied().unwrap_or_default();
+    !(end(key) ^ end(value) ^ number).is_multiple_of(4)
 }
 
 /// Pairs of a walk in the order of their keys, so that they can be compared.
@@ -127,6 +145,9 @@ impl fmt::Debug for KeyedOp {
                 write!(f, "put_if_absent({}, {})", Shown(key), Shown(value))
             }
             KeyedOp::Remove(key) => write!(f, "remove({})", Shown(key)),
+            KeyedOp::Take(key) => write!(f, "remove_with({})", Shown(key)),
+            KeyedOp::Compute(key, rule) => write!(f, "compute({}, {rule:?})", Shown(key)),
+            KeyedOp::Retain(number) => write!(f, "retain({number})"),
             KeyedOp::Update(key, edits) => write!(f, "update({}, {edits:?})", Shown(key)),
             KeyedOp::Upsert(key, value, edits) => {
                 let (key, value) = (Shown(key), Shown(value));

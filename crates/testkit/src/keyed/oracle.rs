@@ -1,8 +1,8 @@
 //! The oracle of engines without order: a `BTreeMap` knows the right answer on one thread.
 
-use super::op::{Answer, KeyedOp};
+use super::op::{Answer, KeyedOp, is_kept};
 use super::{Batch, Lengths};
-use crate::engine::{Edit, Edited, Refusal, Result, Upserted, ValueEdit};
+use crate::engine::{Computed, Edit, Edited, Refusal, Result, Upserted, ValueEdit};
 use crate::{Bytes, history};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -66,6 +66,24 @@ impl KeyedOracle {
             KeyedOp::Remove(key) => {
                 self.get(key)?;
                 Answer::Bool(self.entries.remove(&**key).is_some())
+            }
+            KeyedOp::Take(key) => {
+                self.get(key)?;
+                Answer::Value(self.entries.remove(&**key))
+            }
+            KeyedOp::Compute(key, rule) => {
+                let (after, computed) = rule.outcome(self.get(key)?);
+                match (after, computed) {
+                    (Some(new), Computed::Inserted | Computed::Replaced) => self.put(key, &new)?,
+                    (None, Computed::Removed) => drop(self.entries.remove(&**key)),
+                    _ => {}
+                }
+                Answer::Computed(computed)
+            }
+            KeyedOp::Retain(number) => {
+                let before = self.entries.len();
+                self.entries.retain(|key, value| is_kept(*number, key, value));
+                Answer::Removed(before - self.entries.len())
             }
             KeyedOp::Update(key, edits) => Answer::Edited(self.update(key, edits)?),
             KeyedOp::Upsert(key, value, edits) => {
@@ -221,6 +239,7 @@ fn needs_memory(op: &KeyedOp) -> bool {
         op,
         KeyedOp::Put(..)
             | KeyedOp::PutIfAbsent(..)
+            | KeyedOp::Compute(..)
             | KeyedOp::Update(..)
             | KeyedOp::Upsert(..)
             | KeyedOp::CompareAndPut(..)

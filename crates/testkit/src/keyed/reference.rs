@@ -4,7 +4,8 @@
 use super::op::{Answer, KeyedOp};
 use super::oracle::KeyedOracle;
 use super::{Batch, KeyedEngine, Lengths, Walk};
-use crate::engine::{Edit, Edited, Pair, Result, Upserted};
+use crate::engine::{Computed, Decision, Edit, Edited, Pair, Result, Upserted};
+use crate::op::Rule;
 use crate::{Bytes, history, interleave};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -17,6 +18,10 @@ pub enum KeyedFault {
     LostAdd,
     /// `compare_and_put` compares first and puts later.
     CompareThenPut,
+    /// `remove_with` shows the value first and removes what is there later.
+    TakesLate,
+    /// `compute` decides about what was there a moment ago.
+    ComputesLate,
     /// `update` works on a copy and writes it back: what came between is lost.
     LostUpdate,
     /// `put_many` has the last two pairs in the wrong order.
@@ -118,6 +123,53 @@ impl KeyedEngine for LockedTable {
     }
     fn remove(&self, key: &[u8]) -> Result<bool> {
         self.ask(KeyedOp::Remove(key.into())).into_bool()
+    }
+    fn take(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        if self.fault == KeyedFault::TakesLate {
+            let value = self.get(key)?;
+            interleave::pause();
+            self.ask(KeyedOp::Remove(key.into())).into_bool()?;
+            return Ok(value);
+        }
+        self.ask(KeyedOp::Take(key.into())).into_value()
+    }
+    fn compute(
+        &self,
+        key: &[u8],
+        decide: &mut dyn FnMut(Option<&[u8]>) -> Decision,
+    ) -> Result<Computed> {
+        loop {
+            let before = self.get(key)?;
+            let rule = match decide(before.as_deref()) {
+                Decision::Keep => Rule::Keep,
+                Decision::Replace(value) => Rule::Replace(value.into()),
+                Decision::Remove => Rule::Remove,
+            };
+            let mut oracle = self.alone();
+            // Else another thread came between.
+            let stays = self.fault == KeyedFault::ComputesLate
+                || oracle.entries().get(key) == before.as_ref();
+            if stays {
+                return match oracle.answer(&KeyedOp::Compute(key.into(), rule)) {
+                    Answer::Computed(computed) => Ok(computed),
+                    other => Err(other.into_refusal()),
+                };
+            }
+        }
+    }
+    fn retain(&self, keep: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        let mut removed = 0;
+        for (key, value) in self.everything() {
+            if keep(&key, &value) {
+                continue;
+            }
+            let done = self.compute(&key, &mut |now| match now {
+                Some(now) if !keep(&key, now) => Decision::Remove,
+                _ => Decision::Keep,
+            })?;
+            removed += u64::from(done == Computed::Removed);
+        }
+        Ok(removed)
     }
     fn update(&self, key: &[u8], edits: &[Edit]) -> Result<Option<Edited>> {
         if self.fault == KeyedFault::LostUpdate {

@@ -5,6 +5,7 @@ use super::oracle::KeyedOracle;
 use super::{Lengths, Walk};
 use crate::engine::Edit;
 use crate::keys::KeyShape;
+use crate::op::Rule;
 use crate::pick::{KeyOrder, Picker};
 use crate::values::ValueShape;
 use crate::{Bytes, Rng};
@@ -127,8 +128,11 @@ impl Writer<'_> {
 
     fn remove(&mut self) -> KeyedOp {
         match self.rng.random_range(0..100) {
-            0..90 => KeyedOp::Remove(self.keys.next_to_remove(&mut self.rng)),
-            90..97 => KeyedOp::Remove(self.near_key()),
+            0..70 => KeyedOp::Remove(self.keys.next_to_remove(&mut self.rng)),
+            70..86 => KeyedOp::Take(self.keys.next_to_remove(&mut self.rng)),
+            86..90 => KeyedOp::Retain(self.rng.random()),
+            90..94 => KeyedOp::Remove(self.near_key()),
+            94..97 => KeyedOp::Take(self.near_key()),
             _ => KeyedOp::Clear,
         }
     }
@@ -136,7 +140,11 @@ impl Writer<'_> {
     fn change(&mut self, progress: f64) -> KeyedOp {
         let key = self.key_to_put();
         match self.rng.random_range(0..100) {
-            0..25 => KeyedOp::Update(key, self.edits(progress)),
+            0..12 => KeyedOp::Update(key, self.edits(progress)),
+            12..25 => {
+                let rule = self.rule(&key, progress);
+                KeyedOp::Compute(key, rule)
+            }
             25..40 => {
                 let value = self.value(&key, progress);
                 KeyedOp::Upsert(key, value, self.edits(progress))
@@ -159,6 +167,18 @@ impl Writer<'_> {
                 let keys = self.some_keys(20);
                 KeyedOp::AddMany(keys.into_iter().map(|key| (key, self.delta())).collect())
             }
+        }
+    }
+
+    fn rule(&mut self, key: &[u8], progress: f64) -> Rule {
+        let value = self.value(key, progress);
+        match self.rng.random_range(0..12) {
+            0 => Rule::Keep,
+            1..4 => Rule::Replace(value),
+            4..7 => Rule::Remove,
+            7..10 => Rule::Toggle(value),
+            10 => Rule::AppendIfPresent(value[..value.len().min(2_000)].into()),
+            _ => Rule::Replace(self.too_long(progress)),
         }
     }
 
@@ -254,7 +274,7 @@ mod tests {
                     sums += usize::from(matches!(right, (_, Answer::Sum(_))));
                 }
             }
-            assert_eq!(kinds.len(), 17);
+            assert_eq!(kinds.len(), 20);
             assert!(equal * 5 > compared, "{equal} of {compared}");
             assert!(sums * 4 > added && sums < added, "{sums} of {added}");
         }

@@ -3,6 +3,7 @@
 use super::{KeyedEngine, Walk};
 use crate::engine::{Direction, Refusal, Result, ScanForm};
 use crate::history::Call;
+use crate::op::Rule;
 use crate::scan_promise::ScanRecord;
 use crate::threads::{self, Recorder};
 pub use crate::threads::{Evidence, ValueSizes};
@@ -139,11 +140,15 @@ impl KeyedRound {
                 let put = |engine: &E| engine.put(&key, &counter);
                 by.record(&key, put, |()| Call::Put(counter.clone(), None))
             }
-            66..74 => compare_and_put(by, &key),
+            66..71 => compare_and_put(by, &key),
+            71..74 => {
+                let rule = Rule::Replace(by.value());
+                compute(by, &key, rule)
+            }
             74..78 => self.batch(by),
             78..80 => self.update_stable(by),
             // These do not.
-            80..90 => {
+            80..87 => {
                 let value = by.value();
                 by.record(
                     &key,
@@ -151,6 +156,12 @@ impl KeyedRound {
                     |inserted| Call::PutIfAbsent(value.clone(), inserted),
                 )
             }
+            87..91 => {
+                let rule = Rule::Toggle(by.value());
+                compute(by, &key, rule)
+            }
+            91..93 => compute(by, &key, Rule::Remove),
+            93..96 => by.record(&key, |engine| engine.take(&key), Call::Take),
             _ => by.record(&key, |engine| engine.remove(&key), Call::Remove),
         }
     }
@@ -207,6 +218,15 @@ fn add(by: &mut Recorder<'_, impl KeyedEngine>, key: &[u8]) -> Result<()> {
             sum => sum.map(Some),
         },
         |sum| Call::Add(delta, sum),
+    )
+}
+
+fn compute(by: &mut Recorder<'_, impl KeyedEngine>, key: &[u8], rule: Rule) -> Result<()> {
+    let decided = rule.clone();
+    by.record(
+        key,
+        |engine| engine.compute(key, &mut |value| decided.decide(value)),
+        |computed| Call::Compute(rule, computed),
     )
 }
 

@@ -74,6 +74,8 @@ fn wrong_engines_are_caught_by_rounds() {
     };
     let rounds = [
         (KeyedFault::LostAdd, KeyedRound::few_keys(4, 100, 3, ValueSizes::Any)),
+        (KeyedFault::TakesLate, KeyedRound::few_keys(4, 100, 3, ValueSizes::Any)),
+        (KeyedFault::ComputesLate, KeyedRound::few_keys(4, 100, 3, ValueSizes::Any)),
         (KeyedFault::CompareThenPut, KeyedRound::few_keys(4, 100, 3, ValueSizes::Any)),
         (KeyedFault::LostUpdate, KeyedRound::few_keys(4, 100, 3, ValueSizes::Any)),
         (KeyedFault::WalkByPosition, walks),
