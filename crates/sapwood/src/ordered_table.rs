@@ -17,9 +17,9 @@ use crate::{
 /// A named, ordered table from byte keys to byte values.
 ///
 /// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
-/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An `OrderedTable`
-/// is a handle: clones are the same table, and threads share it freely. Where order is of no use,
-/// [`HashTable`](crate::HashTable) is faster, and outgrows memory.
+/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An
+/// `OrderedTable` is a handle: clones are the same table, and threads share it freely. Where order
+/// is of no use, [`HashTable`](crate::HashTable) is faster, and outgrows memory.
 ///
 /// # Consistency
 ///
@@ -87,8 +87,9 @@ impl OrderedTable {
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]); inside a closure that
-    /// changes a value also [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]);
+    /// inside a closure that changes a value also [`OrderedEngineError::Reentrant`] and
+    /// [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -135,8 +136,8 @@ impl OrderedTable {
         self.named(self.map().contains_key(key))
     }
 
-    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
-    /// key, where `add` would make one.
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
+    /// the key, where `add` would make one.
     ///
     /// # Errors
     /// [`OrderedEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
@@ -162,7 +163,8 @@ impl OrderedTable {
     /// table larger than the caches, since the searches overlap.
     ///
     /// # Errors
-    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
+    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for
+    /// others.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -184,8 +186,8 @@ impl OrderedTable {
     /// The entry with the least key.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: inside a closure that changes a value, [`OrderedEngineError::Reentrant`] and
-    /// [`OrderedEngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value,
+    /// [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -452,9 +454,9 @@ impl OrderedTable {
     /// or where a table is small.
     ///
     /// Other threads go on meanwhile; what lies in sparse places is copied, a piece at a time.
-    /// Within a memory budget that is used up it goes as far as there is room. A record
-    /// that a closure reads or an [`Entry`] holds stays until its reader has left, of this thread as
-    /// of others: then call it again later.
+    /// Within a memory budget that is used up it goes as far as there is room. A record that a
+    /// closure reads or an [`Entry`] holds stays until its reader has left, of this thread as of
+    /// others: then call it again later.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

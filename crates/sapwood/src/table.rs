@@ -27,14 +27,14 @@ use each;
 ///
 /// It has the operations that both kinds have, and costs one branch in each; [`OrderedTable`] and
 /// [`HashTable`] have what only one of them can do, and limits of their own for keys and values. A
-/// `Table` is a handle, as they are. [`Db::table`](crate::Db::table) opens one by its name, and each
-/// kind turns into one.
+/// `Table` is a handle, as they are. [`Db::table`](crate::Db::table) opens one by its name, and
+/// each kind turns into one.
 ///
 /// # Consistency
 ///
-/// That of the table which it holds: each operation on one key takes effect at one moment between its
-/// call and its return, for every thread. Batches, [`clear`](Self::clear) and walks are a series of
-/// operations, not one atomic one.
+/// That of the table which it holds: each operation on one key takes effect at one moment between
+/// its call and its return, for every thread. Batches, [`clear`](Self::clear) and walks are a
+/// series of operations, not one atomic one.
 ///
 /// ```
 /// use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table};
@@ -198,8 +198,8 @@ impl Table {
         each!(self, table => table.contains_key(key))
     }
 
-    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
-    /// key, where `add` would make one.
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
+    /// the key, where `add` would make one.
     ///
     /// # Errors
     /// `NotACounter` of the engine if the value has not 8 bytes; otherwise as
@@ -219,8 +219,8 @@ impl Table {
         each!(self, table => table.get_counter(key))
     }
 
-    /// Calls `read(i, value)` once for each `keys[i]`, in any order: faster than single calls, since
-    /// the searches overlap.
+    /// Calls `read(i, value)` once for each `keys[i]`, in any order: faster than single calls,
+    /// since the searches overlap.
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with); `read` was called for others by then.
@@ -282,8 +282,8 @@ impl Table {
         each!(self, table => table.put_if_absent(key, value))
     }
 
-    /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than single
-    /// calls, since the searches overlap.
+    /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
+    /// single calls, since the searches overlap.
     ///
     /// # Errors
     /// [`Error::OrderedBatch`] or [`Error::HashBatch`], which says how many are in.
@@ -301,8 +301,8 @@ impl Table {
         each!(self, table => table.put_many(entries))
     }
 
-    /// Changes a value, in one step for every reader; `None` if the key is not there. The closure may
-    /// run again when another thread gets between; the last run counts.
+    /// Changes a value, in one step for every reader; `None` if the key is not there. The closure
+    /// may run again when another thread gets between; the last run counts.
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
@@ -503,8 +503,8 @@ impl Table {
         each!(self, table => table.for_each(visit))
     }
 
-    /// How many entries: exact while nothing changes the table. Only a hash table in a directory has
-    /// to walk for it; [`len_estimate`](Self::len_estimate) costs nothing.
+    /// How many entries: exact while nothing changes the table. Only a hash table in a directory
+    /// has to walk for it; [`len_estimate`](Self::len_estimate) costs nothing.
     ///
     /// # Errors
     /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
@@ -522,8 +522,8 @@ impl Table {
         each!(self, table => table.len())
     }
 
-    /// How many entries there may be, at no cost; [`HashTable::len_estimate`] says how far off it is in
-    /// a directory.
+    /// How many entries there may be, at no cost; [`HashTable::len_estimate`] says how far off it
+    /// is in a directory.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions, Table};
@@ -578,7 +578,8 @@ impl Table {
     /// Verifies the engine's invariants. Call it while nothing changes the table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] or [`Error::HashCorrupt`]: the first invariant that does not hold, and where.
+    /// [`Error::Corrupt`] or [`Error::HashCorrupt`]: the first invariant that does not hold, and
+    /// where.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, Table};

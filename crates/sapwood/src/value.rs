@@ -9,9 +9,9 @@ use crate::{Error, Result};
 ///
 /// # Consistency
 ///
-/// Readers see the value as it was before, or as the closure leaves it, and nothing in between. After
-/// a panic of the closure, a value of an [`OrderedTable`](crate::OrderedTable) holds what was written
-/// until then, and one of a [`HashTable`](crate::HashTable) is as before.
+/// Readers see the value as it was before, or as the closure leaves it, and nothing in between.
+/// After a panic of the closure, a value of an [`OrderedTable`](crate::OrderedTable) holds what was
+/// written until then, and one of a [`HashTable`](crate::HashTable) is as before.
 ///
 /// ```
 /// use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table, ValueMut};
@@ -82,8 +82,9 @@ impl<'a> ValueMut<'a> {
     ///
     /// # Errors
     /// [`Error::OrderedEngine`] or [`Error::HashEngine`] with `ValueLength` for a length that the
-    /// table does not take, or `OutOfMemory`; the value is as before. An ordered table at its memory
-    /// budget cannot wait for memory inside a closure, as it can in `put`: try again after it.
+    /// table does not take, or `OutOfMemory`; the value is as before. An ordered table at its
+    /// memory budget cannot wait for memory inside a closure, as it can in `put`: try again after
+    /// it.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -11,8 +11,8 @@ impl OrderedTable {
     /// [`put_if_absent`](Self::put_if_absent) and [`compute`](Self::compute) say it.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
-    /// changes a value also with `Reentrant` or `WouldBlock`
+    /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure
+    /// that changes a value also with `Reentrant` or `WouldBlock`
     /// ([`OrderedEngineError`](crate::OrderedEngineError)). Nothing was changed.
     ///
     /// ```
@@ -44,9 +44,9 @@ impl OrderedTable {
         self.named(self.map().put_if_absent(key, value))
     }
 
-    /// Puts the entries in order, each as by [`put`](Self::put): faster than single calls, since the
-    /// searches overlap. If one is refused, those before it are in: [`Error::OrderedBatch`] says how
-    /// many.
+    /// Puts the entries in order, each as by [`put`](Self::put): faster than single calls, since
+    /// the searches overlap. If one is refused, those before it are in: [`Error::OrderedBatch`]
+    /// says how many.
     ///
     /// # Errors
     /// [`Error::OrderedBatch`], which says how many are in; the cause is as of [`put`](Self::put).
@@ -133,7 +133,8 @@ impl OrderedTable {
     /// since the searches overlap.
     ///
     /// # Errors
-    /// [`Error::OrderedBatch`], which says how many are done; the cause is as of [`add`](Self::add).
+    /// [`Error::OrderedBatch`], which says how many are done; the cause is as of
+    /// [`add`](Self::add).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -329,8 +330,8 @@ impl OrderedTable {
     /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: inside a closure that changes a value, where it would wait for itself;
-    /// some entries may be gone by then.
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value, where it would wait for
+    /// itself; some entries may be gone by then.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};

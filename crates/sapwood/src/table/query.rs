@@ -73,12 +73,12 @@ impl Table {
         each!(self, table => table.aggregate(query))
     }
 
-    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges with
-    /// those of other tables, and the plan with what was measured.
+    /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
+    /// with those of other tables, and the plan with what was measured.
     ///
     /// # Errors
-    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that was
-    /// asked for cannot answer the query.
+    /// As [`aggregate`](Self::aggregate); [`Error::Cancelled`]; [`Error::Executor`] if the one that
+    /// was asked for cannot answer the query.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -128,8 +128,8 @@ impl Table {
     /// It is not one atomic operation; [`HashTable::disaggregate`] says what others may see.
     ///
     /// # Errors
-    /// [`Error::Query`]: it does not fit together, no object is selected, or a part does not fit into
-    /// its field; nothing was changed. What stops it later is answered too.
+    /// [`Error::Query`]: it does not fit together, no object is selected, or a part does not fit
+    /// into its field; nothing was changed. What stops it later is answered too.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -147,8 +147,8 @@ impl Table {
         each!(self, table => table.disaggregate(what))
     }
 
-    /// As [`disaggregate`](Self::disaggregate), run as told; the answer says what was done, and holds
-    /// what is left if it was stopped.
+    /// As [`disaggregate`](Self::disaggregate), run as told; the answer says what was done, and
+    /// holds what is left if it was stopped.
     ///
     /// # Errors
     /// Nothing was changed: as [`disaggregate`](Self::disaggregate), and [`Error::Cancelled`],

@@ -6,7 +6,8 @@ use crate::{HashStats, OrderedStats};
 ///
 /// # Consistency
 ///
-/// Figures are read one after another while writers go on; each is right for some moment of the call.
+/// Figures are read one after another while writers go on; each is right for some moment of the
+/// call.
 ///
 /// ```
 /// use sapwood::{Db, OrderedTableOptions, TableStats};
