@@ -10,7 +10,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
 use crate::ops::compute::{Compute, Computed};
 use crate::ops::edit::Edit;
-use crate::ops::point::Rmw;
+use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};

@@ -66,8 +66,8 @@ const HOUSES: &[House] = &[
             &["map"],
             &["fuzzing"],
         ],
-        // The store starts its compactor; options know the least page.
-        steps_up: &[("ops", "compaction"), ("options", "log")],
+        // The store starts its compactor.
+        steps_up: &[("ops", "compaction")],
     },
     House {
         name: "aggregate",

@@ -15,7 +15,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
 use crate::log::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::log::{Log, Share};
-use crate::ops::point::Rmw;
+use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::record::Form;
 use crate::record::address::Address;

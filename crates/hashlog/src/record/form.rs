@@ -51,6 +51,11 @@ impl Record {
         self.word(0)
     }
 
+    /// The address of the control word, to recognise a lock by.
+    pub(crate) fn identity(&self) -> usize {
+        std::ptr::from_ref(self.control()).addr()
+    }
+
     #[inline]
     pub(crate) fn flags(&self) -> u64 {
         self.control().load(Ordering::Acquire)
