@@ -135,7 +135,7 @@ impl HashLog {
 
     fn of(store: Store) -> HashLog {
         let store = Arc::new(store);
-        store.compactor.belong_to(&store);
+        store.employ_compactor();
         HashLog { store }
     }
 

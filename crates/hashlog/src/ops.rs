@@ -6,6 +6,7 @@
 //! | `drive` | the loop of attempts, and the wait between two of them |
 //! | `search`, `append` | a key's newest record; a new one |
 //! | `growth` | the growth of the index beside operations |
+//! | `compactor` | the state of the thread that compacts |
 //! | `get`, `put`, `rmw`, `add`, `remove` | the operations on one key |
 //! | `compute` | a closure decides about one key |
 //! | `batch` | many operations that share their waits |
@@ -31,6 +32,7 @@
 mod add;
 mod append;
 pub(crate) mod batch;
+pub(crate) mod compactor;
 pub(crate) mod compute;
 mod drive;
 pub(crate) mod edit;

@@ -66,8 +66,7 @@ const HOUSES: &[House] = &[
             &["map"],
             &["fuzzing"],
         ],
-        // The store starts its compactor.
-        steps_up: &[("ops", "compaction")],
+        steps_up: &[],
     },
     House {
         name: "aggregate",

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::compaction::background::Compactor;
 use crate::counter::Counter;
 use crate::error::{Error, Result, no_memory};
 use crate::files::kept::Checkpoints;
@@ -10,6 +9,7 @@ use crate::files::parts::Parts;
 use crate::index::Index;
 use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
+use crate::ops::compactor::Compactor;
 use crate::options::Options;
 
 /// Everything of a hash log but the choice of its layout.
