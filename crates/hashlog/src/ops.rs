@@ -6,6 +6,7 @@
 //! | `drive` | the loop of attempts, and the wait between two of them |
 //! | `search`, `append` | a key's newest record; a new one |
 //! | `growth` | the growth of the index beside operations |
+//! | `read_back` | the way back of pages into memory |
 //! | `compactor` | the state of the thread that compacts |
 //! | `get`, `put`, `rmw`, `add`, `remove` | the operations on one key |
 //! | `compute` | a closure decides about one key |
@@ -39,6 +40,7 @@ pub(crate) mod edit;
 mod get;
 mod growth;
 mod put;
+mod read_back;
 mod remove;
 pub(crate) mod rmw;
 pub(crate) mod search;
