@@ -99,6 +99,7 @@ impl SlotRef<'_> {
     pub(crate) fn publish(&self, address: Address) -> bool {
         debug_assert!(self.word & (slot::TENTATIVE | slot::FROZEN) == 0);
         let new = slot::with_address(self.word, address);
+        // AcqRel: pairs with the Acquire of every scan; the record is complete.
         self.slot.compare_exchange(self.word, new, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
@@ -236,6 +237,7 @@ impl Index {
 
     #[inline(always)]
     fn shape(&self) -> IndexShape {
+        // Acquire: pairs with the Release of the split that made the shape.
         IndexShape(self.shape.load(Ordering::Acquire))
     }
 
@@ -367,6 +369,7 @@ impl Index {
                 while candidates != 0 {
                     let slot = bucket.slot(candidates.trailing_zeros() as usize);
                     candidates &= candidates - 1;
+                    // Acquire: pairs with the Release of the thread that filled the slot.
                     let word = slot.load(Ordering::Acquire);
                     let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(depth);
                     if !settled || !slot::agrees(word, tag) {
@@ -512,10 +515,12 @@ impl Index {
                 Some(Insert::Done)
             }
             Settled::Taken => {
+                // Release: pairs with the Acquire of the next insert into the slot.
                 mine.store(0, Ordering::Release);
                 Some(Insert::Raced)
             }
             Settled::Yield => {
+                // Release: pairs with the Acquire of the next insert into the slot.
                 mine.store(0, Ordering::Release);
                 None
             }
@@ -530,8 +535,11 @@ impl Index {
             for bucket in self.chain(first) {
                 for at in 0..layout::bucket::SLOTS {
                     if bucket.slot(at).load(Ordering::Relaxed) == 0 {
+                        // Release: pairs with the Acquire of scans, once threads share the index.
                         bucket.slot(at).store(word, Ordering::Release);
                         if slot::known_bits(word) < slot::SCAN_BITS {
+                            // Release: pairs with the Acquire of scans, once threads share the
+                            // index.
                             first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
                         }
                         self.slots.add(1);
@@ -566,6 +574,7 @@ impl Index {
                 let agrees = slot::agrees(word, tag);
                 if word != 0 && slot::address(word) == previous && previous >= begin {
                     if agrees {
+                        // Release: pairs with the Acquire of scans, once threads share the index.
                         slot.store(slot::with_address(word, address), Ordering::Release);
                         return Ok(());
                     }
@@ -580,12 +589,14 @@ impl Index {
             let known = slot::common_bits(word, tag);
             slot.store(slot::word(depth, tag, known, address), Ordering::Release);
             if known < slot::SCAN_BITS {
+                // Release: pairs with the Acquire of scans, once threads share the index.
                 first.link_word().fetch_or(layout::bucket::SHORT, Ordering::Release);
             }
             return Ok(());
         }
         match given_up {
             Some((slot, word)) => {
+                // Release: pairs with the Acquire of scans, once threads share the index.
                 slot.store(slot::with_address(word, address), Ordering::Release);
                 Ok(())
             }
@@ -597,6 +608,7 @@ impl Index {
         let mut free = None;
         for (step, bucket) in self.chain(first).enumerate() {
             for at in 0..layout::bucket::SLOTS {
+                // Acquire: pairs with the Release of the thread that filled the slot.
                 let word = bucket.slot(at).load(Ordering::Acquire);
                 if word == 0 {
                     free = free.or(Some(Free::Slot(bucket.slot(at), (step, at))));

@@ -215,25 +215,30 @@ impl Log {
 
     #[inline]
     pub(crate) fn begin(&self) -> Address {
+        // Acquire: pairs with the Release in `cut` and `place`.
         Address::from_units(self.bounds.begin.load(Ordering::Acquire))
     }
 
     #[inline]
     pub(crate) fn head(&self) -> Address {
+        // Acquire: pairs with the Release in `evict_to`, and of a page that comes back.
         Address::from_units(self.bounds.head.load(Ordering::Acquire))
     }
 
     #[inline]
     pub(crate) fn safe_read_only(&self) -> Address {
+        // Acquire: pairs with the Release in `raise_moving`: all in-place writes below are made.
         Address::from_units(self.bounds.safe_read_only.load(Ordering::Acquire))
     }
 
     #[inline]
     pub(crate) fn read_only(&self) -> Address {
+        // Acquire: pairs with the Release in `raise_moving` and `lower`.
         Address::from_units(self.bounds.read_only.load(Ordering::Acquire))
     }
 
     pub(crate) fn marked(&self) -> Address {
+        // Acquire: pairs with the Release in `evict_to` and `place`.
         Address::from_units(self.bounds.marked.load(Ordering::Acquire))
     }
 
@@ -337,6 +342,7 @@ impl Log {
         self.make_room(nested, beside)?;
         let used = beside + self.frames.mapped_bytes();
         self.frames.install(page).map_err(no_memory(used))?;
+        // Release: pairs with the AcqRel in `alloc`: the page has its frame.
         self.tail.store(page << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
         // is on the disk by then.
@@ -383,10 +389,12 @@ impl Log {
     }
 
     pub(crate) fn flushed(&self) -> Address {
+        // Acquire: pairs with the Release in `set_flushed`.
         Address::from_units(self.bounds.flushed.load(Ordering::Acquire))
     }
 
     pub(crate) fn set_flushed(&self, limit: Address) {
+        // Release: pairs with the Acquire in `flushed`.
         self.bounds.flushed.store(limit.units(), Ordering::Release);
     }
 
@@ -399,8 +407,10 @@ impl Log {
     fn evict_to(&self, limit: Address) {
         let (from, to) = (self.page_of(self.head()), self.page_of(limit));
         self.end_return_moving();
+        // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.head.store(limit.units(), Ordering::Release);
         if self.marked() < limit {
+            // Release: pairs with the Acquire in `marked`.
             self.bounds.marked.store(limit.units(), Ordering::Release);
         }
         self.wait_for_epoch(self.epochs.bump());
@@ -426,10 +436,14 @@ impl Log {
 
     fn raise_moving(&self, limit: Address) {
         if limit > self.read_only() {
+            // Release: pairs with the Acquire of pinned threads, which read it anew after the
+            // epoch.
             self.bounds.read_only.store(limit.units(), Ordering::Release);
         }
         if limit > self.safe_read_only() {
             self.wait_for_epoch(self.epochs.bump());
+            // Release: pairs with the Acquire in `safe_read_only`: threads that wrote below have
+            // left.
             self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
     }
@@ -511,6 +525,7 @@ impl Log {
         let mut pinned = lock(&self.pinned);
         change(&mut pinned);
         let highest = pinned.iter().copied().max().unwrap_or(Address::NONE);
+        // Release: pairs with the Acquire in `fixed_below`.
         self.bounds.fixed_below.store(highest.units(), Ordering::Release);
     }
 
@@ -521,8 +536,12 @@ impl Log {
         let edited = lock(&self.edits.limits).iter().copied().max().unwrap_or(Address::NONE);
         let lower = self.fixed_below().max(edited).max(self.begin());
         if lower < self.safe_read_only() {
+            // Release: pairs with the Acquire of pinned threads, which read it anew after the
+            // epoch.
             self.bounds.safe_read_only.store(lower.units(), Ordering::Release);
             self.wait_for_epoch(self.epochs.bump());
+            // Release: pairs with the Acquire of pinned threads, which read it anew after the
+            // epoch.
             self.bounds.read_only.store(lower.units(), Ordering::Release);
         }
     }
@@ -532,12 +551,14 @@ impl Log {
     fn seal(&self, limit: Address) {
         let page_units = 1 << self.page_shift;
         loop {
+            // Acquire: pairs with the Release of the thread that adds a page.
             let tail = self.tail.load(Ordering::Acquire);
             let (page, offset) = (tail >> OFFSET_BITS, tail & OFFSET_MASK);
             if page >= self.page_of(limit) || offset > page_units {
                 return;
             }
             let full = page << OFFSET_BITS | (page_units + 1);
+            // AcqRel: pairs with the AcqRel in `alloc`.
             if self.tail.compare_exchange(tail, full, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 self.wasted.fetch_add((page_units - offset) * UNIT_BYTES as u64, Ordering::Relaxed);
                 return;
@@ -592,8 +613,10 @@ impl Log {
     pub(crate) fn place(&self, begin: Address, head: Address, end: Address) {
         let bounds = &self.bounds;
         bounds.begin.store(begin.units(), Ordering::Release);
+        // Release: pairs with the Acquire in `head`.
         bounds.head.store(head.units(), Ordering::Release);
         for word in [&bounds.safe_read_only, &bounds.read_only, &bounds.flushed, &bounds.marked] {
+            // Release: pairs with the Acquire of each boundary.
             word.store(end.units(), Ordering::Release);
         }
     }
@@ -603,6 +626,7 @@ impl Log {
     pub(crate) fn cut(&self, limit: Address) {
         debug_assert!(limit <= self.safe_read_only());
         let _moving = lock(&self.moving);
+        // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.begin.store(limit.units(), Ordering::Release);
         self.give_up_below(limit);
         if self.head() < limit {

@@ -10,7 +10,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
 use crate::ops::compute::{Compute, Computed};
 use crate::ops::edit::Edit;
-use crate::ops::point::Rmw;
+use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};
@@ -135,7 +135,7 @@ impl HashLog {
 
     fn of(store: Store) -> HashLog {
         let store = Arc::new(store);
-        store.compactor.belong_to(&store);
+        store.employ_compactor();
         HashLog { store }
     }
 

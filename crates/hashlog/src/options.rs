@@ -1,11 +1,11 @@
 //! Options of a log.
 
 use sapwood_mem::Pages;
+use sapwood_mem::region::PAGE_BYTES;
 use sapwood_mem::reserve::machine_bytes;
 
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::log::frames::frame_bytes;
 
 /// The lengths of keys and values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -108,6 +108,11 @@ impl Default for Options {
             pages: Pages::default(),
         }
     }
+}
+
+/// Bytes that a page of the log takes in memory.
+pub(crate) fn frame_bytes(page_bytes: usize) -> u64 {
+    page_bytes.next_multiple_of(PAGE_BYTES) as u64
 }
 
 impl Options {

@@ -67,8 +67,7 @@ const HOUSES: &[House] = &[
             &["map"],
             &["fuzzing"],
         ],
-        // The store starts its compactor; options know the least page.
-        steps_up: &[("ops", "compaction"), ("options", "log")],
+        steps_up: &[],
     },
     House {
         name: "aggregate",

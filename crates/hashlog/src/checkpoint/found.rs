@@ -7,12 +7,13 @@ use sapwood_disk::{BLOCK_BYTES, Disk};
 use crate::error::{Error, Result};
 use crate::files::identity::{self, Identity, Known};
 use crate::files::image::ImageReader;
+use crate::files::kept::info;
 use crate::files::manifest::{self, Manifest};
 use crate::files::parts::Parts;
 use crate::files::stored::{self, FileKind, Kind, PartHeader};
 use crate::stats::{CheckpointInfo, StoredCheckpoint};
 
-use super::{check_image, check_numbers, info};
+use super::open::{check_image, check_numbers};
 
 /// The files of a log, but those of other programs.
 pub(crate) struct Found {

@@ -1,6 +1,13 @@
 //! Files that were sealed well, and say what cannot be.
 
-use super::*;
+use crate::error::{Error, Result};
+use crate::files::image::ImageWriter;
+use crate::files::manifest;
+use crate::files::manifest::Manifest;
+use crate::files::stored::FileKind;
+use crate::options::{Cut, Options};
+use crate::record::address::Address;
+use crate::record::layout::slot;
 use crate::{HashLog, Layout};
 use sapwood_disk::{Disk as _, SimDisk};
 use std::sync::Arc;

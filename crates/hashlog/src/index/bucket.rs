@@ -186,6 +186,7 @@ impl Bucket {
 
     #[inline]
     pub(crate) fn link(&self) -> Link {
+        // Acquire: pairs with the Release of the thread that set the link.
         Link(self.words[bucket::LINK].load(Ordering::Acquire))
     }
 
@@ -210,6 +211,7 @@ impl Bucket {
             return unsafe { self.slots_in_use_wide(words) };
         }
         let _ = scan;
+        // Acquire: pairs with the Release of the thread that filled the slot.
         let read = || std::array::from_fn(|at| self.words[at].load(Ordering::Acquire));
         let once: Words = read();
         if once != read() {
@@ -431,6 +433,7 @@ impl Bucket {
     #[cold]
     pub(crate) fn candidates_slow(&self, depth: u32, tag: u64) -> u32 {
         (0..bucket::SLOTS).fold(0, |found, at| {
+            // Acquire: pairs with the Release of the thread that filled the slot.
             let word = self.words[at].load(Ordering::Acquire);
             let settled = word & (slot::PARITY | slot::TENTATIVE) == slot::parity(depth);
             found | u32::from(settled && slot::agrees(word, tag)) << at

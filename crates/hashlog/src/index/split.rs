@@ -147,8 +147,10 @@ impl Index {
                     .flat_map(|bucket| (0..bucket::SLOTS).map(|at| bucket.slot(at)));
                 let frozen = word | slot::FROZEN;
                 let place = all.into_iter().find(|slot| slot.load(Ordering::Relaxed) == frozen);
+                // Release: pairs with the Acquire of every scan; the record is complete.
                 place.expect("it was read there").store(new, Ordering::Release);
                 if known < slot::SCAN_BITS {
+                    // Release: pairs with the Acquire in `link`.
                     first.link_word().fetch_or(bucket::SHORT, Ordering::Release);
                 }
                 true
@@ -236,6 +238,7 @@ impl Index {
                     }
                     let frozen = word | slot::FROZEN;
                     if slot
+                        // AcqRel: pairs with the publication that it freezes, and with scans.
                         .compare_exchange(word, frozen, Ordering::AcqRel, Ordering::Relaxed)
                         .is_ok()
                     {
@@ -252,8 +255,10 @@ impl Index {
     fn thaw(&self, first: &Bucket) {
         for bucket in self.chain(first) {
             for at in 0..bucket::SLOTS {
+                // Release: pairs with the Acquire of scans.
                 bucket.slot(at).fetch_and(!slot::FROZEN, Ordering::Release);
             }
+            // Release: pairs with the Acquire in `link`.
             bucket.link_word().fetch_and(!bucket::FROZEN, Ordering::Release);
         }
     }
@@ -265,10 +270,12 @@ impl Index {
         let mut words = words.iter();
         for (step, bucket) in buckets.enumerate() {
             for at in 0..bucket::SLOTS {
+                // Release: pairs with the Acquire of scans, which come by a link set later.
                 bucket.slot(at).store(words.next().copied().unwrap_or(0), Ordering::Release);
             }
             if step > 0 {
                 let link = Link::new(0, overflow.get(step).copied(), false);
+                // Release: pairs with the Acquire in `link`.
                 bucket.link_word().store(link.0, Ordering::Release);
             }
         }

@@ -112,8 +112,11 @@ impl Log {
     pub(crate) fn bring_back(&self, beside: u64) {
         let (begin, end) = (self.begin(), self.head());
         let first = self.page_of(begin).max(self.page_of(end).saturating_sub(self.room(beside)));
+        // Release: pairs with the Acquire in `begin_reading` and `next_to_come`.
         self.back.from.store(self.page_start(first).max(begin).units(), Ordering::Release);
+        // Release: orders nothing yet; the log is not shared.
         self.back.opened.store(end.units(), Ordering::Release);
+        // Release: pairs with the Acquire of marks.
         self.back.marking.store(end.units(), Ordering::Release);
     }
 
@@ -233,6 +236,7 @@ impl Log {
     }
 
     fn begin_reading(&self, share: Share) -> Option<MutexGuard<'_, ()>> {
+        // Acquire: pairs with the Release in `bring_back`.
         let any = self.back.from.load(Ordering::Acquire) < self.head().units();
         if !any || self.epochs.is_pinned() {
             return None;
@@ -257,6 +261,7 @@ impl Log {
 
     fn next_to_come(&self) -> Option<Returning> {
         let head = self.head();
+        // Acquire: pairs with the Release in `bring_back`.
         let from = self.back.from.load(Ordering::Acquire).max(self.begin().units());
         (from < head.units()).then(|| {
             let page = self.page_of(head) - 1;

@@ -55,6 +55,7 @@ pub(crate) struct Window<'a> {
 
 impl Edits {
     pub(super) fn any(&self) -> bool {
+        // Acquire: pairs with the SeqCst of the thread that begins an edit.
         self.count.load(Ordering::Acquire) > 0
     }
 }

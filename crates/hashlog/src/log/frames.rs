@@ -12,15 +12,11 @@ use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
 use crate::lock::lock;
+use crate::options::frame_bytes;
 use crate::record::address::{Address, UNIT_BYTES};
 
 /// Address space that a ring begins with, and that it makes do with where there is little.
 const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
-
-/// Bytes that a page takes in memory.
-pub(crate) fn frame_bytes(page_bytes: usize) -> u64 {
-    page_bytes.next_multiple_of(PAGE_BYTES) as u64
-}
 
 /// Frames of pages.
 pub(crate) struct Frames {

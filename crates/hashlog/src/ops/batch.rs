@@ -15,7 +15,7 @@ use crate::error::{BatchError, Error, Result};
 use crate::index::Look;
 use crate::log::cold::{self, ColdRecord, Coming, Extent, Fetched};
 use crate::log::{Log, Share};
-use crate::ops::point::Rmw;
+use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::record::Form;
 use crate::record::address::Address;
@@ -51,6 +51,34 @@ enum Named {
 struct Group {
     hashes: [u64; GROUP],
     count: usize,
+}
+
+/// The access of a batch to records.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// It reads them.
+    Read,
+    /// It writes, whatever is there.
+    Put,
+    /// It writes by what is there.
+    Change,
+}
+
+impl Access {
+    /// Whether an operation must know what is there.
+    #[inline(always)]
+    fn reads(self) -> bool {
+        self != Access::Put
+    }
+
+    /// From where up the first record that the index names will do.
+    #[inline(always)]
+    fn region(self, log: &Log) -> Address {
+        match self {
+            Access::Read => log.head(),
+            Access::Put | Access::Change => log.read_only(),
+        }
+    }
 }
 
 /// An operation of a batch.
@@ -101,21 +129,18 @@ type Attempt<T> = std::result::Result<T, Stop>;
 impl Store {
     /// Does an operation for each key, in order. `first` tries the record that the index named when
     /// the group was looked up, if it named one, true if that was all; `attempt` does what is left,
-    /// and is over when it answers Ok. Both get `state`. `reads`: whether an operation must know
-    /// what is there; `in_place`: whether `first` writes.
+    /// and is over when it answers Ok. Both get `state`.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "the parts that operations differ in")]
     fn batch<'k, F: InPlace, S>(
         &self,
         state: &mut S,
         len: usize,
-        reads: bool,
-        in_place: bool,
+        access: Access,
         key_at: impl Fn(usize) -> &'k [u8],
         mut first: impl FnMut(&mut S, &Pin<'_>, Named, &Op<'k, F>) -> bool,
         mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
     ) -> Batch<()> {
-        let region = |log: &Log| if in_place { log.read_only() } else { log.head() };
         let mut ahead = Ahead::new(self.options.memory_budget);
         let mut done = 0;
         let mut group = self.begin_group::<F>(0..len, &key_at);
@@ -124,11 +149,11 @@ impl Store {
             if count == 0 {
                 F::key(key_at(done)).map_err(|error| BatchError { done, error })?;
             }
-            if reads && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
+            if access.reads() && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
                 self.begin_reads::<F>(&mut ahead, done, len, &key_at);
             }
             let mut pin = self.log.epochs.pin();
-            let mut from = region(&self.log);
+            let mut from = access.region(&self.log);
             let looked = self.look_at_group(&pin, &hashes[..count]);
             // Its buckets come while the operations of this group wait for their records.
             group = self.begin_group::<F>(done + count..len, &key_at);
@@ -153,7 +178,7 @@ impl Store {
                 self.one_of_batch::<F>(read, &mut |pin, fetched| attempt(state, pin, fetched, &op))
                     .map_err(|error| BatchError { done: op.index, error })?;
                 pin = self.log.epochs.pin();
-                from = region(&self.log);
+                from = access.region(&self.log);
                 repinned = true;
             }
             drop(pin);
@@ -284,8 +309,7 @@ impl Store {
         self.batch::<F, _>(
             read,
             keys.len(),
-            true,
-            false,
+            Access::Read,
             |index| keys[index].as_ref(),
             |read, pin, named, op| {
                 let Named::Here(first) = named else { return false };
@@ -319,8 +343,7 @@ impl Store {
         self.batch::<F, _>(
             &mut (),
             entries.len(),
-            false,
-            true,
+            Access::Put,
             |index| entries[index].0.as_ref(),
             |(), pin, named, op| {
                 let value = entries[op.index].1.as_ref();
@@ -355,8 +378,7 @@ impl Store {
         self.batch::<F, _>(
             &mut state,
             keys.len(),
-            true,
-            true,
+            Access::Change,
             |index| keys[index].as_ref(),
             |(found, change), pin, named, op| {
                 let Named::Here(first) = named else { return false };
@@ -386,8 +408,7 @@ impl Store {
         self.batch::<F, _>(
             &mut (),
             deltas.len(),
-            true,
-            true,
+            Access::Change,
             |index| deltas[index].0.as_ref(),
             |(), pin, named, op| {
                 let Named::Here(first) = named else { return false };

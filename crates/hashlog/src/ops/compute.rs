@@ -26,7 +26,9 @@ use sapwood_mem::epoch::Pin;
 use crate::error::{Error, Result};
 use crate::index::SlotRef;
 use crate::log::cold::Fetched;
-use crate::ops::store::{Found, Probed, Store};
+use crate::ops::drive::Attempt;
+use crate::ops::search::{Found, Probed};
+use crate::ops::store::Store;
 use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Stop, Write};
 use crate::record::value::{Held, ValueMut, with_scratch};
@@ -57,8 +59,6 @@ pub enum Computed {
     /// There was none, and there is none.
     Absent,
 }
-
-type Attempt<R> = std::result::Result<R, Stop>;
 
 /// A fixed record that this thread holds, until it is dropped.
 struct Hold<'s> {

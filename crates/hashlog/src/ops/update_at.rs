@@ -138,6 +138,7 @@ impl Store {
             |address| range.contains(&address),
             |at, record| {
                 let value = record.fixed_value();
+                // Acquire: pairs with the Release of the last writer.
                 let mut bytes = value.load(Ordering::Acquire).to_le_bytes();
                 change(at, Some(&mut ValueMut::of_word(&mut bytes)));
                 // Release: pairs with the Acquire of gets.

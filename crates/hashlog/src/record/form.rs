@@ -51,8 +51,14 @@ impl Record {
         self.word(0)
     }
 
+    /// The address of the control word, to recognise a lock by.
+    pub(crate) fn identity(&self) -> usize {
+        std::ptr::from_ref(self.control()).addr()
+    }
+
     #[inline]
     pub(crate) fn flags(&self) -> u64 {
+        // Acquire: pairs with the Release of every thread that sets a flag.
         self.control().load(Ordering::Acquire)
     }
 
@@ -142,6 +148,7 @@ impl Record {
         let refused = before & control::EXCLUSIVE != 0
             || control::readers(before) >= control::READERS_MAX - 64;
         if refused {
+            // Release: as in `read_unlock`.
             self.control().fetch_add(control::READER.wrapping_neg(), Ordering::Release);
         }
         !refused
@@ -168,6 +175,7 @@ impl Record {
 
     #[inline]
     fn lengths(&self) -> u64 {
+        // Acquire: pairs with the Release in `try_write`.
         self.word(variable::LENGTHS).load(Ordering::Acquire)
     }
 
@@ -229,6 +237,7 @@ impl Writer {
         sync::write_bytes(self.record.bytes(offset, 0).as_ptr());
         self.record.fill(offset, value);
         let lengths = lengths::word(key_len, value.len(), lengths::room(lengths));
+        // Release: pairs with the Acquire in `lengths`.
         self.record.word(variable::LENGTHS).store(lengths, Ordering::Release);
         // Release: pairs with the Acquire of the next reader.
         word.fetch_and(!control::EXCLUSIVE, Ordering::Release);
@@ -361,11 +370,13 @@ impl Form for Fixed {
         record.fixed_value().store(value, Ordering::Release);
         record.word(fixed::KEY).store(key, Ordering::Release);
         let word = control::VALID | flags | previous.units();
+        // Release: pairs with the Acquire in `flags`.
         record.control().store(word, Ordering::Release);
     }
 
     #[inline]
     fn has_key(record: Record, key: u64) -> bool {
+        // Acquire: pairs with the Release in `write`: see `READS_UNPINNED`.
         record.word(fixed::KEY).load(Ordering::Acquire) == key
     }
 
@@ -384,12 +395,14 @@ impl Form for Fixed {
 
     #[inline(always)]
     fn value(record: Record, _: impl FnOnce() -> bool) -> Option<[u8; 8]> {
+        // Acquire: pairs with the Release of puts and updates.
         Some(record.fixed_value().load(Ordering::Acquire).to_le_bytes())
     }
 
     #[inline]
     fn visit<R>(record: Record, visit: impl FnOnce(&[u8], &[u8]) -> R) -> R {
         let key = record.word(fixed::KEY).load(Ordering::Relaxed);
+        // Acquire: pairs with the Release of puts and updates.
         let value = record.fixed_value().load(Ordering::Acquire);
         visit(&key.to_le_bytes(), &value.to_le_bytes())
     }
@@ -474,6 +487,7 @@ impl Form for Variable {
         sync::write_bytes(record.bytes(offset, 0).as_ptr());
         record.fill(offset, value);
         let word = control::VALID | flags | previous.units();
+        // Release: pairs with the Acquire in `flags`.
         record.control().store(word, Ordering::Release);
     }
 

@@ -84,6 +84,7 @@ impl InPlace for Fixed {
         change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
     ) -> Option<R> {
         let word = record.fixed_value();
+        // Acquire: pairs with the Release of the last writer.
         let mut before = word.load(Ordering::Acquire);
         loop {
             let mut bytes = before.to_le_bytes();
@@ -92,6 +93,7 @@ impl InPlace for Fixed {
                 return Some(result);
             }
             let after = u64::from_le_bytes(bytes);
+            // AcqRel: pairs with the Acquire of gets and the Release of the last writer.
             match word.compare_exchange(before, after, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(result),
                 Err(now) => before = now,
@@ -102,9 +104,11 @@ impl InPlace for Fixed {
     #[inline]
     fn add_atomically(record: Record, delta: i64) -> Option<i64> {
         let word = record.fixed_value();
+        // Acquire: pairs with the Release of the last writer.
         let mut before = word.load(Ordering::Acquire);
         loop {
             let sum = (before as i64).checked_add(delta)?;
+            // AcqRel: pairs with the Acquire of gets and the Release of the last writer.
             match word.compare_exchange(before, sum as u64, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Some(sum),
                 Err(now) => before = now,
@@ -113,6 +117,7 @@ impl InPlace for Fixed {
     }
 
     fn copy_value(record: Record, (): &(), into: &mut Vec<u8>) {
+        // Acquire: pairs with the Release of the last writer.
         into.extend_from_slice(&record.fixed_value().load(Ordering::Acquire).to_le_bytes());
     }
 

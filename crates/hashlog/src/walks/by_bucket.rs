@@ -227,6 +227,7 @@ impl Store {
     pub(crate) fn for_each_slot(&self, number: u64, mut each: impl FnMut(u64)) {
         for bucket in self.index.chain(self.index.bucket(number)) {
             for at in 0..bucket::SLOTS {
+                // Acquire: pairs with the Release of the thread that filled the slot.
                 let word = bucket.slot(at).load(Ordering::Acquire);
                 if word & slot::ADDRESS_MASK != 0 && word & slot::TENTATIVE == 0 {
                     each(word);

@@ -72,6 +72,7 @@ impl Store {
                     return Err(format!("overflow bucket {next} is in two chains"));
                 }
                 for at in 0..bucket::SLOTS {
+                    // Acquire: pairs with the Release of the thread that filled the slot.
                     let word = bucket.slot(at).load(sapwood_mem::sync::Ordering::Acquire);
                     if word == 0 {
                         continue;

@@ -1,0 +1,122 @@
+//! Get: the value of a key, read where it lies.
+
+use std::sync::atomic::Ordering::Relaxed;
+
+use sapwood_mem::epoch::Pin;
+
+use crate::error::Result;
+use crate::log::cold::Fetched;
+use crate::ops::drive::Attempt;
+use crate::ops::search::{Found, Probed};
+use crate::ops::store::Store;
+use crate::options::ColdReads;
+use crate::record::address::Address;
+use crate::record::in_place::{InPlace, Stop};
+
+impl Store {
+    /// The value of a record that a look named, if it is the key's.
+    #[inline(always)]
+    pub(crate) fn get_first<F: InPlace>(
+        &self,
+        pin: &Pin<'_>,
+        first: Address,
+        key: F::Key<'_>,
+    ) -> Option<F::Value> {
+        let record = self.record_of::<F>(pin, first, key)?;
+        F::value(record, || first < self.log.safe_read_only())
+    }
+
+    /// Reads a key that is found at first sight, or gives the closure back.
+    #[inline(always)]
+    pub(crate) fn get_quick<F: InPlace, R, C: FnOnce(&[u8]) -> R>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        read: C,
+    ) -> std::result::Result<R, C> {
+        if !F::READS_UNPINNED {
+            if let Some(pin) = self.log.epochs.pin_quick()
+                && let Some(first) = self.look(&pin, hash, self.log.head())
+                && let Some(value) = self.get_first::<F>(&pin, first, key)
+            {
+                return Ok(read(value.as_ref()));
+            }
+            return Err(read);
+        }
+        let first = self.index.look(hash);
+        let value = self.log.read_unpinned(first, |record| {
+            let is_it = F::has_key(record, key) && !record.is_tombstone();
+            is_it.then(|| F::value(record, || false)).flatten()
+        });
+        let value = match value {
+            None if first == Address::NONE => self.get_behind::<F>(hash, key),
+            value => value,
+        };
+        match value {
+            Some(value) => Ok(read(value.as_ref())),
+            None => Err(read),
+        }
+    }
+
+    /// The value of a key of which an overflow bucket names the record.
+    #[cold]
+    #[inline(never)]
+    fn get_behind<F: InPlace>(&self, hash: u64, key: F::Key<'_>) -> Option<F::Value> {
+        let pin = self.log.epochs.pin_quick()?;
+        let head = self.log.head();
+        let first = self.look_behind(hash).filter(|first| *first >= head)?;
+        self.get_first::<F>(&pin, first, key)
+    }
+
+    /// Reads a key that was not found at first sight.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn get_slow<F: InPlace, R>(
+        &self,
+        hash: u64,
+        key: F::Key<'_>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        let mut read = Some(read);
+        let answer = self.drive::<F, _>(|pin, fetched| {
+            self.get_attempt::<F, R>(pin, fetched, hash, key, &mut read)
+        });
+        self.make_room_for_copies();
+        answer
+    }
+
+    pub(crate) fn get_attempt<F: InPlace, R>(
+        &self,
+        pin: &Pin<'_>,
+        fetched: &Fetched,
+        hash: u64,
+        key: F::Key<'_>,
+        read: &mut Option<impl FnOnce(&[u8]) -> R>,
+    ) -> Attempt<Option<R>> {
+        let mut take = || read.take().expect("an attempt that reads is the last");
+        match self.find_known::<F>(pin, hash, key, fetched)? {
+            Probed::Present(_, Found::Memory(record, address)) => {
+                // Refused, the closure is still there for the next attempt.
+                match F::value(record, || address < self.log.safe_read_only()) {
+                    Some(value) => Ok(Some(take()(value.as_ref()))),
+                    None => Err(Stop::Locked(record.identity())),
+                }
+            }
+            Probed::Present(place, Found::Disk(record)) => {
+                // What comes back by itself needs no copy.
+                if self.options.cold_reads == ColdReads::CopyToTail
+                    && !self.log.comes_back(record.address)
+                {
+                    let value = Some(record.value::<F>());
+                    // If another thread changed the chain, the read precedes that change.
+                    let copied = self.append::<F>(pin, hash, key, value, Some(place), None);
+                    if let Err(Stop::PageFull) = copied {
+                        self.copy_wants_page.store(true, Relaxed);
+                    }
+                }
+                Ok(Some(take()(record.value::<F>())))
+            }
+            _ => Ok(None),
+        }
+    }
+}
