@@ -24,7 +24,7 @@ mod progress;
 mod select;
 mod shares;
 
-pub use collect::{Collected, Collector, Places};
+pub use collect::{Collected, Collector};
 pub use disaggregator::Disaggregator;
 pub use field::{Amount, Change, Refusal};
 pub use pending::Pending;

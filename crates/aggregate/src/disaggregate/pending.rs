@@ -3,7 +3,7 @@
 //! The rest of a disaggregation: keys and parts of the objects that are not settled, and what the
 //! settled ones add up to. Its bytes have one form, as those of partial states do.
 
-use super::chunk::{Chunk, Ints, PlaceColumn};
+use super::chunk::{AddressColumn, Chunk, Ints};
 use super::disaggregator::Disaggregator;
 use super::progress::{Progress, Settled};
 use super::shares::{Parts, Shares, twice};
@@ -96,7 +96,7 @@ impl Pending {
 
     fn push(&mut self, key: &[u8], part: i128) {
         if !self.chunks.last_mut().is_some_and(|chunk| chunk.keys.push(key)) {
-            let mut chunk = Chunk::new(key.len(), PlaceColumn::None);
+            let mut chunk = Chunk::new(key.len(), AddressColumn::None);
             assert!(chunk.keys.push(key), "every chunk takes one key");
             self.chunks.push(chunk);
             self.parts.push(Ints::default());

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Batch, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Fate, Live,
-    Mismatches, Places, QueryError, Selection, Shares, Strided, Value,
+    Action, Batch, Collected, Disaggregated, Disaggregation, Disaggregator, Fate, Mismatches,
+    QueryError, Selection, Shares, Value,
 };
+use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
 
 /// Objects by key. A value is the field, a weight of 4 bytes, and a byte to filter by.
 type Objects = BTreeMap<Vec<u8>, (i128, u32, u8)>;
@@ -253,11 +254,11 @@ fn check_columns(batch: Batch<'_>) {
         // What stands beside the parts may be wide.
         None => assert!(words.is_empty()),
     }
-    let places: Option<Vec<u64>> = batch.shares().map(|share| share.place).collect();
-    let mut listed = vec![7];
-    match batch.places(&mut listed, |place| place) {
-        true => assert_eq!(Some(listed), places),
-        false => assert!(listed.is_empty() && places.is_none()),
+    let addresses: Option<Vec<_>> = batch.shares().map(|share| share.address).collect();
+    let mut listed = vec![RecordAddress::from_word(7)];
+    match batch.addresses(&mut listed) {
+        true => assert_eq!(Some(listed), addresses),
+        false => assert!(listed.is_empty() && addresses.is_none()),
     }
     if let Some(keys) = batch.word_keys() {
         assert!(keys.iter().map(|key| &key[..]).eq(batch.shares().map(|share| share.key)));
@@ -376,7 +377,7 @@ proptest! {
         prop_assert_eq!(by_weights, equal);
     }
 
-    /// By block, with places of any kind, as object by object.
+    /// By block, with addresses of any kind, as object by object.
     #[test]
     fn a_block_is_its_objects(
         case in case(),
@@ -408,27 +409,28 @@ proptest! {
             2 => 0xF0F0_1234_FFFF_0F0F_u64.rotate_left(at as u32),
             _ => u64::from(at.is_multiple_of(3)),
         }).collect();
-        let column = |offset: usize, width| Strided::new(&bytes, offset.min(bytes.len()), stride, width).expect("inside");
-        let block = Block::new(count, column(0, width), column(width, value_width), Live::Bits(&bits)).expect("inside");
-        let each: Vec<u64> = (0..count as u64).map(|at| 100 + 24 * at).collect();
-        let places = match how {
-            0 => Places::None,
-            1 => Places::Each(&each),
-            _ => Places::Stepped { first: 100, step: 24 },
+        let column = |offset: usize, width| Column::new(&bytes, offset.min(bytes.len()), stride, width).expect("inside");
+        let block = ColumnBatch::new(count, column(0, width), column(width, value_width), Validity::Bits(&bits)).expect("inside");
+        let each: Vec<_> = (0..count as u64).map(|at| RecordAddress::from_word(100 + 24 * at)).collect();
+        let addresses = match how {
+            0 => Addresses::None,
+            1 => Addresses::Each(&each),
+            _ => Addresses::Stepped { first: RecordAddress::from_word(100), step: 24 },
         };
+        let block = block.with_addresses(addresses).expect("one for each");
 
         let (mut by_block, mut by_object) = (by.collector(), by.collector());
         match is_selected {
-            true => by_block.push_block_selected(&block, places),
-            false => by_block.push_block(&block, places),
+            true => by_block.push_batch_selected(&block),
+            false => by_block.push_batch(&block),
         }
         for (at, record) in bytes.chunks(stride).enumerate() {
             if bits[at / 64] >> (at % 64) & 1 == 1 {
-                let place = (how > 0).then_some(each[at]);
+                let address = (how > 0).then_some(each[at]);
                 let (key, value) = (&record[..width], &record[width..width + value_width]);
                 match is_selected {
-                    true => by_object.push_selected(key, value, place),
-                    false => by_object.push_at(key, value, place),
+                    true => by_object.push_selected(key, value, address),
+                    false => by_object.push_at(key, value, address),
                 }
             }
         }
@@ -441,7 +443,7 @@ proptest! {
                 let all = |shares: &Shares| {
                     (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
                     let all = (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares());
-                    all.map(|share| (share.key.to_vec(), share.place, share.part)).collect::<Vec<_>>()
+                    all.map(|share| (share.key.to_vec(), share.address, share.part)).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(all(&left), all(&right));
             }
