@@ -6,6 +6,7 @@ use crate::chunk::RECORD_LINES;
 use crate::error::{BatchError, Result};
 use crate::map::{ChunkMap, check_key};
 use crate::tree::Node;
+use crate::value::ValueMut;
 
 /// Keys whose searches run side by side: about as many as a core keeps loads in
 /// flight for.
@@ -46,18 +47,70 @@ impl ChunkMap {
         entries: &[(K, V)],
     ) -> std::result::Result<usize, BatchError> {
         let mut replaced = 0;
+        self.in_groups(
+            entries,
+            |entry| entry.0.as_ref(),
+            |_, (key, value)| {
+                replaced += usize::from(self.put(key.as_ref(), value.as_ref())?);
+                Ok(())
+            },
+        )?;
+        Ok(replaced)
+    }
+
+    /// Changes the values of many keys, in order, each as by [`update`](Self::update);
+    /// `change` is given the key's index. Returns how many keys were there.
+    ///
+    /// # Errors
+    /// As of [`update`](Self::update), at the first key that is refused;
+    /// [`BatchError::done`] says how many are done.
+    pub fn update_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> std::result::Result<usize, BatchError> {
+        let mut found = 0;
+        self.in_groups(keys, AsRef::as_ref, |index, key| {
+            let changed = self.update(key.as_ref(), |value| change(index, value))?;
+            found += usize::from(changed.is_some());
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    /// Adds to many counters, in order, each as by [`add`](Self::add).
+    ///
+    /// # Errors
+    /// As of [`add`](Self::add), at the first key that is refused;
+    /// [`BatchError::done`] says how many are done.
+    pub fn add_many<K: AsRef<[u8]>>(
+        &self,
+        deltas: &[(K, i64)],
+    ) -> std::result::Result<(), BatchError> {
+        self.in_groups(
+            deltas,
+            |entry| entry.0.as_ref(),
+            |_, (key, delta)| self.add(key.as_ref(), *delta).map(drop),
+        )
+    }
+
+    /// Calls `each` with the index of every entry and the entry, in order, while the
+    /// searches of the entries behind it are under way.
+    #[inline]
+    fn in_groups<E>(
+        &self,
+        entries: &[E],
+        key_of: impl Fn(&E) -> &[u8],
+        mut each: impl FnMut(usize, &E) -> Result<()>,
+    ) -> std::result::Result<(), BatchError> {
         for (group, entries) in entries.chunks(GROUP).enumerate() {
-            self.prefetch_keys(entries, |entry| entry.0.as_ref());
-            for (at, (key, value)) in entries.iter().enumerate() {
-                match self.put(key.as_ref(), value.as_ref()) {
-                    Ok(did) => replaced += usize::from(did),
-                    Err(error) => {
-                        return Err(BatchError { done: group * GROUP + at, error });
-                    }
-                }
+            self.prefetch_keys(entries, &key_of);
+            for (at, entry) in entries.iter().enumerate() {
+                let done = group * GROUP + at;
+                each(done, entry).map_err(|error| BatchError { done, error })?;
             }
         }
-        Ok(replaced)
+        Ok(())
     }
 
     /// Goes down to the chunk of each key, then to its group, then to its likely

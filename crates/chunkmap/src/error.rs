@@ -19,6 +19,18 @@ pub enum Error {
         /// Bytes of the value that was given or asked for.
         len: usize,
     },
+    /// `add` met a value that is not a counter of 8 bytes.
+    NotACounter {
+        /// Bytes of the value.
+        len: usize,
+    },
+    /// `add` would leave the range of `i64`.
+    Overflow {
+        /// The counter as it is.
+        value: i64,
+        /// The operand of the addition.
+        delta: i64,
+    },
     /// The memory budget is used up, or the system has no memory left.
     OutOfMemory {
         /// Bytes the map has mapped.
@@ -55,6 +67,14 @@ impl std::fmt::Display for Error {
                 f,
                 "the value has {len} bytes, more than the {VALUE_BYTES_MAX} a value may have: split it over several keys"
             ),
+            Error::NotACounter { len } => write!(
+                f,
+                "the value has {len} bytes, and a counter has 8: put 8 bytes, little endian, before adding"
+            ),
+            Error::Overflow { value, delta } => write!(
+                f,
+                "{value} + {delta} leaves the range of a 64-bit counter; the counter is unchanged"
+            ),
             Error::OutOfMemory { used, budget: u64::MAX, wanted } => write!(
                 f,
                 "the system has no memory for {wanted} more bytes ({used} bytes are mapped): free some, or remove entries"
@@ -83,11 +103,10 @@ impl From<OutOfMemory> for Error {
     }
 }
 
-/// [`put_many`](crate::ChunkMap::put_many) stopped: the first `done` pairs are
-/// in the map, the others are not.
+/// A batch stopped: the first `done` entries are done, the others are not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchError {
-    /// Pairs that were put.
+    /// Entries that are done.
     pub done: usize,
     /// Why the next one was refused.
     pub error: Error,
@@ -95,7 +114,7 @@ pub struct BatchError {
 
 impl std::fmt::Display for BatchError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "pair {} of the batch (the ones before it are in): {}", self.done, self.error)
+        write!(f, "entry {} of the batch (the ones before it are done): {}", self.done, self.error)
     }
 }
 

@@ -10,6 +10,7 @@
 //! engine is faster there.
 
 mod abbreviation;
+mod add;
 mod batch;
 mod build;
 mod check;

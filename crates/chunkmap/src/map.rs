@@ -491,6 +491,26 @@ impl ChunkMap {
         }
     }
 
+    /// Puts `new` if the value is `expected`; true if it did. A key that is absent has
+    /// no value, and equals none. Searches once; readers go on while it compares.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put).
+    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+        check_key(key)?;
+        check_value(new.len())?;
+        self.with_memory(|guard| match self.lock_writer(guard, key, Intent::Decide)? {
+            Writer::Absent(..) => Ok(false),
+            Writer::Locked(_, lock) if lock.value() != expected => Ok(false),
+            Writer::Locked(hit, mut lock) => {
+                lock.try_in_place();
+                let mut fresh = Fresh::new(&self.tree.arena);
+                self.overwrite(guard, hit, lock, new, &mut fresh)?;
+                Ok(true)
+            }
+        })
+    }
+
     /// Goes into the live record of `key` as a reader.
     #[inline]
     pub(crate) fn read_lock<'g>(
@@ -606,7 +626,7 @@ impl ChunkMap {
         let mut work = Change::begin(self, guard, hit, lock)?;
         let change = change.take().expect("a closure runs once: nothing fails after it began");
         // `work` commits when it is dropped, also while unwinding.
-        Ok(guard.outside(|| change(work.value())))
+        Ok(guard.outside(|| change(&mut work.value())))
     }
 
     /// A hit of `epoch`, whose record this thread is writing: found again if the guard let go

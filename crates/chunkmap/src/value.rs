@@ -21,6 +21,11 @@ use crate::record::{Access, Record, WriteLock};
 pub struct ValueMut<'a> {
     arena: &'a Arena,
     key: &'a [u8],
+    place: &'a mut BytesPlace,
+}
+
+/// Where the bytes of a value under change are.
+struct BytesPlace {
     base: *mut u8,
     len: usize,
     capacity: usize,
@@ -29,6 +34,12 @@ pub struct ValueMut<'a> {
 }
 
 impl ValueMut<'_> {
+    /// The same value, for a shorter time: for a view that wraps this one.
+    #[inline]
+    pub fn reborrow(&mut self) -> ValueMut<'_> {
+        ValueMut { arena: self.arena, key: self.key, place: self.place }
+    }
+
     /// Sets the length; new bytes are zero.
     ///
     /// # Errors
@@ -36,16 +47,17 @@ impl ValueMut<'_> {
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory); the value is as before. At
     /// the memory budget, what was removed but is not yet free cannot be waited for
     /// inside of a closure, as it can in `put`: retry after the closure.
+    #[inline]
     pub fn resize(&mut self, len: usize) -> Result<()> {
         check_value(len)?;
-        if len > self.capacity {
+        if len > self.place.capacity {
             self.grow(len)?;
         }
-        if len > self.len {
+        if len > self.place.len {
             // SAFETY: `len <= capacity`, and the bytes are this closure's alone.
-            unsafe { self.base.add(self.len).write_bytes(0, len - self.len) };
+            unsafe { self.place.base.add(self.place.len).write_bytes(0, len - self.place.len) };
         }
-        self.len = len;
+        self.place.len = len;
         Ok(())
     }
 
@@ -53,6 +65,7 @@ impl ValueMut<'_> {
     ///
     /// # Errors
     /// As of [`resize`](Self::resize).
+    #[inline]
     pub fn set(&mut self, bytes: &[u8]) -> Result<()> {
         self.resize(bytes.len())?;
         self.copy_from_slice(bytes);
@@ -63,8 +76,9 @@ impl ValueMut<'_> {
     ///
     /// # Errors
     /// As of [`resize`](Self::resize).
+    #[inline]
     pub fn extend_from_slice(&mut self, bytes: &[u8]) -> Result<()> {
-        let len = self.len;
+        let len = self.place.len;
         self.resize(len.saturating_add(bytes.len()))?;
         self[len..].copy_from_slice(bytes);
         Ok(())
@@ -83,14 +97,14 @@ impl ValueMut<'_> {
         let base = self.arena.ptr(slice);
         // SAFETY: the new slice has room for key and value, and is ours alone.
         unsafe { Record::write(base, self.key, self) };
-        if let Some(previous) = self.fresh.replace(slice) {
+        if let Some(previous) = self.place.fresh.replace(slice) {
             // SAFETY: private, and replaced just now.
             unsafe { self.arena.free(previous) };
         }
         let offset = record::value_offset(self.key.len());
         // SAFETY: inside the slice.
-        self.base = unsafe { base.add(offset) };
-        self.capacity = self.arena.capacity(slice) - offset;
+        self.place.base = unsafe { base.add(offset) };
+        self.place.capacity = self.arena.capacity(slice) - offset;
         Ok(())
     }
 }
@@ -98,23 +112,25 @@ impl ValueMut<'_> {
 impl Deref for ValueMut<'_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: `len` initialised bytes that only this closure touches: the
         // record's under the exclusive bit (I-VALUE), or a private copy.
-        unsafe { std::slice::from_raw_parts(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts(self.place.base, self.place.len) }
     }
 }
 
 impl DerefMut for ValueMut<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `deref`.
-        unsafe { std::slice::from_raw_parts_mut(self.base, self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.place.base, self.place.len) }
     }
 }
 
 impl std::fmt::Debug for ValueMut<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ValueMut").field("len", &self.len).finish_non_exhaustive()
+        f.debug_struct("ValueMut").field("len", &self.place.len).finish_non_exhaustive()
     }
 }
 
@@ -126,7 +142,8 @@ pub(crate) struct Change<'g> {
     hit: Hit<'g>,
     epoch: Epoch,
     lock: Option<WriteLock<'g>>,
-    value: ValueMut<'g>,
+    key: &'g [u8],
+    place: BytesPlace,
 }
 
 impl<'g> Change<'g> {
@@ -143,29 +160,30 @@ impl<'g> Change<'g> {
         let capacity = arena.capacity(hit.slice) - record::value_offset(key.len());
         let in_place = lock.access() == Access::InPlace;
         let base = if in_place { lock.value_ptr() } else { lock.value().as_ptr().cast_mut() };
-        let mut value = ValueMut { arena, key, base, len, capacity, fresh: None };
+        let mut place = BytesPlace { base, len, capacity, fresh: None };
         if !in_place {
-            value.move_to(len)?;
+            ValueMut { arena, key, place: &mut place }.move_to(len)?;
         }
-        Ok(Change { map, guard, hit, epoch: guard.epoch(), lock: Some(lock), value })
+        Ok(Change { map, guard, hit, epoch: guard.epoch(), lock: Some(lock), key, place })
     }
 
-    pub(crate) fn value(&mut self) -> &mut ValueMut<'g> {
-        &mut self.value
+    #[inline]
+    pub(crate) fn value(&mut self) -> ValueMut<'_> {
+        ValueMut { arena: &self.map.tree.arena, key: self.key, place: &mut self.place }
     }
 }
 
 impl Drop for Change<'_> {
     fn drop(&mut self) {
         let mut lock = self.lock.take().expect("taken only here");
-        let (old_len, new_len) = (lock.value_len(), self.value.len);
-        let wanted = record::bytes(self.value.key.len(), new_len);
-        let capacity = self.map.tree.arena.capacity(self.value.fresh.unwrap_or(self.hit.slice));
+        let (old_len, new_len) = (lock.value_len(), self.place.len);
+        let wanted = record::bytes(self.key.len(), new_len);
+        let capacity = self.map.tree.arena.capacity(self.place.fresh.unwrap_or(self.hit.slice));
         if !suits(capacity, wanted) {
             // It shrank a lot. Without memory for a smaller one it keeps its slice.
-            let _ = self.value.move_to(new_len);
+            let _ = self.value().move_to(new_len);
         }
-        match self.value.fresh {
+        match self.place.fresh {
             None => {
                 lock.set_value_len(new_len);
                 drop(lock);
@@ -173,8 +191,8 @@ impl Drop for Change<'_> {
             Some(fresh) => {
                 let base = self.map.tree.arena.ptr(fresh);
                 // SAFETY: private until `supersede` publishes it.
-                unsafe { Record::set_value_len(base, self.value.key.len(), new_len) };
-                let hit = self.map.still(self.guard, self.epoch, self.hit, self.value.key);
+                unsafe { Record::set_value_len(base, self.key.len(), new_len) };
+                let hit = self.map.still(self.guard, self.epoch, self.hit, self.key);
                 self.map.supersede(self.guard, hit, lock, fresh);
             }
         }

@@ -8,7 +8,7 @@
 //! | `key_columns` | the columns of a key, and its bytes |
 //! | `key_range` | bounds of keys |
 //! | `encoding` | a row as the bytes of a value |
-//! | `rows_table` | the table that holds rows, of either engine |
+//! | `rows_table` | rows of a key in a table, of either engine |
 //! | `kept` | rows in a directory, and how to read them |
 //! | `loader` | a file into a table |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |

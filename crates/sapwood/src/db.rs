@@ -14,7 +14,7 @@ use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
     Cut, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats, OrderedTable,
-    OrderedTableOptions, Result,
+    OrderedTableOptions, Result, Table,
 };
 
 use hash_slot::{HashSlot, Opening};
@@ -23,15 +23,14 @@ pub use checkpoints::StoredCheckpoint;
 
 /// A database of named tables.
 ///
-/// A table is ordered ([`OrderedTable`]) or hashed ([`HashTable`]); a name is one or the other. A `Db` is
-/// a handle: clones are the same database, which lives until the last handle of it and of its
-/// tables is gone. It has no threads of its own and costs next to nothing beyond its
-/// tables.
+/// A table is ordered ([`OrderedTable`]) or hashed ([`HashTable`]); a name is one or the other. A
+/// `Db` is a handle: clones are the same database, which lives until the last handle of it and of
+/// its tables is gone. It has no threads of its own and costs next to nothing beyond its tables.
 ///
 /// # Consistency
 ///
-/// Making, opening and dropping tables is atomic: of two threads that create a name, one does
-/// and the other is told that it exists. What a reader may see in a table is said at [`OrderedTable`]
+/// Making, opening and dropping tables is atomic: of two threads that create a name, one does and
+/// the other is told that it exists. What a reader may see in a table is said at [`OrderedTable`]
 /// and [`HashTable`]; nothing orders changes to two tables but the threads that make them.
 ///
 /// # Durability
@@ -152,19 +151,19 @@ impl Db {
         Self::of_directory(Directory::open(path.as_ref())?)
     }
 
-    /// Opens the database in a directory to read it, which takes no more than leave to read: nothing
-    /// is made, written or removed there, and what would change a hash table answers
+    /// Opens the database in a directory to read it, which takes no more than leave to read:
+    /// nothing is made, written or removed there, and what would change a hash table answers
     /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly). Each table is as its newest
     /// complete checkpoint left it.
     ///
-    /// Any number of them have a directory open at once, in any processes, while none has it open to
-    /// be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are opened with
-    /// ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a checkpoint
-    /// ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
+    /// Any number of them have a directory open at once, in any processes, while none has it open
+    /// to be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are
+    /// opened with ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a
+    /// checkpoint ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
     ///
     /// # Errors
-    /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory is not there, or cannot be
-    /// read.
+    /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory is not there, or cannot
+    /// be read.
     ///
     /// ```
     /// use sapwood::{Db, Error, HashEngineError, HashTableOptions};
@@ -207,6 +206,34 @@ impl Db {
     /// ```
     pub fn directory(&self) -> Option<&Path> {
         self.shared.directory.as_ref().map(|directory| directory.path())
+    }
+
+    /// Opens a table that is there, of whichever kind it is.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; for a hash table as [`hash_table`](Self::hash_table).
+    ///
+    /// ```
+    /// # use sapwood::{Db, Engine, HashTableOptions, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_ordered_table("sessions", OrderedTableOptions::default())?;
+    /// db.create_hash_table("hits", HashTableOptions::default())?;
+    /// assert_eq!(db.table("sessions")?.engine(), Engine::Ordered);
+    /// assert_eq!(db.table("hits")?.engine(), Engine::Hash);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn table(&self, name: &str) -> Result<Table> {
+        loop {
+            if let Some(Slot::Ordered(table)) = self.slots().get(name) {
+                return Ok(table.clone().into());
+            }
+            // Without the lock on the names: it may have to be recovered.
+            match self.hash_table(name) {
+                // Another thread has dropped it, and made an ordered one.
+                Err(Error::OtherEngine { .. }) => {}
+                answer => return answer.map(Table::from),
+            }
+        }
     }
 
     /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
@@ -276,7 +303,7 @@ impl Db {
     ///     let sessions = db.open_or_create_ordered_table("sessions", options.clone())?;
     ///     sessions.put_if_absent(b"ada", b"online")?;
     /// }
-    /// assert_eq!(db.ordered_table("sessions")?.len_exact(), 1);
+    /// assert_eq!(db.ordered_table("sessions")?.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_or_create_ordered_table(
@@ -303,8 +330,8 @@ impl Db {
     /// there is one, and else in memory.
     ///
     /// # Errors
-    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::HashEngine`] for options that cannot work;
-    /// [`Error::Directory`], and [`Error::Fields`] for fields that cannot be kept there.
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::HashEngine`] for options that cannot
+    /// work; [`Error::Directory`], and [`Error::Fields`] for fields that cannot be kept there.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -325,8 +352,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
-    /// [`Error::Directory`], [`Error::StoredOptions`] and [`Error::HashEngine`] where its files cannot be
-    /// read, or are damaged.
+    /// [`Error::Directory`], [`Error::StoredOptions`] and [`Error::HashEngine`] where its files
+    /// cannot be read, or are damaged.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -345,7 +372,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is an ordered table;
-    /// [`Error::Directory`] and [`Error::StoredOptions`] where its file cannot be read, or is damaged.
+    /// [`Error::Directory`] and [`Error::StoredOptions`] where its file cannot be read, or is
+    /// damaged.
     ///
     /// ```
     /// use sapwood::{Db, HashTableOptions, RecordLayout};
@@ -395,12 +423,12 @@ impl Db {
 
     /// Goes back: opens a hash table as its checkpoint `number` left it. Newer checkpoints are
     /// removed, and what was changed since is gone. Answers [`Error::TableInUse`] while handles of
-    /// the table are in use; [`Db::checkpoints`] lists the numbers, also where the newest checkpoint
-    /// is damaged and the table does not open. [`Db::hash_table_view`] looks before.
+    /// the table are in use; [`Db::checkpoints`] lists the numbers, also where the newest
+    /// checkpoint is damaged and the table does not open. [`Db::hash_table_view`] looks before.
     ///
     /// # Errors
-    /// [`Error::TableInUse`]; [`Error::CheckpointMissing`]; [`Error::NoDirectory`] in memory; else as
-    /// [`hash_table`](Self::hash_table).
+    /// [`Error::TableInUse`]; [`Error::CheckpointMissing`]; [`Error::NoDirectory`] in memory; else
+    /// as [`hash_table`](Self::hash_table).
     ///
     /// ```
     /// use sapwood::{Cut, Db, HashTableOptions};
@@ -467,8 +495,8 @@ impl Db {
     /// [`Error::TableInUse`] while it has handles.
     ///
     /// # Errors
-    /// [`Error::TableMissing`]; [`Error::TableInUse`]; [`Error::ReadOnly`] and [`Error::Directory`] where its
-    /// files cannot be removed.
+    /// [`Error::TableMissing`]; [`Error::TableInUse`]; [`Error::ReadOnly`] and [`Error::Directory`]
+    /// where its files cannot be removed.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -546,8 +574,8 @@ impl Db {
     /// error is the answer. A database in memory answers [`Error::NoDirectory`].
     ///
     /// # Errors
-    /// [`Error::NoDirectory`] in memory; [`Error::ReadOnly`]; [`Error::HashEngine`] of the first table whose
-    /// checkpoint failed.
+    /// [`Error::NoDirectory`] in memory; [`Error::ReadOnly`]; [`Error::HashEngine`] of the first
+    /// table whose checkpoint failed.
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};

@@ -178,7 +178,8 @@ pub enum Error {
         /// Objects, keys or records that were visited by then.
         visited: u64,
     },
-    /// [`OrderedTable::check`](crate::OrderedTable::check) found a broken invariant: a bug of the engine.
+    /// [`OrderedTable::check`](crate::OrderedTable::check) found a broken invariant: a bug of the
+    /// engine.
     #[error(
         "table `{table}` is corrupt: {what}; stop using it, and report this with `OrderedTable::dump`"
     )]
@@ -294,7 +295,8 @@ pub(crate) const KNOWN_COUNT: usize = 8;
 
 fn known_tables(known: &[String]) -> String {
     match known {
-        [] => "there is none yet, `Db::create_ordered_table` makes one".to_owned(),
+        [] => "there is none yet; `Db::create_ordered_table` and `Db::create_hash_table` make them"
+            .to_owned(),
         some if some.len() < KNOWN_COUNT => format!("there are: {}", some.join(", ")),
         some => format!("there are: {}, ...", some.join(", ")),
     }

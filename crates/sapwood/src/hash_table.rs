@@ -420,22 +420,6 @@ impl HashTable {
         self.log().len_estimate()
     }
 
-    /// How many entries, by walking them, those on the disk too.
-    ///
-    /// # Errors
-    /// As [`for_each`](Self::for_each).
-    ///
-    /// ```
-    /// # use sapwood::{Db, HashTableOptions};
-    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len_exact()?, 1);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    pub fn len_exact(&self) -> Result<usize> {
-        self.named(self.log().len_exact())
-    }
-
     /// Whether there is no entry. A table in memory looks at its count. In a directory it is a walk
     /// that ends at the first entry, and reads what is on the disk on its way there.
     ///

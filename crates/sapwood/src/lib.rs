@@ -5,7 +5,7 @@
 //! keys that sort as their values do are made by [`key`].
 //!
 //! ```
-//! use sapwood::{Db, Direction, OrderedTableOptions, Upsert, key};
+//! use sapwood::{Db, Direction, OrderedTableOptions, key};
 //! use std::ops::ControlFlow;
 //!
 //! let db = Db::in_memory();
@@ -14,13 +14,9 @@
 //! // Count minutes per (carrier, destination): one search, in place once the key is there.
 //! for (carrier, destination, minutes) in [("UA", "IAH", 11_i64), ("UA", "ORD", 12), ("UA", "IAH", 20)] {
 //!     let key = key::encode(&(carrier, destination));
-//!     delays.put_if_absent_or_update(&key, &minutes.to_le_bytes(), |value| {
-//!         let sum = i64::from_le_bytes((**value).try_into().expect("8 bytes were put"));
-//!         value.copy_from_slice(&(sum + minutes).to_le_bytes());
-//!     })?;
+//!     delays.add(&key, minutes)?;
 //! }
-//! let houston = delays.get(&key::encode(&("UA", "IAH")))?;
-//! assert_eq!(houston.as_deref(), Some(&31_i64.to_le_bytes()[..]));
+//! assert_eq!(delays.get_counter(&key::encode(&("UA", "IAH")))?, Some(31));
 //!
 //! // All destinations of a carrier, in order, without creating anything per entry.
 //! let united = key::prefix_range(&key::encode(&"UA"));
@@ -46,16 +42,16 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`DbStats`] and [`CheckpointInfo`] |
+//! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] |
 //!
-//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`. How to call
-//! Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place, what may
-//! wait for a disk in `spawn_blocking`.
+//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`. How to
+//! call Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place,
+//! what may wait for a disk in `spawn_blocking`.
 //!
 //! # Two engines
 //!
-//! An [`OrderedTable`] keeps its keys in order. A [`HashTable`] does not: it is faster at single keys, and
-//! in a directory it outgrows memory and survives the process.
+//! An [`OrderedTable`] keeps its keys in order. A [`HashTable`] does not: it is faster at single
+//! keys, and in a directory it outgrows memory and survives the process.
 //!
 //! ```
 //! use sapwood::{Db, HashTableOptions, key};
@@ -75,14 +71,17 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! A [`Table`] is either of the two, for code that needs no more than both can do: single keys,
+//! batches, counters, figures. [`Db::table`] opens one by its name.
+//!
 //! Names come in pairs: [`OrderedTableOptions`] and [`HashTableOptions`], [`OrderedStats`] and
 //! [`HashStats`], [`OrderedEngineError`] and [`HashEngineError`]. The last two are what an engine
 //! refuses; operations answer [`Error`], which holds one of them beside the name of the table.
 //!
 //! # Figures
 //!
-//! [`aggregate`] answers questions about many objects without fetching them, and spreads totals back
-//! over them.
+//! [`aggregate`] answers questions about many objects without fetching them, and spreads totals
+//! back over them.
 //!
 //! # Durability
 //!
@@ -93,12 +92,12 @@
 //!
 //! # What is absent
 //!
-//! No files and no threads for tables in memory, but the threads that a query is told to use while it
-//! runs. Each hash table in a directory starts up to 64 threads when it first needs them, which wait
-//! for the disk, and one that compacts ([`HashTableOptions::compaction`]); they end with the last
-//! handle of the table and its `Db`. No randomness but for the number that tells the files of a table
-//! in a directory from those of another, and no clock but for telling how long a query took: the same
-//! changes in the same order give the same contents.
+//! No files and no threads for tables in memory, but the threads that a query is told to use while
+//! it runs. Each hash table in a directory starts up to 64 threads when it first needs them, which
+//! wait for the disk, and one that compacts ([`HashTableOptions::compaction`]); they end with the
+//! last handle of the table and its `Db`. No randomness but for the number that tells the files of
+//! a table in a directory from those of another, and no clock but for telling how long a query
+//! took: the same changes in the same order give the same contents.
 #![forbid(unsafe_code)]
 
 pub mod aggregate;
@@ -115,6 +114,8 @@ mod ordered_options;
 mod ordered_table;
 mod range;
 mod stored_options;
+mod table;
+mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint};
 pub use engine::Engine;
@@ -126,12 +127,14 @@ pub use ordered_table::OrderedTable;
 pub use range::Range;
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, OrderedStats,
-    Upsert, VALUE_BYTES_MAX, ValueMut,
+    Upsert, VALUE_BYTES_MAX,
 };
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
-    Layout as RecordLayout, ValueMut as HashValueMut,
+    Layout as RecordLayout,
 };
+pub use table::{Table, TableStats};
+pub use value::ValueMut;
 
 /// The README's examples run as tests.
 #[cfg(doctest)]

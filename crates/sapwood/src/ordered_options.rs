@@ -5,8 +5,8 @@ use crate::aggregate;
 /// Choices for one ordered [`OrderedTable`](crate::OrderedTable), made once, when it is created.
 ///
 /// How memory is mapped is none of them: a table begins with 16 KiB on small pages, takes larger
-/// blocks as it grows, up to 2 MiB on huge pages, and [`OrderedTable::trim`](crate::OrderedTable::trim) makes it
-/// small again.
+/// blocks as it grows, up to 2 MiB on huge pages, and
+/// [`OrderedTable::trim`](crate::OrderedTable::trim) makes it small again.
 ///
 /// ```
 /// use sapwood::{Db, OrderedTableOptions};
@@ -41,8 +41,8 @@ impl OrderedTableOptions {
     /// The most memory the table may map from the system, in bytes.
     ///
     /// Default: no limit. Set it for every table whose size others decide: reaching it answers
-    /// [`OrderedEngineError::OutOfMemory`](crate::OrderedEngineError::OutOfMemory) and loses nothing, where
-    /// a process without a limit is killed.
+    /// [`OrderedEngineError::OutOfMemory`](crate::OrderedEngineError::OutOfMemory) and loses
+    /// nothing, where a process without a limit is killed.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -101,8 +101,9 @@ impl OrderedTableOptions {
         self
     }
 
-    /// Which fields objects have, for queries ([`OrderedTable::query`](crate::OrderedTable::query)). Nothing that
-    /// is put is checked against it.
+    /// Which fields objects have, for queries
+    /// ([`OrderedTable::query`](crate::OrderedTable::query)). Nothing that is put is checked
+    /// against it.
     ///
     /// Default: none; each query says it.
     ///

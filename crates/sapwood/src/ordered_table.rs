@@ -17,9 +17,9 @@ use crate::{
 /// A named, ordered table from byte keys to byte values.
 ///
 /// Keys are 1 byte to 64 KiB ([`KEY_BYTES_MAX`](crate::KEY_BYTES_MAX)), in the order of their
-/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An `OrderedTable`
-/// is a handle: clones are the same table, and threads share it freely. Where order is of no use,
-/// [`HashTable`](crate::HashTable) is faster, and outgrows memory.
+/// bytes; values 0 bytes to 256 MiB ([`VALUE_BYTES_MAX`](crate::VALUE_BYTES_MAX)). An
+/// `OrderedTable` is a handle: clones are the same table, and threads share it freely. Where order
+/// is of no use, [`HashTable`](crate::HashTable) is faster, and outgrows memory.
 ///
 /// # Consistency
 ///
@@ -87,8 +87,9 @@ impl OrderedTable {
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]); inside a closure that
-    /// changes a value also [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: a key that no table has ([`OrderedEngineError::KeyLength`]);
+    /// inside a closure that changes a value also [`OrderedEngineError::Reentrant`] and
+    /// [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -135,11 +136,35 @@ impl OrderedTable {
         self.named(self.map().contains_key(key))
     }
 
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
+    /// the key, where `add` would make one.
+    ///
+    /// # Errors
+    /// [`OrderedEngineError::NotACounter`] if the value has not 8 bytes; otherwise as
+    /// [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let hits = Db::in_memory().create_ordered_table("hits", OrderedTableOptions::default())?;
+    /// hits.add(b"/index.html", 42)?;
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
+    /// assert_eq!(hits.get_counter(b"/other.html")?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+        let counter = self.get_with(key, |value| match value.try_into() {
+            Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
+            Err(_) => Err(OrderedEngineError::NotACounter { len: value.len() }),
+        })?;
+        self.named(counter.transpose())
+    }
+
     /// Calls `read(i, value)` once for each `keys[i]`, in order: faster than single calls on a
     /// table larger than the caches, since the searches overlap.
     ///
     /// # Errors
-    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for others.
+    /// As [`get_with`](Self::get_with), at the first key that is refused; `read` was called for
+    /// others.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -161,8 +186,8 @@ impl OrderedTable {
     /// The entry with the least key.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: inside a closure that changes a value, [`OrderedEngineError::Reentrant`] and
-    /// [`OrderedEngineError::WouldBlock`].
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value,
+    /// [`OrderedEngineError::Reentrant`] and [`OrderedEngineError::WouldBlock`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -334,44 +359,76 @@ impl OrderedTable {
         self.named(self.map().scan_keys(bounds, direction, visit))
     }
 
-    /// How many entries: exact while nothing changes the table, else approximate; at no cost.
+    /// Calls `visit(key, value)` for every entry, in the order of the keys; `visit` ends it with
+    /// `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// As [`scan`](Self::scan).
     ///
     /// ```
+    /// # use std::ops::ControlFlow;
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len(), 1);
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut bytes = 0;
+    /// let _ = table.for_each(|key, value| {
+    ///     bytes += key.len() + value.len();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 4);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn len(&self) -> usize {
-        self.map().len()
+    pub fn for_each<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        self.scan(.., Direction::Ascending, visit)
     }
 
-    /// How many entries, by walking them.
+    /// How many entries. The table counts them, at no cost: exact while nothing changes it.
+    ///
+    /// # Errors
+    /// None as yet; of a table that lies on a disk, reading it may fail.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put(b"k", b"v")?;
-    /// assert_eq!(table.len_exact(), 1);
+    /// assert_eq!(table.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn len_exact(&self) -> usize {
-        self.map().len_exact()
+    pub fn len(&self) -> Result<usize> {
+        Ok(self.len_estimate())
+    }
+
+    /// How many entries there may be, at no cost: right while nothing changes the table.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len_estimate(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn len_estimate(&self) -> usize {
+        self.map().len()
     }
 
     /// Whether there is no entry.
     ///
+    /// # Errors
+    /// As [`len`](Self::len).
+    ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// assert!(table.is_empty());
+    /// assert!(table.is_empty()?);
     /// table.put(b"k", b"v")?;
-    /// assert!(!table.is_empty());
+    /// assert!(!table.is_empty()?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn is_empty(&self) -> bool {
-        self.map().is_empty()
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.map().is_empty())
     }
 
     /// What the table holds and costs, with every byte accounted for.
@@ -397,9 +454,9 @@ impl OrderedTable {
     /// or where a table is small.
     ///
     /// Other threads go on meanwhile; what lies in sparse places is copied, a piece at a time.
-    /// Within a memory budget that is used up it goes as far as there is room. A record
-    /// that a closure reads or an [`Entry`] holds stays until its reader has left, of this thread as
-    /// of others: then call it again later.
+    /// Within a memory budget that is used up it goes as far as there is room. A record that a
+    /// closure reads or an [`Entry`] holds stays until its reader has left, of this thread as of
+    /// others: then call it again later.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -472,7 +529,7 @@ impl std::fmt::Debug for OrderedTable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OrderedTable")
             .field("name", &self.name())
-            .field("entries", &self.len())
+            .field("entries", &self.len_estimate())
             .finish_non_exhaustive()
     }
 }

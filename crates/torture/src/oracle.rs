@@ -184,9 +184,9 @@ pub(crate) fn read_all(table: &HashTable) -> Result<Contents, String> {
     if let Some(what) = difference(&scanned, &walked) {
         return Err(format!("scan_log and for_each differ: {what}"));
     }
-    let count = table.len_exact().map_err(|e| format!("len_exact: {e}"))?;
+    let count = table.len().map_err(|e| format!("len: {e}"))?;
     if count != walked.len() {
-        return Err(format!("len_exact counts {count}, and a walk {}", walked.len()));
+        return Err(format!("len counts {count}, and a walk {}", walked.len()));
     }
     Ok(walked)
 }

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use sapwood::aggregate::{Aggregated, Compiled, Execution, Executor};
-use sapwood::{Db, HashTable, HashTableOptions, OrderedTable, OrderedTableOptions, RecordLayout};
+use sapwood::aggregate::{Compiled, Execution, Executor};
+use sapwood::{Db, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
 
 use super::objects::{Objects, amount, key};
 use super::workload::{Job, Pick, SUM, Workload};
@@ -16,9 +16,8 @@ use crate::tally::Tally;
 const LOADED_TOGETHER: usize = 256;
 /// A table with its objects in it. Clones are the same table.
 #[derive(Clone)]
-pub(crate) enum Store {
-    Hash(HashTable),
-    Ordered(OrderedTable),
+pub(crate) struct Store {
+    pub(crate) table: Table,
 }
 
 /// Which of the two.
@@ -43,46 +42,27 @@ impl Kind {
 impl Store {
     pub(crate) fn load(kind: Kind, objects: &Objects) -> Result<Store, Error> {
         let db = Db::in_memory();
-        let store = match kind {
+        let table: Table = match kind {
             Kind::Hash => {
                 let options = HashTableOptions::default()
                     .layout(RecordLayout::Fixed8)
                     .expected_entries(u64::from(objects.count()));
-                Store::Hash(db.create_hash_table("hash", options)?)
+                db.create_hash_table("hash", options)?.into()
             }
             Kind::Ordered => {
-                Store::Ordered(db.create_ordered_table("ordered", OrderedTableOptions::default())?)
+                db.create_ordered_table("ordered", OrderedTableOptions::default())?.into()
             }
         };
         for numbers in objects.in_load_order().chunks(LOADED_TOGETHER) {
             let entry = |&number: &u32| (key(number), amount(number).to_le_bytes());
             let entries: Vec<_> = numbers.iter().map(entry).collect();
-            match &store {
-                Store::Hash(table) => table.put_many(&entries)?,
-                Store::Ordered(table) => {
-                    table.put_many(&entries)?;
-                }
-            }
+            table.put_many(&entries)?;
         }
-        Ok(store)
+        Ok(Store { table })
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        match self {
-            Store::Hash(_) => Kind::Hash,
-            Store::Ordered(_) => Kind::Ordered,
-        }
-    }
-
-    fn aggregate<'q>(
-        &self,
-        query: &'q Compiled,
-        execution: &Execution<'_>,
-    ) -> sapwood::Result<Aggregated<'q>> {
-        match self {
-            Store::Hash(table) => table.aggregate_with(query, execution),
-            Store::Ordered(table) => table.aggregate_with(query, execution),
-        }
+        if self.table.as_hash().is_some() { Kind::Hash } else { Kind::Ordered }
     }
 
     /// The number of selected objects, their sum, and the executor.
@@ -91,7 +71,7 @@ impl Store {
         query: &Compiled,
         execution: &Execution<'_>,
     ) -> Result<(u64, i128, Executor), Error> {
-        let run = self.aggregate(query, execution)?;
+        let run = self.table.aggregate_with(query, execution)?;
         let executor = run.plan.executor;
         let answer = run.answer()?;
         match answer.value(0, SUM)? {
@@ -102,24 +82,13 @@ impl Store {
 
     /// Adds to integers, each in one step for every reader.
     pub(crate) fn add_many(&self, deltas: &[([u8; 8], i64)]) -> Result<(), Error> {
-        match self {
-            Store::Hash(table) => table.add_many(deltas)?,
-            Store::Ordered(table) => {
-                for (key, delta) in deltas {
-                    table.update(key, |value| {
-                        let word = value.first_chunk_mut::<8>().expect("values have 8 bytes");
-                        *word = i64::from_le_bytes(*word).wrapping_add(*delta).to_le_bytes();
-                    })?;
-                }
-            }
-        }
-        Ok(())
+        Ok(self.table.add_many(deltas)?)
     }
 
     /// Compacts a log. After a walk as of one moment, updates copy records and the log grows, so
     /// that later contenders would be slower.
     pub(crate) fn tidy(&self) -> Result<(), Error> {
-        if let Store::Hash(table) = self {
+        if let Some(table) = self.table.as_hash() {
             table.compact(1.0)?;
         }
         Ok(())
@@ -127,10 +96,7 @@ impl Store {
 
     /// Bytes of memory, by its own account.
     pub(crate) fn bytes(&self) -> u64 {
-        match self {
-            Store::Hash(table) => table.stats().reserved_bytes,
-            Store::Ordered(table) => table.stats().reserved_bytes,
-        }
+        self.table.stats().reserved_bytes()
     }
 }
 

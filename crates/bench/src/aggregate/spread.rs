@@ -196,10 +196,7 @@ impl Store {
         total: &Disaggregator,
         execution: &Execution<'_>,
     ) -> Result<(u64, i128), Error> {
-        let settled = match self {
-            Store::Hash(table) => table.disaggregate_with(total, execution)?,
-            Store::Ordered(table) => table.disaggregate_with(total, execution)?,
-        };
+        let settled = self.table.disaggregate_with(total, execution)?;
         if let Some(error) = settled.stopped {
             return Err(error.into());
         }

@@ -17,15 +17,14 @@ mod selected;
 use std::io::Write;
 use std::thread;
 
-use sapwood::Error;
 use sapwood::aggregate::{self, Answer, Execution, Group, Layout, Plan, Progress, Tally};
+use sapwood::{Error, Table};
 
 use crate::args;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::loader::Loaded;
 use crate::rows::open_input::open_any_input;
-use crate::rows::rows_table::RowsTable;
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, escaped, plural, quoted, shown_list, time, write_table};
 use crate::terminal::stderr;
@@ -122,7 +121,7 @@ fn usage_of_columns(error: &aggregate::QueryError, mixed: &[Mixed], is_explained
 
 /// Runs the query, with a bar, until the user stops it.
 fn answer(
-    table: &RowsTable,
+    table: &Table,
     keys: &KeyColumns,
     query: &aggregate::Compiled,
     execution: Execution<'_>,
@@ -138,7 +137,7 @@ fn answer(
         }
     };
     let execution = execution.progress(&tell).cancel(ui.interrupt.cancel());
-    let run = table.aggregate(query, &execution);
+    let run = table.aggregate_with(query, &execution);
     bar.finish_and_clear();
     let answered = run.and_then(|run| {
         let plan = run.plan.clone();
@@ -255,7 +254,7 @@ mod tests {
             .aggregates(vec![Aggregate::sum("n")])
             .compile()
             .expect("a query");
-        for table in [RowsTable::Ordered(ordered), RowsTable::Hash(hash)] {
+        for table in [Table::from(ordered), Table::from(hash)] {
             let answer_until = |interrupt: Cancel| {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);
@@ -272,7 +271,7 @@ mod tests {
                 }
                 other => panic!("it went on: {other:?}"),
             }
-            assert_eq!(table.len(), 10_000);
+            assert_eq!(table.len(), Ok(10_000));
         }
     }
 }

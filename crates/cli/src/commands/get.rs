@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use crate::args::Get;
 use crate::rows::encoding::Stored;
 use crate::rows::open_input::open_input;
+use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, plural, shown_list};
 use crate::terminal::ui::{Answers, Ui};
@@ -22,7 +23,7 @@ pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
     let stored = Stored { columns: &loaded.columns };
     let found = ui.print(|out| {
         let mut found = 0_u64;
-        let end = loaded.table.find(&key, |value| {
+        let end = rows_table::find(&loaded.table, &key, |value| {
             let written = match ui.answers {
                 Answers::Json => stored.write_json(value, out),
                 Answers::Text => {

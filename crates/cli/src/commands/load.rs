@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use sapwood::{Table, TableStats};
 use serde_json::json;
 
 use crate::args::Load;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::loader::{Counts, Keep, Keyless, Loaded, load_into, nothing_kept};
-use crate::rows::rows_table::RowsTable;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, rate, time};
 use crate::terminal::ui::{Answers, Ui};
@@ -60,7 +60,7 @@ fn report(
     args: &Load,
     keys: &KeyColumns,
     counts: &Counts,
-    table: Option<&RowsTable>,
+    table: Option<&Table>,
     ui: &Ui,
 ) -> Outcome {
     let figures = table.map(Figures::of);
@@ -118,25 +118,20 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(table: &RowsTable) -> Self {
-        let named = match table {
-            RowsTable::Ordered(table) => {
-                let stats = table.stats();
-                [
-                    ("keys", "key_bytes", stats.key_bytes),
-                    ("values", "value_bytes", stats.value_bytes),
-                    ("memory", "reserved_bytes", stats.reserved_bytes),
-                ]
-            }
-            RowsTable::Hash(table) => {
-                let stats = table.stats();
-                [
-                    ("log", "log_bytes", stats.log_bytes),
-                    ("memory", "reserved_bytes", stats.reserved_bytes),
-                    ("on disk", "file_bytes", stats.file_bytes),
-                ]
-            }
+    fn of(table: &Table) -> Self {
+        let named = match table.stats() {
+            TableStats::Hash(stats) => [
+                ("log", "log_bytes", stats.log_bytes),
+                ("memory", "reserved_bytes", stats.reserved_bytes),
+                ("on disk", "file_bytes", stats.file_bytes),
+            ],
+            TableStats::Ordered(stats) => [
+                ("keys", "key_bytes", stats.key_bytes),
+                ("values", "value_bytes", stats.value_bytes),
+                ("memory", "reserved_bytes", stats.reserved_bytes),
+            ],
+            other => unreachable!("rows are in tables of two kinds: {other:?}"),
         };
-        Self { entries: table.len() as u64, named }
+        Self { entries: table.len_estimate() as u64, named }
     }
 }

@@ -3,13 +3,12 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::Direction;
+use sapwood::{Direction, Table};
 
 use crate::args::{EngineName, Scan};
 use crate::rows::encoding::Stored;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::open_input;
-use crate::rows::rows_table::RowsTable;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::plural;
 use crate::terminal::ui::{Answers, Ui};
@@ -51,14 +50,15 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
             }
         };
         let end = match &loaded.table {
-            RowsTable::Hash(table) => table.scan_log(visit),
-            RowsTable::Ordered(table) => {
+            Table::Ordered(table) => {
                 let bounds = (
                     Bound::Included(&begin[..]),
                     limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
                 );
                 table.scan(bounds, direction, visit)
             }
+            Table::Hash(table) => table.scan_log(visit),
+            other => other.for_each(visit),
         };
         match end {
             Ok(ControlFlow::Continue(()) | ControlFlow::Break(Stop::Limit)) => Ok(Ok(())),

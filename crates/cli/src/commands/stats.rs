@@ -3,11 +3,11 @@
 pub(crate) mod hash;
 
 use comfy_table::{CellAlignment, Table};
+use sapwood::TableStats;
 use serde_json::{Value, json};
 
 use crate::args;
 use crate::rows::open_input::open_input;
-use crate::rows::rows_table::RowsTable;
 use crate::terminal::exit::Outcome;
 use crate::terminal::format::{bytes, count, table, write_table};
 use crate::terminal::ui::{Answers, Ui};
@@ -15,17 +15,14 @@ use crate::terminal::ui::{Answers, Ui};
 pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
     let loaded = open_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);
-    let (json, table) = match &loaded.table {
-        RowsTable::Ordered(table) => {
-            let stats = table.stats();
-            (as_json(&stats), as_table(&stats))
-        }
-        RowsTable::Hash(table) => {
-            // The garbage of a table that was opened is unknown until it is estimated.
-            table.estimate_garbage()?;
-            let stats = table.stats();
-            (hash::as_json(&stats), hash::as_table(&stats))
-        }
+    if let Some(table) = loaded.table.as_hash() {
+        // The garbage of a table that was opened is unknown until it is estimated.
+        table.estimate_garbage()?;
+    }
+    let (json, table) = match loaded.table.stats() {
+        TableStats::Ordered(stats) => (as_json(&stats), as_table(&stats)),
+        TableStats::Hash(stats) => (hash::as_json(&stats), hash::as_table(&stats)),
+        other => unreachable!("rows are in tables of two kinds: {other:?}"),
     };
     match ui.answers {
         Answers::Json => {

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sapwood::{Db, HashEngineError, OrderedEngineError};
+use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table};
 
 use crate::args::{CompactAt, Duplicates, EngineName, Input};
 use crate::rows::encoding;
 use crate::rows::kept::{Description, Filling, Held};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::{Columns, Malformed, Row, RowReader};
-use crate::rows::rows_table::{self, Put, RowsTable};
+use crate::rows::rows_table::{self, Put};
 use crate::rows::source::{self, Source};
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, plural, shown_list, time};
@@ -30,7 +30,7 @@ pub(crate) fn nothing_kept(directory: &Path) -> String {
 pub(crate) struct Loaded {
     /// Keeps the directory of a table that has one from being opened by others.
     pub(crate) db: Db,
-    pub(crate) table: RowsTable,
+    pub(crate) table: Table,
     pub(crate) columns: Columns,
     pub(crate) keys: KeyColumns,
     pub(crate) counts: Counts,
@@ -51,7 +51,8 @@ impl Loaded {
     /// Says by the way what was loaded, for commands whose answer is another.
     pub(crate) fn tell(&self, input: &Input, ui: &Ui) {
         let (file, elapsed) = (input.file.display(), time(self.counts.elapsed));
-        let entries = self.table.len();
+        // No row is put without a look at the one that it replaces: it is counted.
+        let entries = self.table.len_estimate();
         let entries = match entries {
             1 => "1 entry".to_owned(),
             many => format!("{} entries", count(many as u64)),
@@ -222,7 +223,7 @@ fn next(reader: &mut RowReader, ui: &Ui) -> Outcome<Option<Result<Row, Malformed
 /// The table that rows go to: a new one, or one of the directory that has the same columns.
 struct Target {
     db: Db,
-    table: RowsTable,
+    table: Table,
     held: Held,
 }
 
@@ -236,7 +237,7 @@ fn target(
 ) -> Outcome<Target> {
     let compact_at = keep.as_ref().and_then(|keep| keep.compact_at);
     let create =
-        |db: &Db| RowsTable::create(db, &input.table, engine, input.memory_budget, compact_at);
+        |db: &Db| rows_table::create(db, &input.table, engine, input.memory_budget, compact_at);
     let Some(keep) = keep else {
         let db = Db::in_memory();
         let table = create(&db)?;
@@ -250,14 +251,14 @@ fn target(
     Ok(match table {
         Some(table) => {
             let held = if table.is_empty()? { Held::Nothing } else { Held::Rows };
-            Target { db, table: RowsTable::Hash(table), held }
+            Target { db, table: table.into(), held }
         }
         None => Target { table: create(&db)?, db, held: Held::Nothing },
     })
 }
 
 struct Loader<'a> {
-    table: RowsTable,
+    table: Table,
     keys: KeyColumns,
     held: Held,
     duplicates: Duplicates,
@@ -288,7 +289,7 @@ impl Loader<'_> {
             return Ok(());
         }
         encoding::encode(row, &mut self.value);
-        match self.table.put(&mut self.key, &self.value, number, self.duplicates) {
+        match rows_table::put(&self.table, &mut self.key, &self.value, number, self.duplicates) {
             Ok(Put::New) => self.counts.rows += 1,
             Ok(Put::Again) => {
                 self.counts.rows += 1;
@@ -363,7 +364,7 @@ impl Loader<'_> {
             }
         };
         let mut ways = vec!["more columns in --key"];
-        if matches!(self.table, RowsTable::Ordered(_)) {
+        if self.table.engine() == Engine::Ordered {
             ways.push("--duplicates all");
         }
         if keyless == Keyless::ByLine {

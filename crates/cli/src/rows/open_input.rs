@@ -8,7 +8,6 @@ use sapwood::{Db, HashTable};
 use crate::args::{EngineName, Input};
 use crate::rows::kept::{self, Description, Reading};
 use crate::rows::loader::{Counts, Keyless, Loaded, load_into};
-use crate::rows::rows_table::RowsTable;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 
@@ -54,7 +53,7 @@ fn open_by(
     let started = Instant::now();
     let (db, table, Description { columns, keys }) = open(&input.file, &input.table)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
-    Ok(Loaded { db, table: RowsTable::Hash(table), columns, keys, counts })
+    Ok(Loaded { db, table: table.into(), columns, keys, counts })
 }
 
 fn reading(input: &Input) -> Outcome<Reading> {

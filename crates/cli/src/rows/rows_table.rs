@@ -1,23 +1,15 @@
-//! The table that rows are loaded into: one of two engines, and what they have in common.
+//! The table that rows are loaded into, and how rows of a key are put and found in it.
 
 use std::ops::ControlFlow;
 
-use sapwood::aggregate::{Aggregated, Compiled, Execution, Field, Layout, Plan};
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
-    Compaction, Db, Direction, Error, HashEngineError, HashTable, HashTableOptions,
-    OrderedEngineError, OrderedTable, OrderedTableOptions,
+    Compaction, Db, Direction, Error, HashEngineError, HashTableOptions, OrderedEngineError,
+    OrderedTableOptions, Table,
 };
 
 use crate::args::{CompactAt, Duplicates, EngineName};
 use crate::terminal::format::bytes;
-
-/// Rows by their keys.
-#[derive(Debug)]
-pub(crate) enum RowsTable {
-    Ordered(OrderedTable),
-    Hash(HashTable),
-}
 
 /// Whether a row's key was new.
 pub(crate) enum Put {
@@ -25,148 +17,97 @@ pub(crate) enum Put {
     Again,
 }
 
-impl RowsTable {
-    pub(crate) fn create(
-        db: &Db,
-        name: &str,
-        engine: EngineName,
-        memory_budget: Option<u64>,
-        compact_at: Option<CompactAt>,
-    ) -> sapwood::Result<Self> {
-        match engine {
-            EngineName::Ordered => {
-                let mut options = OrderedTableOptions::default();
-                if let Some(budget) = memory_budget {
-                    options = options.memory_budget(budget);
-                }
-                db.create_ordered_table(name, options).map(Self::Ordered)
+/// Makes a table for rows.
+pub(crate) fn create(
+    db: &Db,
+    name: &str,
+    engine: EngineName,
+    memory_budget: Option<u64>,
+    compact_at: Option<CompactAt>,
+) -> sapwood::Result<Table> {
+    match engine {
+        EngineName::Ordered => {
+            let mut options = OrderedTableOptions::default();
+            if let Some(budget) = memory_budget {
+                options = options.memory_budget(budget);
             }
-            EngineName::Hash => {
-                let mut options = HashTableOptions::default();
-                if let Some(budget) = memory_budget {
-                    options = options.memory_budget(budget).page_bytes(page_bytes(budget));
-                }
-                options = match compact_at {
-                    None => options,
-                    Some(CompactAt::Off) => options.compaction(None),
-                    Some(CompactAt::Share(garbage_share)) => {
-                        options.compaction(Compaction { garbage_share, ..Compaction::default() })
-                    }
-                };
-                db.create_hash_table(name, options).map(Self::Hash)
-            }
+            db.create_ordered_table(name, options).map(Table::from)
         }
-    }
-
-    /// How many rows, at no cost: no row is put without a look at the one that it replaces, so
-    /// that a hash table has them counted.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Ordered(table) => table.len(),
-            Self::Hash(table) => table.len_estimate(),
-        }
-    }
-
-    /// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this
-    /// returns.
-    pub(crate) fn put(
-        &self,
-        key: &mut Vec<u8>,
-        value: &[u8],
-        number: u64,
-        duplicates: Duplicates,
-    ) -> sapwood::Result<Put> {
-        let new = match (self, duplicates) {
-            (Self::Ordered(table), Duplicates::First) => table.put_if_absent(key, value)?,
-            (Self::Ordered(table), Duplicates::Last) => !table.put(key, value)?,
-            (Self::Ordered(table), Duplicates::All) => {
-                // The number makes the key unique, behind all columns, so that it decides last.
-                // Lines would not: a file may end its rows with `\r` alone.
-                let whole = key.len();
-                let before = table.ceiling(key)?;
-                let new = !before.is_some_and(|entry| entry.key().starts_with(key));
-                number.encode_to(key);
-                let put = table.put(key, value);
-                key.truncate(whole);
-                put?;
-                new
+        EngineName::Hash => {
+            let mut options = HashTableOptions::default();
+            if let Some(budget) = memory_budget {
+                options = options.memory_budget(budget).page_bytes(page_bytes(budget));
             }
-            (Self::Hash(table), Duplicates::First) => table.put_if_absent(key, value)?,
-            (Self::Hash(table), Duplicates::Last) => {
-                let new = table.put_if_absent(key, value)?;
-                if !new {
-                    table.put(key, value)?;
+            options = match compact_at {
+                None => options,
+                Some(CompactAt::Off) => options.compaction(None),
+                Some(CompactAt::Share(garbage_share)) => {
+                    options.compaction(Compaction { garbage_share, ..Compaction::default() })
                 }
-                new
-            }
-            (Self::Hash(_), Duplicates::All) => {
-                unreachable!("refused with the arguments: it needs order")
-            }
-        };
-        Ok(if new { Put::New } else { Put::Again })
-    }
-
-    /// Calls `visit` with each row, in the order that the engine has.
-    pub(crate) fn scan<B>(
-        &self,
-        mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
-    ) -> sapwood::Result<ControlFlow<B>> {
-        match self {
-            Self::Ordered(table) => table.scan(.., Direction::Ascending, |_, value| visit(value)),
-            Self::Hash(table) => table.scan_log(|_, value| visit(value)),
-        }
-    }
-
-    /// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
-    pub(crate) fn find<B>(
-        &self,
-        key: &[u8],
-        mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
-    ) -> sapwood::Result<ControlFlow<B>> {
-        match self {
-            Self::Ordered(table) => {
-                // No key is a prefix of another, so these are the rows of this key alone.
-                let range = key::prefix_range(key);
-                table.scan(range.bounds(), Direction::Ascending, |_, value| visit(value))
-            }
-            Self::Hash(table) => {
-                Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())))
-            }
+            };
+            db.create_hash_table(name, options).map(Table::from)
         }
     }
 }
 
-/// Questions that are answered where the rows lie.
-impl RowsTable {
-    /// The fields that the table was declared with.
-    pub(crate) fn fields(&self) -> &[Field] {
-        let fields = match self {
-            Self::Ordered(table) => table.fields(),
-            Self::Hash(table) => table.fields(),
-        };
-        fields.map_or(&[], Layout::fields)
-    }
-
-    pub(crate) fn explain(
-        &self,
-        query: &Compiled,
-        execution: &Execution<'_>,
-    ) -> sapwood::Result<Plan> {
-        match self {
-            Self::Ordered(table) => table.explain(query, execution),
-            Self::Hash(table) => table.explain(query, execution),
+/// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this returns.
+pub(crate) fn put(
+    table: &Table,
+    key: &mut Vec<u8>,
+    value: &[u8],
+    number: u64,
+    duplicates: Duplicates,
+) -> sapwood::Result<Put> {
+    let new = match duplicates {
+        Duplicates::First => table.put_if_absent(key, value)?,
+        Duplicates::Last => {
+            let new = table.put_if_absent(key, value)?;
+            if !new {
+                table.put(key, value)?;
+            }
+            new
         }
-    }
-
-    pub(crate) fn aggregate<'q>(
-        &self,
-        query: &'q Compiled,
-        execution: &Execution<'_>,
-    ) -> sapwood::Result<Aggregated<'q>> {
-        match self {
-            Self::Ordered(table) => table.aggregate_with(query, execution),
-            Self::Hash(table) => table.aggregate_with(query, execution),
+        Duplicates::All => {
+            let table = table.as_ordered().expect("refused with the arguments: it needs order");
+            // The number makes the key unique, behind all columns, so that it decides last.
+            // Lines would not: a file may end its rows with `\r` alone.
+            let whole = key.len();
+            let before = table.ceiling(key)?;
+            let new = !before.is_some_and(|entry| entry.key().starts_with(key));
+            number.encode_to(key);
+            let put = table.put(key, value);
+            key.truncate(whole);
+            put?;
+            new
         }
+    };
+    Ok(if new { Put::New } else { Put::Again })
+}
+
+/// Calls `visit` with each row: in the order of the keys, or of a hash table's log.
+pub(crate) fn scan<B>(
+    table: &Table,
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+) -> sapwood::Result<ControlFlow<B>> {
+    match table.as_hash() {
+        Some(table) => table.scan_log(|_, value| visit(value)),
+        None => table.for_each(|_, value| visit(value)),
+    }
+}
+
+/// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
+pub(crate) fn find<B>(
+    table: &Table,
+    key: &[u8],
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
+) -> sapwood::Result<ControlFlow<B>> {
+    match table.as_ordered() {
+        Some(table) => {
+            // No key is a prefix of another, so these are the rows of this key alone.
+            let range = key::prefix_range(key);
+            table.scan(range.bounds(), Direction::Ascending, |_, value| visit(value))
+        }
+        None => Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(()))),
     }
 }
 

@@ -27,10 +27,21 @@ impl<'a> ValueMut<'a> {
         ValueMut { bytes: Bytes::Any { bytes, min, max } }
     }
 
+    /// The same value, for a shorter time: for a view that wraps this one.
+    #[inline]
+    pub fn reborrow(&mut self) -> ValueMut<'_> {
+        let bytes = match &mut self.bytes {
+            Bytes::Word(word) => Bytes::Word(word),
+            Bytes::Any { bytes, min, max } => Bytes::Any { bytes, min: *min, max: *max },
+        };
+        ValueMut { bytes }
+    }
+
     /// Replaces the whole value.
     ///
     /// # Errors
     /// [`Error::ValueLength`] if the table does not take that length; nothing is changed.
+    #[inline]
     pub fn set(&mut self, value: &[u8]) -> Result<()> {
         self.resize(value.len())?;
         self.copy_from_slice(value);
@@ -41,6 +52,7 @@ impl<'a> ValueMut<'a> {
     ///
     /// # Errors
     /// As [`ValueMut::set`].
+    #[inline]
     pub fn resize(&mut self, len: usize) -> Result<()> {
         match &mut self.bytes {
             Bytes::Word(_) if len == 8 => Ok(()),
@@ -57,6 +69,7 @@ impl<'a> ValueMut<'a> {
     ///
     /// # Errors
     /// As [`ValueMut::set`].
+    #[inline]
     pub fn extend_from_slice(&mut self, tail: &[u8]) -> Result<()> {
         let before = self.len();
         self.resize(before + tail.len())?;
@@ -68,6 +81,7 @@ impl<'a> ValueMut<'a> {
 impl Deref for ValueMut<'_> {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Word(word) => &word[..],
@@ -77,6 +91,7 @@ impl Deref for ValueMut<'_> {
 }
 
 impl DerefMut for ValueMut<'_> {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         match &mut self.bytes {
             Bytes::Word(word) => &mut word[..],

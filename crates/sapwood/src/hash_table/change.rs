@@ -2,7 +2,7 @@
 
 use sapwood_hashlog::BatchError;
 
-use crate::{Error, HashTable, HashValueMut, Result, Upsert};
+use crate::{Error, HashTable, Result, Upsert, ValueMut};
 
 impl HashTable {
     /// Puts a value. It does not say whether it replaced one: for that it would have to read the
@@ -82,8 +82,12 @@ impl HashTable {
     pub fn update<R>(
         &self,
         key: &[u8],
-        change: impl FnMut(&mut HashValueMut<'_>) -> R,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
+        let table = &self.shared.name;
+        let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
+            change(&mut ValueMut::of_hash(value, table))
+        };
         self.named(self.log().update(key, change))
     }
 
@@ -107,8 +111,12 @@ impl HashTable {
         &self,
         key: &[u8],
         value: &[u8],
-        change: impl FnMut(&mut HashValueMut<'_>) -> R,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        let table = &self.shared.name;
+        let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
+            change(&mut ValueMut::of_hash(value, table))
+        };
         let answer = self.named(self.log().put_if_absent_or_update(key, value, change))?;
         Ok(match answer {
             sapwood_hashlog::Upsert::Inserted => Upsert::Inserted,
@@ -192,9 +200,12 @@ impl HashTable {
     pub fn update_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        change: impl FnMut(usize, &mut HashValueMut<'_>),
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> Result<usize> {
-        self.batch(self.log().update_many(keys, change))
+        let table = &self.shared.name;
+        self.batch(self.log().update_many(keys, |index, value| {
+            change(index, &mut ValueMut::of_hash(value, table));
+        }))
     }
 
     /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.

@@ -2,25 +2,29 @@
 
 use std::ops::RangeBounds;
 
+use sapwood_chunkmap::BatchError;
+
 use crate::{Compute, Computed, Error, OrderedTable, Result, Upsert, ValueMut};
 
 impl OrderedTable {
-    /// Puts a value; true if it replaced one.
+    /// Puts a value. It does not say whether it replaced one, as no table does;
+    /// [`put_if_absent`](Self::put_if_absent) and [`compute`](Self::compute) say it.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure that
-    /// changes a value also with `Reentrant` or `WouldBlock`
+    /// [`Error::OrderedEngine`] with `KeyLength`, `ValueLength` or `OutOfMemory`; inside a closure
+    /// that changes a value also with `Reentrant` or `WouldBlock`
     /// ([`OrderedEngineError`](crate::OrderedEngineError)). Nothing was changed.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// assert!(!table.put(b"k", b"old")?);
-    /// assert!(table.put(b"k", b"new")?);
+    /// table.put(b"k", b"old")?;
+    /// table.put(b"k", b"new")?;
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.named(self.map().put(key, value))
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.named(self.map().put(key, value).map(drop))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -40,8 +44,9 @@ impl OrderedTable {
         self.named(self.map().put_if_absent(key, value))
     }
 
-    /// Puts the entries in order, each as by [`put`](Self::put), and answers how many replaced
-    /// a value. If one is refused, those before it are in: [`Error::OrderedBatch`] says how many.
+    /// Puts the entries in order, each as by [`put`](Self::put): faster than single calls, since
+    /// the searches overlap. If one is refused, those before it are in: [`Error::OrderedBatch`]
+    /// says how many.
     ///
     /// # Errors
     /// [`Error::OrderedBatch`], which says how many are in; the cause is as of [`put`](Self::put).
@@ -49,17 +54,97 @@ impl OrderedTable {
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
-    /// table.put(b"a", b"0")?;
-    /// let replaced = table.put_many(&[("a", "1"), ("b", "2")])?;
-    /// assert_eq!(replaced, 1);
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.len()?, 2);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<usize> {
-        self.map().put_many(entries).map_err(|stopped| Error::OrderedBatch {
-            table: self.shared.name.clone(),
-            done: stopped.done,
-            cause: stopped.error,
-        })
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
+        self.batch(self.map().put_many(entries).map(drop))
+    }
+
+    /// Changes the values of many keys, in order, each as by [`update`](Self::update); `change` is
+    /// given the key's index. Answers how many keys were there.
+    ///
+    /// # Errors
+    /// [`Error::OrderedBatch`], which says how many are done; the cause is as of
+    /// [`update`](Self::update).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// table.put_many(&[("a", [1]), ("b", [2])])?;
+    /// let more = [10, 20, 30];
+    /// let found = table.update_many(&["a", "b", "c"], |index, value| value[0] += more[index])?;
+    /// assert_eq!(found, 2);
+    /// assert_eq!(table.get(b"b")?, Some(vec![22]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn update_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> Result<usize> {
+        let table = &self.shared.name;
+        self.batch(self.map().update_many(keys, |index, value| {
+            change(index, &mut ValueMut::of_ordered(value, table));
+        }))
+    }
+
+    /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no
+    /// value, and equals none.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let leases = Db::in_memory().create_ordered_table("leases", OrderedTableOptions::default())?;
+    /// leases.put(b"printer", b"ada")?;
+    /// assert!(!leases.compare_and_put(b"printer", b"bob", b"eve")?);
+    /// assert!(leases.compare_and_put(b"printer", b"ada", b"bob")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+        self.named(self.map().compare_and_put(key, expected, new))
+    }
+
+    /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
+    /// least significant byte first; a key that is not there counts as 0, and is there afterwards.
+    /// [`get_counter`](Self::get_counter) reads one.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] with `Overflow` for a sum that leaves the range of `i64`, and with
+    /// `NotACounter` for a value that does not have 8 bytes; otherwise as [`put`](Self::put).
+    /// Nothing was changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let hits = Db::in_memory().create_ordered_table("hits", OrderedTableOptions::default())?;
+    /// assert_eq!(hits.add(b"/index.html", 1)?, 1);
+    /// assert_eq!(hits.add(b"/index.html", 41)?, 42);
+    /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        self.named(self.map().add(key, delta))
+    }
+
+    /// Adds to many counters, in order, each as by [`add`](Self::add): faster than single calls,
+    /// since the searches overlap.
+    ///
+    /// # Errors
+    /// [`Error::OrderedBatch`], which says how many are done; the cause is as of
+    /// [`add`](Self::add).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let words = Db::in_memory().create_ordered_table("words", OrderedTableOptions::default())?;
+    /// words.add_many(&[("an", 1), ("oak", 1), ("is", 1), ("an", 1), ("oak", 1)])?;
+    /// assert_eq!(words.get_counter(b"oak")?, Some(2));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
+        self.batch(self.map().add_many(deltas))
     }
 
     /// Removes a key; true if it was there.
@@ -127,6 +212,10 @@ impl OrderedTable {
         key: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
+        let table = &self.shared.name;
+        let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
+            change(&mut ValueMut::of_ordered(value, table))
+        };
         self.named(self.map().update(key, change))
     }
 
@@ -151,6 +240,10 @@ impl OrderedTable {
         value: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        let table = &self.shared.name;
+        let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
+            change(&mut ValueMut::of_ordered(value, table))
+        };
         self.named(self.map().put_if_absent_or_update(key, value, change))
     }
 
@@ -192,7 +285,7 @@ impl OrderedTable {
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// assert_eq!(table.pop_first()?, Some((b"a".to_vec(), b"1".to_vec())));
-    /// assert_eq!(table.len_exact(), 1);
+    /// assert_eq!(table.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn pop_first(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -209,7 +302,7 @@ impl OrderedTable {
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// assert_eq!(table.pop_last()?, Some((b"b".to_vec(), b"2".to_vec())));
-    /// assert_eq!(table.len_exact(), 1);
+    /// assert_eq!(table.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn pop_last(&self) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
@@ -226,7 +319,7 @@ impl OrderedTable {
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2")])?;
     /// table.clear()?;
-    /// assert!(table.is_empty());
+    /// assert!(table.is_empty()?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn clear(&self) -> Result<()> {
@@ -237,8 +330,8 @@ impl OrderedTable {
     /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
     ///
     /// # Errors
-    /// [`Error::OrderedEngine`]: inside a closure that changes a value, where it would wait for itself;
-    /// some entries may be gone by then.
+    /// [`Error::OrderedEngine`]: inside a closure that changes a value, where it would wait for
+    /// itself; some entries may be gone by then.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};
@@ -248,7 +341,7 @@ impl OrderedTable {
     /// }
     /// let nine_o_clock = key::encode(&540_u32);
     /// assert_eq!(seen.remove_range(..&nine_o_clock[..])?, 2);
-    /// assert_eq!(seen.len_exact(), 1);
+    /// assert_eq!(seen.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
@@ -277,5 +370,14 @@ impl OrderedTable {
     /// ```
     pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
         self.named(self.map().retain(keep))
+    }
+
+    /// Puts the table's name to an engine's error about a batch.
+    fn batch<R>(&self, result: std::result::Result<R, BatchError>) -> Result<R> {
+        result.map_err(|stopped| Error::OrderedBatch {
+            table: self.shared.name.clone(),
+            done: stopped.done,
+            cause: stopped.error,
+        })
     }
 }

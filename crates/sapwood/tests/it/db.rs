@@ -61,7 +61,8 @@ fn a_missing_table_is_answered_with_those_that_are_there() {
     let message = |name: &str| db.ordered_table(name).expect_err("not there").to_string();
     assert_eq!(
         message("t"),
-        "no table `t`; there is none yet, `Db::create_ordered_table` makes one"
+        "no table `t`; there is none yet; `Db::create_ordered_table` and `Db::create_hash_table` make \
+         them"
     );
     db.create_ordered_table("b", plain()).expect("a free name");
     db.create_ordered_table("a", plain()).expect("a free name");
@@ -178,7 +179,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     let message = error.to_string();
     assert!(message.starts_with("table `small`: "), "{message}");
     assert!(message.contains("OrderedTableOptions::memory_budget"), "{message}");
-    assert_eq!(table.len_exact(), entries as usize);
+    assert_eq!(table.len(), Ok(entries as usize));
     for entry in 0..entries {
         assert_eq!(table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
     }

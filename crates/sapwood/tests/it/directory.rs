@@ -45,14 +45,14 @@ fn a_closed_database_is_there_again() {
     assert_eq!(db.table_names(), ["empty", "hits"]);
     assert_eq!(db.stats().unopened, ["empty", "hits"]);
     let hits = db.hash_table("hits").expect("it is there");
-    assert_eq!(hits.len_exact(), Ok(10_000));
+    assert_eq!(hits.len(), Ok(10_000));
     for index in 0..10_000 {
         assert_eq!(counter(&hits, &format!("page {index}")), Some(index));
     }
     hits.check().expect("a sound table");
     assert_eq!(db.stats().unopened, ["empty"]);
     assert!(db.stats().file_bytes > 0);
-    assert_eq!(db.hash_table("empty").expect("it is there").len_exact(), Ok(0));
+    assert_eq!(db.hash_table("empty").expect("it is there").len(), Ok(0));
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_table_without_a_checkpoint_is_there_and_empty() {
     hits.add(b"/", 1).expect("add");
     drop(hits);
     let hits = open(&path).hash_table("hits").expect("it is there");
-    assert_eq!(hits.len_exact(), Ok(0));
+    assert_eq!(hits.len(), Ok(0));
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn a_dropped_table_leaves_no_files() {
     db.drop_table("t").expect("no handle is in use");
     assert!(!folder.exists());
     let table = db.create_hash_table("t", plain()).expect("the name is free again");
-    assert_eq!(table.len_exact(), Ok(0));
+    assert_eq!(table.len(), Ok(0));
     drop((table, db));
     // One that was not opened goes too.
     let db = open(&path);
@@ -232,7 +232,7 @@ fn what_a_crash_left_of_a_table_is_cleared() {
     let db = open(&path);
     assert_eq!(db.table_names(), Vec::<String>::new());
     let table = db.create_hash_table("t", plain()).expect("a free name");
-    assert_eq!(table.len_exact(), Ok(0));
+    assert_eq!(table.len(), Ok(0));
     assert!(!folder.join("left-over").exists());
 }
 
@@ -388,7 +388,7 @@ fn a_table_larger_than_its_budget_lies_on_the_disk() {
     drop(table);
     db.close().expect("close");
     let table = open(&path).hash_table("t").expect("it is there");
-    assert_eq!(table.len_exact(), Ok(ENTRIES as usize));
+    assert_eq!(table.len(), Ok(ENTRIES as usize));
 }
 
 #[test]
@@ -409,7 +409,7 @@ fn compaction_gives_the_disk_back() {
     db.close().expect("close");
     let table = open(&path).hash_table("t").expect("it is there");
     assert_eq!(table.get(b"old"), Ok(Some(b"kept".to_vec())));
-    assert_eq!(table.len_exact(), Ok(11));
+    assert_eq!(table.len(), Ok(11));
     assert_eq!(table.get_with(&9_u32.to_be_bytes(), <[u8]>::len), Ok(Some(1999)));
 }
 
@@ -442,7 +442,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
     assert_eq!(stats.compaction_error, None);
     assert!(table.estimate_garbage().expect("an estimate") < 4 << 20);
     assert_eq!(table.get(&7_u64.to_be_bytes()), Ok(Some(vec![19; 200])));
-    assert_eq!(table.len_exact(), Ok(5000));
+    assert_eq!(table.len(), Ok(5000));
     drop(table);
 
     let table = db.hash_table_with("t", options.compaction(None)).expect("no other handle");
@@ -631,7 +631,7 @@ fn readers_share_a_directory_and_change_nothing_in_it() {
                 }
             }
             assert_eq!(table.get(&500_u64.to_be_bytes()), Ok(None));
-            assert_eq!(table.len_exact(), Ok(500));
+            assert_eq!(table.len(), Ok(500));
             let mut seen = 0;
             let _ = table.scan_log(|_, _| {
                 seen += 1;
@@ -649,7 +649,7 @@ fn readers_share_a_directory_and_change_nothing_in_it() {
             });
             assert_eq!(more.expect("no thread has it").stats().budget_bytes, Some(1 << 20));
             let older = db.hash_table_at(&name, 1).expect("the older checkpoint");
-            assert_eq!(older.len_exact(), Ok(300));
+            assert_eq!(older.len(), Ok(300));
         }
     }
     let error = Db::open(path.path()).expect_err("readers have it");
@@ -662,7 +662,7 @@ fn readers_share_a_directory_and_change_nothing_in_it() {
     let error = Db::open_read_only(path.path()).expect_err("a writer has it");
     assert!(matches!(error, Error::DirectoryInUse { .. }), "{error}");
     let table = db.hash_table("Fixed8").expect("it is there");
-    assert_eq!((table.len_exact(), table.checkpoints().map(|all| all.len())), (Ok(500), Ok(2)));
+    assert_eq!((table.len(), table.checkpoints().map(|all| all.len())), (Ok(500), Ok(2)));
 }
 
 #[test]
@@ -715,7 +715,7 @@ fn what_is_open_to_be_read_refuses_every_change() {
                 assert_eq!(cause, Some(&HashEngineError::ReadOnly), "{what} {round}: {error}");
                 assert!(error.to_string().contains("`Db::open`"), "{error}");
             }
-            assert_eq!(table.len_exact(), Ok(500), "{round}");
+            assert_eq!(table.len(), Ok(500), "{round}");
             assert_eq!(table.get(&old), Ok(Some(7_u64.to_le_bytes().to_vec())), "{round}");
         }
         assert_eq!(table.remove(&new), Ok(false), "which changes nothing");

@@ -18,10 +18,7 @@ use crate::aggregate::{Any, KINDS, Kind, make};
 
 impl Any {
     fn spread(&self, by: &Disaggregator, execution: &Execution<'_>) -> Result<DisaggregationRun> {
-        match self {
-            Any::Ordered(table) => table.disaggregate_with(by, execution),
-            Any::Hash(table) => table.disaggregate_with(by, execution),
-        }
+        self.0.disaggregate_with(by, execution)
     }
 
     fn go_on(
@@ -30,19 +27,11 @@ impl Any {
         pending: sapwood::aggregate::Pending,
         execution: &Execution<'_>,
     ) -> DisaggregationRun {
-        let settlement = match self {
-            Any::Ordered(table) => table.resume(by, pending, execution),
-            Any::Hash(table) => table.resume(by, pending, execution),
-        };
-        settlement.expect("it is of this disaggregation")
+        self.0.resume(by, pending, execution).expect("it is of this disaggregation")
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        match self {
-            Any::Ordered(table) => table.get(key),
-            Any::Hash(table) => table.get(key),
-        }
-        .expect("no error")
+        self.0.get(key).expect("no error")
     }
 
     fn number(&self, number: u64) -> i64 {
@@ -277,16 +266,7 @@ fn others_may_add_meanwhile() {
                     let mut rng = rng(writer);
                     while !is_over.load(Ordering::Relaxed) {
                         let key = key_of(rng.random_range(0..count));
-                        match table {
-                            Any::Hash(table) => drop(table.add(&key, 1).expect("room")),
-                            Any::Ordered(table) => {
-                                let one_more = |value: &mut sapwood::ValueMut<'_>| {
-                                    let old = i64::from_le_bytes((**value).try_into().expect("8"));
-                                    value.copy_from_slice(&(old + 1).to_le_bytes());
-                                };
-                                assert_eq!(table.update(&key, one_more), Ok(Some(())));
-                            }
-                        }
+                        table.0.add(&key, 1).expect("room");
                         added.fetch_add(1, Ordering::Relaxed);
                     }
                 });

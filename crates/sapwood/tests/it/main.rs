@@ -5,6 +5,7 @@ mod aggregate_writers;
 mod db;
 mod directory;
 mod disaggregate;
+mod either;
 mod engines;
 mod hash_table;
 mod key_bytes;

@@ -18,6 +18,7 @@ use serde_json::Value;
 use crate::rows::encoding::Stored;
 use crate::rows::loader::Loaded;
 use crate::rows::reader::Columns;
+use crate::rows::rows_table;
 use crate::terminal::exit::Outcome;
 use crate::terminal::format::quoted;
 
@@ -101,7 +102,7 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields
         }
     };
-    let declared = loaded.table.fields().iter().cloned();
+    let declared = loaded.table.fields().map_or(&[][..], Layout::fields).iter().cloned();
     for field in key_fields.into_iter().chain(columns).chain(declared) {
         // Of columns with the same name the first can be asked for, as everywhere here.
         let is_new = !fields.iter().any(|known| known.name == field.name);
@@ -125,7 +126,7 @@ fn is_text(field: &Field) -> bool {
 fn first_rows<T>(loaded: &Loaded, read: impl Fn(&Stored<'_>, &[u8]) -> T) -> Outcome<Vec<T>> {
     let stored = Stored { columns: &loaded.columns };
     let mut rows = Vec::new();
-    let _ = loaded.table.scan(|value| {
+    let _ = rows_table::scan(&loaded.table, |value| {
         rows.push(read(&stored, value));
         match rows.len() {
             FIRST_ROWS => ControlFlow::Break(()),

@@ -9,7 +9,7 @@ use sapwood::aggregate::{
     Aggregate, Disaggregated, Disaggregation, Disaggregator, Execution, Plan, Predicate, Query,
     Selection, Value as Figure,
 };
-use sapwood::{Error, HashTable, OrderedTable};
+use sapwood::{Error, Table};
 use serde_json::{Value, json};
 
 use crate::samples::answer::{Answer, Effort, equal, listing};
@@ -62,13 +62,6 @@ struct Spread {
     elapsed: Duration,
 }
 
-/// One of the tables.
-#[derive(Clone, Copy)]
-enum Kept<'a> {
-    Ordered(&'a OrderedTable),
-    Hash(&'a HashTable),
-}
-
 pub(super) fn answer(tables: &Tables, rows: &[Flight], threads: u16, ui: &Ui) -> Outcome {
     let execution = Execution::new().threads(threads.into()).cancel(ui.interrupt.cancel());
     let total = late_minutes(tables, rows)?;
@@ -76,8 +69,8 @@ pub(super) fn answer(tables: &Tables, rows: &[Flight], threads: u16, ui: &Ui) ->
     let by_distance = parts(rows, How::ByDistance, total);
     let mut spreads = Vec::new();
     for (how, parts) in [(How::Equally, &equally), (How::ByDistance, &by_distance)] {
-        for kept in [Kept::Ordered(&tables.ordered), Kept::Hash(&tables.hash)] {
-            spreads.push(kept.spread(how, total, parts, &execution)?);
+        for table in both(tables) {
+            spreads.push(spread_over(&table, how, total, parts, &execution)?);
         }
     }
     let elapsed = spreads.iter().map(|spread| spread.elapsed).sum();
@@ -108,69 +101,62 @@ pub(super) fn answer(tables: &Tables, rows: &[Flight], threads: u16, ui: &Ui) ->
     .print_as("airports", ui)
 }
 
-impl Kept<'_> {
-    /// Spreads the budget, and checks every part of it.
-    fn spread(
-        self,
-        how: How,
-        total: i128,
-        parts: &[Part<'_>],
-        execution: &Execution<'_>,
-    ) -> Outcome<Spread> {
-        let what = spread(how, total).compile().map_err(Error::from)?;
-        let started = Instant::now();
-        let (report, plan) = self.disaggregate(&what, execution)?;
-        let elapsed = started.elapsed();
-        for part in parts {
-            let found = match self {
-                Self::Ordered(table) => table.get_with(&part.key, record::budget)?,
-                Self::Hash(table) => table.get_with(&part.key, record::budget)?,
-            };
-            let found = found.flatten().map(i128::from);
-            equal("the minutes of a flight", found, Some(part.minutes))?;
-        }
-        let minutes = || parts.iter().map(|part| part.minutes);
-        equal("the sum of the parts", minutes().sum(), total)?;
-        equal("flights with a part", report.changed, parts.len() as u64)?;
-        equal("minutes given", report.given, total)?;
-        equal("minutes after", &report.sum_after, &Some(total.into()))?;
-        Ok(Spread {
-            how,
-            table: match self {
-                Self::Ordered(_) => "ordered",
-                Self::Hash(_) => "hash",
-            },
-            report,
-            plan,
-            least: minutes().min().unwrap_or_default(),
-            most: minutes().max().unwrap_or_default(),
-            elapsed,
-        })
-    }
+/// The tables with the flights.
+fn both(tables: &Tables) -> [Table; 2] {
+    [tables.ordered.clone().into(), tables.hash.clone().into()]
+}
 
-    /// The report, if everything was applied.
-    fn disaggregate(
-        self,
-        what: &Disaggregator,
-        execution: &Execution<'_>,
-    ) -> Outcome<(Disaggregated, Plan)> {
-        let stopped = |error| match error {
-            Error::Cancelled { visited, .. } => Failure::Interrupted(format!(
-                "{} flights had been visited; the budget was being spread",
-                count(visited)
-            )),
-            error => error.into(),
-        };
-        let settled = match self {
-            Self::Ordered(table) => table.disaggregate_with(what, execution),
-            Self::Hash(table) => table.disaggregate_with(what, execution),
-        };
-        let settlement = settled.map_err(stopped)?;
-        match (settlement.stopped, settlement.plan) {
-            (Some(error), _) => Err(stopped(error)),
-            (None, Some(plan)) => Ok((settlement.report, plan)),
-            (None, None) => Err(Failure::Failed("a disaggregation has no plan".to_owned())),
-        }
+/// Spreads the budget, and checks every part of it.
+fn spread_over(
+    table: &Table,
+    how: How,
+    total: i128,
+    parts: &[Part<'_>],
+    execution: &Execution<'_>,
+) -> Outcome<Spread> {
+    let what = spread(how, total).compile().map_err(Error::from)?;
+    let started = Instant::now();
+    let (report, plan) = disaggregate(table, &what, execution)?;
+    let elapsed = started.elapsed();
+    for part in parts {
+        let found = table.get_with(&part.key, record::budget)?;
+        let found = found.flatten().map(i128::from);
+        equal("the minutes of a flight", found, Some(part.minutes))?;
+    }
+    let minutes = || parts.iter().map(|part| part.minutes);
+    equal("the sum of the parts", minutes().sum(), total)?;
+    equal("flights with a part", report.changed, parts.len() as u64)?;
+    equal("minutes given", report.given, total)?;
+    equal("minutes after", &report.sum_after, &Some(total.into()))?;
+    Ok(Spread {
+        how,
+        table: if table.as_ordered().is_some() { "ordered" } else { "hash" },
+        report,
+        plan,
+        least: minutes().min().unwrap_or_default(),
+        most: minutes().max().unwrap_or_default(),
+        elapsed,
+    })
+}
+
+/// The report, if everything was applied.
+fn disaggregate(
+    table: &Table,
+    what: &Disaggregator,
+    execution: &Execution<'_>,
+) -> Outcome<(Disaggregated, Plan)> {
+    let stopped = |error| match error {
+        Error::Cancelled { visited, .. } => Failure::Interrupted(format!(
+            "{} flights had been visited; the budget was being spread",
+            count(visited)
+        )),
+        error => error.into(),
+    };
+    let settlement = table.disaggregate_with(what, execution).map_err(stopped)?;
+    match (settlement.stopped, settlement.plan) {
+        (Some(error), _) => Err(stopped(error)),
+        (None, Some(plan)) => Ok((settlement.report, plan)),
+        (None, None) => Err(Failure::Failed("a disaggregation has no plan".to_owned())),
     }
 }
 
@@ -274,8 +260,9 @@ fn extremes(parts: &[Part<'_>]) -> Vec<String> {
 /// Takes the budget back, and checks every record of the year.
 fn undo(tables: &Tables, rows: &[Flight], execution: &Execution<'_>) -> Outcome {
     let nothing = spread(How::Equally, 0).compile().map_err(Error::from)?;
-    Kept::Ordered(&tables.ordered).disaggregate(&nothing, execution)?;
-    Kept::Hash(&tables.hash).disaggregate(&nothing, execution)?;
+    for table in both(tables) {
+        disaggregate(&table, &nothing, execution)?;
+    }
     tables.expect(&record::all(rows))
 }
 

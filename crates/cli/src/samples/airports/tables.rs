@@ -51,7 +51,7 @@ impl Tables {
         let into_hash = put_all(&|(key, value)| hash.put_if_absent(key, value))?;
         progress.finish_and_clear();
 
-        equal("entries of the ordered table", ordered.len_exact(), records.len())?;
+        equal("entries of the ordered table", ordered.len()?, records.len())?;
         equal("entries of the hash table", hash.len()?, records.len())?;
         let tables = Self { ordered, hash };
         tables.expect(&records)?;

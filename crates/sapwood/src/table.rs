@@ -1,0 +1,596 @@
+//! A table of any kind, and what all kinds have in common.
+
+mod query;
+mod stats;
+
+use std::ops::ControlFlow;
+
+use crate::{Engine, HashTable, OrderedTable, Result, Upsert, ValueMut};
+
+#[cfg(doc)]
+use crate::Error;
+
+pub use stats::TableStats;
+
+/// Calls the same method of the table, of whichever kind it is.
+macro_rules! each {
+    ($self:ident, $table:ident => $call:expr) => {
+        match $self {
+            $crate::Table::Ordered($table) => $call,
+            $crate::Table::Hash($table) => $call,
+        }
+    };
+}
+use each;
+
+/// A named table of any kind, for code that works on all of them.
+///
+/// It has the operations that both kinds have, and costs one branch in each; [`OrderedTable`] and
+/// [`HashTable`] have what only one of them can do, and limits of their own for keys and values. A
+/// `Table` is a handle, as they are. [`Db::table`](crate::Db::table) opens one by its name, and
+/// each kind turns into one.
+///
+/// # Consistency
+///
+/// That of the table which it holds: each operation on one key takes effect at one moment between
+/// its call and its return, for every thread. Batches, [`clear`](Self::clear) and walks are a
+/// series of operations, not one atomic one.
+///
+/// ```
+/// use sapwood::{Db, HashTableOptions, OrderedTableOptions, Table};
+///
+/// fn count(words: &Table, text: &str) -> sapwood::Result<()> {
+///     text.split(' ').try_for_each(|word| words.add(word.as_bytes(), 1).map(drop))
+/// }
+///
+/// let db = Db::in_memory();
+/// db.create_ordered_table("in_order", OrderedTableOptions::default())?;
+/// db.create_hash_table("by_hash", HashTableOptions::default())?;
+/// for name in db.table_names() {
+///     let words = db.table(&name)?;
+///     count(&words, "an oak is an oak")?;
+///     assert_eq!(words.get_counter(b"oak")?, Some(2));
+/// }
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Table {
+    /// One that keeps its keys in order.
+    Ordered(OrderedTable),
+    /// One that finds its keys by their hash.
+    Hash(HashTable),
+}
+
+impl From<OrderedTable> for Table {
+    fn from(table: OrderedTable) -> Table {
+        Table::Ordered(table)
+    }
+}
+
+impl From<HashTable> for Table {
+    fn from(table: HashTable) -> Table {
+        Table::Hash(table)
+    }
+}
+
+impl Table {
+    /// The table's name.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// assert_eq!(table.name(), "t");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn name(&self) -> &str {
+        each!(self, table => table.name())
+    }
+
+    /// How the table keeps its entries.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// assert_eq!(table.engine(), sapwood::Engine::Ordered);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn engine(&self) -> Engine {
+        match self {
+            Self::Ordered(_) => Engine::Ordered,
+            Self::Hash(_) => Engine::Hash,
+        }
+    }
+
+    /// The ordered table, if it is one: for neighbours, ranges and scans.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let ordered = table.as_ordered().expect("it was made so");
+    /// assert_eq!(ordered.last()?.expect("two entries").key(), b"b");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn as_ordered(&self) -> Option<&OrderedTable> {
+        match self {
+            Self::Ordered(table) => Some(table),
+            Self::Hash(_) => None,
+        }
+    }
+
+    /// The hash table, if it is one: for checkpoints, snapshots and compaction.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// let hash = table.as_hash().expect("it was made so");
+    /// assert_eq!(hash.checkpoints().unwrap_err().hash_engine(), Some(&sapwood::HashEngineError::NoDirectory));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn as_hash(&self) -> Option<&HashTable> {
+        match self {
+            Self::Ordered(_) => None,
+            Self::Hash(table) => Some(table),
+        }
+    }
+
+    /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get_with(b"oak", |value| value.len())?, Some(7));
+    /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        each!(self, table => table.get_with(key, read))
+    }
+
+    /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        each!(self, table => table.get(key))
+    }
+
+    /// Whether the key is there.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"oak", b"quercus")?;
+    /// assert!(table.contains_key(b"oak")? && !table.contains_key(b"elm")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+        each!(self, table => table.contains_key(key))
+    }
+
+    /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
+    /// the key, where `add` would make one.
+    ///
+    /// # Errors
+    /// `NotACounter` of the engine if the value has not 8 bytes; otherwise as
+    /// [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.add(b"hits", 42)?;
+    /// assert_eq!(table.get_counter(b"hits")?, Some(42));
+    /// assert_eq!(table.get_counter(b"misses")?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+        each!(self, table => table.get_counter(key))
+    }
+
+    /// Calls `read(i, value)` once for each `keys[i]`, in any order: faster than single calls,
+    /// since the searches overlap.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with); `read` was called for others by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("elm", "ulmus"), ("oak", "quercus")])?;
+    /// let mut lens = [None; 3];
+    /// table.get_many(&["oak", "ash", "elm"], |index, value| lens[index] = value.map(<[u8]>::len))?;
+    /// assert_eq!(lens, [Some(7), None, Some(5)]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        read: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        each!(self, table => table.get_many(keys, read))
+    }
+
+    /// Puts a value.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
+    /// Nothing was changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"old")?;
+    /// table.put(b"k", b"new")?;
+    /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+        each!(self, table => table.put(key, value))
+    }
+
+    /// Puts a value unless the key is there; true if it did.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// assert!(table.put_if_absent(b"k", b"first")?);
+    /// assert!(!table.put_if_absent(b"k", b"second")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        each!(self, table => table.put_if_absent(key, value))
+    }
+
+    /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
+    /// single calls, since the searches overlap.
+    ///
+    /// # Errors
+    /// [`Error::OrderedBatch`] or [`Error::HashBatch`], which says how many are in.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
+        each!(self, table => table.put_many(entries))
+    }
+
+    /// Changes a value, in one step for every reader; `None` if the key is not there. The closure
+    /// may run again when another thread gets between; the last run counts.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"hits", &[1])?;
+    /// let hits = table.update(b"hits", |value| {
+    ///     value[0] += 1;
+    ///     value[0]
+    /// })?;
+    /// assert_eq!(hits, Some(2));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn update<R>(
+        &self,
+        key: &[u8],
+        change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Option<R>> {
+        each!(self, table => table.update(key, change))
+    }
+
+    /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
+    /// key's index. Answers how many keys were there.
+    ///
+    /// # Errors
+    /// [`Error::OrderedBatch`] or [`Error::HashBatch`], which says how many are done.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("a", [1]), ("b", [2])])?;
+    /// let found = table.update_many(&["a", "b", "c"], |index, value| value[0] += index as u8)?;
+    /// assert_eq!(found, 2);
+    /// assert_eq!(table.get(b"b")?, Some(vec![3]));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn update_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> Result<usize> {
+        each!(self, table => table.update_many(keys, change))
+    }
+
+    /// Puts `value` if the key is not there, or changes the value that is, with one search. The
+    /// closure runs as in [`update`](Self::update).
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// let count = || table.put_if_absent_or_update(b"hits", &[1], |value| value[0] += 1);
+    /// assert_eq!(count()?, sapwood::Upsert::Inserted);
+    /// assert_eq!(count()?, sapwood::Upsert::Updated(()));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn put_if_absent_or_update<R>(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnMut(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
+        each!(self, table => table.put_if_absent_or_update(key, value, change))
+    }
+
+    /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no value,
+    /// and equals none.
+    ///
+    /// # Errors
+    /// As [`update`](Self::update).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"printer", b"ada")?;
+    /// assert!(!table.compare_and_put(b"printer", b"bob", b"eve")?);
+    /// assert!(table.compare_and_put(b"printer", b"ada", b"bob")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+        each!(self, table => table.compare_and_put(key, expected, new))
+    }
+
+    /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
+    /// least significant byte first; a key that is not there counts as 0, and is there afterwards.
+    ///
+    /// # Errors
+    /// `Overflow` of the engine for a sum that leaves the range of `i64`, `NotACounter` for a value
+    /// that does not have 8 bytes; otherwise as [`update`](Self::update). Nothing was changed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// assert_eq!(table.add(b"hits", 1)?, 1);
+    /// assert_eq!(table.add(b"hits", 41)?, 42);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+        each!(self, table => table.add(key, delta))
+    }
+
+    /// Adds to many counters, each as by [`add`](Self::add): the fastest way to count events.
+    ///
+    /// # Errors
+    /// [`Error::OrderedBatch`] or [`Error::HashBatch`], which says how many are done.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.add_many(&[("an", 1), ("oak", 1), ("is", 1), ("an", 1), ("oak", 1)])?;
+    /// assert_eq!(table.get_counter(b"oak")?, Some(2));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
+        each!(self, table => table.add_many(deltas))
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// assert!(table.remove(b"k")?);
+    /// assert!(!table.remove(b"k")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        each!(self, table => table.remove(key))
+    }
+
+    /// Removes every entry that is there when it starts.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove); some entries may be gone by then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// table.clear()?;
+    /// assert!(table.is_empty()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn clear(&self) -> Result<()> {
+        each!(self, table => table.clear())
+    }
+
+    /// Calls `visit(key, value)` for every entry, in the order that the engine has: of the keys, or
+    /// none that means anything; `visit` ends it with `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
+    /// `visit` was called for the entries before.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("a", "1"), ("b", "2")])?;
+    /// let mut bytes = 0;
+    /// let _ = table.for_each(|key, value| {
+    ///     bytes += key.len() + value.len();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(bytes, 4);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn for_each<B>(
+        &self,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        each!(self, table => table.for_each(visit))
+    }
+
+    /// How many entries: exact while nothing changes the table. Only a hash table in a directory
+    /// has to walk for it; [`len_estimate`](Self::len_estimate) costs nothing.
+    ///
+    /// # Errors
+    /// [`Error::OrderedEngine`] or [`Error::HashEngine`], as the method of the same name answers.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn len(&self) -> Result<usize> {
+        each!(self, table => table.len())
+    }
+
+    /// How many entries there may be, at no cost; [`HashTable::len_estimate`] says how far off it
+    /// is in a directory.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.len_estimate(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn len_estimate(&self) -> usize {
+        each!(self, table => table.len_estimate())
+    }
+
+    /// Whether there is no entry.
+    ///
+    /// # Errors
+    /// As [`len`](Self::len).
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// assert!(table.is_empty()?);
+    /// table.put(b"k", b"v")?;
+    /// assert!(!table.is_empty()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn is_empty(&self) -> Result<bool> {
+        each!(self, table => table.is_empty())
+    }
+
+    /// What the table holds and costs.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// assert_eq!(table.stats().entries_estimate(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn stats(&self) -> TableStats {
+        match self {
+            Self::Ordered(table) => TableStats::Ordered(table.stats()),
+            Self::Hash(table) => TableStats::Hash(table.stats()),
+        }
+    }
+
+    /// Verifies the engine's invariants. Call it while nothing changes the table.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] or [`Error::HashCorrupt`]: the first invariant that does not hold, and
+    /// where.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"v")?;
+    /// table.check()?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn check(&self) -> Result<()> {
+        each!(self, table => table.check())
+    }
+}
