@@ -178,7 +178,7 @@ fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
             *value = held.wrapping_add(part).to_le_bytes();
             before.push(held);
         }
-        progress.settle_words(at, &before, given);
+        progress.record_words(at, &before, given);
     }
     progress
 }
@@ -187,8 +187,8 @@ fn change(by: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
     let mut progress = shares.progress();
     for at in 0..shares.batch_count() {
         for share in shares.batch(at).shares() {
-            let fate = by.change(value_at(bytes, share.address), share.part).into();
-            progress.settle(at, &share, fate);
+            let outcome = by.change(value_at(bytes, share.address), share.part).into();
+            progress.record(at, &share, outcome);
         }
     }
     progress

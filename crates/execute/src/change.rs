@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sapwood_aggregate::{
-    Action, Batch, Change, Disaggregator, Fate, Progress, Refusal, Share, Shares,
+    Action, Batch, Change, Disaggregator, Outcome, Progress, Refusal, Share, Shares,
 };
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
@@ -16,7 +16,7 @@ pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
 
-    /// Gives the objects of some batches their parts, in order, and settles them. Answers how many,
+    /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
     /// and why not all. `in_log_order`: a walk of the log met them.
     fn change(
         &self,
@@ -91,7 +91,7 @@ impl ChangeObjects for HashLog {
     }
 }
 
-/// Settles each share as `change` says: what became of the object, if it is there.
+/// Records each share as `change` says: what became of the object, if it is there.
 fn one_by_one(
     shares: &Shares,
     batches: Range<usize>,
@@ -101,11 +101,11 @@ fn one_by_one(
     let mut done = 0;
     for at in batches {
         for share in shares.batch(at).shares() {
-            let fate = match change(&share) {
-                Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
+            let outcome = match change(&share) {
+                Ok(changed) => changed.map_or(Outcome::Vanished, Outcome::from),
                 Err(error) => return (done, Err(error)),
             };
-            progress.settle(at, &share, fate);
+            progress.record(at, &share, outcome);
             done += 1;
         }
     }
@@ -159,7 +159,7 @@ impl ByAddress<'_> {
     }
 }
 
-/// Changes the objects of a batch and settles them: how many, and why not all.
+/// Changes the objects of a batch and records them: how many, and why not all.
 fn change_each(
     by_address: &ByAddress<'_>,
     by: &Disaggregator,
@@ -171,17 +171,17 @@ fn change_each(
     let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
     let addresses: Vec<RecordAddress> =
         all.iter().map(|share| share.address.unwrap_or_default()).collect();
-    let mut fates = vec![Fate::Vanished; all.len()];
+    let mut outcomes = vec![Outcome::Vanished; all.len()];
     // The last call for a key counts.
     let changed = by_address.update_many(&addresses, &keys, |at, value| {
-        fates[at] = match value {
+        outcomes[at] = match value {
             Some(value) => by.change(value, all[at].part).into(),
-            None => Fate::Vanished,
+            None => Outcome::Vanished,
         };
     });
     let (done, end) = how_far(all.len(), changed);
-    for (share, fate) in all.iter().zip(fates).take(done) {
-        progress.settle(number, share, fate);
+    for (share, outcome) in all.iter().zip(outcomes).take(done) {
+        progress.record(number, share, outcome);
     }
     (done, end)
 }
@@ -272,20 +272,20 @@ impl Words<'_> {
         let (done, end) = how_far(self.keys.len(), changed);
         let is_changed = |state: &WordState| *state == WordState::Changed;
         if done == self.keys.len() && states.iter().all(is_changed) {
-            progress.settle_words(number, before, self.given);
+            progress.record_words(number, before, self.given);
             return (done, end);
         }
         for (share, at) in self.batch.shares().zip(0..done) {
             let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
-            let fate = match states[at] {
-                WordState::Gone => Fate::Vanished,
+            let outcome = match states[at] {
+                WordState::Gone => Outcome::Vanished,
                 // What was found is asked again, of a copy: it answers as it did.
                 WordState::Changed | WordState::Unfit => by.change(&mut word, share.part).into(),
                 WordState::TooShort(len) => {
                     by.change(&mut word[..usize::from(len)], share.part).into()
                 }
             };
-            progress.settle(number, &share, fate);
+            progress.record(number, &share, outcome);
         }
         (done, end)
     }

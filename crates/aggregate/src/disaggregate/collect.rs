@@ -23,7 +23,7 @@ use crate::value::Value;
 /// object must be handed over once.
 ///
 /// ```
-/// use sapwood_aggregate::{Disaggregation, Fate};
+/// use sapwood_aggregate::{Disaggregation, Outcome};
 ///
 /// let budget = Disaggregation::new("minutes:i16le, seats:u16le@2".parse()?, "minutes", 100)
 ///     .in_proportion_to("seats")
@@ -44,11 +44,11 @@ use crate::value::Value;
 /// for at in 0..shares.batch_count() {
 ///     for share in shares.batch(at).shares() {
 ///         let flight = flights.iter_mut().find(|(key, _)| key == share.key);
-///         let fate = match flight {
+///         let outcome = match flight {
 ///             Some((_, value)) => budget.change(value, share.part).into(),
-///             None => Fate::Vanished,
+///             None => Outcome::Vanished,
 ///         };
-///         progress.settle(at, &share, fate);
+///         progress.record(at, &share, outcome);
 ///     }
 /// }
 /// let minutes = |at: usize| i16::from_le_bytes([flights[at].1[0], flights[at].1[1]]);

@@ -9,7 +9,7 @@ use super::chunk::{AddressIter, Chunk, Ints};
 use super::collect::Collected;
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
-use super::progress::{Progress, Settled, value_of};
+use super::progress::{Progress, Recorded, value_of};
 use super::select::{Bound, WordBound};
 use crate::columns::kernels;
 use crate::error::{Example, QueryError, Result};
@@ -34,7 +34,7 @@ pub struct Shares {
     /// What the fields held when they were collected.
     pub(super) before: Sum,
     /// What was done before the rest was gone on with.
-    pub(super) carried: Settled,
+    pub(super) carried: Recorded,
 }
 
 #[derive(Debug, Clone)]
@@ -98,7 +98,7 @@ impl Shares {
             parts,
             tally: all.tally,
             before: all.before,
-            carried: Settled::default(),
+            carried: Recorded::default(),
         };
         shares.check_fit(by)?;
         Ok(shares)

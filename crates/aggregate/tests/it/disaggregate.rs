@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Batch, Collected, Disaggregated, Disaggregation, Disaggregator, Fate, Mismatches,
+    Action, Batch, Collected, Disaggregated, Disaggregation, Disaggregator, Mismatches, Outcome,
     QueryError, Selection, Shares, Value,
 };
 use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
@@ -208,8 +208,8 @@ fn apply(
     let all = (0..shares.batch_count())
         .flat_map(|at| shares.batch(at).shares().map(move |share| (at, share)));
     for (at, share) in all.take(limit) {
-        let fate = match table.get_mut(share.key) {
-            None => Fate::Vanished,
+        let outcome = match table.get_mut(share.key) {
+            None => Outcome::Vanished,
             Some(value) => {
                 let mut rewritten = b"before".to_vec();
                 let result = by.rewrite(value, share.part, &mut rewritten);
@@ -229,7 +229,7 @@ fn apply(
                 result.into()
             }
         };
-        progress.settle(at, &share, fate);
+        progress.record(at, &share, outcome);
     }
     progress
 }
@@ -632,8 +632,8 @@ fn an_object_that_changed_meanwhile_keeps_its_value() {
     let mut now: [Vec<u8>; 3] = [vec![255], Vec::new(), vec![3]];
     let mut progress = found.progress();
     for (share, value) in found.batch(0).shares().zip(&mut now) {
-        let fate = Fate::from(by.change(value, share.part));
-        progress.settle(0, &share, fate);
+        let outcome = Outcome::from(by.change(value, share.part));
+        progress.record(0, &share, outcome);
     }
     assert_eq!(now, [vec![255], Vec::new(), vec![6]]);
     let report = found.report(&progress);
@@ -671,7 +671,7 @@ fn check_words(by: &Disaggregator) {
             let number = |key: &[u8]| i64::from_be_bytes(key.try_into().expect("8 bytes"));
             let before: Vec<i64> = batch.shares().map(|share| number(share.key)).collect();
             let given = batch.shares().map(|share| share.part).sum();
-            progress.settle_words(at, &before, given);
+            progress.record_words(at, &before, given);
             assert_eq!(progress.done(at), batch.len());
         }
         progress
@@ -796,7 +796,7 @@ fn parts_of_another_disaggregation_are_refused() {
     assert!(same.compile().expect("the same").decode(&saved).is_ok());
 }
 
-/// A rest that has everything: settled, vanished and refused shares, sums of floats, long keys.
+/// A rest that has everything: recorded, vanished and refused shares, sums of floats, long keys.
 fn some_rest() -> (Disaggregator, Vec<u8>) {
     let by = described("n:f32le, w:u16le@4", -1_000_003)
         .in_proportion_to("w")
@@ -816,8 +816,9 @@ fn some_rest() -> (Disaggregator, Vec<u8>) {
     for (at, share) in shares.batch(0).shares().enumerate().take(9) {
         let mut value = (at as f32 + if at == 4 { 0.1 } else { 0.0 }).to_le_bytes().to_vec();
         value.extend([0, 0]);
-        let fate = if at == 2 { Fate::Vanished } else { by.change(&mut value, share.part).into() };
-        progress.settle(0, &share, fate);
+        let outcome =
+            if at == 2 { Outcome::Vanished } else { by.change(&mut value, share.part).into() };
+        progress.record(0, &share, outcome);
     }
     let pending = shares.pending(&progress).expect("each once");
     (by, pending.encode())
@@ -884,7 +885,7 @@ proptest! {
                 let shares = by.resume(lie).expect("its own");
                 let mut progress = shares.progress();
                 for share in (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares()) {
-                    progress.settle(0, &share, Fate::Vanished);
+                    progress.record(0, &share, Outcome::Vanished);
                 }
                 let report = shares.report(&progress);
                 prop_assert_eq!((report.pending, report.pending_sum), (0, 0));
