@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use sapwood_aggregate::{Disaggregation, Disaggregator, Fate, QueryError};
+use sapwood_aggregate::{Disaggregation, Disaggregator, Outcome, QueryError};
 
 static DISAGGREGATORS: LazyLock<[Disaggregator; 3]> = LazyLock::new(|| {
     [7, -1_000_000, i128::MIN].map(|total| {
@@ -48,7 +48,7 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
             let mut progress = shares.progress();
             for at in 0..shares.batch_count() {
                 for share in shares.batch(at).shares() {
-                    progress.settle(at, &share, Fate::Vanished);
+                    progress.record(at, &share, Outcome::Vanished);
                 }
             }
             let report = shares.report(&progress);

@@ -3,14 +3,12 @@
 //! `cargo run --release -p sapwood-aggregate --example spread [objects] [runs]` prints nanoseconds on the
 //! processor per object of one thread over records of 24 bytes (a word that says whether they live, a key, a value),
 //! as a hash table's log has them: the medians of interleaved runs with their least and greatest.
-//! Places are numbers of records, so that applying is adding to a word at a place.
+//! Addresses are numbers of records, so that applying is adding to a word at an address.
 
 use std::time::{Duration, Instant};
 
-use sapwood_aggregate::{
-    Block, Disaggregation, Disaggregator, Live, Places, Progress, QueryError, Result, Shares,
-    Strided,
-};
+use sapwood_aggregate::{Disaggregation, Disaggregator, Progress, QueryError, Result, Shares};
+use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
 
 const STRIDE: usize = 24;
 /// Objects of a block: a page of 2 MiB.
@@ -135,10 +133,12 @@ fn run(by: &Disaggregator, apply: Apply, bytes: &mut [u8]) -> Result<[Duration; 
     let started = Started::now();
     let mut collector = by.collector();
     for (page, records) in bytes.chunks(PAGE * STRIDE).enumerate() {
-        let column = |offset, width| Strided::new(records, offset, STRIDE, width);
-        let live = Live::Word { words: column(0, 8)?, mask: 1, equals: 1 };
-        let block = Block::new(records.len() / STRIDE, column(8, 8)?, column(16, 8)?, live)?;
-        collector.push_block(&block, Places::Stepped { first: (page * PAGE) as u64, step: 1 });
+        let column = |offset, width| Column::new(records, offset, STRIDE, width);
+        let live = Validity::Word { words: column(0, 8)?, mask: 1, equals: 1 };
+        let block = ColumnBatch::new(records.len() / STRIDE, column(8, 8)?, column(16, 8)?, live)?;
+        let first = RecordAddress::from_word((page * PAGE) as u64);
+        let batch = block.with_addresses(Addresses::Stepped { first, step: 1 })?;
+        collector.push_batch(&batch);
     }
     let collected = collector.into_collected();
     let collect = started.elapsed();
@@ -158,27 +158,27 @@ fn run(by: &Disaggregator, apply: Apply, bytes: &mut [u8]) -> Result<[Duration; 
     Ok([collect, plan, applied, started.elapsed()])
 }
 
-fn value_at(bytes: &mut [u8], place: Option<u64>) -> &mut [u8; 8] {
-    let at = place.expect("they were given") as usize * STRIDE + 16;
+fn value_at(bytes: &mut [u8], address: Option<RecordAddress>) -> &mut [u8; 8] {
+    let at = address.expect("they were given").word() as usize * STRIDE + 16;
     bytes[at..].first_chunk_mut().expect("a value")
 }
 
 /// As an engine does that adds to words.
 fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
     let mut progress = shares.progress();
-    let (mut places, mut parts) = (Vec::new(), Vec::new());
+    let (mut addresses, mut parts) = (Vec::new(), Vec::new());
     for at in 0..shares.batch_count() {
         let batch = shares.batch(at);
-        assert!(batch.places(&mut places, |place| place), "as they were given");
+        assert!(batch.addresses(&mut addresses), "as they were given");
         let given = batch.word_parts(&mut parts).expect("parts of a narrow total");
         let mut before = Vec::with_capacity(batch.len());
-        for (&place, &part) in places.iter().zip(&parts) {
-            let value = value_at(bytes, Some(place));
+        for (&address, &part) in addresses.iter().zip(&parts) {
+            let value = value_at(bytes, Some(address));
             let held = i64::from_le_bytes(*value);
             *value = held.wrapping_add(part).to_le_bytes();
             before.push(held);
         }
-        progress.settle_words(at, &before, given);
+        progress.record_words(at, &before, given);
     }
     progress
 }
@@ -187,8 +187,8 @@ fn change(by: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
     let mut progress = shares.progress();
     for at in 0..shares.batch_count() {
         for share in shares.batch(at).shares() {
-            let fate = by.change(value_at(bytes, share.place), share.part).into();
-            progress.settle(at, &share, fate);
+            let outcome = by.change(value_at(bytes, share.address), share.part).into();
+            progress.record(at, &share, outcome);
         }
     }
     progress

@@ -8,9 +8,8 @@
 use std::ops::Bound;
 use std::time::{Duration, Instant};
 
-use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Group, Live, Query, QueryError, Result, Selection, Strided, Value,
-};
+use sapwood_aggregate::{Aggregate, Compiled, Group, Query, QueryError, Result, Selection, Value};
+use sapwood_engine::{Column, ColumnBatch, Validity};
 
 const STRIDE: usize = 24;
 /// Objects of a block: a page of 2 MiB.
@@ -108,7 +107,7 @@ fn contenders(objects: usize) -> Result<Vec<Contender>> {
     let tenth = (0..objects as u64).step_by(10);
     let tenth = selected(Selection::keys(tenth.map(u64::to_le_bytes)))?;
     let tenth_by_object = tenth.clone();
-    let by_page = |query: Compiled, filter: fn(Strided<'_>) -> Live<'_>| {
+    let by_page = |query: Compiled, filter: fn(Column<'_>) -> Validity<'_>| {
         move |bytes: &[u8]| pages(&query, bytes, filter)
     };
     Ok(vec![
@@ -116,7 +115,7 @@ fn contenders(objects: usize) -> Result<Vec<Contender>> {
         contender("a plain loop, live records", What::Live, |bytes| {
             Ok(plain(bytes, |word| word == 1))
         }),
-        contender("sum by block, all records", What::All, by_page(sum.clone(), |_| Live::All)),
+        contender("sum by block, all records", What::All, by_page(sum.clone(), |_| Validity::All)),
         contender("sum by block, live records", What::Live, by_page(sum, live)),
         contender("count, sum, min, max by block, live", What::Live, by_page(several, live)),
         contender(
@@ -149,8 +148,8 @@ fn contender(
     Contender { name, what, run: Box::new(run) }
 }
 
-fn live(words: Strided<'_>) -> Live<'_> {
-    Live::Word { words, mask: 1, equals: 1 }
+fn live(words: Column<'_>) -> Validity<'_> {
+    Validity::Word { words, mask: 1, equals: 1 }
 }
 
 fn plain(bytes: &[u8], is_live: impl Fn(u64) -> bool) -> i128 {
@@ -164,12 +163,12 @@ fn plain(bytes: &[u8], is_live: impl Fn(u64) -> bool) -> i128 {
     sum
 }
 
-fn pages(query: &Compiled, bytes: &[u8], live: fn(Strided<'_>) -> Live<'_>) -> Result<i128> {
+fn pages(query: &Compiled, bytes: &[u8], live: fn(Column<'_>) -> Validity<'_>) -> Result<i128> {
     let mut fold = query.fold();
     for page in bytes.chunks(PAGE * STRIDE) {
-        let column = |offset| Strided::new(page, offset, STRIDE, 8);
+        let column = |offset| Column::new(page, offset, STRIDE, 8);
         let live = live(column(0)?);
-        fold.push_block(&Block::new(page.len() / STRIDE, column(8)?, column(16)?, live)?)?;
+        fold.push_batch(&ColumnBatch::new(page.len() / STRIDE, column(8)?, column(16)?, live)?)?;
     }
     total(query, fold)
 }

@@ -1,4 +1,3 @@
-//! Columns: blocks of objects, and the loops over them.
+//! Columns: the loops over batches of objects.
 
-pub(crate) mod block;
 pub(crate) mod kernels;

@@ -9,7 +9,7 @@
 //!    once: [`Shares`]. So far nothing is changed, and what cannot succeed is refused here.
 //! 2. *Apply.* The shares come in batches, in the order in which the objects were collected. Each
 //!    object is changed by [`Disaggregator::change`], inside whatever makes an engine's update
-//!    atomic, and its [`Fate`] goes into a [`Progress`]. What is not done yet can be saved at any
+//!    atomic, and its [`Outcome`] goes into a [`Progress`]. What is not done yet can be saved at any
 //!    moment as [`Pending`], and gone on with, here or elsewhere.
 //!
 //! *Not for* atomicity of the whole: others may see some objects changed and some not yet.
@@ -24,11 +24,11 @@ mod progress;
 mod select;
 mod shares;
 
-pub use collect::{Collected, Collector, Places};
+pub use collect::{Collected, Collector};
 pub use disaggregator::Disaggregator;
 pub use field::{Amount, Change, Refusal};
 pub use pending::Pending;
-pub use progress::{Disaggregated, Fate, Progress};
+pub use progress::{Disaggregated, Outcome, Progress};
 pub use shares::{Batch, Share, Shares};
 
 use crate::error::Result;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use sapwood_engine::InvalidBatch;
+
 /// Why a query, a merge or an answer was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -262,4 +264,9 @@ impl fmt::Display for Why {
 pub(crate) struct Mismatch {
     pub(crate) field: usize,
     pub(crate) why: Why,
+}
+impl From<InvalidBatch> for QueryError {
+    fn from(invalid: InvalidBatch) -> QueryError {
+        QueryError::Query(invalid.to_string())
+    }
 }

@@ -4,9 +4,9 @@ pub(crate) mod columns;
 pub(crate) mod grouping;
 pub(crate) mod partial;
 
+use sapwood_engine::ColumnBatch;
 use smallvec::SmallVec;
 
-use crate::columns::block::Block;
 use crate::error::{Mismatch, Result, Why};
 use crate::fold::partial::Partial;
 use crate::plan::compiled::{Compiled, Object};
@@ -16,7 +16,7 @@ use crate::value::Value;
 use crate::value::stored;
 use columns::{Scratch, Sink};
 
-/// A partial state that grows, object by object or block by block; see
+/// A partial state that grows, object by object or batch by batch; see
 /// [`Query`](crate::Query) for an example.
 ///
 /// Each thread of an execution has its own; their partial states merge.
@@ -80,41 +80,41 @@ impl<'q> Fold<'q> {
         }
     }
 
-    /// Adds the live objects of a block that are selected: the same as pushing one after the other,
+    /// Adds the valid objects of a batch that are selected: the same as pushing one after the other,
     /// and much faster where the query counts, sums or finds the least and greatest of whole numbers
     /// of fixed width, in groups by one such number or by a few bytes, or without groups.
     ///
     /// # Errors
     /// As [`Fold::push`].
-    pub fn push_block(&mut self, block: &Block<'_>) -> Result<()> {
-        self.push_chosen(block, Some(&self.query.membership))
+    pub fn push_batch(&mut self, batch: &ColumnBatch<'_>) -> Result<()> {
+        self.push_chosen(batch, Some(&self.query.membership))
     }
 
-    /// Adds the live objects of a block that are known to be selected.
+    /// Adds the valid objects of a batch that are known to be selected.
     ///
     /// # Errors
     /// As [`Fold::push`].
-    pub fn push_block_selected(&mut self, block: &Block<'_>) -> Result<()> {
-        self.push_chosen(block, None)
+    pub fn push_batch_selected(&mut self, batch: &ColumnBatch<'_>) -> Result<()> {
+        self.push_chosen(batch, None)
     }
 
-    fn push_chosen(&mut self, block: &Block<'_>, chosen: Option<&Membership>) -> Result<()> {
+    fn push_chosen(&mut self, batch: &ColumnBatch<'_>, chosen: Option<&Membership>) -> Result<()> {
         let query = self.query;
         let chosen = chosen.filter(|chosen| !chosen.is_everything());
-        let (keys, values) = (block.keys().width(), block.values().width());
+        let (keys, values) = (batch.keys().width(), batch.values().width());
         if let Some(columns) = &query.columns
             && columns.fit(keys, values)
         {
             self.flush(query.groups_max)?;
             let scratch = self.scratch.as_mut().expect("made with the columns");
-            return columns.push_block(
-                block,
+            return columns.push_batch(
+                batch,
                 chosen,
                 scratch,
                 Sink { partial: &mut self.partial, query },
             );
         }
-        for (key, value) in (0..block.count()).filter_map(|at| block.object(at)) {
+        for (key, value) in (0..batch.len()).filter_map(|at| batch.entry(at)) {
             if chosen.is_none_or(|chosen| chosen.contains(key)) {
                 self.push_selected(key, value)?;
             }

@@ -3,7 +3,7 @@
 //! This re-imagines the core of RAMCloud's data operations for every engine. A [`Query`] says how
 //! objects look ([`Layout`]), which of them count ([`Selection`], [`Predicate`]), into which groups
 //! they fall ([`Group`]) and what is to be known of each group ([`Aggregate`]). Compiled, it folds
-//! objects, one by one or in blocks of fixed width, into a [`Partial`] state. Partial states of
+//! objects, one by one or in batches of columns, into a [`Partial`] state. Partial states of
 //! threads, tables and machines merge in any order, travel as bytes, and become an [`Answer`].
 //! `docs/design/aggregate.md` describes the design, the bytes, and what it costs.
 //!
@@ -63,10 +63,9 @@ mod state;
 mod value;
 
 pub use answer::{Answer, Cell};
-pub use columns::block::{Block, Live, Strided};
 pub use disaggregate::{
     Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
-    Disaggregator, Fate, Pending, Places, Progress, Refusal, Share, Shares,
+    Disaggregator, Outcome, Pending, Progress, Refusal, Share, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use sapwood_aggregate::{
-    Action, Batch, Change, Disaggregator, Fate, Progress, Refusal, Share, Shares,
+    Action, Batch, Change, Disaggregator, Outcome, Progress, Refusal, Share, Shares,
 };
 use sapwood_chunkmap::ChunkMap;
-use sapwood_hashlog::{BatchError, Edit, HashLog, Place, ValueMut};
+use sapwood_engine::RecordAddress;
+use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
 
 use crate::Result;
 
@@ -15,7 +16,7 @@ pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
 
-    /// Gives the objects of some batches their parts, in order, and settles them. Answers how many,
+    /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
     /// and why not all. `in_log_order`: a walk of the log met them.
     fn change(
         &self,
@@ -90,7 +91,7 @@ impl ChangeObjects for HashLog {
     }
 }
 
-/// Settles each share as `change` says: what became of the object, if it is there.
+/// Records each share as `change` says: what became of the object, if it is there.
 fn one_by_one(
     shares: &Shares,
     batches: Range<usize>,
@@ -100,11 +101,11 @@ fn one_by_one(
     let mut done = 0;
     for at in batches {
         for share in shares.batch(at).shares() {
-            let fate = match change(&share) {
-                Ok(changed) => changed.map_or(Fate::Vanished, Fate::from),
+            let outcome = match change(&share) {
+                Ok(changed) => changed.map_or(Outcome::Vanished, Outcome::from),
                 Err(error) => return (done, Err(error)),
             };
-            progress.settle(at, &share, fate);
+            progress.record(at, &share, outcome);
             done += 1;
         }
     }
@@ -121,13 +122,13 @@ fn change_many(
     progress: &mut Progress,
 ) -> (u64, Result<()>) {
     let mut done = 0;
-    let placing = Placing { edit: in_log_order.then(|| log.edit()), log };
+    let by_address = ByAddress { edit: in_log_order.then(|| log.edit()), log };
     let mut columns = WordColumns::default();
     for at in batches {
         let batch = shares.batch(at);
         let (count, end) = match by.changes_words().then(|| columns.load(batch)).flatten() {
-            Some(words) => words.change(&placing, by, at, progress),
-            None => change_each(&placing, by, at, batch, progress),
+            Some(words) => words.change(&by_address, by, at, progress),
+            None => change_each(&by_address, by, at, batch, progress),
         };
         done += count as u64;
         if let Err(stopped) = end {
@@ -138,29 +139,29 @@ fn change_many(
 }
 
 /// Changes entries where they were met.
-struct Placing<'l> {
+struct ByAddress<'l> {
     edit: Option<Edit<'l>>,
     log: &'l HashLog,
 }
 
-impl Placing<'_> {
+impl ByAddress<'_> {
     /// As [`HashLog::update_many`]; `change` is told last of a key that is not there.
     fn update_many<K: AsRef<[u8]>>(
         &self,
-        places: &[Place],
+        addresses: &[RecordAddress],
         keys: &[K],
         change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         match &self.edit {
-            Some(edit) => edit.update_placed(places, keys, change),
-            None => self.log.update_placed(places, keys, change),
+            Some(edit) => edit.update_at(addresses, keys, change),
+            None => self.log.update_at(addresses, keys, change),
         }
     }
 }
 
-/// Changes the objects of a batch and settles them: how many, and why not all.
+/// Changes the objects of a batch and records them: how many, and why not all.
 fn change_each(
-    placing: &Placing<'_>,
+    by_address: &ByAddress<'_>,
     by: &Disaggregator,
     number: usize,
     batch: Batch<'_>,
@@ -168,19 +169,19 @@ fn change_each(
 ) -> (usize, std::result::Result<(), BatchError>) {
     let all: Vec<Share<'_>> = batch.shares().collect();
     let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
-    let place = |share: &Share<'_>| share.place.map_or(Place::default(), Place::from_word);
-    let places: Vec<Place> = all.iter().map(place).collect();
-    let mut fates = vec![Fate::Vanished; all.len()];
+    let addresses: Vec<RecordAddress> =
+        all.iter().map(|share| share.address.unwrap_or_default()).collect();
+    let mut outcomes = vec![Outcome::Vanished; all.len()];
     // The last call for a key counts.
-    let changed = placing.update_many(&places, &keys, |at, value| {
-        fates[at] = match value {
+    let changed = by_address.update_many(&addresses, &keys, |at, value| {
+        outcomes[at] = match value {
             Some(value) => by.change(value, all[at].part).into(),
-            None => Fate::Vanished,
+            None => Outcome::Vanished,
         };
     });
     let (done, end) = how_far(all.len(), changed);
-    for (share, fate) in all.iter().zip(fates).take(done) {
-        progress.settle(number, share, fate);
+    for (share, outcome) in all.iter().zip(outcomes).take(done) {
+        progress.record(number, share, outcome);
     }
     (done, end)
 }
@@ -210,7 +211,7 @@ enum WordState {
 /// Columns of a batch of objects, kept for the next one.
 #[derive(Default)]
 struct WordColumns {
-    places: Vec<Place>,
+    addresses: Vec<RecordAddress>,
     parts: Vec<i64>,
     before: Vec<i64>,
     states: Vec<WordState>,
@@ -230,8 +231,8 @@ impl WordColumns {
     fn load<'a>(&'a mut self, batch: Batch<'a>) -> Option<Words<'a>> {
         let keys = batch.word_keys()?;
         let given = batch.word_parts(&mut self.parts)?;
-        if !batch.places(&mut self.places, Place::from_word) {
-            self.places.resize(keys.len(), Place::default());
+        if !batch.addresses(&mut self.addresses) {
+            self.addresses.resize(keys.len(), RecordAddress::default());
         }
         self.before.resize(keys.len(), 0);
         self.states.clear();
@@ -244,16 +245,16 @@ impl Words<'_> {
     /// As `change_each`.
     fn change(
         self,
-        placing: &Placing<'_>,
+        by_address: &ByAddress<'_>,
         by: &Disaggregator,
         number: usize,
         progress: &mut Progress,
     ) -> (usize, std::result::Result<(), BatchError>) {
         const LEN: usize = size_of::<i64>();
-        let WordColumns { places, parts, before, states } = self.columns;
+        let WordColumns { addresses, parts, before, states } = self.columns;
         let is_added = by.action() == Action::Add;
         // The last call for a key counts.
-        let changed = placing.update_many(places, self.keys, |at, value| {
+        let changed = by_address.update_many(addresses, self.keys, |at, value| {
             let Some(value) = value else {
                 states[at] = WordState::Gone;
                 return;
@@ -271,20 +272,20 @@ impl Words<'_> {
         let (done, end) = how_far(self.keys.len(), changed);
         let is_changed = |state: &WordState| *state == WordState::Changed;
         if done == self.keys.len() && states.iter().all(is_changed) {
-            progress.settle_words(number, before, self.given);
+            progress.record_words(number, before, self.given);
             return (done, end);
         }
         for (share, at) in self.batch.shares().zip(0..done) {
             let mut word: [u8; LEN] = i64::to_le_bytes(before[at]);
-            let fate = match states[at] {
-                WordState::Gone => Fate::Vanished,
+            let outcome = match states[at] {
+                WordState::Gone => Outcome::Vanished,
                 // What was found is asked again, of a copy: it answers as it did.
                 WordState::Changed | WordState::Unfit => by.change(&mut word, share.part).into(),
                 WordState::TooShort(len) => {
                     by.change(&mut word[..usize::from(len)], share.part).into()
                 }
             };
-            progress.settle(number, &share, fate);
+            progress.record(number, &share, outcome);
         }
         (done, end)
     }

@@ -4,10 +4,11 @@ use std::ops::{Bound, Range};
 use std::time::Duration;
 
 use sapwood_aggregate::{KeyList, Selection};
-use sapwood_hashlog::{Columns, HashLog, HashStats, KEY_BYTES_MAX, Layout};
+use sapwood_engine::Columns;
+use sapwood_hashlog::{HashLog, HashStats, KEY_BYTES_MAX, Layout};
 
 use crate::objects::{Reach, Request, batch, check_ns};
-use crate::pool::{Filled, GetMany, Pool};
+use crate::pool::{Chosen, Filled, GetMany, Pool};
 use crate::sink::Sink;
 use crate::{Candidate, Executor, Result};
 
@@ -76,9 +77,10 @@ impl Reach for HashLog {
             (Executor::LookUp, Some(keys)) => look_up(self, &keys, request, pool, make),
             (Executor::Log, _) => scan_log(self, request, pool, make),
             _ => pool.in_parts(pool.threads(), make, |part, worker| {
-                let visit = |key: &[u8], value: &[u8]| worker.push_word(key, value, false);
+                let visit =
+                    |key: &[u8], value: &[u8]| worker.push_word(key, value, Chosen::Perhaps);
                 let flow = self.for_each_part(part, pool.threads(), visit)?;
-                Ok(if flow.is_continue() { worker.flush(false) } else { flow })
+                Ok(if flow.is_continue() { worker.flush(Chosen::Perhaps) } else { flow })
             }),
         }
     }
@@ -96,16 +98,16 @@ fn scan_log<S: Sink>(
     if request.at_one_moment {
         let snapshot = log.snapshot()?;
         return pool.in_parts(parts, make, |part, worker| {
-            Ok(match snapshot.runs(request.columns) {
-                Some(runs) => runs.scan_part(part, parts, |run| worker.push_run(run)),
+            Ok(match snapshot.by_columns(request.columns) {
+                Some(walk) => walk.scan_part(part, parts, |batch| worker.push_batch(batch)),
                 None => snapshot.scan_part(part, parts, |key, value| worker.push(key, value)),
             }?)
         });
     }
     let sweep = log.sweep()?;
     pool.in_parts(parts, make, |part, worker| {
-        Ok(match sweep.runs(request.columns) {
-            Some(runs) => runs.scan_part(part, parts, |run| worker.push_run(run)),
+        Ok(match sweep.by_columns(request.columns) {
+            Some(walk) => walk.scan_part(part, parts, |batch| worker.push_batch(batch)),
             None => sweep.scan_part(part, parts, |key, value| worker.push(key, value)),
         }?)
     })
@@ -118,22 +120,26 @@ fn look_up<S: Sink>(
     pool: &Pool<'_>,
     make: &(impl Fn() -> S + Sync),
 ) -> Result<Filled<S>> {
-    let with_places = request.columns == Columns::Places;
+    let columns = match request.columns {
+        Columns::Addresses => Columns::Addresses,
+        Columns::Values | Columns::Entries => Columns::Entries,
+    };
     pool.in_parts(keys.len().div_ceil(BATCH as u64) as usize, make, |part, worker| {
         let keys = match keys {
             Keys::Listed(keys) if log.layout() == Layout::Variable => {
                 // A key that the table cannot hold has no object.
                 let can_hold = |key: &&[u8]| (1..=KEY_BYTES_MAX).contains(&key.len());
                 let keys = batch(keys, part, BATCH).filter(can_hold);
-                let flow = worker
-                    .look_up(log, keys, |worker, key, value| worker.push_word(key, value, true))?;
-                return Ok(if flow.is_continue() { worker.flush(true) } else { flow });
+                let flow = worker.look_up(log, keys, |worker, key, value| {
+                    worker.push_word(key, value, Chosen::All)
+                })?;
+                return Ok(if flow.is_continue() { worker.flush(Chosen::All) } else { flow });
             }
             Keys::Listed(keys) => match keys.words() {
                 Some(words) => {
                     let from = part * BATCH;
                     let words = &words[from..words.len().min(from + BATCH)];
-                    return worker.look_up_words(log, words, with_places);
+                    return worker.look_up_words(log, words, columns);
                 }
                 None => batch(keys, part, BATCH).filter_map(|key| key.try_into().ok()).collect(),
             },
@@ -143,7 +149,7 @@ fn look_up<S: Sink>(
                 (from..to).map(u64::to_be_bytes).collect::<Vec<_>>()
             }
         };
-        worker.look_up_words(log, &keys, with_places)
+        worker.look_up_words(log, &keys, columns)
     })
 }
 

@@ -2,7 +2,8 @@
 
 use sapwood_aggregate::{Compiled, Disaggregator, KeyList, Selection};
 use sapwood_chunkmap::ChunkMap;
-use sapwood_hashlog::{Columns, HashLog};
+use sapwood_engine::Columns;
+use sapwood_hashlog::HashLog;
 
 use crate::change::ChangeObjects;
 use crate::pool::{Filled, Pool};
@@ -30,7 +31,7 @@ pub struct Request<'a> {
     pub(crate) selection: &'a Selection,
     pub(crate) threads: usize,
     pub(crate) at_one_moment: bool,
-    /// What is read of runs of objects.
+    /// What is read of batches of objects.
     pub(crate) columns: Columns,
     /// What a selected object costs beside being reached, one by one and in a run, in ns.
     pub(crate) object_ns: f64,
@@ -61,12 +62,12 @@ impl<'a> Request<'a> {
     ) -> Request<'a> {
         let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
         let [object_ns, run_object_ns] = COLLECTED_NS;
-        let (selection, columns) = (by.selection(), Columns::Places);
+        let (selection, columns) = (by.selection(), Columns::Addresses);
         Request { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
     }
 }
 
-/// Bytes of a value in a run.
+/// Bytes of a value in a batch.
 const FIXED_BYTES: usize = 8;
 
 // What an object costs, pushed and in a run: `docs/design/executors.md`, "Costs".

@@ -9,14 +9,24 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 
 use sapwood_aggregate::QueryError;
-use sapwood_hashlog::{HashLog, Place, Run};
+use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns};
+use sapwood_hashlog::HashLog;
 
-use crate::sink::{Sink, Words};
+use crate::sink::Sink;
 use crate::{Cancel, Error, Execution, Progress, Result};
 
 /// Reads many values at once.
 pub(crate) trait GetMany {
     fn get_many(&self, keys: &[&[u8]], read: impl FnMut(usize, Option<&[u8]>)) -> Result<()>;
+}
+
+/// Whether objects are known to be selected.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Chosen {
+    /// All of them are.
+    All,
+    /// The sink looks at each key.
+    Perhaps,
 }
 
 /// The sinks of a run, filled.
@@ -72,28 +82,12 @@ pub(crate) struct Worker<'a, S> {
     reported: u64,
     visited: u64,
     /// Objects of 8-byte keys and values that go on by columns.
-    buffer: Option<Box<Buffer>>,
+    buffer: Option<Box<ColumnBuffer>>,
     status: &'a Status<'a>,
-}
-
-struct Buffer {
-    len: usize,
-    keys: [[u8; 8]; Run::LEN_MAX],
-    values: [[u8; 8]; Run::LEN_MAX],
-    /// If they are asked for.
-    places: [Place; Run::LEN_MAX],
 }
 
 /// Visits between two looks at the status: some ten microseconds.
 const LOOK_EVERY: u64 = 4_096;
-
-impl Buffer {
-    fn new() -> Box<Buffer> {
-        let columns = [[0; 8]; Run::LEN_MAX];
-        let places = [Place::default(); Run::LEN_MAX];
-        Box::new(Buffer { len: 0, keys: columns, values: columns, places })
-    }
-}
 
 impl<'a> Pool<'a> {
     /// `total`: how many visits are expected.
@@ -263,10 +257,10 @@ impl<S: Sink> Worker<'_, S> {
         }
     }
 
-    /// Takes a run of objects; without keys, all are selected.
-    pub(crate) fn push_run(&mut self, run: &Run) -> ControlFlow<Stop> {
-        let (keys, values, places) = (run.keys(), run.values(), run.places());
-        self.push_words(&Words { keys, values, places, are_selected: keys.is_empty() })
+    /// Takes a batch of objects; without keys, all are selected.
+    pub(crate) fn push_batch(&mut self, batch: &ColumnBatch<'_>) -> ControlFlow<Stop> {
+        let has_keys = batch.keys().width() > 0;
+        self.push_columns(batch, if has_keys { Chosen::Perhaps } else { Chosen::All })
     }
 
     /// Takes an object of a table with 8-byte keys and values, to go on with others. End with
@@ -276,39 +270,41 @@ impl<S: Sink> Worker<'_, S> {
         &mut self,
         key: &[u8],
         value: &[u8],
-        is_selected: bool,
+        chosen: Chosen,
     ) -> ControlFlow<Stop> {
         let (Ok(key), Ok(value)) = (key.try_into(), value.try_into()) else {
-            return if is_selected {
-                self.push_selected(key, value)
-            } else {
-                self.push(key, value)
+            return match chosen {
+                Chosen::All => self.push_selected(key, value),
+                Chosen::Perhaps => self.push(key, value),
             };
         };
-        let buffer = self.buffer.get_or_insert_with(Buffer::new);
+        let buffer = self.buffer.get_or_insert_with(ColumnBuffer::boxed);
         (buffer.keys[buffer.len], buffer.values[buffer.len]) = (key, value);
         buffer.len += 1;
-        if buffer.len < Run::LEN_MAX {
+        if !buffer.is_full() {
             return ControlFlow::Continue(());
         }
-        self.flush(is_selected)
+        self.flush(chosen)
     }
 
     /// Takes in what `push_word` has kept.
-    pub(crate) fn flush(&mut self, are_selected: bool) -> ControlFlow<Stop> {
+    pub(crate) fn flush(&mut self, chosen: Chosen) -> ControlFlow<Stop> {
         let Some(mut buffer) = self.buffer.take_if(|buffer| buffer.len > 0) else {
             return ControlFlow::Continue(());
         };
-        let (keys, values) = (&buffer.keys[..buffer.len], &buffer.values[..buffer.len]);
-        let flow = self.push_words(&Words { keys, values, places: &[], are_selected });
+        let flow = self.push_columns(&buffer.batch(Columns::Entries), chosen);
         buffer.len = 0;
         self.buffer = Some(buffer);
         flow
     }
 
-    fn push_words(&mut self, words: &Words<'_>) -> ControlFlow<Stop> {
-        match self.sink.push_words(words) {
-            Ok(()) => self.count(words.values.len() as u64),
+    fn push_columns(&mut self, batch: &ColumnBatch<'_>, chosen: Chosen) -> ControlFlow<Stop> {
+        let pushed = match chosen {
+            Chosen::All => self.sink.push_batch_selected(batch),
+            Chosen::Perhaps => self.sink.push_batch(batch),
+        };
+        match pushed {
+            Ok(()) => self.count(batch.len() as u64),
             Err(error) => ControlFlow::Break(Stop::Query(Box::new(error))),
         }
     }
@@ -318,22 +314,25 @@ impl<S: Sink> Worker<'_, S> {
         &mut self,
         log: &HashLog,
         keys: &[[u8; 8]],
-        with_places: bool,
+        columns: Columns,
     ) -> Result<ControlFlow<Stop>> {
-        let mut buffer = self.buffer.take().unwrap_or_else(Buffer::new);
-        let Buffer { keys: met, values, places, .. } = &mut *buffer;
+        let mut buffer = self.buffer.take().unwrap_or_else(ColumnBuffer::boxed);
+        let ColumnBuffer { keys: met, values, addresses, .. } = &mut *buffer;
         let mut len = 0;
-        log.get_many_placed(keys, |at, found| {
-            if let Some((value, place)) = found
+        log.get_many_with_addresses(keys, |at, found| {
+            if let Some((value, address)) = found
                 && let Ok(value) = value.try_into()
             {
-                (met[len], values[len], places[len]) = (keys[at], value, place);
+                (met[len], values[len], addresses[len]) = (keys[at], value, address);
                 len += 1;
             }
         })?;
-        let places = &places[..if with_places { len } else { 0 }];
-        let words = Words { keys: &met[..len], values: &values[..len], places, are_selected: true };
-        let flow = if len > 0 { self.push_words(&words) } else { ControlFlow::Continue(()) };
+        buffer.len = len;
+        let flow = match len {
+            0 => ControlFlow::Continue(()),
+            _ => self.push_columns(&buffer.batch(columns), Chosen::All),
+        };
+        buffer.len = 0;
         self.buffer = Some(buffer);
         Ok(if flow.is_continue() { self.count((keys.len() - len) as u64) } else { flow })
     }

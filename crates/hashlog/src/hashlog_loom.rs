@@ -11,7 +11,7 @@ use sapwood_mem::sync::model;
 
 use crate::record::hash;
 use crate::record::layout::slot;
-use crate::{HashLog, Layout, Options, Place, Snapshot, Sweep, ValueMut};
+use crate::{HashLog, Layout, Options, RecordAddress, Snapshot, Sweep, ValueMut};
 
 /// Two buckets, and pages of ten fixed records.
 fn small_log(layout: Layout) -> Arc<HashLog> {
@@ -424,18 +424,18 @@ fn closed_counters() -> Arc<HashLog> {
 }
 
 /// Adds to key 1 under an edit where `counters` put it, if it is still there.
-fn add_placed(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
+fn add_at(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.store.log.begin());
-        log.edit().update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
+        let first = RecordAddress::from(log.store.log.begin());
+        log.edit().update_at(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }
 
 /// The same without an edit.
 fn add_met(delta: u64) -> impl Fn(&HashLog) -> usize + Copy + Send + Sync {
     move |log| {
-        let first = Place::at(log.store.log.begin());
-        log.update_placed(&[first], &[word(1)], adding(delta)).expect("memory")
+        let first = RecordAddress::from(log.store.log.begin());
+        log.update_at(&[first], &[word(1)], adding(delta)).expect("memory")
     }
 }
 
@@ -462,7 +462,7 @@ fn race_add(two: impl Update) {
 
 /// An update that adds two and an edit that adds one both count.
 fn race_edit(two: impl Update) {
-    race(closed_counters, two, add_placed(1), |log, two, one| {
+    race(closed_counters, two, add_at(1), |log, two, one| {
         assert_eq!((two, one, value_of(log, 1)), (1, 1, Some(13)));
     });
 }
@@ -509,18 +509,18 @@ fn loom_met_add() {
 }
 
 #[test]
-fn loom_placed_add() {
-    race_add(add_placed(2));
+fn loom_update_at_add() {
+    race_add(add_at(2));
 }
 
 #[test]
-fn loom_met_placed() {
+fn loom_met_update_at() {
     race_edit(add_met(2));
 }
 
 #[test]
-fn loom_placed_placed() {
-    race_edit(add_placed(2));
+fn loom_update_at_twice() {
+    race_edit(add_at(2));
 }
 
 /// While a snapshot raises `read_only`, so that the put appends.
@@ -534,8 +534,8 @@ fn loom_met_put_during_shift() {
 }
 
 #[test]
-fn loom_placed_put() {
-    race_put(add_placed(1), |log| log.put(&word(1), &word(20)).expect("memory"));
+fn loom_update_at_put() {
+    race_put(add_at(1), |log| log.put(&word(1), &word(20)).expect("memory"));
 }
 
 #[test]
@@ -544,8 +544,8 @@ fn loom_met_remove() {
 }
 
 #[test]
-fn loom_placed_remove() {
-    race_remove(add_placed(1));
+fn loom_update_at_remove() {
+    race_remove(add_at(1));
 }
 
 #[test]
@@ -554,8 +554,8 @@ fn loom_met_during_shift() {
 }
 
 #[test]
-fn loom_placed_during_shift() {
-    race_snapshot(add_placed(1));
+fn loom_update_at_during_shift() {
+    race_snapshot(add_at(1));
 }
 
 /// Two updates of a value of variable length both count.

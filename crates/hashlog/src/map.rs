@@ -15,13 +15,13 @@ use crate::ops::store::Store;
 use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};
 use crate::record::address::Address;
-use crate::record::address::Place;
 use crate::record::in_place::{InPlace, Write};
 use crate::record::value::{ValueMut, with_scratch};
 use crate::record::{Fixed, Form, Variable};
 use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
+use sapwood_engine::RecordAddress;
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -381,7 +381,8 @@ impl HashLog {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let mut read = |at, found: Option<(&[u8], Place)>| read(at, found.map(|(value, _)| value));
+        let mut read =
+            |at, found: Option<(&[u8], RecordAddress)>| read(at, found.map(|(value, _)| value));
         by_layout!(self, F => self.store.get_many::<F, K>(keys, &mut read))
     }
 
@@ -415,40 +416,40 @@ impl HashLog {
         by_layout!(self, F => self.store.update_many::<F, K>(keys, &mut change))
     }
 
-    /// As [`HashLog::get_many`], and tells where each entry lies; [`Place::default`] where that is
-    /// not known.
+    /// As [`HashLog::get_many`], and tells where each entry lies; [`RecordAddress::default`] where
+    /// that is not known.
     ///
     /// # Errors
     /// As [`HashLog::get_with`]; entries that were read by then were handed out.
-    pub fn get_many_placed<K: AsRef<[u8]>>(
+    pub fn get_many_with_addresses<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        mut read: impl FnMut(usize, Option<(&[u8], Place)>),
+        mut read: impl FnMut(usize, Option<(&[u8], RecordAddress)>),
     ) -> Result<()> {
         by_layout!(self, F => self.store.get_many::<F, K>(keys, &mut read))
     }
 
-    /// As [`HashLog::update_many`], for keys that were met at these places
-    /// ([`HashLog::get_many_placed`], [`Run::places`](crate::Run::places)): without a search where
-    /// the entries still are where they were; the others are found by their keys. Places may be
-    /// stale, or [`Place::default`] for keys that were met nowhere. They are of this log, since it
-    /// was opened: one from elsewhere may lead to an entry that is just being inserted, and if
+    /// As [`HashLog::update_many`], for keys that were met at these addresses
+    /// ([`HashLog::get_many_with_addresses`],
+    /// [`ColumnBatch::addresses`](crate::ColumnBatch::addresses)): without a search where the entries
+    /// still are where they were; the others are found by their keys. Addresses may be stale, or
+    /// [`RecordAddress::default`] for keys that were met nowhere. They are of this log, since it was opened: one from elsewhere may lead to an entry that is just being inserted, and if
     /// another thread inserts the key first, what is changed there is lost.
     ///
-    /// The last call of `change` for a key counts: with `None` if the key is not there. For places
+    /// The last call of `change` for a key counts: with `None` if the key is not there. For addresses
     /// in the order of the log, [`HashLog::edit`] is faster.
     ///
     /// ```
-    /// use sapwood_hashlog::{HashLog, Layout, Options, Place};
+    /// use sapwood_hashlog::{HashLog, Layout, Options, RecordAddress};
     ///
     /// let mut options = Options::default();
     /// options.layout = Layout::Fixed8;
     /// let log = HashLog::in_memory(options)?;
     /// let keys = [7_u64, 8, 9].map(u64::to_le_bytes);
     /// log.put_many(&keys.map(|key| (key, [0; 8])))?;
-    /// let mut places = [Place::default(); 3];
-    /// log.get_many_placed(&keys, |at, found| places[at] = found.expect("it is there").1)?;
-    /// let there = log.update_placed(&places, &keys, |at, value| {
+    /// let mut addresses = [RecordAddress::default(); 3];
+    /// log.get_many_with_addresses(&keys, |at, found| addresses[at] = found.expect("it is there").1)?;
+    /// let there = log.update_at(&addresses, &keys, |at, value| {
     ///     if let Some(value) = value {
     ///         value[0] += at as u8;
     ///     }
@@ -463,16 +464,16 @@ impl HashLog {
     /// are not.
     ///
     /// # Panics
-    /// If there are not as many places as keys.
-    pub fn update_placed<K: AsRef<[u8]>>(
+    /// If there are not as many addresses as keys.
+    pub fn update_at<K: AsRef<[u8]>>(
         &self,
-        places: &[Place],
+        addresses: &[RecordAddress],
         keys: &[K],
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
-        assert_eq!(places.len(), keys.len(), "one place for each key");
+        assert_eq!(addresses.len(), keys.len(), "one address for each key");
         by_layout!(self, F => {
-            self.store.update_placed::<F, K>(places, keys, None, &mut change)
+            self.store.update_at::<F, K>(addresses, keys, None, &mut change)
         })
     }
 
@@ -482,7 +483,7 @@ impl HashLog {
     /// since what they show is only ever copied.
     ///
     /// In a directory, of records of variable length, or inside a closure, it edits nothing:
-    /// [`Edit::update_placed`] is then what [`HashLog::update_placed`] is.
+    /// [`Edit::update_at`] is then what [`HashLog::update_at`] is.
     ///
     /// ```
     /// use std::ops::ControlFlow;
@@ -495,15 +496,15 @@ impl HashLog {
     /// for key in 0..5_000_u64 {
     ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
     /// }
-    /// let (mut places, mut keys) = (Vec::new(), Vec::new());
+    /// let (mut addresses, mut keys) = (Vec::new(), Vec::new());
     /// let sweep = log.sweep()?;
-    /// let runs = sweep.runs(Columns::Places).expect("records of fixed length");
-    /// let _all = runs.scan(|run| {
-    ///     places.extend_from_slice(run.places());
-    ///     keys.extend_from_slice(run.keys());
+    /// let walk = sweep.by_columns(Columns::Addresses).expect("records of fixed length");
+    /// let _all = walk.scan(|batch| {
+    ///     addresses.extend((0..batch.len()).filter_map(|at| batch.addresses().get(at)));
+    ///     keys.extend_from_slice(batch.keys().words().expect("keys of 8 bytes"));
     ///     ControlFlow::<()>::Continue(())
     /// })?;
-    /// let there = log.edit().update_placed(&places, &keys, |_, value| {
+    /// let there = log.edit().update_at(&addresses, &keys, |_, value| {
     ///     if let Some(value) = value {
     ///         value[0] += 1;
     ///     }

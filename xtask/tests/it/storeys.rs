@@ -35,6 +35,7 @@ const HOUSES: &[House] = &[
         storeys: &[&["blocks", "checksum", "name", "pending", "pool"], &["file", "sim"]],
         steps_up: &[],
     },
+    House { name: "engine", storeys: &[&["address"], &["batch"], &["buffer"]], steps_up: &[] },
     House {
         name: "chunkmap",
         storeys: &[

@@ -1,8 +1,10 @@
 //! Chunks of collected objects.
 //!
 //! In chunks of some thousand, in the order of their arrival, each thing they have in a column of its
-//! own. A key of 8 bytes takes 8 bytes, a place takes 8 or, at a constant distance from the one before,
+//! own. A key of 8 bytes takes 8 bytes, an address takes 8 or, at a constant distance from the one before,
 //! a bit; weights and numbers that were held before are kept where parts depend on them alone.
+
+use sapwood_engine::RecordAddress;
 
 use crate::columns::kernels::RUN;
 
@@ -18,7 +20,7 @@ const REPACKED_MAX: usize = 64;
 #[derive(Debug, Clone)]
 pub(super) struct Chunk {
     pub(super) keys: Keys,
-    pub(super) places: PlaceColumn,
+    pub(super) addresses: AddressColumn,
     /// Empty where parts do not depend on weights.
     pub(super) weights: Vec<u64>,
     pub(super) risks: Risks,
@@ -142,41 +144,41 @@ impl Keys {
     }
 }
 
-/// Where the objects of a chunk lie, in the words of the caller that handed them over.
+/// The addresses of the objects of a chunk.
 #[derive(Debug, Clone)]
-pub(super) enum PlaceColumn {
+pub(super) enum AddressColumn {
     None,
-    Each(Vec<u64>),
-    Runs(Vec<PlaceRun>),
+    Each(Vec<RecordAddress>),
+    Runs(Vec<AddressRun>),
 }
 
-/// Some of the places `first + n * step`, n below 1,024.
+/// Some of the addresses `first + n * step`, n below 1,024.
 #[derive(Debug, Clone)]
-pub(super) struct PlaceRun {
+pub(super) struct AddressRun {
     pub(super) first: u64,
     pub(super) step: u64,
     pub(super) bits: [u64; RUN / 64],
 }
 
-impl PlaceColumn {
-    /// Sets `out` to what `make` makes of the places; false if they are not known.
-    pub(super) fn list<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) -> bool {
+impl AddressColumn {
+    /// Sets `out` to the addresses; false if they are not known.
+    pub(super) fn list(&self, out: &mut Vec<RecordAddress>) -> bool {
         out.clear();
         match self {
-            PlaceColumn::None => return false,
-            PlaceColumn::Each(places) => out.extend(places.iter().map(|&place| make(place))),
-            PlaceColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out, &make)),
+            AddressColumn::None => return false,
+            AddressColumn::Each(addresses) => out.extend_from_slice(addresses),
+            AddressColumn::Runs(runs) => runs.iter().for_each(|run| run.list(out)),
         }
         true
     }
 
-    /// The places, in order; none for each object if they are not known.
+    /// The addresses, in order; none for each object if they are not known.
     #[inline]
-    pub(super) fn iter(&self) -> PlaceIter<'_> {
+    pub(super) fn iter(&self) -> AddressIter<'_> {
         match self {
-            PlaceColumn::None => PlaceIter::None,
-            PlaceColumn::Each(places) => PlaceIter::Each(places.iter()),
-            PlaceColumn::Runs(runs) => PlaceIter::Runs(RunIter {
+            AddressColumn::None => AddressIter::None,
+            AddressColumn::Each(addresses) => AddressIter::Each(addresses.iter()),
+            AddressColumn::Runs(runs) => AddressIter::Runs(RunIter {
                 first: 0,
                 step: 0,
                 word: 0,
@@ -188,29 +190,31 @@ impl PlaceColumn {
     }
 }
 
-impl PlaceRun {
-    fn list<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) {
+impl AddressRun {
+    fn list(&self, out: &mut Vec<RecordAddress>) {
         for (word, &bits) in (0..).step_by(64).zip(&self.bits) {
-            let place =
-                |bit: u64| make(self.first.wrapping_add((word + bit).wrapping_mul(self.step)));
+            let address = |bit: u64| {
+                let ahead = (word + bit).wrapping_mul(self.step);
+                RecordAddress::from_word(self.first.wrapping_add(ahead))
+            };
             if bits == u64::MAX {
-                out.extend((0..64).map(place));
+                out.extend((0..64).map(address));
                 continue;
             }
             let mut rest = bits;
             out.extend((0..bits.count_ones()).map(|_| {
                 let bit = rest.trailing_zeros();
                 rest &= rest - 1;
-                place(bit.into())
+                address(bit.into())
             }));
         }
     }
 }
 
 #[derive(Debug, Clone)]
-pub(super) enum PlaceIter<'a> {
+pub(super) enum AddressIter<'a> {
     None,
-    Each(std::slice::Iter<'a, u64>),
+    Each(std::slice::Iter<'a, RecordAddress>),
     Runs(RunIter<'a>),
 }
 
@@ -222,30 +226,31 @@ pub(super) struct RunIter<'a> {
     word: u64,
     base: u64,
     words: std::slice::Iter<'a, u64>,
-    runs: std::slice::Iter<'a, PlaceRun>,
+    runs: std::slice::Iter<'a, AddressRun>,
 }
 
-impl PlaceIter<'_> {
-    /// The next object's place. There are as many as objects, and the caller counts those.
+impl AddressIter<'_> {
+    /// The next object's address. There are as many as objects, and the caller counts those.
     #[inline]
-    pub(super) fn next(&mut self) -> Option<u64> {
+    pub(super) fn next(&mut self) -> Option<RecordAddress> {
         match self {
-            PlaceIter::None => None,
-            PlaceIter::Each(places) => places.next().copied(),
-            PlaceIter::Runs(runs) => runs.next(),
+            AddressIter::None => None,
+            AddressIter::Each(addresses) => addresses.next().copied(),
+            AddressIter::Runs(runs) => runs.next(),
         }
     }
 }
 
 impl RunIter<'_> {
     #[inline]
-    fn next(&mut self) -> Option<u64> {
+    fn next(&mut self) -> Option<RecordAddress> {
         while self.word == 0 {
             self.advance()?;
         }
         let bit = self.base + u64::from(self.word.trailing_zeros());
         self.word &= self.word - 1;
-        Some(self.first.wrapping_add(bit.wrapping_mul(self.step)))
+        let ahead = bit.wrapping_mul(self.step);
+        Some(RecordAddress::from_word(self.first.wrapping_add(ahead)))
     }
 
     fn advance(&mut self) -> Option<()> {
@@ -358,25 +363,27 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_places_are_listed() {
+    fn runs_of_addresses_are_listed() {
         let mut bits = [0; RUN / 64];
         (bits[0], bits[1], bits[15]) = (0b101, 1 << 63, 1);
         let runs = vec![
-            PlaceRun { first: 1000, step: 24, bits },
-            PlaceRun { first: 7, step: 1, bits: [0; RUN / 64] },
-            PlaceRun { first: 5, step: 8, bits: [u64::MAX; RUN / 64] },
+            AddressRun { first: 1000, step: 24, bits },
+            AddressRun { first: 7, step: 1, bits: [0; RUN / 64] },
+            AddressRun { first: 5, step: 8, bits: [u64::MAX; RUN / 64] },
         ];
-        let column = PlaceColumn::Runs(runs);
-        let mut places = column.iter();
-        let first: Vec<_> = (0..4).map_while(|_| places.next()).collect();
+        let column = AddressColumn::Runs(runs);
+        let mut addresses = column.iter();
+        let mut words = || addresses.next().map(RecordAddress::word);
+        let first: Vec<_> = (0..4).map_while(|_| words()).collect();
         assert_eq!(first, [1000, 1048, 1000 + 127 * 24, 1000 + 960 * 24]);
-        let rest: Vec<_> = (0..RUN).map_while(|_| places.next()).collect();
+        let rest: Vec<_> = (0..RUN).map_while(|_| words()).collect();
         assert_eq!(rest, (0..RUN as u64).map(|at| 5 + 8 * at).collect::<Vec<_>>());
-        assert_eq!(places.next(), None);
-        let mut listed = vec![7];
-        assert!(column.list(&mut listed, |place| place));
-        assert_eq!(listed, [first, rest].concat());
-        assert!(!PlaceColumn::None.list(&mut listed, |place| place) && listed.is_empty());
+        assert_eq!(words(), None);
+        let mut listed = vec![RecordAddress::from_word(7)];
+        assert!(column.list(&mut listed));
+        let words: Vec<_> = listed.iter().map(|address| address.word()).collect();
+        assert_eq!(words, [first, rest].concat());
+        assert!(!AddressColumn::None.list(&mut listed) && listed.is_empty());
     }
 
     #[test]

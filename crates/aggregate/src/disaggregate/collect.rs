@@ -1,10 +1,11 @@
 //! The collection of the objects that get a part, and of their weights.
 
+use sapwood_engine::{Addresses, ColumnBatch, RecordAddress};
+
 use super::Action;
-use super::chunk::{CHUNK, Chunk, Ints, Keys, PlaceColumn, PlaceRun, Risks};
+use super::chunk::{AddressColumn, AddressRun, CHUNK, Chunk, Ints, Keys, Risks};
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
-use crate::columns::block::Block;
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::{Mismatch, Why};
 use crate::fold::columns::{Run, Scratch};
@@ -22,7 +23,7 @@ use crate::value::Value;
 /// object must be handed over once.
 ///
 /// ```
-/// use sapwood_aggregate::{Disaggregation, Fate};
+/// use sapwood_aggregate::{Disaggregation, Outcome};
 ///
 /// let budget = Disaggregation::new("minutes:i16le, seats:u16le@2".parse()?, "minutes", 100)
 ///     .in_proportion_to("seats")
@@ -43,11 +44,11 @@ use crate::value::Value;
 /// for at in 0..shares.batch_count() {
 ///     for share in shares.batch(at).shares() {
 ///         let flight = flights.iter_mut().find(|(key, _)| key == share.key);
-///         let fate = match flight {
+///         let outcome = match flight {
 ///             Some((_, value)) => budget.change(value, share.part).into(),
-///             None => Fate::Vanished,
+///             None => Outcome::Vanished,
 ///         };
-///         progress.settle(at, &share, fate);
+///         progress.record(at, &share, outcome);
 ///     }
 /// }
 /// let minutes = |at: usize| i16::from_le_bytes([flights[at].1[0], flights[at].1[1]]);
@@ -88,36 +89,6 @@ pub struct Collected {
     pub(super) weight_max: u64,
 }
 
-/// Where the objects of a block lie, in words of the caller that hands the block over.
-/// [`Share::place`](crate::Share::place) gives them back.
-#[derive(Debug, Clone, Copy)]
-pub enum Places<'a> {
-    /// They are found again by their keys.
-    None,
-    /// A word for each object of the block, live or not.
-    Each(&'a [u64]),
-    /// Object `i` lies at `first + i * step`, wrapping. Where many of a block's objects are taken, this
-    /// takes a bit an object instead of 8 bytes.
-    Stepped {
-        /// The word of the block's first object.
-        first: u64,
-        /// How much more each is.
-        step: u64,
-    },
-}
-
-impl Places<'_> {
-    fn get(&self, at: usize) -> Option<u64> {
-        match self {
-            Places::None => None,
-            Places::Each(places) => Some(places[at]),
-            Places::Stepped { first, step } => {
-                Some(first.wrapping_add((at as u64).wrapping_mul(*step)))
-            }
-        }
-    }
-}
-
 /// What is kept of an object.
 struct Kept {
     before: Amount,
@@ -137,22 +108,22 @@ impl<'d> Collector<'d> {
         self.push_at(key, value, None);
     }
 
-    /// Collects an object and the place where it lies, unless it is not selected.
+    /// Collects an object and the address where it lies, unless it is not selected.
     #[inline]
-    pub fn push_at(&mut self, key: &[u8], value: &[u8], place: Option<u64>) {
+    pub fn push_at(&mut self, key: &[u8], value: &[u8], address: Option<RecordAddress>) {
         if self.by.query.membership.contains(key) {
-            self.push_selected(key, value, place);
+            self.push_selected(key, value, address);
         }
     }
 
     /// Collects an object that is known to be selected, because it was looked up or lies in the range.
-    pub fn push_selected(&mut self, key: &[u8], value: &[u8], place: Option<u64>) {
+    pub fn push_selected(&mut self, key: &[u8], value: &[u8], address: Option<RecordAddress>) {
         match self.read(key, value) {
             Ok(None) => self.collected.tally.selected += 1,
             Ok(Some(kept)) => {
                 self.collected.tally.selected += 1;
                 self.collected.tally.matched += 1;
-                self.keep(key, place, kept);
+                self.keep(key, address, kept);
             }
             Err(None) => {}
             Err(Some(mismatch)) => {
@@ -162,38 +133,32 @@ impl<'d> Collector<'d> {
         }
     }
 
-    /// Collects the live objects of a block that are selected: the same as pushing one after the
+    /// Collects the valid objects of a batch that are selected: the same as pushing one after the
     /// other, and much faster where field, filter and weight are whole numbers of fixed width.
-    ///
-    /// # Panics
-    /// If there are fewer places than objects.
-    pub fn push_block(&mut self, block: &Block<'_>, places: Places<'_>) {
+    pub fn push_batch(&mut self, batch: &ColumnBatch<'_>) {
         let membership = &self.by.query.membership;
-        self.push_chosen(block, (!membership.is_everything()).then_some(membership), places);
+        self.push_chosen(batch, (!membership.is_everything()).then_some(membership));
     }
 
-    /// Collects the live objects of a block that are known to be selected.
-    ///
-    /// # Panics
-    /// If there are fewer places than objects.
-    pub fn push_block_selected(&mut self, block: &Block<'_>, places: Places<'_>) {
-        self.push_chosen(block, None, places);
+    /// Collects the valid objects of a batch that are known to be selected.
+    pub fn push_batch_selected(&mut self, batch: &ColumnBatch<'_>) {
+        self.push_chosen(batch, None);
     }
 
-    fn push_chosen(&mut self, block: &Block<'_>, chosen: Option<&Membership>, places: Places<'_>) {
-        check_places(block, places);
+    fn push_chosen(&mut self, batch: &ColumnBatch<'_>, chosen: Option<&Membership>) {
         let by = self.by;
-        let (keys, values) = (block.keys().width(), block.values().width());
+        let (keys, values) = (batch.keys().width(), batch.values().width());
         let columns = by.query.columns.as_ref().filter(|columns| columns.fit(keys, values));
         let Some(columns) = columns.filter(|_| !matches!(by.weight, Weight::Listed(_))) else {
-            return self.push_each(block, 0..block.count(), chosen, places);
+            return self.push_each(batch, 0..batch.len(), chosen);
         };
+        let addresses = in_steps(batch.addresses());
         let mut scratch = self.scratch.take().unwrap_or_else(|| Scratch::new(columns, &[]));
-        for begin in (0..block.count()).step_by(RUN) {
-            let run = columns.load(block, begin, chosen, &mut scratch);
+        for begin in (0..batch.len()).step_by(RUN) {
+            let run = columns.load(batch, begin, chosen, &mut scratch);
             let loaded = Loaded { columns, scratch: &scratch, run: &run };
-            if !self.keep_run(block, begin, &loaded, places) {
-                self.push_each(block, begin..begin + run.len, chosen, places);
+            if !self.keep_run(batch, begin, &loaded, addresses) {
+                self.push_each(batch, begin..begin + run.len, chosen);
             }
         }
         self.scratch = Some(scratch);
@@ -201,16 +166,15 @@ impl<'d> Collector<'d> {
 
     fn push_each(
         &mut self,
-        block: &Block<'_>,
+        batch: &ColumnBatch<'_>,
         objects: std::ops::Range<usize>,
         chosen: Option<&Membership>,
-        places: Places<'_>,
     ) {
         for at in objects {
-            if let Some((key, value)) = block.object(at)
+            if let Some((key, value)) = batch.entry(at)
                 && chosen.is_none_or(|chosen| chosen.contains(key))
             {
-                self.push_selected(key, value, places.get(at));
+                self.push_selected(key, value, batch.addresses().get(at));
             }
         }
     }
@@ -219,14 +183,14 @@ impl<'d> Collector<'d> {
     /// them needs a look at each.
     fn keep_run(
         &mut self,
-        block: &Block<'_>,
+        batch: &ColumnBatch<'_>,
         begin: usize,
         loaded: &Loaded<'_>,
-        places: Places<'_>,
+        addresses: Addresses<'_>,
     ) -> bool {
         let by = self.by;
         let Loaded { columns, scratch, run } = *loaded;
-        if !Keys::new(block.keys().width()).has_room(block.keys().width(), run.len) {
+        if !Keys::new(batch.keys().width()).has_room(batch.keys().width(), run.len) {
             return false;
         }
         let fields = |number: usize| columns.find(by.query.field(number));
@@ -264,7 +228,7 @@ impl<'d> Collector<'d> {
         collected.before.push_ints(run.matched, field.sum());
 
         let (count, mask) = (run.matched as usize, scratch.mask(run));
-        let chunk = collected.room(block.keys().width(), count, places);
+        let chunk = collected.room(batch.keys().width(), count, addresses);
         if let Some((lanes, bias)) = weights {
             let kept = &mut *self.lanes;
             kept[..run.len].copy_from_slice(lanes);
@@ -273,8 +237,8 @@ impl<'d> Collector<'d> {
             }
             chunk.weights.extend(kept[..count].iter().map(|lane| lane - bias));
         }
-        chunk.push_keys(block, begin, loaded, &mut self.lanes);
-        chunk.push_places(begin, loaded, places);
+        chunk.push_keys(batch, begin, loaded, &mut self.lanes);
+        chunk.push_addresses(begin, loaded, addresses);
         true
     }
 
@@ -330,7 +294,7 @@ impl<'d> Collector<'d> {
         Ok(Some(Kept { before, weight }))
     }
 
-    fn keep(&mut self, key: &[u8], place: Option<u64>, kept: Kept) {
+    fn keep(&mut self, key: &[u8], address: Option<RecordAddress>, kept: Kept) {
         let collected = &mut self.collected;
         match kept.before {
             Amount::Missing => collected.tally.missing += 1,
@@ -340,7 +304,7 @@ impl<'d> Collector<'d> {
                 collected.before.push(&before);
             }
         }
-        let chunk = collected.place_for(key, place);
+        let chunk = collected.chunk_for(key, address);
         let at = chunk.keys.len() as u32 - 1;
         if self.by.action == Action::Add {
             let (least, greatest) = self.by.safe;
@@ -360,15 +324,16 @@ impl<'d> Collector<'d> {
     }
 }
 
-fn check_places(block: &Block<'_>, places: Places<'_>) {
-    if let Places::Each(places) = places {
-        assert!(
-            places.len() >= block.count(),
-            "a block of {} objects has {} places",
-            block.count(),
-            places.len()
-        );
-    }
+/// Addresses of which each lies a step behind the one before, which those of a page do where all
+/// its entries are valid.
+fn in_steps<'a>(addresses: Addresses<'a>) -> Addresses<'a> {
+    let Addresses::Each(each @ [first, second, ..]) = addresses else { return addresses };
+    let ahead =
+        |address: &RecordAddress, next: &RecordAddress| next.word().wrapping_sub(address.word());
+    let step = ahead(first, second);
+    let is_step = |(address, next): (&RecordAddress, &RecordAddress)| ahead(address, next) == step;
+    let all = each.iter().zip(&each[1..]).fold(true, |all, pair| all & is_step(pair));
+    if all { Addresses::Stepped { first: *first, step } } else { addresses }
 }
 
 fn weight(read: std::result::Result<Option<Value<'_>>, Why>) -> std::result::Result<u64, Why> {
@@ -380,48 +345,50 @@ fn weight(read: std::result::Result<Option<Value<'_>>, Why>) -> std::result::Res
 }
 
 impl Collected {
-    /// Appends a key and its place to a chunk that both fit.
-    fn place_for(&mut self, key: &[u8], place: Option<u64>) -> &mut Chunk {
+    /// Appends a key and its address to a chunk that both fit.
+    fn chunk_for(&mut self, key: &[u8], address: Option<RecordAddress>) -> &mut Chunk {
         let fits = self.chunks.last_mut().is_some_and(|chunk| {
-            let has_places = matches!(chunk.places, PlaceColumn::Each(_));
-            let is_listed = !matches!(chunk.places, PlaceColumn::Runs(_));
-            is_listed && has_places == place.is_some() && chunk.keys.push(key)
+            let has_addresses = matches!(chunk.addresses, AddressColumn::Each(_));
+            let is_listed = !matches!(chunk.addresses, AddressColumn::Runs(_));
+            is_listed && has_addresses == address.is_some() && chunk.keys.push(key)
         });
         if !fits {
             let mut chunk = Chunk::new(
                 key.len(),
-                match place {
-                    Some(_) => PlaceColumn::Each(Vec::new()),
-                    None => PlaceColumn::None,
+                match address {
+                    Some(_) => AddressColumn::Each(Vec::new()),
+                    None => AddressColumn::None,
                 },
             );
             assert!(chunk.keys.push(key), "every chunk takes one key");
             self.chunks.push(chunk);
         }
         let chunk = self.chunks.last_mut().expect("there is one now");
-        if let (PlaceColumn::Each(places), Some(place)) = (&mut chunk.places, place) {
-            places.push(place);
+        if let (AddressColumn::Each(addresses), Some(address)) = (&mut chunk.addresses, address) {
+            addresses.push(address);
         }
         chunk
     }
 
     /// A chunk that has room for so many objects with keys so wide.
-    fn room(&mut self, key_width: usize, count: usize, places: Places<'_>) -> &mut Chunk {
-        let is_stepped = matches!(places, Places::Stepped { .. });
+    fn room(&mut self, key_width: usize, count: usize, addresses: Addresses<'_>) -> &mut Chunk {
+        let is_stepped = matches!(addresses, Addresses::Stepped { .. });
         let fits = self.chunks.last().is_some_and(|chunk| {
             chunk.keys.has_room(key_width, count)
-                && match (&chunk.places, places) {
-                    (PlaceColumn::None, Places::None) => true,
-                    (PlaceColumn::None, _) | (_, Places::None) => false,
-                    (PlaceColumn::Each(_), _) => !is_stepped || count < STEPPED_MIN,
-                    (PlaceColumn::Runs(_), _) => is_stepped,
+                && match (&chunk.addresses, addresses) {
+                    (AddressColumn::None, Addresses::None) => true,
+                    (AddressColumn::None, _) | (_, Addresses::None) => false,
+                    (AddressColumn::Each(_), _) => !is_stepped || count < STEPPED_MIN,
+                    (AddressColumn::Runs(_), _) => is_stepped,
                 }
         });
         if !fits {
-            let column = match places {
-                Places::None => PlaceColumn::None,
-                Places::Stepped { .. } if count >= STEPPED_MIN => PlaceColumn::Runs(Vec::new()),
-                Places::Each(_) | Places::Stepped { .. } => PlaceColumn::Each(Vec::new()),
+            let column = match addresses {
+                Addresses::None => AddressColumn::None,
+                Addresses::Stepped { .. } if count >= STEPPED_MIN => {
+                    AddressColumn::Runs(Vec::new())
+                }
+                Addresses::Each(_) | Addresses::Stepped { .. } => AddressColumn::Each(Vec::new()),
             };
             let mut chunk = Chunk::new(key_width, column);
             // Where there are several, each is filled.
@@ -443,10 +410,10 @@ impl Collected {
 }
 
 impl Chunk {
-    pub(super) fn new(key_width: usize, places: PlaceColumn) -> Chunk {
+    pub(super) fn new(key_width: usize, addresses: AddressColumn) -> Chunk {
         Chunk {
             keys: Keys::new(key_width),
-            places,
+            addresses,
             weights: Vec::new(),
             risks: Risks { at: Vec::new(), before: Ints::default() },
         }
@@ -455,13 +422,13 @@ impl Chunk {
     /// Appends the keys of a run, for which there is room.
     fn push_keys(
         &mut self,
-        block: &Block<'_>,
+        batch: &ColumnBatch<'_>,
         begin: usize,
         loaded: &Loaded<'_>,
         lanes: &mut Lanes,
     ) {
         let Loaded { scratch, run, .. } = *loaded;
-        let (keys, mask) = (block.keys(), scratch.mask(run));
+        let (keys, mask) = (batch.keys(), scratch.mask(run));
         let Keys::Words(words) = &mut self.keys else {
             for at in (0..run.len).filter(|&at| mask.is_none_or(|mask| mask[at] != 0)) {
                 assert!(self.keys.push(keys.item(begin + at)), "there is room");
@@ -469,26 +436,26 @@ impl Chunk {
             return;
         };
         let lanes = &mut lanes[..run.len];
-        kernels::gather(scratch.level(), RAW, keys.from(begin, 0), keys.stride(), lanes);
+        kernels::gather(scratch.level(), RAW, keys.bytes_from(begin, 0), keys.stride(), lanes);
         let count = mask.map_or(run.len, |mask| kernels::compact(lanes, mask));
         words.extend(lanes[..count].iter().map(|lane| lane.to_le_bytes()));
     }
 
-    /// Appends the places of a run.
-    fn push_places(&mut self, begin: usize, loaded: &Loaded<'_>, places: Places<'_>) {
+    /// Appends the addresses of a run.
+    fn push_addresses(&mut self, begin: usize, loaded: &Loaded<'_>, addresses: Addresses<'_>) {
         let Loaded { scratch, run, .. } = *loaded;
         let mask = scratch.mask(run);
-        let step = match places {
-            Places::Stepped { step, .. } => step,
-            Places::None | Places::Each(_) => 0,
+        let step = match addresses {
+            Addresses::Stepped { step, .. } => step,
+            Addresses::None | Addresses::Each(_) => 0,
         };
-        match (&mut self.places, places.get(begin)) {
-            (PlaceColumn::None, _) | (_, None) => {}
-            (PlaceColumn::Each(column), _) => {
+        match (&mut self.addresses, addresses.get(begin)) {
+            (AddressColumn::None, _) | (_, None) => {}
+            (AddressColumn::Each(column), _) => {
                 let taken = (0..run.len).filter(|&at| mask.is_none_or(|mask| mask[at] != 0));
-                column.extend(taken.filter_map(|at| places.get(begin + at)));
+                column.extend(taken.filter_map(|at| addresses.get(begin + at)));
             }
-            (PlaceColumn::Runs(runs), Some(first)) => {
+            (AddressColumn::Runs(runs), Some(first)) => {
                 let mut bits = [0; RUN / 64];
                 match mask {
                     Some(mask) => kernels::pack(scratch.level(), mask, &mut bits),
@@ -499,7 +466,7 @@ impl Chunk {
                         }
                     }
                 }
-                runs.push(PlaceRun { first, step, bits });
+                runs.push(AddressRun { first: first.word(), step, bits });
             }
         }
     }
@@ -507,5 +474,5 @@ impl Chunk {
 
 /// Keys of 8 bytes as they lie there.
 const RAW: Number = Number::new(Form::Unsigned, 8, Order::Little).expect("a number of 8 bytes");
-/// Of how many objects a run's bits take less than a place for each.
-const STEPPED_MIN: usize = 1 + size_of::<PlaceRun>() / size_of::<u64>();
+/// Of how many objects a run's bits take less than a address for each.
+const STEPPED_MIN: usize = 1 + size_of::<AddressRun>() / size_of::<u64>();

@@ -191,7 +191,7 @@ impl Disaggregator {
         Pending::decode(self, bytes)
     }
 
-    /// Goes on with what is left. The shares are in the order of their keys and have no places.
+    /// Goes on with what is left. The shares are in the order of their keys and have no addresses.
     ///
     /// # Errors
     /// [`QueryError::OtherDisaggregation`].

@@ -1,11 +1,11 @@
 //! The shares that are left, and their bytes.
 //!
-//! The rest of a disaggregation: keys and parts of the objects that are not settled, and what the
-//! settled ones add up to. Its bytes have one form, as those of partial states do.
+//! The rest of a disaggregation: keys and parts of the objects that are not recorded, and what the
+//! recorded ones add up to. Its bytes have one form, as those of partial states do.
 
-use super::chunk::{Chunk, Ints, PlaceColumn};
+use super::chunk::{AddressColumn, Chunk, Ints};
 use super::disaggregator::Disaggregator;
-use super::progress::{Progress, Settled};
+use super::progress::{Progress, Recorded};
 use super::shares::{Parts, Shares, twice};
 use crate::error::Result;
 use crate::fold::partial::Tally;
@@ -29,7 +29,7 @@ use crate::value::stored::{self, Corrupt, Envelope, Reader};
 /// // Stopped after the first object.
 /// let mut progress = shares.progress();
 /// let share = shares.batch(0).shares().next().expect("two objects");
-/// progress.settle(0, &share, grant.change(&mut objects[0][0], share.part).into());
+/// progress.record(0, &share, grant.change(&mut objects[0][0], share.part).into());
 /// let saved = shares.pending(&progress)?.encode();
 ///
 /// // Gone on with elsewhere.
@@ -37,7 +37,7 @@ use crate::value::stored::{self, Corrupt, Envelope, Reader};
 /// let mut progress = rest.progress();
 /// for share in rest.batch(0).shares() {
 ///     let value = &mut objects[usize::from(share.key[0])][0];
-///     progress.settle(0, &share, grant.change(value, share.part).into());
+///     progress.record(0, &share, grant.change(value, share.part).into());
 /// }
 /// assert_eq!(objects, [[14_i64.to_le_bytes()], [23_i64.to_le_bytes()]]);
 /// let report = rest.report(&progress);
@@ -50,7 +50,7 @@ pub struct Pending {
     total: i128,
     tally: Tally,
     before: Sum,
-    settled: Settled,
+    recorded: Recorded,
     /// Ascending by key.
     chunks: Vec<Chunk>,
     parts: Vec<Ints>,
@@ -60,13 +60,13 @@ const ENVELOPE: Envelope =
     Envelope { magic: *b"SWagPend", version: 1, what: "the rest of a disaggregation" };
 
 impl Shares {
-    /// What is not settled yet. It is the whole when nothing is.
+    /// What is not recorded yet. It is the whole when nothing is.
     ///
     /// # Errors
     /// [`QueryError::Twice`](crate::QueryError::Twice) if an object was collected more than once.
     pub fn pending(&self, progress: &Progress) -> Result<Pending> {
-        let mut settled = self.carried.clone();
-        settled.merge(progress.settled());
+        let mut recorded = self.carried.clone();
+        recorded.merge(progress.recorded());
         let rest =
             (0..self.batch_count()).flat_map(|at| self.batch(at).shares().skip(progress.done(at)));
         let mut rest: Vec<_> = rest.map(|share| (share.key, share.part)).collect();
@@ -79,7 +79,7 @@ impl Shares {
             total: self.total,
             tally: self.tally.clone(),
             before: self.before.clone(),
-            settled,
+            recorded,
             chunks: Vec::new(),
             parts: Vec::new(),
         };
@@ -96,7 +96,7 @@ impl Pending {
 
     fn push(&mut self, key: &[u8], part: i128) {
         if !self.chunks.last_mut().is_some_and(|chunk| chunk.keys.push(key)) {
-            let mut chunk = Chunk::new(key.len(), PlaceColumn::None);
+            let mut chunk = Chunk::new(key.len(), AddressColumn::None);
             assert!(chunk.keys.push(key), "every chunk takes one key");
             self.chunks.push(chunk);
             self.parts.push(Ints::default());
@@ -116,7 +116,7 @@ impl Pending {
         out.extend(self.fingerprint.to_le_bytes());
         self.tally.encode(&mut out);
         self.before.encode(&mut out);
-        self.settled.encode(&mut out);
+        self.recorded.encode(&mut out);
         out.extend(self.count().to_le_bytes());
         for (key, part) in self.objects() {
             stored::varint(key.len() as u128, &mut out);
@@ -136,7 +136,7 @@ impl Pending {
             total: by.total(),
             tally: Tally::decode(&mut reader)?,
             before: Sum::decode(&mut reader)?,
-            settled: Settled::decode(&mut reader)?,
+            recorded: Recorded::decode(&mut reader)?,
             chunks: Vec::new(),
             parts: Vec::new(),
         };
@@ -148,11 +148,11 @@ impl Pending {
         }
     }
 
-    /// What is left of the total, without its sign, as the settled shares have it.
+    /// What is left of the total, without its sign, as the recorded shares have it.
     fn left(&self, reader: &Reader<'_>) -> std::result::Result<u128, Corrupt> {
         let wrong = |what: &str| Err(reader.corrupt(what));
         let mut left = self.total.unsigned_abs();
-        for parts in [self.settled.given, self.settled.not_given] {
+        for parts in [self.recorded.given, self.recorded.not_given] {
             let has_sign = parts == 0 || (parts < 0) == (self.total < 0);
             match left.checked_sub(parts.unsigned_abs()) {
                 Some(rest) if has_sign => left = rest,
@@ -171,8 +171,8 @@ impl Pending {
         mut left: u128,
     ) -> std::result::Result<(), Corrupt> {
         let count = reader.u64("the number of objects")?;
-        let settled = self.settled.count();
-        if settled.and_then(|settled| settled.checked_add(count)) != Some(self.tally.matched) {
+        let recorded = self.recorded.count();
+        if recorded.and_then(|recorded| recorded.checked_add(count)) != Some(self.tally.matched) {
             return Err(reader.corrupt("objects are more or fewer than were collected"));
         }
         let mut last: Option<&[u8]> = None;
@@ -206,7 +206,7 @@ impl Pending {
             parts: Parts::Each(self.parts),
             tally: self.tally,
             before: self.before,
-            carried: self.settled,
+            carried: self.recorded,
         })
     }
 }

@@ -12,9 +12,9 @@ use crate::state::Sum;
 use crate::value::Value;
 use crate::value::stored::{Corrupt, Reader};
 
-/// What became of an object's share.
+/// The outcome of an object's share.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Fate {
+pub enum Outcome {
     /// The object has its part.
     Changed(Change),
     /// There is no such object any more. Its part is not given to any other.
@@ -23,30 +23,30 @@ pub enum Fate {
     Refused(Refusal),
 }
 
-impl From<std::result::Result<Change, Refusal>> for Fate {
-    fn from(result: std::result::Result<Change, Refusal>) -> Fate {
+impl From<std::result::Result<Change, Refusal>> for Outcome {
+    fn from(result: std::result::Result<Change, Refusal>) -> Outcome {
         match result {
-            Ok(change) => Fate::Changed(change),
-            Err(refusal) => Fate::Refused(refusal),
+            Ok(change) => Outcome::Changed(change),
+            Err(refusal) => Outcome::Refused(refusal),
         }
     }
 }
 
 /// How far the shares of a disaggregation are applied.
 ///
-/// Shares of a batch are settled in the order of the batch; what is settled is done for good, and all
-/// else is pending. Threads that take different batches have one each, and these merge.
+/// Shares of a batch are recorded in the order of the batch; a share that is recorded is done for
+/// good, and all else is pending. Threads that take different batches have one each, and these merge.
 #[derive(Debug, Clone)]
 pub struct Progress {
     action: Action,
-    /// Of each batch how many shares are settled, from its first on.
+    /// Of each batch how many shares are recorded, from its first on.
     done: Vec<u32>,
-    settled: Settled,
+    recorded: Recorded,
 }
 
 /// What shares added up to.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Settled {
+pub(super) struct Recorded {
     changed: u64,
     vanished: u64,
     refused: u64,
@@ -91,10 +91,10 @@ pub struct Disaggregated {
 
 impl Progress {
     pub(super) fn new(action: Action, batch_count: usize) -> Progress {
-        Progress { action, done: vec![0; batch_count], settled: Settled::default() }
+        Progress { action, done: vec![0; batch_count], recorded: Recorded::default() }
     }
 
-    /// How many shares of a batch are settled, from its first on.
+    /// How many shares of a batch are recorded, from its first on.
     ///
     /// # Panics
     /// If there is no such batch.
@@ -102,48 +102,48 @@ impl Progress {
         self.done[batch] as usize
     }
 
-    /// Settles the next share of a batch.
+    /// Records the next share of a batch.
     ///
     /// # Panics
     /// If there is no such batch.
     #[inline]
-    pub fn settle(&mut self, batch: usize, share: &Share<'_>, fate: Fate) {
+    pub fn record(&mut self, batch: usize, share: &Share<'_>, outcome: Outcome) {
         self.done[batch] += 1;
-        let settled = &mut self.settled;
-        match fate {
-            Fate::Changed(change) => {
-                settled.changed += 1;
-                settled.given += share.part;
-                add(&mut settled.before, change.before);
-                add(&mut settled.after, change.after);
+        let recorded = &mut self.recorded;
+        match outcome {
+            Outcome::Changed(change) => {
+                recorded.changed += 1;
+                recorded.given += share.part;
+                add(&mut recorded.before, change.before);
+                add(&mut recorded.after, change.after);
             }
-            Fate::Vanished => {
-                settled.vanished += 1;
-                settled.not_given += share.part;
+            Outcome::Vanished => {
+                recorded.vanished += 1;
+                recorded.not_given += share.part;
             }
-            Fate::Refused(refusal) => {
-                settled.refused += 1;
-                settled.not_given += share.part;
-                settled.add_example(share.key, refusal);
+            Outcome::Refused(refusal) => {
+                recorded.refused += 1;
+                recorded.not_given += share.part;
+                recorded.add_example(share.key, refusal);
             }
         }
     }
 
-    /// Settles the next shares of a batch at once: all of the objects have their parts. What their
+    /// Records the next shares of a batch at once: all of the objects have their parts. What their
     /// fields held is `before`, the sum of the parts `given`.
     ///
     /// # Panics
     /// If there is no such batch.
-    pub fn settle_words(&mut self, batch: usize, before: &[i64], given: i128) {
+    pub fn record_words(&mut self, batch: usize, before: &[i64], given: i128) {
         let (count, before) = (before.len(), kernels::sum_signed(Level::new(), before));
         self.done[batch] += count as u32;
-        let settled = &mut self.settled;
-        settled.changed += count as u64;
-        settled.given += given;
-        settled.before.push_ints(count as u64, before);
-        settled.after.push_ints(count as u64, given);
+        let recorded = &mut self.recorded;
+        recorded.changed += count as u64;
+        recorded.given += given;
+        recorded.before.push_ints(count as u64, before);
+        recorded.after.push_ints(count as u64, given);
         if self.action == Action::Add {
-            settled.after.push_ints(0, before);
+            recorded.after.push_ints(0, before);
         }
     }
 
@@ -157,12 +157,12 @@ impl Progress {
             assert!(*done == 0 || other == 0, "batch {at} was dealt with by two threads");
             *done += other;
         }
-        self.settled.merge(&other.settled);
+        self.recorded.merge(&other.recorded);
         self
     }
 
-    pub(super) fn settled(&self) -> &Settled {
-        &self.settled
+    pub(super) fn recorded(&self) -> &Recorded {
+        &self.recorded
     }
 }
 
@@ -181,7 +181,7 @@ fn add(sum: &mut Sum, amount: Amount) {
     }
 }
 
-impl Settled {
+impl Recorded {
     #[cold]
     fn add_example(&mut self, key: &[u8], refusal: Refusal) {
         let key = &key[..key.len().min(Example::KEY_BYTES_MAX)];
@@ -192,7 +192,7 @@ impl Settled {
     }
 
     /// Counts are of objects that were collected, and parts of one total: neither overflows.
-    pub(super) fn merge(&mut self, other: &Settled) {
+    pub(super) fn merge(&mut self, other: &Recorded) {
         self.changed += other.changed;
         self.vanished += other.vanished;
         self.refused += other.refused;
@@ -223,48 +223,48 @@ impl Settled {
         self.after.encode(out);
     }
 
-    pub(super) fn decode(reader: &mut Reader<'_>) -> std::result::Result<Settled, Corrupt> {
-        let mut settled = Settled {
+    pub(super) fn decode(reader: &mut Reader<'_>) -> std::result::Result<Recorded, Corrupt> {
+        let mut recorded = Recorded {
             changed: reader.u64("a count")?,
             vanished: reader.u64("a count")?,
             refused: reader.u64("a count")?,
             given: reader.i128("a sum of parts")?,
             not_given: reader.i128("a sum of parts")?,
-            ..Settled::default()
+            ..Recorded::default()
         };
-        if settled.refused > 0 {
-            settled.first_refusal = Some(Example::decode(reader)?);
+        if recorded.refused > 0 {
+            recorded.first_refusal = Some(Example::decode(reader)?);
         }
-        settled.before = Sum::decode(reader)?;
-        settled.after = Sum::decode(reader)?;
-        let counts = settled.before.count().max(settled.after.count());
-        if counts > settled.changed {
+        recorded.before = Sum::decode(reader)?;
+        recorded.after = Sum::decode(reader)?;
+        let counts = recorded.before.count().max(recorded.after.count());
+        if counts > recorded.changed {
             return Err(reader.corrupt("more fields are summed than were changed"));
         }
-        Ok(settled)
+        Ok(recorded)
     }
 }
 
 impl Shares {
     /// What was done, with what was done before it was gone on with.
     pub fn report(&self, progress: &Progress) -> Disaggregated {
-        let mut settled = self.carried.clone();
-        settled.merge(&progress.settled);
-        let given = [settled.given, settled.not_given];
+        let mut recorded = self.carried.clone();
+        recorded.merge(&progress.recorded);
+        let given = [recorded.given, recorded.not_given];
         Disaggregated {
             tally: self.tally.clone(),
             total: self.total,
-            changed: settled.changed,
-            vanished: settled.vanished,
-            refused: settled.refused,
-            pending: self.tally.matched - settled.count().expect("at most those that matched"),
-            given: settled.given,
-            not_given: settled.not_given,
+            changed: recorded.changed,
+            vanished: recorded.vanished,
+            refused: recorded.refused,
+            pending: self.tally.matched - recorded.count().expect("at most those that matched"),
+            given: recorded.given,
+            not_given: recorded.not_given,
             // Each is a part of the total.
             pending_sum: given.iter().fold(self.total, |rest, parts| rest - parts),
-            sum_before: settled.before.sum().ok(),
-            sum_after: settled.after.sum().ok(),
-            first_refusal: settled.first_refusal,
+            sum_before: recorded.before.sum().ok(),
+            sum_after: recorded.after.sum().ok(),
+            first_refusal: recorded.first_refusal,
         }
     }
 }

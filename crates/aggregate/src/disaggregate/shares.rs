@@ -1,14 +1,15 @@
 //! The shares: the part of each object.
 
 use fearless_simd::Level;
+use sapwood_engine::RecordAddress;
 
 use super::Action;
 use super::apportion;
-use super::chunk::{Chunk, Ints, PlaceIter};
+use super::chunk::{AddressIter, Chunk, Ints};
 use super::collect::Collected;
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
-use super::progress::{Progress, Settled, value_of};
+use super::progress::{Progress, Recorded, value_of};
 use super::select::{Bound, WordBound};
 use crate::columns::kernels;
 use crate::error::{Example, QueryError, Result};
@@ -33,7 +34,7 @@ pub struct Shares {
     /// What the fields held when they were collected.
     pub(super) before: Sum,
     /// What was done before the rest was gone on with.
-    pub(super) carried: Settled,
+    pub(super) carried: Recorded,
 }
 
 #[derive(Debug, Clone)]
@@ -69,7 +70,7 @@ pub struct Share<'a> {
     /// The object's key.
     pub key: &'a [u8],
     /// Where it lies, as its collector was told.
-    pub place: Option<u64>,
+    pub address: Option<RecordAddress>,
     /// Its part of the total.
     pub part: i128,
 }
@@ -97,7 +98,7 @@ impl Shares {
             parts,
             tally: all.tally,
             before: all.before,
-            carried: Settled::default(),
+            carried: Recorded::default(),
         };
         shares.check_fit(by)?;
         Ok(shares)
@@ -169,7 +170,7 @@ impl Shares {
                         let before = by.target.amount(chunk.risks.before.get(risk));
                         let at = object as usize;
                         let share =
-                            Share { key: chunk.keys.get(at), place: None, part: batch.part(at) };
+                            Share { key: chunk.keys.get(at), address: None, part: batch.part(at) };
                         unfit.check(by, &share, before);
                     }
                 }
@@ -281,10 +282,10 @@ impl<'a> Batch<'a> {
     /// The shares, in their order.
     pub fn shares(&self) -> impl Iterator<Item = Share<'a>> + use<'a> {
         let batch = *self;
-        let mut places: PlaceIter<'a> = batch.chunk.places.iter();
+        let mut addresses: AddressIter<'a> = batch.chunk.addresses.iter();
         (0..batch.len()).map(move |at| Share {
             key: batch.chunk.keys.get(at),
-            place: places.next(),
+            address: addresses.next(),
             part: batch.part(at),
         })
     }
@@ -294,10 +295,9 @@ impl<'a> Batch<'a> {
         self.chunk.keys.words()
     }
 
-    /// Sets `out` to the places of the objects, each as `make` makes it of its word. False, and it is
-    /// empty, if they are not known.
-    pub fn places<P>(&self, out: &mut Vec<P>, make: impl Fn(u64) -> P) -> bool {
-        self.chunk.places.list(out, make)
+    /// Sets `out` to the addresses of the objects. False, and it is empty, if they are not known.
+    pub fn addresses(&self, out: &mut Vec<RecordAddress>) -> bool {
+        self.chunk.addresses.list(out)
     }
 
     /// Sets `out` to the parts, and answers their sum. None, and it is empty, if one has more than 64

@@ -1,10 +1,10 @@
 //! Runs of objects, folded column by column.
 //!
-//! Objects that come one by one are gathered into a run first; blocks are loaded a run at a time.
+//! Objects that come one by one are gathered into a run first; batches are loaded a run at a time.
 
 use fearless_simd::Level;
+use sapwood_engine::{Column, ColumnBatch, Validity};
 
-use crate::columns::block::{Block, Live, Strided};
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::Result;
 use crate::fold::grouping::Slots;
@@ -17,10 +17,10 @@ use crate::question::layout::{Form, Number, Order, Place};
 use crate::state::Figures;
 
 impl Int {
-    fn side<'a>(&self, block: &Block<'a>) -> Strided<'a> {
+    fn side<'a>(&self, batch: &ColumnBatch<'a>) -> Column<'a> {
         match self.place {
-            Place::Key => block.keys(),
-            Place::Value => block.values(),
+            Place::Key => batch.keys(),
+            Place::Value => batch.values(),
         }
     }
 }
@@ -53,44 +53,44 @@ impl Columns {
         self.pour(scratch, into, groups_max)
     }
 
-    /// Folds the live objects of a block that they fit: of those `chosen`, or of all.
-    pub(crate) fn push_block(
+    /// Folds the valid objects of a batch that they fit: of those `chosen`, or of all.
+    pub(crate) fn push_batch(
         &self,
-        block: &Block<'_>,
+        batch: &ColumnBatch<'_>,
         chosen: Option<&Membership>,
         scratch: &mut Scratch,
         into: Sink<'_>,
     ) -> Result<()> {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
-        for begin in (0..block.count()).step_by(RUN) {
-            let run = self.load(block, begin, chosen, scratch);
+        for begin in (0..batch.len()).step_by(RUN) {
+            let run = self.load(batch, begin, chosen, scratch);
             self.fold(&run, scratch, into.partial, into.query, into.query.groups_max)?;
         }
         let groups_max = into.query.groups_max;
         self.pour(scratch, into, groups_max)
     }
 
-    /// Makes columns of the run that begins at `begin`, and a mask of the objects that live, are
+    /// Makes columns of the run that begins at `begin`, and a mask of the objects that are valid,
     /// chosen, and pass the filter.
     pub(crate) fn load(
         &self,
-        block: &Block<'_>,
+        batch: &ColumnBatch<'_>,
         begin: usize,
         chosen: Option<&Membership>,
         scratch: &mut Scratch,
     ) -> Run {
         let level = scratch.level;
-        let len = RUN.min(block.count() - begin);
+        let len = RUN.min(batch.len() - begin);
         for (int, lanes) in self.ints.iter().zip(&mut scratch.columns) {
-            let side = int.side(block);
-            let bytes = side.from(begin, int.offset);
+            let side = int.side(batch);
+            let bytes = side.bytes_from(begin, int.offset);
             kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
         }
         let mask = &mut scratch.mask[..len];
-        let mut is_masked = live(level, block, begin, mask);
+        let mut is_masked = valid(level, batch, begin, mask);
         if let Some(chosen) = chosen {
             let keys = &mut scratch.passes;
-            is_masked = chosen.mask(level, block.keys(), begin, is_masked, keys, mask);
+            is_masked = chosen.mask(level, batch.keys(), begin, is_masked, keys, mask);
         }
         self.filter_run(len, is_masked, scratch)
     }
@@ -165,20 +165,20 @@ impl Columns {
     }
 }
 
-/// Sets the mask of the live objects from `begin` on; false if all are.
-fn live(level: Level, block: &Block<'_>, begin: usize, mask: &mut [u64]) -> bool {
-    match block.live() {
-        Live::All => return false,
-        Live::Bits(bits) => kernels::spread(level, bits, begin, mask),
-        Live::Word { words, mask: bits, equals } => {
-            kernels::gather(level, WORD, words.from(begin, 0), words.stride(), mask);
+/// Sets the mask of the valid objects from `begin` on; false if all are.
+fn valid(level: Level, batch: &ColumnBatch<'_>, begin: usize, mask: &mut [u64]) -> bool {
+    match batch.validity() {
+        Validity::All => return false,
+        Validity::Bits(bits) => kernels::spread(level, bits, begin, mask),
+        Validity::Word { words, mask: bits, equals } => {
+            kernels::gather(level, WORD, words.bytes_from(begin, 0), words.stride(), mask);
             kernels::agree(level, mask, bits, equals);
         }
     }
     true
 }
 
-/// The words that tell whether objects live.
+/// The words that tell whether objects are valid.
 const WORD: Number = Number::new(Form::Unsigned, 8, Order::Little).expect("a number of 8 bytes");
 
 impl Filter {
@@ -217,7 +217,7 @@ impl Filter {
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) len: usize,
-    /// Objects that live and are chosen.
+    /// Objects that are valid and chosen.
     pub(crate) selected: u64,
     /// Those of them that pass the filter.
     pub(crate) matched: u64,

@@ -32,7 +32,7 @@ pub struct Compiled {
     pub(crate) reads: Vec<usize>,
     pub(crate) groups: Vec<GroupPlan>,
     pub(crate) states: Vec<StatePlan>,
-    /// How blocks of fixed-width objects are read by column, where the query allows it.
+    /// How batches of fixed-width objects are read by column, where the query allows it.
     pub(crate) columns: Option<Columns>,
     pub(crate) answer: Output,
     mismatches: Mismatches,
@@ -129,21 +129,22 @@ impl Compiled {
         self.membership.selection()
     }
 
-    /// Whether blocks of values of fixed width, at least [`Compiled::value_bytes_min`] wide, are
-    /// answered column by column: then handing over blocks pays.
+    /// Whether batches of values of fixed width, at least [`Compiled::value_bytes_min`] wide, are
+    /// answered column by column: then handing over batches pays.
     pub fn goes_by_column(&self) -> bool {
         self.columns.is_some()
     }
 
-    /// How wide values must be at least, so that blocks go by column; else each is a mismatch.
+    /// How wide values must be at least, so that batches go by column; else each is a mismatch.
     pub fn value_bytes_min(&self) -> usize {
         self.columns.as_ref().map_or(0, Columns::value_bytes_min)
     }
 
     /// Whether anything but the selection depends on keys. If not, objects that are known to be
-    /// selected may be handed over without them, [`Strided::NOTHING`](crate::Strided::NOTHING) in
-    /// their place, by [`Fold::push_block_selected`](crate::Fold::push_block_selected). What goes object by object needs them, to show
-    /// the key of a mismatch.
+    /// selected may be handed over without them,
+    /// [`Column::NOTHING`](sapwood_engine::Column::NOTHING) in
+    /// their place, by [`Fold::push_batch_selected`](crate::Fold::push_batch_selected). A query that
+    /// goes object by object needs them, to show the key of a mismatch.
     pub fn needs_keys(&self) -> bool {
         self.columns.as_ref().is_none_or(Columns::needs_keys)
     }

@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 
 use fearless_simd::Level;
 use hashbrown::HashSet;
+use sapwood_engine::Column;
 
-use crate::columns::block::Strided;
 use crate::columns::kernels::{self, Lanes};
 use crate::question::key_list::KeyList;
 use crate::question::layout::{Form, Number, Order};
@@ -85,7 +85,7 @@ impl Membership {
     pub(crate) fn mask(
         &self,
         level: Level,
-        keys: Strided<'_>,
+        keys: Column<'_>,
         begin: usize,
         is_masked: bool,
         lanes: &mut Lanes,
@@ -100,7 +100,7 @@ impl Membership {
         let lanes = &mut lanes[..mask.len()];
         let of_words = keys.width() == 8;
         if of_words {
-            kernels::gather(level, KEY, keys.from(begin, 0), keys.stride(), lanes);
+            kernels::gather(level, KEY, keys.bytes_from(begin, 0), keys.stride(), lanes);
         }
         match (self.selection.as_keys(), self.words) {
             (None, Some((first, last))) if of_words => {
@@ -231,7 +231,7 @@ mod tests {
             for width in [8, 3] {
                 let keys: Vec<_> = keys.iter().filter(|key| key.len() == width).cloned().collect();
                 let bytes = keys.concat();
-                let column = Strided::new(&bytes, 0, width, width).expect("inside");
+                let column = Column::new(&bytes, 0, width, width).expect("inside");
                 for is_masked in [false, true] {
                     let mut mask = vec![if is_masked { 0 } else { 7 }; keys.len()];
                     if is_masked {

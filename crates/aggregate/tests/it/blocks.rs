@@ -3,9 +3,8 @@
 use std::ops::Bound;
 
 use proptest::prelude::*;
-use sapwood_aggregate::{
-    Aggregate, Block, Compiled, Group, Live, Mismatches, Query, QueryError, Selection, Strided,
-};
+use sapwood_aggregate::{Aggregate, Compiled, Group, Mismatches, Query, QueryError, Selection};
+use sapwood_engine::{Column, ColumnBatch, Validity};
 
 /// Queries that go by column, and queries that do not: with groups by two fields, floats, fields that are too far.
 const QUERIES: [(&str, &str, &str, &str); 15] = [
@@ -113,18 +112,18 @@ proptest! {
             // The last record may end with its value.
             bytes.truncate(bytes.len().saturating_sub(room));
         }
-        let column = |offset: usize| Strided::new(&bytes, offset.min(bytes.len()), stride, 8).expect("inside");
+        let column = |offset: usize| Column::new(&bytes, offset.min(bytes.len()), stride, 8).expect("inside");
         let live = match how {
-            0 => Live::All,
-            1 => Live::Bits(&bits),
-            _ => Live::Word { words: column(WORD), mask: !1, equals: 2 },
+            0 => Validity::All,
+            1 => Validity::Bits(&bits),
+            _ => Validity::Word { words: column(WORD), mask: !1, equals: 2 },
         };
-        let block = Block::new(count, column(KEY), column(VALUE), live).expect("inside");
+        let block = ColumnBatch::new(count, column(KEY), column(VALUE), live).expect("inside");
 
         let mut by_block = query.fold();
         // A run that has begun object by object does not mix with the block.
         by_block.push(&7_u64.to_le_bytes(), &9_u64.to_le_bytes()).expect("few groups");
-        by_block.push_block(&block).expect("few groups");
+        by_block.push_batch(&block).expect("few groups");
         let mut folds = [query.fold(), by_object_alone.fold()];
         for fold in &mut folds {
             fold.push(&7_u64.to_le_bytes(), &9_u64.to_le_bytes()).expect("few groups");
@@ -146,8 +145,8 @@ proptest! {
 #[test]
 fn values_alone_are_enough_where_nothing_depends_on_keys() {
     let values: Vec<u8> = (0..3000_u64).flat_map(u64::to_le_bytes).collect();
-    let column = Strided::new(&values, 0, 8, 8).expect("inside");
-    let block = Block::new(3000, Strided::NOTHING, column, Live::All).expect("inside");
+    let column = Column::new(&values, 0, 8, 8).expect("inside");
+    let block = ColumnBatch::new(3000, Column::NOTHING, column, Validity::All).expect("inside");
     let query = |layout: &str, figures: &str| {
         Query::new(layout.parse().expect("a layout"))
             .aggregates(Aggregate::list(figures).expect("figures"))
@@ -157,7 +156,7 @@ fn values_alone_are_enough_where_nothing_depends_on_keys() {
     assert!(sum.goes_by_column() && !sum.needs_keys());
     assert_eq!(sum.value_bytes_min(), 8);
     let mut fold = sum.fold();
-    fold.push_block_selected(&block).expect("no groups");
+    fold.push_batch_selected(&block).expect("no groups");
     let answer = sum.finish(fold.into_partial()).expect("an answer");
     assert_eq!(answer.value(0, "sum(n)"), Ok(&(2999 * 1500).into()));
 
@@ -178,8 +177,8 @@ fn values_alone_are_enough_where_nothing_depends_on_keys() {
 fn many_groups_are_poured_out_again_and_again() {
     let count = 40_000_u64;
     let values: Vec<u8> = (0..count).flat_map(|at| (at * 7 % 20_000).to_le_bytes()).collect();
-    let column = Strided::new(&values, 0, 8, 8).expect("inside");
-    let block = Block::new(count as usize, column, column, Live::All).expect("inside");
+    let column = Column::new(&values, 0, 8, 8).expect("inside");
+    let block = ColumnBatch::new(count as usize, column, column, Validity::All).expect("inside");
     let query = |groups_max| {
         Query::new("n:u64le".parse().expect("a layout"))
             .group_by(Group::list("n").expect("groups"))
@@ -190,8 +189,8 @@ fn many_groups_are_poured_out_again_and_again() {
     };
     let enough = query(20_000);
     let mut fold = enough.fold();
-    fold.push_block(&block).expect("as many groups as there may be");
-    fold.push_block_selected(&block).expect("the same groups");
+    fold.push_batch(&block).expect("as many groups as there may be");
+    fold.push_batch_selected(&block).expect("the same groups");
     let answer = enough.finish(fold.into_partial()).expect("an answer");
     assert_eq!(answer.rows.len(), 20_000);
     for row in [0, 1, 7_777, 19_999] {
@@ -205,7 +204,7 @@ fn many_groups_are_poured_out_again_and_again() {
     }
     let few = query(19_999);
     let refused = QueryError::TooManyGroups { max: 19_999 };
-    assert_eq!(few.fold().push_block(&block), Err(refused.clone()));
+    assert_eq!(few.fold().push_batch(&block), Err(refused.clone()));
     // One by one, it is the end that refuses the last ones at the latest.
     let by_object = |query: &Compiled| {
         let mut fold = query.fold();

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Batch, Block, Collected, Disaggregated, Disaggregation, Disaggregator, Fate, Live,
-    Mismatches, Places, QueryError, Selection, Shares, Strided, Value,
+    Action, Batch, Collected, Disaggregated, Disaggregation, Disaggregator, Mismatches, Outcome,
+    QueryError, Selection, Shares, Value,
 };
+use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
 
 /// Objects by key. A value is the field, a weight of 4 bytes, and a byte to filter by.
 type Objects = BTreeMap<Vec<u8>, (i128, u32, u8)>;
@@ -207,8 +208,8 @@ fn apply(
     let all = (0..shares.batch_count())
         .flat_map(|at| shares.batch(at).shares().map(move |share| (at, share)));
     for (at, share) in all.take(limit) {
-        let fate = match table.get_mut(share.key) {
-            None => Fate::Vanished,
+        let outcome = match table.get_mut(share.key) {
+            None => Outcome::Vanished,
             Some(value) => {
                 let mut rewritten = b"before".to_vec();
                 let result = by.rewrite(value, share.part, &mut rewritten);
@@ -228,7 +229,7 @@ fn apply(
                 result.into()
             }
         };
-        progress.settle(at, &share, fate);
+        progress.record(at, &share, outcome);
     }
     progress
 }
@@ -253,11 +254,11 @@ fn check_columns(batch: Batch<'_>) {
         // What stands beside the parts may be wide.
         None => assert!(words.is_empty()),
     }
-    let places: Option<Vec<u64>> = batch.shares().map(|share| share.place).collect();
-    let mut listed = vec![7];
-    match batch.places(&mut listed, |place| place) {
-        true => assert_eq!(Some(listed), places),
-        false => assert!(listed.is_empty() && places.is_none()),
+    let addresses: Option<Vec<_>> = batch.shares().map(|share| share.address).collect();
+    let mut listed = vec![RecordAddress::from_word(7)];
+    match batch.addresses(&mut listed) {
+        true => assert_eq!(Some(listed), addresses),
+        false => assert!(listed.is_empty() && addresses.is_none()),
     }
     if let Some(keys) = batch.word_keys() {
         assert!(keys.iter().map(|key| &key[..]).eq(batch.shares().map(|share| share.key)));
@@ -376,7 +377,7 @@ proptest! {
         prop_assert_eq!(by_weights, equal);
     }
 
-    /// By block, with places of any kind, as object by object.
+    /// By block, with addresses of any kind, as object by object.
     #[test]
     fn a_block_is_its_objects(
         case in case(),
@@ -408,27 +409,28 @@ proptest! {
             2 => 0xF0F0_1234_FFFF_0F0F_u64.rotate_left(at as u32),
             _ => u64::from(at.is_multiple_of(3)),
         }).collect();
-        let column = |offset: usize, width| Strided::new(&bytes, offset.min(bytes.len()), stride, width).expect("inside");
-        let block = Block::new(count, column(0, width), column(width, value_width), Live::Bits(&bits)).expect("inside");
-        let each: Vec<u64> = (0..count as u64).map(|at| 100 + 24 * at).collect();
-        let places = match how {
-            0 => Places::None,
-            1 => Places::Each(&each),
-            _ => Places::Stepped { first: 100, step: 24 },
+        let column = |offset: usize, width| Column::new(&bytes, offset.min(bytes.len()), stride, width).expect("inside");
+        let block = ColumnBatch::new(count, column(0, width), column(width, value_width), Validity::Bits(&bits)).expect("inside");
+        let each: Vec<_> = (0..count as u64).map(|at| RecordAddress::from_word(100 + 24 * at)).collect();
+        let addresses = match how {
+            0 => Addresses::None,
+            1 => Addresses::Each(&each),
+            _ => Addresses::Stepped { first: RecordAddress::from_word(100), step: 24 },
         };
+        let block = block.with_addresses(addresses).expect("one for each");
 
         let (mut by_block, mut by_object) = (by.collector(), by.collector());
         match is_selected {
-            true => by_block.push_block_selected(&block, places),
-            false => by_block.push_block(&block, places),
+            true => by_block.push_batch_selected(&block),
+            false => by_block.push_batch(&block),
         }
         for (at, record) in bytes.chunks(stride).enumerate() {
             if bits[at / 64] >> (at % 64) & 1 == 1 {
-                let place = (how > 0).then_some(each[at]);
+                let address = (how > 0).then_some(each[at]);
                 let (key, value) = (&record[..width], &record[width..width + value_width]);
                 match is_selected {
-                    true => by_object.push_selected(key, value, place),
-                    false => by_object.push_at(key, value, place),
+                    true => by_object.push_selected(key, value, address),
+                    false => by_object.push_at(key, value, address),
                 }
             }
         }
@@ -441,7 +443,7 @@ proptest! {
                 let all = |shares: &Shares| {
                     (0..shares.batch_count()).for_each(|at| check_columns(shares.batch(at)));
                     let all = (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares());
-                    all.map(|share| (share.key.to_vec(), share.place, share.part)).collect::<Vec<_>>()
+                    all.map(|share| (share.key.to_vec(), share.address, share.part)).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(all(&left), all(&right));
             }
@@ -630,8 +632,8 @@ fn an_object_that_changed_meanwhile_keeps_its_value() {
     let mut now: [Vec<u8>; 3] = [vec![255], Vec::new(), vec![3]];
     let mut progress = found.progress();
     for (share, value) in found.batch(0).shares().zip(&mut now) {
-        let fate = Fate::from(by.change(value, share.part));
-        progress.settle(0, &share, fate);
+        let outcome = Outcome::from(by.change(value, share.part));
+        progress.record(0, &share, outcome);
     }
     assert_eq!(now, [vec![255], Vec::new(), vec![6]]);
     let report = found.report(&progress);
@@ -669,7 +671,7 @@ fn check_words(by: &Disaggregator) {
             let number = |key: &[u8]| i64::from_be_bytes(key.try_into().expect("8 bytes"));
             let before: Vec<i64> = batch.shares().map(|share| number(share.key)).collect();
             let given = batch.shares().map(|share| share.part).sum();
-            progress.settle_words(at, &before, given);
+            progress.record_words(at, &before, given);
             assert_eq!(progress.done(at), batch.len());
         }
         progress
@@ -794,7 +796,7 @@ fn parts_of_another_disaggregation_are_refused() {
     assert!(same.compile().expect("the same").decode(&saved).is_ok());
 }
 
-/// A rest that has everything: settled, vanished and refused shares, sums of floats, long keys.
+/// A rest that has everything: recorded, vanished and refused shares, sums of floats, long keys.
 fn some_rest() -> (Disaggregator, Vec<u8>) {
     let by = described("n:f32le, w:u16le@4", -1_000_003)
         .in_proportion_to("w")
@@ -814,8 +816,9 @@ fn some_rest() -> (Disaggregator, Vec<u8>) {
     for (at, share) in shares.batch(0).shares().enumerate().take(9) {
         let mut value = (at as f32 + if at == 4 { 0.1 } else { 0.0 }).to_le_bytes().to_vec();
         value.extend([0, 0]);
-        let fate = if at == 2 { Fate::Vanished } else { by.change(&mut value, share.part).into() };
-        progress.settle(0, &share, fate);
+        let outcome =
+            if at == 2 { Outcome::Vanished } else { by.change(&mut value, share.part).into() };
+        progress.record(0, &share, outcome);
     }
     let pending = shares.pending(&progress).expect("each once");
     (by, pending.encode())
@@ -882,7 +885,7 @@ proptest! {
                 let shares = by.resume(lie).expect("its own");
                 let mut progress = shares.progress();
                 for share in (0..shares.batch_count()).flat_map(|at| shares.batch(at).shares()) {
-                    progress.settle(0, &share, Fate::Vanished);
+                    progress.record(0, &share, Outcome::Vanished);
                 }
                 let report = shares.report(&progress);
                 prop_assert_eq!((report.pending, report.pending_sum), (0, 0));

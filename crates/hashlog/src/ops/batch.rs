@@ -19,10 +19,10 @@ use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::record::Form;
 use crate::record::address::Address;
-use crate::record::address::Place;
 use crate::record::in_place::Stop;
 use crate::record::in_place::{InPlace, Write};
 use crate::record::value::ValueMut;
+use sapwood_engine::RecordAddress;
 
 const GROUP: usize = 32;
 
@@ -304,7 +304,7 @@ impl Store {
     pub(crate) fn get_many<F: InPlace, K: AsRef<[u8]>>(
         &self,
         keys: &[K],
-        read: &mut impl FnMut(usize, Option<(&[u8], Place)>),
+        read: &mut impl FnMut(usize, Option<(&[u8], RecordAddress)>),
     ) -> Result<()> {
         self.batch::<F, _>(
             read,
@@ -315,12 +315,12 @@ impl Store {
                 let Named::Here(first) = named else { return false };
                 let value = self.get_first::<F>(pin, first, op.key);
                 if let Some(value) = &value {
-                    read(op.index, Some((value.as_ref(), Place::at(first))));
+                    read(op.index, Some((value.as_ref(), RecordAddress::from(first))));
                 }
                 value.is_some()
             },
             |read, pin, fetched, op| {
-                let nowhere = Place::default();
+                let nowhere = RecordAddress::default();
                 let mut present = Some(|value: &[u8]| read(op.index, Some((value, nowhere))));
                 let found =
                     self.get_attempt::<F, ()>(pin, fetched, op.hash, op.key, &mut present)?;

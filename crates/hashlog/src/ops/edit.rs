@@ -6,9 +6,9 @@ use crate::log::begin_lock::Shared;
 use crate::ops::by_layout;
 use crate::ops::store::Store;
 use crate::options::Layout;
-use crate::record::address::Place;
 use crate::record::value::ValueMut;
 use crate::record::{Fixed, Variable};
+use sapwood_engine::RecordAddress;
 
 /// Changes entries where a walk met them; see [`HashLog::edit`](crate::HashLog::edit). Threads share it.
 pub struct Edit<'a> {
@@ -18,26 +18,27 @@ pub struct Edit<'a> {
 }
 
 impl Edit<'_> {
-    /// As [`HashLog::update_placed`](crate::HashLog::update_placed), and fastest for places that ascend. Any places may be given.
+    /// As [`HashLog::update_at`](crate::HashLog::update_at), and fastest for addresses that ascend.
+    /// Any addresses may be given.
     ///
     /// Inside `change`, and meanwhile inside closures of other threads, an update of a key whose
     /// record lies among those of the batch may answer
     /// [`Error::WouldBlock`](crate::Error::WouldBlock).
     ///
     /// # Errors
-    /// As [`HashLog::update_placed`](crate::HashLog::update_placed).
+    /// As [`HashLog::update_at`](crate::HashLog::update_at).
     ///
     /// # Panics
-    /// As [`HashLog::update_placed`](crate::HashLog::update_placed).
-    pub fn update_placed<K: AsRef<[u8]>>(
+    /// As [`HashLog::update_at`](crate::HashLog::update_at).
+    pub fn update_at<K: AsRef<[u8]>>(
         &self,
-        places: &[Place],
+        addresses: &[RecordAddress],
         keys: &[K],
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
-        assert_eq!(places.len(), keys.len(), "one place for each key");
+        assert_eq!(addresses.len(), keys.len(), "one address for each key");
         let edit = self.begun.as_ref().map(|(edit, _)| edit);
-        by_layout!(self, F => self.store.update_placed::<F, K>(places, keys, edit, &mut change))
+        by_layout!(self, F => self.store.update_at::<F, K>(addresses, keys, edit, &mut change))
     }
 }
 

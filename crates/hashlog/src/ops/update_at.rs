@@ -9,7 +9,7 @@
 //!   that copied it before the region grew down to it was waited for, and has marked it; one that
 //!   copies it later races this update, which counts as just before.
 //! - *Under an edit* of the log, a window of addresses at a time, without an atomic instruction for
-//!   each: for places in the order of the log.
+//!   each: for addresses in the order of the log.
 
 use sapwood_mem::epoch::Pin;
 use sapwood_mem::sync::Ordering;
@@ -18,12 +18,12 @@ use crate::error::BatchError;
 use crate::log::begin_lock::Shared;
 use crate::log::{self, Records};
 use crate::ops::store::Store;
-use crate::record::address::Place;
 use crate::record::address::{Address, UNIT_BYTES};
 use crate::record::in_place::{InPlace, Write};
 use crate::record::layout::fixed;
 use crate::record::value::ValueMut;
 use crate::record::{Fixed, Form, Record};
+use sapwood_engine::RecordAddress;
 
 /// Entries under one pin; records of one window.
 const GROUP: usize = 1024;
@@ -35,7 +35,7 @@ type Batch<T> = std::result::Result<T, BatchError>;
 
 /// Entries to be changed.
 struct Plan<'p, K> {
-    places: &'p [Place],
+    addresses: &'p [RecordAddress],
     keys: &'p [K],
     stride: Stride,
 }
@@ -61,21 +61,21 @@ impl Store {
         Some((self.log.begin_edit(), begin_lock))
     }
 
-    /// As `update_many`, for keys that were met at these places.
-    pub(crate) fn update_placed<F: InPlace, K: AsRef<[u8]>>(
+    /// As `update_many`, for keys that were met at these addresses.
+    pub(crate) fn update_at<F: InPlace, K: AsRef<[u8]>>(
         &self,
-        places: &[Place],
+        addresses: &[RecordAddress],
         keys: &[K],
         edit: Option<&log::Edit<'_>>,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
-        let is_met = places.iter().any(|place| *place != Place::default());
+        let is_met = addresses.iter().any(|place| *place != RecordAddress::default());
         if F::STRIDE != fixed::BYTES || !is_met {
             return self.update_many::<F, K>(keys, change);
         }
         // Windows are opened unpinned.
         let edit = edit.filter(|_| !self.log.epochs.is_pinned());
-        let plan = Plan { places, keys, stride: Stride::new(self.log.page_bytes) };
+        let plan = Plan { addresses, keys, stride: Stride::new(self.log.page_bytes) };
         let (mut done, mut found) = (0, 0);
         while done < keys.len() {
             let (changed, moved) = match edit {
@@ -126,7 +126,7 @@ impl Store {
         first: usize,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> (usize, usize) {
-        let begin = plan.places[first].address().min(edit.limit);
+        let begin = Address::from(plan.addresses[first]).min(edit.limit);
         let range = begin..begin.plus(GROUP * fixed::BYTES).min(edit.limit);
         let _window = edit.open(range.clone());
         let pin = self.log.epochs.pin();
@@ -169,13 +169,13 @@ impl<K: AsRef<[u8]>> There<'_, '_, K> {
         is_of_group: impl Fn(Address) -> bool,
         mut change: impl FnMut(usize, Record),
     ) -> (usize, usize) {
-        let Plan { places, keys, .. } = self.plan;
+        let Plan { addresses, keys, .. } = self.plan;
         let limit = keys.len().min(first + GROUP);
         let mut at = first;
-        while at < limit && is_of_group(places[at].address()) {
-            if let Some(later) = places.get(at + FAR) {
-                self.records.prefetch_far(later.address());
-                self.records.prefetch(places[at + NEAR].address());
+        while at < limit && is_of_group(Address::from(addresses[at])) {
+            if let Some(later) = addresses.get(at + FAR) {
+                self.records.prefetch_far(Address::from(*later));
+                self.records.prefetch(Address::from(addresses[at + NEAR]));
             }
             let Some(record) = self.current(at) else { break };
             change(at, record);
@@ -187,7 +187,7 @@ impl<K: AsRef<[u8]>> There<'_, '_, K> {
     /// The record of an entry, if it is still where it was.
     #[inline(always)]
     fn current(&self, at: usize) -> Option<Record> {
-        let address = self.plan.places[at].address();
+        let address = Address::from(self.plan.addresses[at]);
         let is_place = address >= self.from && address < self.to && self.plan.stride.fits(address);
         let key = Fixed::key(self.plan.keys[at].as_ref()).ok()?;
         let record = is_place.then(|| self.records.at(address))?;

@@ -1,112 +1,51 @@
 //! Walks that hand out values by columns, a thousand at a time.
 //!
-//! As runs: columns of up to [`RUN_LEN`] live records of fixed length, gathered out of the log
+//! As batches: columns of up to [`LEN_MAX`] live records of fixed length, gathered out of the log
 //! without a branch that depends on the data. Each record is copied to where the next live one
-//! goes, and the place moves on if it was one. What a run holds is what a scan of the log visits;
+//! goes, and the place moves on if it was one. A batch holds what a scan of the log visits;
 //! where only a chain knows whether a record is live, it is asked as there.
 
 use std::ops::ControlFlow;
 
+use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns, RecordAddress};
+
 use crate::error::Result;
 use crate::ops::store::Store;
 use crate::record::Fixed;
-use crate::record::address::{Address, Place};
+use crate::record::address::Address;
 use crate::record::layout::{control, fixed};
 use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
 use crate::walks::snapshot::{Snapshot, check_part};
 
-const RUN_LEN: usize = Run::LEN_MAX;
-const _: () = assert!(RUN_LEN <= u16::MAX as usize);
+const LEN_MAX: usize = ColumnBuffer::LEN_MAX;
+const _: () = assert!(LEN_MAX <= u16::MAX as usize);
 
-/// The columns that [`Snapshot::runs`] copies of each entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Columns {
-    /// The value alone.
-    Values,
-    /// Key and value.
-    Entries,
-    /// Key, value and [`Place`].
-    Places,
-}
-
-/// Up to 1,024 entries of a walk, by columns.
-pub struct Run {
-    len: usize,
-    columns: Columns,
-    keys: [[u8; 8]; RUN_LEN],
-    values: [[u8; 8]; RUN_LEN],
-    places: [Place; RUN_LEN],
-}
-
-impl Run {
-    /// Most entries of a run: its columns stay in the first cache.
-    pub const LEN_MAX: usize = 1024;
-
-    fn new(columns: Columns) -> Box<Run> {
-        let (keys, values) = ([[0; 8]; RUN_LEN], [[0; 8]; RUN_LEN]);
-        Box::new(Run { len: 0, columns, keys, values, places: [Place::default(); RUN_LEN] })
-    }
-
-    /// The number of entries; at least one where a visitor gets it.
-    #[expect(clippy::len_without_is_empty, reason = "no visitor gets an empty one")]
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Their values.
-    pub fn values(&self) -> &[[u8; 8]] {
-        &self.values[..self.len]
-    }
-
-    /// Their keys; empty if they were not asked for.
-    pub fn keys(&self) -> &[[u8; 8]] {
-        let asked = self.columns != Columns::Values;
-        &self.keys[..if asked { self.len } else { 0 }]
-    }
-
-    /// Their places; empty if they were not asked for.
-    pub fn places(&self) -> &[Place] {
-        let asked = self.columns == Columns::Places;
-        &self.places[..if asked { self.len } else { 0 }]
-    }
-
-    fn push(&mut self, address: Address, key: &[u8], value: &[u8]) {
-        let whole = |bytes: &[u8]| bytes.try_into().expect("fixed records have 8 bytes of each");
-        (self.keys[self.len], self.values[self.len]) = (whole(key), whole(value));
-        self.places[self.len] = Place(address);
-        self.len += 1;
-    }
-}
-
-impl std::fmt::Debug for Run {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Run").field("len", &self.len).finish_non_exhaustive()
-    }
-}
-
-/// A walk of a [`Snapshot`] or a [`Sweep`](crate::Sweep) by runs, which threads share: see
-/// [`Snapshot::runs`].
+/// A walk of a [`Snapshot`] or a [`Sweep`](crate::Sweep) by batches of columns, which threads
+/// share: see [`Snapshot::by_columns`].
 ///
 /// # Consistency
 ///
-/// That of the snapshot or the sweep: the entries that its scan visits, each in exactly one run.
+/// That of the snapshot or the sweep: the entries that its scan visits, each in exactly one batch.
 /// Visitors may call the log.
 #[derive(Debug, Clone, Copy)]
-pub struct Runs<'s> {
+pub struct ColumnScan<'s> {
     pub(crate) snapshot: &'s Snapshot<'s>,
     pub(crate) columns: Columns,
 }
 
-impl Runs<'_> {
-    /// Visits the entries in log order, by runs, until `visit` breaks.
+impl ColumnScan<'_> {
+    /// Visits the entries in log order, by batches, until `visit` breaks.
     ///
     /// # Errors
     /// As [`Snapshot::scan`].
-    pub fn scan<B>(&self, visit: impl FnMut(&Run) -> ControlFlow<B>) -> Result<ControlFlow<B>> {
+    pub fn scan<B>(
+        &self,
+        visit: impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
         self.scan_part(0, 1, visit)
     }
 
-    /// Part `part` of `parts` disjoint parts of [`Runs::scan`], for as many threads: the same
+    /// Part `part` of `parts` disjoint parts of [`ColumnScan::scan`], for as many threads: the same
     /// entries as of [`Snapshot::scan_part`].
     ///
     /// # Errors
@@ -115,50 +54,52 @@ impl Runs<'_> {
         &self,
         part: usize,
         parts: usize,
-        mut visit: impl FnMut(&Run) -> ControlFlow<B>,
+        mut visit: impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         check_part(part, parts)?;
         let (store, moment) = self.snapshot.moment();
         let gathering = Gathering {
             store,
             scan: Scan::new(store, moment, (part, parts)),
-            run: Run::new(self.columns),
-            doubts: Box::new([0; RUN_LEN]),
+            batch: ColumnBuffer::boxed(),
+            columns: self.columns,
+            doubts: Box::new([0; LEN_MAX]),
             asked: Vec::new(),
         };
         match self.columns {
             Columns::Values => gathering.all::<false, false, B>(&mut visit),
             Columns::Entries => gathering.all::<true, false, B>(&mut visit),
-            Columns::Places => gathering.all::<true, true, B>(&mut visit),
+            Columns::Addresses => gathering.all::<true, true, B>(&mut visit),
         }
     }
 }
 
-/// A run that is filled.
+/// A batch that is filled.
 struct Gathering<'a> {
     store: &'a Store,
     scan: Scan<'a>,
-    run: Box<Run>,
+    batch: Box<ColumnBuffer>,
+    columns: Columns,
     /// Where records lie, from the first that is gathered, that may have to be asked for.
-    doubts: Box<[u16; RUN_LEN]>,
-    /// Records of which only the chain knows whether they are live. They take room of the run, so
+    doubts: Box<[u16; LEN_MAX]>,
+    /// Records of which only the chain knows whether they are live. They take room of the batch, so
     /// that there is some for each that is.
     asked: Vec<(Address, [u8; 8], [u8; 8])>,
 }
 
 impl Gathering<'_> {
-    fn all<const KEYS: bool, const PLACES: bool, B>(
+    fn all<const KEYS: bool, const ADDRESSES: bool, B>(
         mut self,
-        visit: &mut impl FnMut(&Run) -> ControlFlow<B>,
+        visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let page_bytes = self.store.log.page_bytes;
         for page in self.scan.pages.clone() {
             self.scan.begin_page::<Fixed>(page);
             let mut offset = 0;
             while offset < page_bytes {
-                let is_there = self.gather::<KEYS, PLACES>(page, &mut offset);
-                let Gathering { scan, run, asked, .. } = &mut self;
-                let mut push = push_to(run, visit);
+                let is_there = self.gather::<KEYS, ADDRESSES>(page, &mut offset);
+                let Gathering { scan, batch, columns, asked, .. } = &mut self;
+                let mut push = push_to(batch, *columns, visit);
                 let mut flow = ControlFlow::Continue(());
                 for (address, key, value) in asked.drain(..) {
                     flow = scan.ask::<Fixed, B>(address, &key, &value, &mut push)?;
@@ -175,8 +116,8 @@ impl Gathering<'_> {
                     flow = scan.resolve_some::<Fixed, B>(&mut push)?;
                 }
                 drop(push);
-                if flow.is_continue() && self.run.len == RUN_LEN {
-                    flow = hand_out(&mut self.run, visit);
+                if flow.is_continue() && self.batch.is_full() {
+                    flow = hand_out(&mut self.batch, self.columns, visit);
                 }
                 if flow.is_break() {
                     return Ok(flow);
@@ -184,19 +125,20 @@ impl Gathering<'_> {
             }
             self.scan.end_page(page);
         }
-        let flow = self.scan.resolve::<Fixed, B>(0, &mut push_to(&mut self.run, visit))?;
+        let flow =
+            self.scan.resolve::<Fixed, B>(0, &mut push_to(&mut self.batch, self.columns, visit))?;
         if flow.is_continue() {
             self.scan.mark_first::<Fixed>()?;
         }
-        if flow.is_continue() && self.run.len > 0 {
-            return Ok(hand_out(&mut self.run, visit));
+        if flow.is_continue() && self.batch.len > 0 {
+            return Ok(hand_out(&mut self.batch, self.columns, visit));
         }
         Ok(flow)
     }
 
-    /// Copies live records of a page in memory, from an offset on, until the run is full or the
+    /// Copies live records of a page in memory, from an offset on, until the batch is full or the
     /// page at its end; false if the page is not in memory.
-    fn gather<const KEYS: bool, const PLACES: bool>(
+    fn gather<const KEYS: bool, const ADDRESSES: bool>(
         &mut self,
         page: u64,
         offset: &mut usize,
@@ -212,9 +154,9 @@ impl Gathering<'_> {
         let first = self.store.at(page, *offset);
         let end = self.store.at(page, log.page_bytes).min(self.scan.boundary);
         let left = (end.bytes().saturating_sub(first.bytes()) / fixed::BYTES as u64) as usize;
-        let records = left.min(RUN_LEN - self.run.len);
-        let run = &mut *self.run;
-        let (mut len, mut flags) = (run.len, 0);
+        let records = left.min(LEN_MAX - self.batch.len);
+        let batch = &mut *self.batch;
+        let (mut len, mut flags) = (batch.len, 0);
         // A record that is superseded from now on is marked late, so that it may be looked at again.
         let (doubts, mut doubt_count) = (&mut *self.doubts, 0);
         // Of a page without marks only the chains know; no flags are all ones.
@@ -226,18 +168,18 @@ impl Gathering<'_> {
             let record = there.at(address);
             flags = record.flags();
             let (key, value) = record.fixed_words();
-            // Below the length of the run, as `records` is.
-            let next = len % RUN_LEN;
-            run.values[next] = value;
+            // Below the length of the batch, as `records` is.
+            let next = len % LEN_MAX;
+            batch.values[next] = value;
             if KEYS {
-                run.keys[next] = key;
+                batch.keys[next] = key;
             }
-            if PLACES {
-                run.places[next] = Place(address);
+            if ADDRESSES {
+                batch.addresses[next] = RecordAddress::from(address);
             }
             len += usize::from(flags & FLAGS == live);
             if flags & doubtful != 0 {
-                doubts[doubt_count % RUN_LEN] = at as u16;
+                doubts[doubt_count % LEN_MAX] = at as u16;
                 doubt_count += 1;
             }
         }
@@ -250,7 +192,7 @@ impl Gathering<'_> {
                 self.asked.push((address, key, value));
             }
         }
-        run.len = len;
+        batch.len = len;
         *offset += records * fixed::BYTES;
         // Room behind the last record of a page is zero.
         if left == records || marked && flags & control::VALID == 0 {
@@ -260,16 +202,25 @@ impl Gathering<'_> {
     }
 }
 
-/// Puts what a scan visits into a run, and hands it out when it is full.
-fn push_to<B>(run: &mut Run, visit: &mut impl FnMut(&Run) -> ControlFlow<B>) -> impl Visit<B> {
+/// Puts the entries that a scan visits into a batch, and hands it out when it is full.
+fn push_to<B>(
+    batch: &mut ColumnBuffer,
+    columns: Columns,
+    visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
+) -> impl Visit<B> {
     move |address, key, value| {
-        run.push(address, key, value);
-        if run.len < RUN_LEN { ControlFlow::Continue(()) } else { hand_out(run, visit) }
+        let whole = |bytes: &[u8]| bytes.try_into().expect("fixed records have 8 bytes of each");
+        batch.push(whole(key), whole(value), address.into());
+        if batch.is_full() { hand_out(batch, columns, visit) } else { ControlFlow::Continue(()) }
     }
 }
 
-fn hand_out<B>(run: &mut Run, visit: &mut impl FnMut(&Run) -> ControlFlow<B>) -> ControlFlow<B> {
-    let flow = visit(run);
-    run.len = 0;
+fn hand_out<B>(
+    batch: &mut ColumnBuffer,
+    columns: Columns,
+    visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let flow = visit(&batch.batch(columns));
+    batch.len = 0;
     flow
 }

@@ -2,13 +2,15 @@
 
 use std::ops::ControlFlow;
 
+use sapwood_engine::Columns;
+
 use crate::error::{Error, Result};
 use crate::ops::by_layout;
 use crate::ops::store::Store;
 use crate::options::Layout;
 use crate::record::{Fixed, Variable};
 use crate::walks::by_log::Moment;
-use crate::walks::columns::{Columns, Runs};
+use crate::walks::columns::ColumnScan;
 
 /// All entries as they were at one moment. Threads share it.
 pub struct Snapshot<'a> {
@@ -44,7 +46,7 @@ impl Snapshot<'_> {
         }))
     }
 
-    /// The same walk by runs: columns of many entries at once, several times as fast. `None`
+    /// The same walk by batches: columns of many entries at once, several times as fast. `None`
     /// unless the layout is [`Layout::Fixed8`].
     ///
     /// ```
@@ -59,18 +61,19 @@ impl Snapshot<'_> {
     ///     log.put(&key.to_le_bytes(), &2_u64.to_le_bytes())?;
     /// }
     /// let snapshot = log.snapshot()?;
-    /// let runs = snapshot.runs(Columns::Values).expect("records of fixed length");
+    /// let walk = snapshot.by_columns(Columns::Values).expect("records of fixed length");
     /// let mut sum = 0;
-    /// let _all = runs.scan(|run| {
-    ///     sum += run.values().iter().map(|value| u64::from_le_bytes(*value)).sum::<u64>();
+    /// let _all = walk.scan(|batch| {
+    ///     let values = batch.values().words().expect("values of 8 bytes");
+    ///     sum += values.iter().map(|value| u64::from_le_bytes(*value)).sum::<u64>();
     ///     ControlFlow::<()>::Continue(())
     /// })?;
     /// assert_eq!(sum, 10_000);
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
-    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
+    pub fn by_columns(&self, columns: Columns) -> Option<ColumnScan<'_>> {
         let fixed = self.store.options.layout == Layout::Fixed8;
-        fixed.then_some(Runs { snapshot: self, columns })
+        fixed.then_some(ColumnScan { snapshot: self, columns })
     }
 
     pub(crate) fn moment(&self) -> (&Store, &Moment<'_>) {
@@ -97,9 +100,9 @@ impl Sweep<'_> {
         self.0.scan_part(part, parts, visit)
     }
 
-    /// The same walk by runs, as [`Snapshot::runs`].
-    pub fn runs(&self, columns: Columns) -> Option<Runs<'_>> {
-        self.0.runs(columns)
+    /// The same walk by batches, as [`Snapshot::by_columns`].
+    pub fn by_columns(&self, columns: Columns) -> Option<ColumnScan<'_>> {
+        self.0.by_columns(columns)
     }
 }
 

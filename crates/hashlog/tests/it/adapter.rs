@@ -2,8 +2,8 @@
 
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{
-    BatchError, ColdReads, Columns, Compaction, Compute, Computed, Error, HashLog, KEY_BYTES_MAX,
-    Layout, Options, Place, Runs, Snapshot, Upsert, ValueMut,
+    Addresses, BatchError, ColdReads, ColumnScan, Columns, Compaction, Compute, Computed, Error,
+    HashLog, KEY_BYTES_MAX, Layout, Options, RecordAddress, Snapshot, Upsert, ValueMut,
 };
 use sapwood_testkit::engine::{self, Decision, Edit, Edited, Pair, Refusal, Upserted};
 use sapwood_testkit::keyed::stress::ValueSizes;
@@ -204,25 +204,25 @@ pub(crate) fn snapped(snapshot: &Snapshot<'_>, parts: usize) -> sapwood_hashlog:
         let from = pairs.len();
         let _ = snapshot.scan_part(part, parts, |key, value| see(&mut pairs, key, value))?;
         let seen = sorted(&pairs[from..]);
-        for columns in [Columns::Values, Columns::Entries, Columns::Places] {
-            let Some(runs) = snapshot.runs(columns) else { continue };
-            let told = run_pairs(&runs, part, parts)?;
+        for columns in [Columns::Values, Columns::Entries, Columns::Addresses] {
+            let Some(walk) = snapshot.by_columns(columns) else { continue };
+            let told = batch_pairs(&walk, part, parts)?;
             match columns {
                 Columns::Values => assert_eq!(values_of(&told), values_of(&seen), "values alone"),
-                _ => assert_eq!(told, seen, "runs of {columns:?}"),
+                _ => assert_eq!(told, seen, "batches of {columns:?}"),
             }
         }
     }
     Ok(pairs)
 }
 
-/// What a sweep meets, by runs where the layout has them.
+/// What a sweep meets, by columns where the layout has them.
 pub(crate) fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<Pair>> {
     let sweep = log.sweep()?;
     let mut pairs = Vec::new();
     for part in 0..parts {
-        match sweep.runs(Columns::Entries) {
-            Some(runs) => pairs.extend(run_pairs(&runs, part, parts)?),
+        match sweep.by_columns(Columns::Entries) {
+            Some(walk) => pairs.extend(batch_pairs(&walk, part, parts)?),
             None => {
                 let visit = |key: &[u8], value: &[u8]| see(&mut pairs, key, value);
                 let _all = sweep.scan_part(part, parts, visit)?;
@@ -244,19 +244,24 @@ fn values_of(pairs: &[Pair]) -> Vec<&[u8]> {
     values
 }
 
-/// What the runs of a part hold, in the order of the keys; without keys if they have none.
-pub(crate) fn run_pairs(
-    runs: &Runs<'_>,
+/// What the batches of a part hold, in the order of the keys; without keys if they have none.
+pub(crate) fn batch_pairs(
+    walk: &ColumnScan<'_>,
     part: usize,
     parts: usize,
 ) -> sapwood_hashlog::Result<Vec<Pair>> {
     let mut pairs = Vec::new();
-    let _ = runs.scan_part(part, parts, |run| {
-        let (keys, values) = (run.keys(), run.values());
-        assert!((1..=1024).contains(&run.len()), "a run of {}", run.len());
-        assert_eq!(values.len(), run.len());
-        assert!(keys.is_empty() || keys.len() == run.len());
-        assert!(run.places().is_empty() || run.places().len() == run.len());
+    let _ = walk.scan_part(part, parts, |batch| {
+        let keys = batch.keys().words().unwrap_or_default();
+        let values = batch.values().words().expect("values of 8 bytes");
+        assert!((1..=1024).contains(&batch.len()), "a batch of {}", batch.len());
+        assert_eq!(values.len(), batch.len());
+        assert!(keys.is_empty() || keys.len() == batch.len());
+        let addresses = match batch.addresses() {
+            Addresses::Each(addresses) => Some(addresses.len()),
+            Addresses::None | Addresses::Stepped { .. } => None,
+        };
+        assert!(addresses.is_none_or(|len| len == batch.len()));
         pause();
         for (at, value) in values.iter().enumerate() {
             let key = keys.get(at).map_or(Vec::new(), |key| key.to_vec());
@@ -272,22 +277,25 @@ pub(crate) struct Adapter {
     pub(crate) log: HashLog,
     pub(crate) configuration: Configuration,
     /// Where walks met keys, however long ago: what every other `update_many` is told.
-    places: Mutex<BTreeMap<Vec<u8>, Place>>,
+    addresses: Mutex<BTreeMap<Vec<u8>, RecordAddress>>,
     updates: AtomicUsize,
 }
 
 impl Adapter {
     pub(crate) fn new(log: HashLog, configuration: Configuration) -> Adapter {
-        let (places, updates) = (Mutex::default(), AtomicUsize::default());
-        Adapter { log, configuration, places, updates }
+        let (addresses, updates) = (Mutex::default(), AtomicUsize::default());
+        Adapter { log, configuration, addresses, updates }
     }
 
-    fn note_places(&self, snapshot: &Snapshot<'_>) -> sapwood_hashlog::Result<()> {
-        let Some(runs) = snapshot.runs(Columns::Places) else { return Ok(()) };
-        let mut places = self.places.lock().unwrap();
-        let _ = runs.scan(|run| {
-            let keys = run.keys().iter().map(|key| key.to_vec());
-            places.extend(keys.zip(run.places().iter().copied()));
+    fn note_addresses(&self, snapshot: &Snapshot<'_>) -> sapwood_hashlog::Result<()> {
+        let Some(walk) = snapshot.by_columns(Columns::Addresses) else { return Ok(()) };
+        let mut addresses = self.addresses.lock().unwrap();
+        let _ = walk.scan(|batch| {
+            let keys = batch.keys().words().expect("keys of 8 bytes").iter();
+            let found = keys
+                .enumerate()
+                .filter_map(|(at, key)| Some((key.to_vec(), batch.addresses().get(at)?)));
+            addresses.extend(found);
             ControlFlow::<()>::Continue(())
         })?;
         Ok(())
@@ -417,12 +425,12 @@ impl KeyedEngine for Adapter {
         } else {
             let mut read = read;
             let mut met = Vec::new();
-            let read = |index: usize, found: Option<(&[u8], Place)>| {
+            let read = |index: usize, found: Option<(&[u8], RecordAddress)>| {
                 met.extend(found.map(|(_, place)| (keys[index].to_vec(), place)));
                 read(index, found.map(|(value, _)| value));
             };
-            self.log.get_many_placed(keys, read).map_err(refusal)?;
-            self.places.lock().unwrap().extend(met);
+            self.log.get_many_with_addresses(keys, read).map_err(refusal)?;
+            self.addresses.lock().unwrap().extend(met);
         }
         let read = |value: Option<_>| value.expect("get_many reads every key");
         Ok(values.into_iter().map(read).collect())
@@ -435,15 +443,15 @@ impl KeyedEngine for Adapter {
         let change = |index: usize, value: &mut ValueMut<'_>| {
             left[index] = Some(edit(edits, value));
         };
-        let places: Vec<Place> = {
-            let known = self.places.lock().unwrap();
+        let addresses: Vec<RecordAddress> = {
+            let known = self.addresses.lock().unwrap();
             let place = |key: &Bytes| known.get(key.as_ref()).copied().unwrap_or_default();
             keys.iter().map(place).collect()
         };
         let there = match self.updates.fetch_add(1, Relaxed) % 3 {
             0 => self.log.update_many(keys, change),
-            1 => self.log.update_placed(&places, keys, present(change)),
-            _ => self.log.edit().update_placed(&places, keys, present(change)),
+            1 => self.log.update_at(&addresses, keys, present(change)),
+            _ => self.log.edit().update_at(&addresses, keys, present(change)),
         };
         let there = there.map_err(stopped)?;
         // Fewer where a key went between a try and the next.
@@ -465,7 +473,7 @@ impl KeyedEngine for Adapter {
             }
             Walk::Log => self.log.scan_log(visit).map(drop),
             Walk::Snapshot => self.log.snapshot().and_then(|it| {
-                self.note_places(&it)?;
+                self.note_addresses(&it)?;
                 it.scan(visit).map(drop)
             }),
             Walk::SnapshotParts(parts) => {

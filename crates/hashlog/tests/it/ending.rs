@@ -2,7 +2,7 @@
 //! run when the thread-locals of the engine are gone.
 
 use crate::adapter::{COLDEST, Configuration, KEPT_SHORT, configurations, contents, key, value};
-use sapwood_hashlog::{Cut, Error, HashLog, Place};
+use sapwood_hashlog::{Cut, Error, HashLog, RecordAddress};
 use sapwood_testkit::engine::Pair;
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -88,12 +88,12 @@ fn script(log: &HashLog) -> (Vec<String>, Vec<Pair>) {
     note(&sum);
     note(&log.update_many(&keys, |at, value| value[2] = at as u8));
     note(&log.add_many(&keys.iter().map(|key| (*key, 1)).collect::<Vec<_>>()).map_err(drop));
-    let places = vec![Place::default(); keys.len()];
+    let addresses = vec![RecordAddress::default(); keys.len()];
     let change = |_: usize, value: Option<&mut sapwood_hashlog::ValueMut<'_>>| {
         value.into_iter().for_each(|value| value[3] = 4);
     };
-    note(&log.update_placed(&places, &keys, change));
-    note(&log.edit().update_placed(&places, &keys, change));
+    note(&log.update_at(&addresses, &keys, change));
+    note(&log.edit().update_at(&addresses, &keys, change));
     walks(log, &mut note);
     closures(log, &mut note);
     note(&log.len_exact());

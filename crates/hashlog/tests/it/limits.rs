@@ -536,11 +536,11 @@ fn parts_and_shares_that_are_none_are_refused() {
                 snapshot.scan_part(part, parts, none).err(),
                 log.sweep().unwrap().scan_part(part, parts, none).err(),
             ];
-            let runs = snapshot.runs(sapwood_hashlog::Columns::Values);
-            let by_runs = runs.map(|runs| {
-                runs.scan_part(part, parts, |_| -> ControlFlow<()> { panic!("no entry") }).err()
+            let walk = snapshot.by_columns(sapwood_hashlog::Columns::Values);
+            let by_columns = walk.map(|walk| {
+                walk.scan_part(part, parts, |_| -> ControlFlow<()> { panic!("no entry") }).err()
             });
-            for error in refused.into_iter().chain(by_runs) {
+            for error in refused.into_iter().chain(by_columns) {
                 let error = error.expect("there is no such part");
                 assert!(matches!(error, Error::Argument(_)), "{error}");
                 assert!(error.to_string().contains(&format!("no part {part} of {parts}")));

@@ -18,6 +18,6 @@ mod linearizable;
 mod opened;
 mod oracle;
 mod panics;
-mod placed;
 mod scans;
 mod soak;
+mod update_at;

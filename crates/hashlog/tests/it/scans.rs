@@ -2,8 +2,8 @@
 //! snapshots for one moment of the whole log.
 
 use crate::adapter::{
-    COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, configurations, contents, key, run_pairs,
-    see, snapped, value,
+    COLDEST, Configuration, IN_MEMORY, NASTIEST, ON_DISK, batch_pairs, configurations, contents,
+    key, see, snapped, value,
 };
 use sapwood_hashlog::{Columns, HashLog, Snapshot};
 use sapwood_testkit::case;
@@ -84,10 +84,10 @@ fn among_writers<R>(
     walked
 }
 
-/// By runs where the layout has them.
+/// By columns where the layout has them.
 fn scanned(log: &HashLog) -> Vec<Pair> {
-    if let Some(runs) = log.snapshot().unwrap().runs(Columns::Entries) {
-        return run_pairs(&runs, 0, 1).unwrap();
+    if let Some(walk) = log.snapshot().unwrap().by_columns(Columns::Entries) {
+        return batch_pairs(&walk, 0, 1).unwrap();
     }
     let mut pairs = Vec::new();
     let walk = log.scan_log(|key, value| see(&mut pairs, key, value));
@@ -227,9 +227,9 @@ fn every_way_of_writing_leaves_a_snapshot_alone() {
     }
 }
 
-/// Of a log whose pages hold more than a run, and of one whose runs hold many pages.
+/// Of a log whose pages hold more than a batch, and of one whose batches hold many pages.
 #[test]
-fn runs_are_full_but_for_the_last() {
+fn batches_are_full_but_for_the_last() {
     for page_bytes in [64, 4 << 10, 64 << 10, 2 << 20] {
         let configuration = Configuration { page_bytes, ..IN_MEMORY[1] };
         let log = configuration.log();
@@ -241,22 +241,22 @@ fn runs_are_full_but_for_the_last() {
         }
         let left = log.len().unwrap();
         let snapshot = log.snapshot().unwrap();
-        let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
+        let walk = snapshot.by_columns(Columns::Addresses).expect("records of fixed length");
         let mut lens = Vec::new();
-        let walk = runs.scan(|run| {
-            lens.push(run.len());
+        let whole = walk.scan(|batch| {
+            lens.push(batch.len());
             ControlFlow::<()>::Continue(())
         });
-        assert_eq!(walk, Ok(ControlFlow::Continue(())));
+        assert_eq!(whole, Ok(ControlFlow::Continue(())));
         assert_eq!(lens.iter().sum::<usize>(), left);
         assert!(lens[..lens.len() - 1].iter().all(|len| *len == 1024), "{lens:?}");
-        let stopped = runs.scan(|run| ControlFlow::Break(run.len()));
+        let stopped = walk.scan(|batch| ControlFlow::Break(batch.len()));
         assert_eq!(stopped, Ok(ControlFlow::Break(1024)));
-        let both = [0, 1].map(|part| run_pairs(&runs, part, 2).unwrap());
+        let both = [0, 1].map(|part| batch_pairs(&walk, part, 2).unwrap());
         assert_eq!(sorted(both.concat()), sorted(snapped(&snapshot, 1).unwrap()));
     }
     let variable = NASTIEST.log();
-    assert!(variable.snapshot().unwrap().runs(Columns::Values).is_none());
+    assert!(variable.snapshot().unwrap().by_columns(Columns::Values).is_none());
 }
 
 #[test]

@@ -152,10 +152,10 @@ fn disaggregate(
         )),
         error => error.into(),
     };
-    let settlement = table.disaggregate_with(what, execution).map_err(stopped)?;
-    match (settlement.stopped, settlement.plan) {
+    let run = table.disaggregate_with(what, execution).map_err(stopped)?;
+    match (run.stopped, run.plan) {
         (Some(error), _) => Err(stopped(error)),
-        (None, Some(plan)) => Ok((settlement.report, plan)),
+        (None, Some(plan)) => Ok((run.report, plan)),
         (None, None) => Err(Failure::Failed("a disaggregation has no plan".to_owned())),
     }
 }

@@ -2,7 +2,7 @@
 //! of its record, and whatever others do meanwhile.
 
 use crate::adapter::{Configuration, IN_MEMORY, ON_DISK, contents, key, present, value};
-use sapwood_hashlog::{BatchError, Columns, Error, HashLog, Place, ValueMut};
+use sapwood_hashlog::{BatchError, Columns, Error, HashLog, RecordAddress, ValueMut};
 use sapwood_testkit::case;
 use sapwood_testkit::interleave::{self, Running, pause};
 use std::ops::ControlFlow;
@@ -34,29 +34,29 @@ impl By {
     fn update<K: AsRef<[u8]>>(
         self,
         log: &HashLog,
-        places: &[Place],
+        addresses: &[RecordAddress],
         keys: &[K],
         change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> Result<usize, BatchError> {
         match self {
-            By::One => log.update_placed(places, keys, present(change)),
-            By::Edit => log.edit().update_placed(places, keys, present(change)),
+            By::One => log.update_at(addresses, keys, present(change)),
+            By::Edit => log.edit().update_at(addresses, keys, present(change)),
         }
     }
 }
 
 /// Where a log's entries are, in log order, and their keys.
-fn plan(log: &HashLog) -> (Vec<Place>, Vec<[u8; 8]>) {
-    let (mut places, mut keys) = (Vec::new(), Vec::new());
+fn plan(log: &HashLog) -> (Vec<RecordAddress>, Vec<[u8; 8]>) {
+    let (mut addresses, mut keys) = (Vec::new(), Vec::new());
     let snapshot = log.snapshot().unwrap();
-    let runs = snapshot.runs(Columns::Places).expect("records of fixed length");
-    let walk = runs.scan(|run| {
-        places.extend_from_slice(run.places());
-        keys.extend_from_slice(run.keys());
+    let walk = snapshot.by_columns(Columns::Addresses).expect("records of fixed length");
+    let walk = walk.scan(|batch| {
+        addresses.extend((0..batch.len()).filter_map(|at| batch.addresses().get(at)));
+        keys.extend_from_slice(batch.keys().words().expect("keys of 8 bytes"));
         ControlFlow::<()>::Continue(())
     });
     assert_eq!(walk, Ok(ControlFlow::Continue(())));
-    (places, keys)
+    (addresses, keys)
 }
 
 fn add(delta: u64, counter: &mut ValueMut<'_>) {
@@ -80,9 +80,9 @@ fn with_counters(configuration: Configuration, count: u64) -> HashLog {
 fn every_entry_of_a_plan_is_changed_once() {
     for (configuration, by) in ways() {
         let log = with_counters(configuration, 5_000);
-        let (mut places, mut keys) = plan(&log);
+        let (mut addresses, mut keys) = plan(&log);
         let before = contents(&log);
-        let told = by.update(&log, &places, &keys, |at, value| add(1 + at as u64 % 7, value));
+        let told = by.update(&log, &addresses, &keys, |at, value| add(1 + at as u64 % 7, value));
         assert_eq!(told, Ok(5_000), "{configuration:?}, {by:?}");
         let mut after: Vec<_> = before
             .iter()
@@ -93,10 +93,11 @@ fn every_entry_of_a_plan_is_changed_once() {
             .collect();
         assert_eq!(contents(&log), after, "{configuration:?}, {by:?}");
         // In another order, each twice.
-        places.reverse();
+        addresses.reverse();
         keys.reverse();
-        let (places, keys) = ([&places[..], &places].concat(), [&keys[..], &keys].concat());
-        assert_eq!(by.update(&log, &places, &keys, |_, value| add(1, value)), Ok(10_000));
+        let (addresses, keys) =
+            ([&addresses[..], &addresses].concat(), [&keys[..], &keys].concat());
+        assert_eq!(by.update(&log, &addresses, &keys, |_, value| add(1, value)), Ok(10_000));
         for (_, value) in &mut after {
             *value = (count_of(value) + 2).to_le_bytes().to_vec();
         }
@@ -107,10 +108,10 @@ fn every_entry_of_a_plan_is_changed_once() {
 
 /// What was removed stays so; what was replaced or moved is found by its key.
 #[test]
-fn stale_places_are_not_believed() {
+fn stale_addresses_are_not_believed() {
     for (configuration, by) in ways() {
         let log = with_counters(configuration, 3_000);
-        let (places, keys) = plan(&log);
+        let (addresses, keys) = plan(&log);
         let held = log.snapshot().unwrap();
         for index in 0..3_000 {
             match index % 5 {
@@ -125,7 +126,7 @@ fn stale_places_are_not_believed() {
             log.put(&key(index), &value(300_000 + index)).unwrap();
         }
         for round in 0..3 {
-            let there = by.update(&log, &places, &keys, |_, value| add(1, value));
+            let there = by.update(&log, &addresses, &keys, |_, value| add(1, value));
             assert_eq!(there, Ok(2_700), "{configuration:?}, {by:?}, round {round}");
             log.compact([0.3, 0.6, 1.0][round]).unwrap();
         }
@@ -146,30 +147,30 @@ fn stale_places_are_not_believed() {
 
 /// A place of another log, of other keys, or of none.
 #[test]
-fn wrong_places_are_not_believed() {
+fn wrong_addresses_are_not_believed() {
     for (configuration, by) in ways() {
         let log = with_counters(configuration, 2_000);
-        let (places, keys) = plan(&log);
+        let (addresses, keys) = plan(&log);
         for page_bytes in [64, 256, 4 << 10, 2 << 20] {
             let other = with_counters(Configuration { page_bytes, ..IN_MEMORY[1] }, 4_000);
             let (others, _) = plan(&other);
-            for wrong in [&others[..2_000], &others[2_000..], &[Place::default(); 2_000]] {
+            for wrong in [&others[..2_000], &others[2_000..], &[RecordAddress::default(); 2_000]] {
                 let there = by.update(&log, wrong, &keys, |_, value| add(1, value));
                 assert_eq!(there, Ok(2_000), "{configuration:?}, {by:?}");
             }
         }
-        // Any word may be given, also beside true places.
+        // Any word may be given, also beside true addresses.
         let words = [u64::MAX, u64::MAX - 1, u64::MAX - 2, u64::MAX - 3, 1, 0];
-        let mut mixed = places.clone();
+        let mut mixed = addresses.clone();
         for (place, word) in mixed.iter_mut().step_by(3).zip(words.iter().cycle()) {
-            *place = Place::from_word(*word);
+            *place = RecordAddress::from_word(*word);
         }
         assert_eq!(
             by.update(&log, &mixed, &keys, |_, value| add(1, value)),
             Ok(2_000),
             "{configuration:?}, {by:?}"
         );
-        let mut shifted = places.clone();
+        let mut shifted = addresses.clone();
         shifted.rotate_left(1);
         assert_eq!(by.update(&log, &shifted, &keys, |_, value| add(1, value)), Ok(2_000));
         let counts = (0..2_000).map(|index| (key(index).to_vec(), value(index + 14).to_vec()));
@@ -184,18 +185,18 @@ fn wrong_places_are_not_believed() {
 fn an_error_says_what_is_done() {
     for (configuration, by) in ways() {
         let log = with_counters(configuration, 1_500);
-        let (places, keys) = plan(&log);
+        let (addresses, keys) = plan(&log);
         for bad in [0, 1, 700, 1_400, 1_499] {
             let mut keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
             keys[bad] = b"short";
             let mut changed = vec![false; keys.len()];
-            let told = by.update(&log, &places, &keys, |at, _| changed[at] = true);
+            let told = by.update(&log, &addresses, &keys, |at, _| changed[at] = true);
             let error = Error::KeyLength { len: 5, min: 8, max: 8 };
             assert_eq!(told, Err(BatchError { done: bad, error }), "{configuration:?}, {by:?}");
             assert!(changed[..bad].iter().all(|changed| *changed), "{configuration:?}, {by:?}");
             assert!(!changed[bad..].iter().any(|changed| *changed), "{configuration:?}, {by:?}");
         }
-        let unequal = AssertUnwindSafe(|| by.update(&log, &places[1..], &keys, |_, _| ()));
+        let unequal = AssertUnwindSafe(|| by.update(&log, &addresses[1..], &keys, |_, _| ()));
         assert!(catch_unwind(unequal).is_err());
     }
 }
@@ -205,9 +206,9 @@ fn an_error_says_what_is_done() {
 fn closures_may_panic_and_call_the_log() {
     for (configuration, by) in ways() {
         let log = with_counters(configuration, 1_500);
-        let (places, keys) = plan(&log);
+        let (addresses, keys) = plan(&log);
         let panics = AssertUnwindSafe(|| {
-            by.update(&log, &places, &keys, |at, value| {
+            by.update(&log, &addresses, &keys, |at, value| {
                 assert!(at != 1_200, "the closure's own panic");
                 add(1, value);
             })
@@ -215,7 +216,7 @@ fn closures_may_panic_and_call_the_log() {
         assert!(catch_unwind(panics).is_err());
         let changed = |at: usize| log.get_with(&keys[at], count_of).unwrap().unwrap();
         let first = changed(0);
-        let there = by.update(&log, &places, &keys, |at, value| {
+        let there = by.update(&log, &addresses, &keys, |at, value| {
             if at > 0 {
                 return add(1, value);
             }
@@ -225,7 +226,7 @@ fn closures_may_panic_and_call_the_log() {
             // One that has just been changed, and lies near: refused or done, but not waited for.
             let near = log.update(&keys[1], |_| ());
             assert!(matches!(near, Ok(Some(())) | Err(Error::WouldBlock)), "{near:?}");
-            let nested = by.update(&log, &places[..1], &[b"inserted"], |_, value| add(5, value));
+            let nested = by.update(&log, &addresses[..1], &[b"inserted"], |_, value| add(5, value));
             assert_eq!(nested, Ok(1));
             add(1, value);
         });
@@ -240,7 +241,7 @@ fn closures_may_panic_and_call_the_log() {
     }
 }
 
-/// Adds, puts, removals, snapshots, compactions and two that update by places at once: every
+/// Adds, puts, removals, snapshots, compactions and two that update by addresses at once: every
 /// counter ends as what was added to it, each planned key once.
 #[test]
 fn among_writers_every_planned_key_is_changed_once() {
@@ -262,12 +263,12 @@ fn among_writers_every_planned_key_is_changed_once() {
                         let _placing = placing.guard();
                         interleave::seed_thread(seed * 7 + thread);
                         for round in 0..ROUNDS {
-                            let (places, keys) = plan(log);
+                            let (addresses, keys) = plan(log);
                             let counters: Vec<_> = keys.iter().map(counter_of).collect();
                             pause();
                             let delta = 1 + round % 3;
                             let by = [By::One, By::Edit][(thread + round) as usize % 2];
-                            let there = by.update(log, &places, &keys, |at, value| {
+                            let there = by.update(log, &addresses, &keys, |at, value| {
                                 add(if counters[at].is_some() { delta } else { 0 }, value);
                             });
                             let planned: Vec<_> = counters.into_iter().flatten().collect();
