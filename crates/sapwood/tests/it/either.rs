@@ -186,7 +186,7 @@ fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
             }
         }
         15 if rng.random_ratio(1, 8) => {
-            let keep = |key: &[u8], value: &[u8]| (key.len() + value.len()) % 5 != 0;
+            let keep = |key: &[u8], value: &[u8]| !(key.len() + value.len()).is_multiple_of(5);
             let before = oracle.len();
             oracle.retain(|key, value| keep(key, value));
             assert_eq!(table.retain(keep), Ok((before - oracle.len()) as u64));
