@@ -5,7 +5,7 @@ mod stats;
 
 use std::ops::ControlFlow;
 
-use crate::{Engine, HashTable, OrderedTable, Result, Upsert, ValueMut};
+use crate::{Compute, Computed, Engine, HashTable, OrderedTable, Result, Upsert, ValueMut};
 
 #[cfg(doc)]
 use crate::Error;
@@ -453,6 +453,76 @@ impl Table {
     /// ```
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
         each!(self, table => table.remove(key))
+    }
+
+    /// Removes a key and shows its value to `read`; `None` without the key.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put(b"k", b"value")?;
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, Some(5));
+    /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+        each!(self, table => table.remove_with(key, read))
+    }
+
+    /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may run
+    /// again when another thread gets between.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put) and [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::{Compute, Computed};
+    /// # use sapwood::{Db, OrderedTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// let count_down = |value: Option<&[u8]>| match value {
+    ///     None => Compute::Replace(vec![1]),
+    ///     Some([0]) => Compute::Remove,
+    ///     Some(left) => Compute::Replace(vec![left[0] - 1]),
+    /// };
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Inserted);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Replaced);
+    /// assert_eq!(table.compute(b"k", count_down)?, Computed::Removed);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn compute(
+        &self,
+        key: &[u8],
+        decide: impl FnMut(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        each!(self, table => table.compute(key, decide))
+    }
+
+    /// Removes the entries of which `keep` says false, and answers how many. A series of removals,
+    /// not one atomic one.
+    ///
+    /// # Errors
+    /// As [`remove`](Self::remove) and [`for_each`](Self::for_each); some entries may be gone by
+    /// then.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions, Table};
+    /// # let db = Db::in_memory();
+    /// # db.create_hash_table("t", HashTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("ada", "540"), ("eve", "480")])?;
+    /// assert_eq!(table.retain(|_user, expires| expires > &b"500"[..])?, 1);
+    /// assert!(!table.contains_key(b"eve")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
+        each!(self, table => table.retain(keep))
     }
 
     /// Removes every entry that is there when it starts.

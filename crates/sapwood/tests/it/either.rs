@@ -7,8 +7,8 @@ use std::thread;
 use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Disaggregation, Execution};
 use sapwood::{
-    Db, Engine, Error, HashEngineError, HashTableOptions, OrderedEngineError, OrderedTableOptions,
-    RecordLayout, Table, TableStats, Upsert,
+    Compute, Computed, Db, Engine, Error, HashEngineError, HashTableOptions, OrderedEngineError,
+    OrderedTableOptions, RecordLayout, Table, TableStats, Upsert,
 };
 use sapwood_testkit::{Rng, case, rng};
 
@@ -69,7 +69,7 @@ fn appended(value: &mut Vec<u8>, tail: &[u8]) -> usize {
 fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
     let (key, value) = (key(rng), bytes(rng));
     let delta = if rng.random_ratio(1, 8) { i64::MAX - 5 } else { rng.random_range(-9..9) };
-    match rng.random_range(0..14) {
+    match rng.random_range(0..17) {
         0 | 1 => {
             assert_eq!(table.put(&key, &value), Ok(()));
             oracle.insert(key, value);
@@ -155,6 +155,41 @@ fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
             assert_eq!(read, Ok(()));
             let expected: Vec<_> = keys.iter().map(|key| Some(oracle.get(key).cloned())).collect();
             assert_eq!(seen, expected);
+        }
+        13 => {
+            let removed = oracle.remove(&key);
+            assert_eq!(table.remove_with(&key, <[u8]>::to_vec), Ok(removed));
+        }
+        14 => {
+            let decision = match rng.random_range(0..3) {
+                0 => Compute::Keep,
+                1 => Compute::Remove,
+                _ => Compute::Replace(value),
+            };
+            let held = oracle.get(&key).cloned();
+            let expected = match (&decision, &held) {
+                (Compute::Keep | Compute::Remove, None) => Computed::Absent,
+                (Compute::Keep, Some(_)) => Computed::Kept,
+                (Compute::Remove, Some(_)) => Computed::Removed,
+                (Compute::Replace(_), None) => Computed::Inserted,
+                (Compute::Replace(_), Some(_)) => Computed::Replaced,
+            };
+            let computed = table.compute(&key, |seen| {
+                assert_eq!(seen, held.as_deref());
+                decision.clone()
+            });
+            assert_eq!(computed, Ok(expected));
+            match decision {
+                Compute::Keep => {}
+                Compute::Remove => drop(oracle.remove(&key)),
+                Compute::Replace(value) => drop(oracle.insert(key, value)),
+            }
+        }
+        15 if rng.random_ratio(1, 8) => {
+            let keep = |key: &[u8], value: &[u8]| !(key.len() + value.len()).is_multiple_of(5);
+            let before = oracle.len();
+            oracle.retain(|key, value| keep(key, value));
+            assert_eq!(table.retain(keep), Ok((before - oracle.len()) as u64));
         }
         _ if rng.random_ratio(1, 20) => {
             assert_eq!(table.clear(), Ok(()));
