@@ -131,7 +131,6 @@ impl Store {
     /// the group was looked up, if it named one, true if that was all; `attempt` does what is left,
     /// and is over when it answers Ok. Both get `state`.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "the parts that operations differ in")]
     fn batch<'k, F: InPlace, S>(
         &self,
         state: &mut S,
