@@ -21,6 +21,7 @@ mod disaggregator;
 mod field;
 mod pending;
 mod progress;
+mod recorded;
 mod select;
 mod shares;
 

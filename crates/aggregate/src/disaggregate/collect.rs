@@ -95,6 +95,13 @@ struct Kept {
     weight: Option<u64>,
 }
 
+impl Disaggregator {
+    /// Begins to collect objects. Each thread has its own collector.
+    pub fn collector(&self) -> Collector<'_> {
+        Collector::new(self)
+    }
+}
+
 impl<'d> Collector<'d> {
     pub(super) fn new(by: &'d Disaggregator) -> Collector<'d> {
         let collected = Collected::nothing(by.fingerprint());

@@ -3,10 +3,7 @@
 use hashbrown::HashMap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use super::collect::{Collected, Collector};
 use super::field::{Change, Refusal, Target};
-use super::pending::Pending;
-use super::shares::Shares;
 use super::{Action, Disaggregation, How};
 use crate::error::{QueryError, Result};
 use crate::plan::compiled::Compiled;
@@ -123,25 +120,6 @@ impl Disaggregator {
         self.action
     }
 
-    /// Begins to collect objects. Each thread has its own collector.
-    pub fn collector(&self) -> Collector<'_> {
-        Collector::new(self)
-    }
-
-    /// Computes the parts of all objects that were collected, in the order in which they are given.
-    /// What part an object gets does not depend on that order.
-    ///
-    /// That each object was collected once is up to the caller; a second time is found only where it
-    /// would make the parts' sum another than the total.
-    ///
-    /// # Errors
-    /// Nothing was changed: [`QueryError::Mismatched`], [`QueryError::NoObjects`], [`QueryError::NoWeights`],
-    /// [`QueryError::Unfit`] if a part does not fit into its field, [`QueryError::Overflow`] of the sum of the
-    /// weights, [`QueryError::Twice`], [`QueryError::OtherDisaggregation`].
-    pub fn shares(&self, collected: impl IntoIterator<Item = Collected>) -> Result<Shares> {
-        Shares::of(self, collected.into_iter().collect())
-    }
-
     /// Whether the field is of fixed width, so that [`Disaggregator::change`] can be used.
     pub fn changes_in_place(&self) -> bool {
         self.target.is_fixed()
@@ -181,22 +159,6 @@ impl Disaggregator {
         out: &mut Vec<u8>,
     ) -> std::result::Result<Change, Refusal> {
         self.target.rewrite(value, self.action, part, out).map_err(Refusal)
-    }
-
-    /// Reads the bytes of what is left of this disaggregation, [`Pending::encode`].
-    ///
-    /// # Errors
-    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::OtherDisaggregation`].
-    pub fn decode(&self, bytes: &[u8]) -> Result<Pending> {
-        Pending::decode(self, bytes)
-    }
-
-    /// Goes on with what is left. The shares are in the order of their keys and have no addresses.
-    ///
-    /// # Errors
-    /// [`QueryError::OtherDisaggregation`].
-    pub fn resume(&self, pending: Pending) -> Result<Shares> {
-        pending.into_shares(self)
     }
 
     pub(super) fn fingerprint(&self) -> u64 {

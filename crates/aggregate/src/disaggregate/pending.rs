@@ -5,7 +5,8 @@
 
 use super::chunk::{AddressColumn, Chunk, Ints};
 use super::disaggregator::Disaggregator;
-use super::progress::{Progress, Recorded};
+use super::progress::Progress;
+use super::recorded::Recorded;
 use super::shares::{Parts, Shares, twice};
 use crate::error::Result;
 use crate::fold::partial::Tally;
@@ -85,6 +86,24 @@ impl Shares {
         };
         rest.into_iter().for_each(|(key, part)| pending.push(key, part));
         Ok(pending)
+    }
+}
+
+impl Disaggregator {
+    /// Reads the bytes of what is left of this disaggregation, [`Pending::encode`].
+    ///
+    /// # Errors
+    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::OtherDisaggregation`].
+    pub fn decode(&self, bytes: &[u8]) -> Result<Pending> {
+        Pending::decode(self, bytes)
+    }
+
+    /// Goes on with what is left. The shares are in the order of their keys and have no addresses.
+    ///
+    /// # Errors
+    /// [`QueryError::OtherDisaggregation`].
+    pub fn resume(&self, pending: Pending) -> Result<Shares> {
+        pending.into_shares(self)
     }
 }
 

@@ -9,7 +9,7 @@ use super::chunk::{AddressIter, Chunk, Ints};
 use super::collect::Collected;
 use super::disaggregator::{Disaggregator, Weight};
 use super::field::Amount;
-use super::progress::{Progress, Recorded, value_of};
+use super::recorded::{Recorded, value_of};
 use super::select::{Bound, WordBound};
 use crate::columns::kernels;
 use crate::error::{Example, QueryError, Result};
@@ -73,6 +73,22 @@ pub struct Share<'a> {
     pub address: Option<RecordAddress>,
     /// Its part of the total.
     pub part: i128,
+}
+
+impl Disaggregator {
+    /// Computes the parts of all objects that were collected, in the order in which they are given.
+    /// What part an object gets does not depend on that order.
+    ///
+    /// That each object was collected once is up to the caller; a second time is found only where it
+    /// would make the parts' sum another than the total.
+    ///
+    /// # Errors
+    /// Nothing was changed: [`QueryError::Mismatched`], [`QueryError::NoObjects`], [`QueryError::NoWeights`],
+    /// [`QueryError::Unfit`] if a part does not fit into its field, [`QueryError::Overflow`] of the sum of the
+    /// weights, [`QueryError::Twice`], [`QueryError::OtherDisaggregation`].
+    pub fn shares(&self, collected: impl IntoIterator<Item = Collected>) -> Result<Shares> {
+        Shares::of(self, collected.into_iter().collect())
+    }
 }
 
 impl Shares {
@@ -139,11 +155,6 @@ impl Shares {
     /// [`QueryError::Overflow`] if it leaves the range of its type.
     pub fn sum_before(&self) -> Result<Value<'static>> {
         value_of(&self.before)
-    }
-
-    /// Nothing is applied yet.
-    pub fn progress(&self) -> Progress {
-        Progress::new(self.action, self.chunks.len())
     }
 
     /// Refuses what some field cannot become, with the object of the least key as an example.
