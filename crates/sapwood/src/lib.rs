@@ -44,7 +44,7 @@
 //! |---|---|---|
 //! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] |
 //!
-//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`. How to
+//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`, `records`. How to
 //! call Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place,
 //! what may wait for a disk in `spawn_blocking`.
 //!

@@ -64,7 +64,7 @@ fn in_destructor<R: Send + 'static>(
 }
 
 /// Calls every operation and writes down what each answers.
-fn script(log: &HashLog) -> (Vec<String>, Vec<Pair>) {
+fn script(log: &HashLog, configuration: &Configuration) -> (Vec<String>, Vec<Pair>) {
     let mut answers = Vec::new();
     let mut note = |answer: &dyn Debug| answers.push(format!("{answer:?}"));
     for index in 0..200 {
@@ -95,7 +95,7 @@ fn script(log: &HashLog) -> (Vec<String>, Vec<Pair>) {
     note(&log.update_at(&addresses, &keys, change));
     note(&log.edit().update_at(&addresses, &keys, change));
     walks(log, &mut note);
-    closures(log, &mut note);
+    closures(log, configuration, &mut note);
     note(&log.len_exact());
     note(&log.checkpoint(Cut::Full).map(drop));
     note(&log.compact(1.0).map(drop));
@@ -118,7 +118,7 @@ fn walks(log: &HashLog, note: &mut dyn FnMut(&dyn Debug)) {
 }
 
 /// Pins within pins: of the same log, of another, and both ways round.
-fn closures(log: &HashLog, note: &mut dyn FnMut(&dyn Debug)) {
+fn closures(log: &HashLog, configuration: &Configuration, note: &mut dyn FnMut(&dyn Debug)) {
     let other = COLDEST.log();
     for index in 0..200 {
         other.put(&key(index), &value(index)).expect("room");
@@ -127,8 +127,18 @@ fn closures(log: &HashLog, note: &mut dyn FnMut(&dyn Debug)) {
     note(&log.get_with(&ours, |_| {
         let read = other.get_with(&theirs, |_| (log.get(&theirs), other.get(&key(50))));
         // A thread that is pinned must not wait for itself.
-        let refused = log.snapshot().map(drop);
-        (read, refused, log.checkpoint(Cut::Full).map(drop), log.compact(1.0).map(drop))
+        let refused = [
+            log.snapshot().map(drop),
+            log.checkpoint(Cut::Full).map(drop),
+            log.compact(1.0).map(drop),
+        ];
+        // A value that was read from the disk is shown without a pin. Where the log compacts itself,
+        // it may just have been brought back.
+        let is_either = configuration.keeps_short
+            && [Ok(()), Err(Error::WouldBlock)]
+                .iter()
+                .any(|one| refused.iter().all(|it| it == one));
+        (read, if is_either { None } else { Some(refused) })
     }));
     note(&log.update(&ours, |value| {
         value[5] = 5;
@@ -147,7 +157,7 @@ fn closures(log: &HashLog, note: &mut dyn FnMut(&dyn Debug)) {
 fn a_destructor_of_a_thread_local_uses_a_log_as_any_code_does() {
     let all: Vec<Configuration> = configurations().chain(KEPT_SHORT).collect();
     for configuration in all {
-        let expected = script(&configuration.log());
+        let expected = script(&configuration.log(), &configuration);
         for made in EVERY_MOMENT {
             let log = std::sync::Arc::new(configuration.log());
             let (first, last) = (log.clone(), log.clone());
@@ -157,7 +167,8 @@ fn a_destructor_of_a_thread_local_uses_a_log_as_any_code_does() {
                 first.update(&key(999), |value| value[0] = 2).expect("room");
                 assert_eq!(first.remove(&key(999)), Ok(true));
             };
-            let answers = in_destructor(made, first_operation, move || script(&last));
+            let answers =
+                in_destructor(made, first_operation, move || script(&last, &configuration));
             let differ = answers.0.iter().zip(&expected.0).find(|(ours, usual)| ours != usual);
             assert_eq!(differ, None, "{made:?}, {configuration:?}");
             assert!(answers == expected, "other entries; {made:?}, {configuration:?}");

@@ -28,7 +28,9 @@ fn assert_grown(log: &HashLog, entries: u64, what: &Configuration) {
     // Beside a budget this small the index must stop, and its slots are shared by many keys; else
     // a chain of many buckets would mean that it stopped growing.
     assert!(what.memory_budget.is_some() || stats.buckets * 16 >= entries, "{what:?}: {stats:?}");
-    assert!(stats.chain() < 4.0, "{what:?}: {stats:?}");
+    // How far the index gets beside a budget depends on when pages go to the disk.
+    let chain_max = if what.memory_budget.is_some() { 16.0 } else { 4.0 };
+    assert!(stats.chain() < chain_max, "{what:?}: {stats:?}");
     assert_eq!(log.len_exact(), Ok(entries as usize), "{what:?}");
     log.check().unwrap();
 }
