@@ -1,4 +1,4 @@
-//! Counters: values of eight bytes, an `i64` with its least significant byte first.
+//! StripedCounters: values of eight bytes, an `i64` with its least significant byte first.
 
 use crate::error::{Error, Result};
 use crate::map::{ChunkMap, Upsert};

@@ -16,7 +16,6 @@ mod build;
 mod check;
 mod chunk;
 mod compact;
-mod counters;
 mod cursor;
 mod error;
 mod held;
@@ -35,6 +34,7 @@ mod scan;
 mod shape;
 mod split_points;
 mod stats;
+mod striped;
 mod tree;
 mod value;
 

@@ -15,11 +15,11 @@ use sapwood_mem::{Arena, ArenaOptions, SliceRef};
 
 use crate::chunk::{Append, Chunk, Find, Hit, Successor, Wanted};
 use crate::compact::Compaction;
-use crate::counters::Counters;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
 use crate::record::{Access, Entered, ReadLock, Record, WriteLock};
+use crate::striped::StripedCounters;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
@@ -56,7 +56,7 @@ use crate::value::{Change, ValueMut};
 /// ```
 pub struct ChunkMap {
     pub(crate) tree: Tree,
-    pub(crate) counters: Counters,
+    pub(crate) counters: StripedCounters,
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
     pub(crate) compaction: Compaction,
@@ -204,7 +204,7 @@ impl ChunkMap {
             pages: options.pages,
         };
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
-        let counters = Counters::new();
+        let counters = StripedCounters::new();
         let (rebalances, compaction) = (AtomicU64::new(0), Compaction::default());
         Ok(ChunkMap { tree, counters, options, rebalances, compaction })
     }

@@ -45,12 +45,12 @@ use sapwood_mem::reserve::fillable_bytes;
 use sapwood_mem::sync::held::{Mutex, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
-use crate::counter::Counter;
 use crate::index::bucket::{Bucket, Link, Scan};
 use crate::index::buckets::Buckets;
 use crate::lock::lock;
 use crate::record::address::Address;
 use crate::record::layout::{self, slot};
+use crate::striped::StripedCounter;
 
 /// Buckets of a new, empty index.
 const BUCKETS_MIN: u64 = 2;
@@ -68,7 +68,7 @@ pub(crate) struct Index {
     /// Overflow buckets ever used; those free again are in `free`, under whose lock it grows.
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,
-    pub(crate) slots: Counter,
+    pub(crate) slots: StripedCounter,
     /// While the index has twice its load, the epoch that growth waits for; else 0.
     pub(crate) behind: Plain,
     /// Shared by walks over all buckets, taken alone by growth.
@@ -218,7 +218,7 @@ impl Index {
             scan: Scan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
-            slots: Counter::default(),
+            slots: StripedCounter::default(),
             behind: Plain::new(0),
             growing: RwLock::default(),
         };

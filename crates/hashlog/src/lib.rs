@@ -22,7 +22,6 @@
 
 mod checkpoint;
 mod compaction;
-mod counter;
 mod error;
 mod files;
 #[cfg(fuzzing)]
@@ -37,6 +36,7 @@ mod ops;
 mod options;
 mod record;
 mod stats;
+mod striped;
 mod walks;
 
 pub use error::{BatchError, Error, Result};

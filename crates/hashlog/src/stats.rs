@@ -36,7 +36,7 @@ pub struct HashStats {
     /// Bytes of the log in memory that came back without marks: a walk of the log asks the index
     /// about each of their records, as it does about those on the disk, and leaves the marks.
     pub unmarked_bytes: u64,
-    /// FASTER's safe read-only address: values below it never change. Where no boundary is moving
+    /// FASTER's safe read-only address: values below it change by edits alone. Where no boundary is moving
     /// it is the read-only address, too: the first that is updated in place.
     pub safe_read_only: u64,
     /// Where the next record goes.

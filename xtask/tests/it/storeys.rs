@@ -39,7 +39,7 @@ const HOUSES: &[House] = &[
     House {
         name: "chunkmap",
         storeys: &[
-            &["abbreviation", "counters", "error", "layout"],
+            &["abbreviation", "error", "layout", "striped"],
             &["held", "inner", "options", "shape"],
             &["record"],
             &["chunk"],
@@ -56,7 +56,7 @@ const HOUSES: &[House] = &[
     House {
         name: "hashlog",
         storeys: &[
-            &["counter", "error", "lock"],
+            &["error", "lock", "striped"],
             &["record"],
             &["index"],
             &["files", "options", "stats"],

@@ -93,7 +93,8 @@ impl Disaggregator {
     /// Reads the bytes of what is left of this disaggregation, [`Pending::encode`].
     ///
     /// # Errors
-    /// [`QueryError::Corrupt`] for anything that `encode` did not write, [`QueryError::OtherDisaggregation`].
+    /// [`QueryError::Corrupt`](crate::QueryError::Corrupt) for anything that `encode` did not write,
+    /// [`QueryError::OtherDisaggregation`](crate::QueryError::OtherDisaggregation).
     pub fn decode(&self, bytes: &[u8]) -> Result<Pending> {
         Pending::decode(self, bytes)
     }
@@ -101,7 +102,7 @@ impl Disaggregator {
     /// Goes on with what is left. The shares are in the order of their keys and have no addresses.
     ///
     /// # Errors
-    /// [`QueryError::OtherDisaggregation`].
+    /// [`QueryError::OtherDisaggregation`](crate::QueryError::OtherDisaggregation).
     pub fn resume(&self, pending: Pending) -> Result<Shares> {
         pending.into_shares(self)
     }

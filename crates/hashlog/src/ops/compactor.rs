@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 
-use crate::counter::Counter;
 use crate::error::Error;
 use crate::options::Compaction;
 use crate::stats::Compacted;
+use crate::striped::StripedCounter;
 
 /// At most two to this power calls pass before what failed is tried again.
 const PAUSE_BITS_MAX: u32 = 6;
@@ -43,9 +43,9 @@ pub(crate) struct Compactor {
     garbage_share: AtomicU64,
     /// Bytes of memory of a compaction that is under way.
     buffer_bytes: AtomicU64,
-    pub(crate) done: Counter,
-    pub(crate) bytes_freed: Counter,
-    pub(crate) bytes_moved: Counter,
+    pub(crate) done: StripedCounter,
+    pub(crate) bytes_freed: StripedCounter,
+    pub(crate) bytes_moved: StripedCounter,
 }
 
 #[derive(Default)]
@@ -82,9 +82,9 @@ impl Compactor {
             waits_for_checkpoint: AtomicBool::new(false),
             garbage_share: AtomicU64::new(0),
             buffer_bytes: AtomicU64::new(0),
-            done: Counter::default(),
-            bytes_freed: Counter::default(),
-            bytes_moved: Counter::default(),
+            done: StripedCounter::default(),
+            bytes_freed: StripedCounter::default(),
+            bytes_moved: StripedCounter::default(),
         }
     }
 

@@ -212,7 +212,7 @@ impl<F: InPlace> Computation<'_, '_, '_, F> {
         let (store, hash, key) = (self.store, self.hash, self.key);
         let old = found.in_memory();
         let lock = match old {
-            Some((record, address)) => Some(store.lock_still::<F>(record, address)?),
+            Some((record, address)) => Some(store.lock_for_copy::<F>(record, address)?),
             None => None,
         };
         let decision = with_scratch(|scratch| match (&found, &lock) {

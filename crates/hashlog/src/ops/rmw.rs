@@ -99,7 +99,7 @@ impl Store {
         };
         with_scratch(|scratch| match found {
             Found::Memory(record, address) => {
-                let lock = self.lock_still::<F>(record, address)?;
+                let lock = self.lock_for_copy::<F>(record, address)?;
                 F::copy_value(record, &lock, scratch);
                 let (result, write) = {
                     let _held = F::hold(&lock);
@@ -127,7 +127,7 @@ impl Store {
     /// Locks a record in memory of which a copy is to be made, or waits until no thread changes it
     /// where the layout has no locks: what is read now is still there when the copy is published.
     #[inline(always)]
-    pub(crate) fn lock_still<F: InPlace>(
+    pub(crate) fn lock_for_copy<F: InPlace>(
         &self,
         record: Record,
         address: Address,

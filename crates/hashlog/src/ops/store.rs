@@ -2,7 +2,6 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::counter::Counter;
 use crate::error::{Error, Result, no_memory};
 use crate::files::kept::Checkpoints;
 use crate::files::parts::Parts;
@@ -11,6 +10,7 @@ use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
 use crate::ops::compactor::Compactor;
 use crate::options::Options;
+use crate::striped::StripedCounter;
 
 /// Everything of a hash log but the choice of its layout.
 pub(crate) struct Store {
@@ -18,14 +18,14 @@ pub(crate) struct Store {
     pub(crate) index: Index,
     pub(crate) log: Log,
     /// An estimate in a directory: a put does not read what it replaces.
-    pub(crate) entries: Counter,
+    pub(crate) entries: StripedCounter,
     /// Held by the walk that will set `entries` right.
     pub(crate) counting: std::sync::Mutex<()>,
     /// Bytes of superseded records in memory.
-    pub(crate) garbage: Counter,
-    pub(crate) cold_reads: Counter,
+    pub(crate) garbage: StripedCounter,
+    pub(crate) cold_reads: StripedCounter,
     /// Records that walks of the log asked the index about.
-    pub(crate) chains_asked: Counter,
+    pub(crate) chains_asked: StripedCounter,
     /// A read found no room at the tail for a copy of what it had read from the disk.
     pub(crate) copy_wants_page: AtomicBool,
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
@@ -61,11 +61,11 @@ impl Store {
             options,
             index,
             log,
-            entries: Counter::default(),
+            entries: StripedCounter::default(),
             counting: std::sync::Mutex::default(),
-            garbage: Counter::default(),
-            cold_reads: Counter::default(),
-            chains_asked: Counter::default(),
+            garbage: StripedCounter::default(),
+            cold_reads: StripedCounter::default(),
+            chains_asked: StripedCounter::default(),
             copy_wants_page: AtomicBool::new(false),
             begin_lock: BeginLock::default(),
             compactor,

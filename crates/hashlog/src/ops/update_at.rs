@@ -1,7 +1,7 @@
 //! Updates of entries at known addresses, without a search for each.
 //!
 //! A place whose record is still the newest of its key is changed where it lies; what is not goes
-//! by its key, in its turn, as in a batch. A place is a hint and never believed: the record there
+//! by its key, in its turn, as in a batch. An address is a hint and never believed: the record there
 //! says whether it is the key's. There are two ways:
 //!
 //! - *One by one*, in the mutable region, as if the index had named the record. Instead it says

@@ -1,4 +1,4 @@
-//! Counters of entries and bytes, striped, so that writers do not contend.
+//! StripedCounters of entries and bytes, striped, so that writers do not contend.
 
 use crossbeam_utils::CachePadded;
 use sapwood_mem::arena::stripe_of_thread;
@@ -17,11 +17,11 @@ struct Cell {
 /// Entries and bytes; each stripe may be negative, the sum is right whenever no
 /// operation is half done.
 #[derive(Default)]
-pub(crate) struct Counters {
+pub(crate) struct StripedCounters {
     cells: [CachePadded<Cell>; STRIPES],
 }
 
-/// The sums of [`Counters`].
+/// The sums of [`StripedCounters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) entries: u64,
@@ -29,9 +29,9 @@ pub(crate) struct Totals {
     pub(crate) value_bytes: u64,
 }
 
-impl Counters {
-    pub(crate) fn new() -> Counters {
-        Counters::default()
+impl StripedCounters {
+    pub(crate) fn new() -> StripedCounters {
+        StripedCounters::default()
     }
 
     pub(crate) fn inserted(&self, key_len: usize, value_len: usize) {

@@ -13,11 +13,11 @@ const SHARED: usize = STRIPES - 1;
 
 /// A sum in stripes. It orders nothing.
 #[derive(Default)]
-pub(crate) struct Counter {
+pub(crate) struct StripedCounter {
     stripes: [CachePadded<AtomicI64>; STRIPES],
 }
 
-impl Counter {
+impl StripedCounter {
     #[inline]
     pub(crate) fn add(&self, delta: i64) {
         match number_of_thread(SHARED) {
