@@ -1,8 +1,9 @@
 //! StripedCounters: values of eight bytes, an `i64` with its least significant byte first.
 
 use crate::error::{Error, Result};
-use crate::map::{ChunkMap, Upsert};
+use crate::map::ChunkMap;
 use crate::value::ValueMut;
+use sapwood_engine::Upsert;
 
 impl ChunkMap {
     /// Adds to a counter and returns the sum; an absent key counts as 0, and is there

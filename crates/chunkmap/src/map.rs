@@ -8,6 +8,7 @@
 //! record in hand stays by itself then (I-HELD); what else was reached is looked for
 //! again if the guard says that it may have gone.
 
+use sapwood_engine::{Compute, Computed, Upsert};
 use sapwood_mem::reclaim::{Epoch, Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
@@ -72,41 +73,6 @@ impl std::fmt::Debug for ChunkMap {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ChunkMap").field("len", &self.len()).finish_non_exhaustive()
     }
-}
-
-/// The decision of a closure of `compute`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compute {
-    /// Leave everything as it is.
-    Keep,
-    /// Make this the value, whether there was one or not.
-    Replace(Vec<u8>),
-    /// Remove the entry, if there is one.
-    Remove,
-}
-
-/// The outcome of `compute`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Computed {
-    /// The entry is there, unchanged.
-    Kept,
-    /// There was none, now there is.
-    Inserted,
-    /// The value was replaced.
-    Replaced,
-    /// The entry was removed.
-    Removed,
-    /// There was none, and there is none.
-    Absent,
-}
-
-/// The outcome of `put_if_absent_or_update`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upsert<R> {
-    /// The key was absent and has the given value now.
-    Inserted,
-    /// The key was there; this is what the closure returned.
-    Updated(R),
 }
 
 /// A record that is not yet in the map; freed if it never gets there.

@@ -4,7 +4,8 @@ use std::ops::{ControlFlow, RangeBounds};
 
 use crate::cursor::Direction;
 use crate::error::Result;
-use crate::map::{ChunkMap, Compute, Computed};
+use crate::map::ChunkMap;
+use sapwood_engine::{Compute, Computed};
 
 impl ChunkMap {
     /// Removes every entry within `bounds` that is there when it begins, and answers how many;

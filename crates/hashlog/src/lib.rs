@@ -40,13 +40,13 @@ mod striped;
 mod walks;
 
 pub use error::{BatchError, Error, Result};
-pub use map::{HashLog, Upsert};
-pub use ops::compute::{Compute, Computed};
+pub use map::HashLog;
 pub use ops::edit::Edit;
 pub use options::{ColdReads, Compaction, Cut, Layout, Options};
 pub use record::layout::KEY_BYTES_MAX;
 pub use record::value::ValueMut;
 pub use sapwood_engine::{Addresses, ColumnBatch, Columns, RecordAddress};
+pub use sapwood_engine::{Compute, Computed, Upsert};
 pub use sapwood_mem::Pages;
 pub use stats::{CheckpointInfo, Compacted, HashStats, StoredCheckpoint};
 pub use walks::columns::ColumnScan;

@@ -8,7 +8,6 @@ use sapwood_disk::Disk;
 use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
-use crate::ops::compute::{Compute, Computed};
 use crate::ops::edit::Edit;
 use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
@@ -22,6 +21,7 @@ use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 use sapwood_engine::RecordAddress;
+use sapwood_engine::{Compute, Computed, Upsert};
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -58,15 +58,6 @@ use sapwood_engine::RecordAddress;
 pub struct HashLog {
     /// Shared with the thread that compacts, where there is one.
     pub(crate) store: Arc<Store>,
-}
-
-/// The outcome of [`HashLog::put_if_absent_or_update`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Upsert<R> {
-    /// The key was absent: the value was put.
-    Inserted,
-    /// The key was there: the closure changed its value and answered this.
-    Updated(R),
 }
 
 impl HashLog {

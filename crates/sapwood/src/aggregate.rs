@@ -31,6 +31,31 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
+//! An object is an entry, its key and its value. Figures of records that a struct describes:
+//! [`Records`](crate::Records).
+//!
+//! # The ten greatest
+//!
+//! A group for each key, sorted, and cut off. (`top(x, 10)` is another thing: the ten most frequent
+//! *values* of a field.)
+//!
+//! ```
+//! use sapwood::aggregate::{Aggregate, Group, OrderBy, Query};
+//! use sapwood::{Db, HashTableOptions, key};
+//!
+//! let views = Db::in_memory().create_hash_table("views", HashTableOptions::default())?;
+//! for (page, hour, times) in [("/oaks", 8_u8, 3), ("/elms", 8, 5), ("/oaks", 9, 7)] {
+//!     views.add(&key::encode(&(page, hour)), times)?;
+//! }
+//! let query = Query::new("key(page:str, hour:u8), views:i64le".parse()?)
+//!     .group_by(Group::list("page, hour")?)
+//!     .aggregates(Aggregate::list("sum(views)")?)
+//!     .order_by(OrderBy::list("sum(views) desc")?)
+//!     .limit(10);
+//! assert_eq!(views.aggregate(&query)?.value(0, "sum(views)")?, &7.into());
+//! # Ok::<(), sapwood::Error>(())
+//! ```
+//!
 //! # Consistency
 //!
 //! An object is read whole, as it was at one moment. A key that is there throughout is counted

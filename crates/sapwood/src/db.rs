@@ -151,7 +151,7 @@ impl Db {
         Self::of_directory(Directory::open(path.as_ref())?)
     }
 
-    /// Opens the database in a directory to read it, which takes no more than leave to read:
+    /// Opens the database in a directory to read it, which needs read permission alone:
     /// nothing is made, written or removed there, and what would change a hash table answers
     /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly). Each table is as its newest
     /// complete checkpoint left it.

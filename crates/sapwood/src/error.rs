@@ -171,7 +171,7 @@ pub enum Error {
     /// A text form of a query cannot be read.
     #[error(transparent)]
     Syntax(#[from] crate::aggregate::SyntaxError),
-    /// The way to reach the objects that was asked for is none here.
+    /// The table has no such executor, or it cannot answer the query.
     #[error("table `{table}`: {}{why}", executor.map_or(String::new(), |executor| format!("the executor `{executor}` ")))]
     Executor {
         /// The name of the table.

@@ -299,7 +299,7 @@ impl HashTable {
         Ok(HashSnapshot { snapshot, table: self })
     }
 
-    /// Makes the table as of one moment last, and answers when it does; writers go on meanwhile.
+    /// Makes the state of the table at one moment durable, and returns when it is; writers go on meanwhile.
     /// A table in memory answers [`HashEngineError::NoDirectory`].
     ///
     /// [`Cut::Incremental`] writes what is new since the last checkpoint; [`Cut::Full`] an image

@@ -1,7 +1,7 @@
 //! Sapwood: hot, fast-changing keyed state in tables of bytes, outside every managed heap.
 //!
 //! A [`Db`] holds named tables, each from byte keys to byte values; any number of threads read and
-//! change it at once. Values are read where they lie, under a guard, and changed in place. Typed
+//! change it at once. Values are read where they lie, and changed in place. Typed
 //! keys that sort as their values do are made by [`key`].
 //!
 //! ```
@@ -80,13 +80,13 @@
 //!
 //! # Figures
 //!
-//! [`aggregate`] answers questions about many objects without fetching them, and spreads totals
-//! back over them.
+//! [`aggregate`] answers questions about many objects (entries, a key and a value each) without
+//! fetching them, and distributes totals back over them.
 //!
 //! # Durability
 //!
 //! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
-//! complete checkpoint. Everything else, ordered tables in any `Db` among it, lives in memory and
+//! complete checkpoint. Everything else, ordered tables among it, lives in memory and
 //! ends with the process; where there is a directory, the options of an ordered table must say so
 //! ([`OrderedTableOptions::volatile`]).
 //!

@@ -124,8 +124,9 @@ impl OrderedTableOptions {
         self
     }
 
-    /// As [`fields`](Self::fields), with those of a struct whose records the values are: see
-    /// [`Records`](crate::Records).
+    /// Declares the fields of a struct whose records the values are: see [`Records`](crate::Records).
+    /// It takes the place of what [`fields`](Self::fields) said. To name components of the key as well:
+    /// `.fields(format!("key(shop:str, day:u16), {}", Sales::layout()).parse()?)`.
     ///
     /// ```
     /// use sapwood::record::{U32, record};

@@ -268,7 +268,8 @@ impl OrderedTable {
         self.named(self.map().ceiling(key))
     }
 
-    /// The entry with the least key above `key`.
+    /// The entry with the least key above `key`, in the whole table: with composite keys that may be one of
+    /// another prefix; within one, take the first of its [`range`](Self::range).
     ///
     /// # Errors
     /// As [`get_with`](Self::get_with).
@@ -285,7 +286,18 @@ impl OrderedTable {
         self.named(self.map().higher(key))
     }
 
-    /// The entries within `bounds` as an iterator, both ways.
+    /// The entries within `bounds` as an iterator, both ways. Its items are `Result<Entry>`.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, key};
+    /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
+    /// for minute in [485_u16, 492, 510] {
+    ///     table.put(&key::encode(&("Museum", minute)), b"U6")?;
+    /// }
+    /// let (from, to) = (key::encode(&("Museum", 490_u16)), key::encode(&("Museum", 500_u16)));
+    /// assert_eq!(table.range(&from[..]..&to[..]).count(), 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};

@@ -32,7 +32,9 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 ///
 /// The struct has named fields, whose types are [`FieldType`]s, and no type parameters. It becomes
 /// `repr(C)`, [`Copy`], and the traits of [`zerocopy`] that see bytes as the struct are derived.
-/// What has another type than a field may have, or a `repr` of its own, does not compile.
+/// [`Clone`] and [`Copy`] are derived already; [`Debug`], [`Default`] and [`PartialEq`] may be added. A
+/// field of any other type does not compile: a flag is a `u8`, a short text a `[u8; N]`. Neither does a
+/// struct with a `repr` of its own.
 ///
 /// ```compile_fail
 /// use sapwood::record::record;
@@ -48,7 +50,8 @@ pub use sapwood_derive::record;
 /// How the bytes of a field are read.
 pub use crate::aggregate::Read as FieldRead;
 
-/// Numbers with their least significant byte first, which add, compare and convert as the plain ones.
+/// Numbers with their least significant byte first. They compare with plain ones and are made of them by
+/// `into()`; arithmetic answers the same type, and `get()` gives the plain number.
 pub use zerocopy::little_endian::{F32, F64, I16, I32, I64, I128, U16, U32, U64, U128};
 
 /// Numbers with their most significant byte first, as network formats and some files have them.
@@ -107,7 +110,8 @@ pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout + Unaligned + 
     }
 }
 
-/// A type that a field of a record may have.
+/// A type that a field of a record may have: `u8`, `i8`, `[u8; N]`, the numbers of [`record`](crate::record)
+/// and those of [`big_endian`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a record",
     label = "its bytes have no order that is the same on every machine",

@@ -9,8 +9,12 @@ use crate::{Error, Result, Table, Upsert};
 /// A table of any kind whose values are the records of one struct: read and changed as that struct,
 /// where they lie.
 ///
-/// It is a view of the table, not a kind of its own: [`table`](Self::table) gives the table, with
-/// everything that it can do, and clones are the same table.
+/// It is a handle of the table, not a kind of its own: [`table`](Self::table) gives the table, with
+/// everything that it can do ([`Table::as_hash`] for checkpoints; [`Table::as_ordered`] for ranges, with
+/// [`Record::view`] of each value), and clones are the same table.
+///
+/// Nothing compares the struct with what other structs wrote: a value of the same length, but of other
+/// fields, is read as it stands.
 ///
 /// # Consistency
 ///
@@ -65,7 +69,7 @@ impl<R> std::fmt::Debug for Records<R> {
 }
 
 impl<R: Record> Records<R> {
-    /// A view of a table.
+    /// The records of a table.
     pub fn new(table: impl Into<Table>) -> Records<R> {
         Records { table: table.into(), record: PhantomData }
     }
@@ -94,7 +98,7 @@ impl<R: Record> Records<R> {
         self.get_with(key, |record| *record)
     }
 
-    /// Puts a record, whether there was one or not.
+    /// Puts a record; one that was there is replaced.
     ///
     /// # Errors
     /// As of [`Table::put`].

@@ -11,7 +11,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-engine", &[]),
     ("sapwood-aggregate", &["sapwood-engine"]),
     ("sapwood-mem", &[]),
-    ("sapwood-chunkmap", &["sapwood-mem"]),
+    ("sapwood-chunkmap", &["sapwood-engine", "sapwood-mem"]),
     ("sapwood-disk", &[]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     (

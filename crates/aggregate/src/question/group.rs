@@ -33,7 +33,7 @@ pub struct Group {
 
 /// By what objects are grouped.
 ///
-/// Numbers of equal worth are one group, and so is what is missing.
+/// Numbers of equal worth are one group; all missing values are one group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupBy {

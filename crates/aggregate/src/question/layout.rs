@@ -48,7 +48,9 @@ use crate::value::{Kind, Value};
 /// fourth cell of a row of length-prefixed texts. Behind it may stand `@12`, the offset in bytes,
 /// and `?`, with the value that stands for "missing": `i16le@2?-32768`, `cell(5).decimal?"NA"`.
 ///
-/// `key(carrier:str,flight:u16)` names all components of an ordered key at once; `_` skips one.
+/// `key(carrier:str,flight:u16)` names the components of an ordered key at once; `_` skips one. What
+/// lies behind the last one named is not looked at, and neither are types: the bytes of an `i32` that is
+/// declared as `u16` are read as one. Declare what `key::encode` was given; a literal `1` is an `i32`.
 ///
 /// ```
 /// use sapwood::aggregate::Layout;

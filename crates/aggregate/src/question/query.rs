@@ -50,7 +50,7 @@ pub struct Query {
 }
 
 /// What happens with objects that do not have what the query reads: too short, no number where one
-/// is declared, another kind than the query needs.
+/// is declared, or of another kind than the query needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mismatches {
     /// There is no answer, but an error that counts them and shows one.

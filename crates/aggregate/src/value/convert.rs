@@ -54,7 +54,7 @@ impl Value<'_> {
         std::str::from_utf8(self.as_bytes()?).ok()
     }
 
-    /// The bytes of a text, or of what is none.
+    /// The bytes of a text, or of a value that is bytes and no text.
     pub fn as_bytes(&self) -> Option<&[u8]> {
         match self {
             Value::Bytes(bytes) => Some(bytes),

@@ -21,6 +21,7 @@
 //! | replace | the CAS of the value's word; the release of EXCLUSIVE; publication in the slot |
 //! | remove | the tombstone flag in place; publication of the tombstone record |
 
+use sapwood_engine::{Compute, Computed};
 use sapwood_mem::epoch::Pin;
 
 use crate::error::{Error, Result};
@@ -33,32 +34,6 @@ use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Stop, Write};
 use crate::record::value::{Held, ValueMut, with_scratch};
 use crate::record::{Form, Record};
-
-/// The decision of a closure of [`HashLog::compute`](crate::HashLog::compute).
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Compute {
-    /// Leave everything as it is.
-    Keep,
-    /// Make this the value, whether there was one or not.
-    Replace(Vec<u8>),
-    /// Remove the entry, if there is one.
-    Remove,
-}
-
-/// The outcome of [`HashLog::compute`](crate::HashLog::compute).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Computed {
-    /// The entry is there, unchanged.
-    Kept,
-    /// There was none, now there is.
-    Inserted,
-    /// The value was replaced.
-    Replaced,
-    /// The entry was removed.
-    Removed,
-    /// There was none, and there is none.
-    Absent,
-}
 
 /// A fixed record that this thread holds, until it is dropped.
 struct Hold<'s> {

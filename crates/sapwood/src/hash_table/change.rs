@@ -117,11 +117,7 @@ impl HashTable {
         let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        let answer = self.named(self.log().put_if_absent_or_update(key, value, change))?;
-        Ok(match answer {
-            sapwood_hashlog::Upsert::Inserted => Upsert::Inserted,
-            sapwood_hashlog::Upsert::Updated(answer) => Upsert::Updated(answer),
-        })
+        self.named(self.log().put_if_absent_or_update(key, value, change))
     }
 
     /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no

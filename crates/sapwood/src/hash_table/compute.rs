@@ -52,20 +52,9 @@ impl HashTable {
     pub fn compute(
         &self,
         key: &[u8],
-        mut decide: impl FnMut(Option<&[u8]>) -> Compute,
+        decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        let computed = self.named(self.log().compute(key, |value| match decide(value) {
-            Compute::Keep => sapwood_hashlog::Compute::Keep,
-            Compute::Replace(new) => sapwood_hashlog::Compute::Replace(new),
-            Compute::Remove => sapwood_hashlog::Compute::Remove,
-        }))?;
-        Ok(match computed {
-            sapwood_hashlog::Computed::Kept => Computed::Kept,
-            sapwood_hashlog::Computed::Inserted => Computed::Inserted,
-            sapwood_hashlog::Computed::Replaced => Computed::Replaced,
-            sapwood_hashlog::Computed::Removed => Computed::Removed,
-            sapwood_hashlog::Computed::Absent => Computed::Absent,
-        })
+        self.named(self.log().compute(key, decide))
     }
 
     /// Removes the entries of which `keep` says false, and answers how many. An entry that is put

@@ -163,8 +163,8 @@ impl Table {
     /// # let table = db.table("t")?;
     /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
     /// let more = Disaggregation::new("hits:i64le".parse()?, "hits", 10).adding().compile()?;
-    /// let settlement = table.disaggregate_with(&more, &Execution::new())?;
-    /// assert!(settlement.pending.is_none());
+    /// let run = table.disaggregate_with(&more, &Execution::new())?;
+    /// assert!(run.pending.is_none());
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn disaggregate_with(
@@ -189,9 +189,9 @@ impl Table {
     /// # let table = db.table("t")?;
     /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
     /// let more = Disaggregation::new("hits:i64le".parse()?, "hits", 10).adding().compile()?;
-    /// let mut settlement = table.disaggregate_with(&more, &Execution::new())?;
-    /// while let Some(pending) = settlement.pending.take() {
-    ///     settlement = table.resume(&more, pending, &Execution::new())?;
+    /// let mut run = table.disaggregate_with(&more, &Execution::new())?;
+    /// while let Some(pending) = run.pending.take() {
+    ///     run = table.resume(&more, pending, &Execution::new())?;
     /// }
     /// # Ok::<(), sapwood::Error>(())
     /// ```
