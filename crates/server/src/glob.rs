@@ -46,7 +46,10 @@ enum One<'p> {
     Any,
     This(u8),
     /// The inside of a bracket, and whether it is of bytes that must not be.
-    Of { set: &'p [u8], is_negated: bool },
+    Of {
+        set: &'p [u8],
+        is_negated: bool,
+    },
 }
 
 /// The first element of a pattern that does not begin with a star, and what is behind it.

@@ -35,7 +35,11 @@ const HOUSES: &[House] = &[
         storeys: &[&["blocks", "checksum", "name", "pending", "pool"], &["file", "sim"]],
         steps_up: &[],
     },
-    House { name: "engine", storeys: &[&["address"], &["batch"], &["buffer"]], steps_up: &[] },
+    House {
+        name: "engine",
+        storeys: &[&["address", "outcome"], &["batch"], &["buffer"]],
+        steps_up: &[],
+    },
     House {
         name: "chunkmap",
         storeys: &[

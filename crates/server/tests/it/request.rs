@@ -107,7 +107,10 @@ fn what_is_no_request_is_refused_as_redis_does() {
 #[test]
 fn empty_requests_have_no_arguments() {
     let none: Vec<Vec<u8>> = vec![];
-    assert_eq!(all(b"*0\r\n*-1\r\n*1\r\n$0\r\n\r\n", 3), Ok(vec![none.clone(), none, vec![vec![]]]));
+    assert_eq!(
+        all(b"*0\r\n*-1\r\n*1\r\n$0\r\n\r\n", 3),
+        Ok(vec![none.clone(), none, vec![vec![]]])
+    );
 }
 
 #[test]
