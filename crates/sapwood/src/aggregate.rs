@@ -83,7 +83,7 @@ pub use sapwood_aggregate::{
     Missing, Number, Operand, Order, OrderBy, Part, Path, Place, Predicate, Query, Read, Selection,
     SortDirection, Spread, Step,
 };
-// What is answered. What only executors drive (blocks, collectors, shares) is not for programs.
+// What is answered. What only executors drive (batches, collectors, shares) is not for programs.
 pub use sapwood_aggregate::{
     Accuracy, Answer, Cell, Column, Disaggregated, Example, Float, Fold, Kind, Partial, Pending,
     QueryError, SyntaxError, Tally, TopEntry, Value,
