@@ -1,5 +1,7 @@
 //! The integration tests of the server, one binary.
 
+mod client;
 mod glob;
+mod oracle;
 mod reply;
 mod request;
