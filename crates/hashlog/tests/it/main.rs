@@ -18,6 +18,7 @@ mod linearizable;
 mod opened;
 mod oracle;
 mod panics;
+mod resumable;
 mod scans;
 mod soak;
 mod update_at;
