@@ -591,6 +591,33 @@ impl HashLog {
         by_layout!(self, F => self.store.scan_from::<F>(cursor, entries_min, &mut visit))
     }
 
+    /// One entry, owned, chosen by `random`, a number all of whose bits are random; `None` without
+    /// entries.
+    ///
+    /// The bucket is the one that `random` names, or else the first few from there on that have
+    /// entries, and each of their entries is as likely. So every entry can be chosen, and those of
+    /// buckets with few entries, or behind empty ones, are chosen more often. One bucket is looked
+    /// at, or a few: many only where most entries were removed, and all where all were.
+    ///
+    /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// let random = 0x9E37_79B9_7F4A_7C15;
+    /// assert_eq!(log.sample(random)?, None);
+    /// log.put(b"one", b"1")?;
+    /// assert_eq!(log.sample(random)?, Some((b"one".to_vec(), b"1".to_vec())));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`].
+    pub fn sample(&self, random: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        by_layout!(self, F => self.store.sample::<F>(random))
+    }
+
     /// The entries, owned, in bucket order. A key that is there from the call to the iterator's end
     /// comes exactly once, with a value that it had meanwhile. Of a key that is put or removed
     /// meanwhile the entry may come or not.

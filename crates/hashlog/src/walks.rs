@@ -9,6 +9,7 @@
 //! | `by_bucket` | visits in bucket order, weakly consistent |
 //! | `resumable` | the same, in steps between which nothing is held |
 //! | `entries` | the same, as an iterator over owned entries |
+//! | `sample` | an entry at random |
 //! | `check` | a check of every invariant of index and log, and the counts |
 
 pub(crate) mod by_bucket;
@@ -18,4 +19,5 @@ pub(crate) mod columns;
 pub(crate) mod entries;
 mod places;
 mod resumable;
+mod sample;
 pub(crate) mod snapshot;

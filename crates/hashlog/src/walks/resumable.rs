@@ -15,7 +15,7 @@ use crate::record::Form;
 use crate::walks::places::Places;
 
 /// Most buckets that are walked in one go: the index does not grow meanwhile.
-const BUCKETS_MAX: u64 = 4_096;
+pub(crate) const BUCKETS_MAX: u64 = 4_096;
 
 impl Store {
     /// Visits the entries of buckets from a cursor on, until there were `entries_min`, and of one

@@ -19,6 +19,7 @@ mod opened;
 mod oracle;
 mod panics;
 mod resumable;
+mod sample;
 mod scans;
 mod soak;
 mod update_at;
