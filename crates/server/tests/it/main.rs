@@ -5,3 +5,5 @@ mod glob;
 mod oracle;
 mod reply;
 mod request;
+mod transactions;
+mod walks;
