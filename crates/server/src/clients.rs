@@ -22,7 +22,7 @@ use std::time::Duration;
 
 pub(crate) use channels::{Channels, Kind, Subscriptions};
 pub(crate) use entry::{Entry, Origin, Seen};
-pub(crate) use mailbox::{Mailbox, Order};
+pub(crate) use mailbox::Order;
 pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;

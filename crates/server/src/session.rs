@@ -240,10 +240,13 @@ impl Session {
 
     /// Notes that something came from the client or went to it, beside what is executed.
     pub(crate) fn note_life(&self) {
-        let now = self.service.options.clock.now();
-        let mut seen = self.client.entry.seen();
-        seen.at = now;
-        seen.has_job = false;
+        self.client.entry.seen().at = self.service.options.clock.now();
+    }
+
+    /// Notes that the job of [`Next::Job`] has ended.
+    pub(crate) fn note_end_of_job(&self) {
+        self.note_life();
+        self.client.entry.seen().has_job = false;
     }
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
