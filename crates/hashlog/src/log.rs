@@ -67,7 +67,7 @@ use crate::log::flush::Flights;
 use crate::log::frames::{Addressing, Frames};
 use crate::options::Options;
 use crate::record::Record;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::in_place::Stop;
 
 /// The distance ahead of a sequential reader at which lines are asked for: some two microseconds at
@@ -173,16 +173,16 @@ impl From<PageFull> for Stop {
 impl Log {
     /// A log that begins and ends at the start of `page`, which is not the first there could be:
     /// address zero names nothing.
-    pub(crate) fn new(options: &Options, parts: Option<Parts>, page: u64) -> Result<Log> {
+    pub(crate) fn new(options: &Options, parts: Option<Parts>, page: PageNumber) -> Result<Log> {
         let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
-        let first = page << page_shift;
+        let first = page.get() << page_shift;
         let frames = Frames::new(options.page_bytes, options.pages, options.memory_budget)
             .map_err(no_memory(0))?;
         let word = || AtomicU64::new(first);
         Ok(Log {
             // As if the page before were full: the first record brings the first frame.
             tail: CachePadded::new(AtomicU64::new(
-                (page - 1) << OFFSET_BITS | ((1 << page_shift) + 1),
+                page.before(1).get() << OFFSET_BITS | ((1 << page_shift) + 1),
             )),
             bounds: CachePadded::new(Bounds {
                 begin: word(),
@@ -250,13 +250,13 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn page_of(&self, address: Address) -> u64 {
-        address.units() >> self.page_shift
+    pub(crate) fn page_of(&self, address: Address) -> PageNumber {
+        PageNumber::new(address.units() >> self.page_shift)
     }
 
     /// First address of a page.
-    pub(crate) fn page_start(&self, page: u64) -> Address {
-        Address::from_units(page << self.page_shift)
+    pub(crate) fn page_start(&self, page: PageNumber) -> Address {
+        Address::from_units(page.get() << self.page_shift)
     }
 
     /// The record at an address at or above `head`, which the pin keeps there.
@@ -338,17 +338,17 @@ impl Log {
         if tail & OFFSET_MASK <= 1 << self.page_shift {
             return Ok(());
         }
-        let page = (tail >> OFFSET_BITS) + 1;
+        let page = PageNumber::new(tail >> OFFSET_BITS).next();
         self.make_room(nested, beside)?;
         let used = beside + self.frames.mapped_bytes();
         self.frames.install(page).map_err(no_memory(used))?;
         // Release: pairs with the AcqRel in `alloc`: the page has its frame.
-        self.tail.store(page << OFFSET_BITS, Ordering::Release);
+        self.tail.store(page.get() << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
         // is on the disk by then.
         if let Some(frames) = self.frames_max(beside).filter(|_| self.parts.is_some() && !nested) {
             let in_place = ((frames as f64 * self.mutable_share) as u64).max(1);
-            let limit = self.page_start((page + 1).saturating_sub(in_place));
+            let limit = self.page_start(page.next().before(in_place));
             if limit > self.flushed() && frames < u64::MAX {
                 self.raise_moving(limit);
                 self.begin_flush(limit);
@@ -380,7 +380,7 @@ impl Log {
             if nested {
                 return Err(Error::WouldBlock);
             }
-            let limit = self.page_start(self.page_of(self.head()) + 1);
+            let limit = self.page_start(self.page_of(self.head()).next());
             self.raise_moving(limit);
             self.flush(limit)?;
             self.evict_to(limit);
@@ -399,7 +399,7 @@ impl Log {
     }
 
     /// First byte of a page that is in memory.
-    pub(crate) fn page_base(&self, page: u64) -> *mut u8 {
+    pub(crate) fn page_base(&self, page: PageNumber) -> *mut u8 {
         self.frames.base(page)
     }
 
@@ -414,7 +414,7 @@ impl Log {
             self.bounds.marked.store(limit.units(), Ordering::Release);
         }
         self.wait_for_epoch(self.epochs.bump());
-        for page in from..to {
+        for page in PageNumber::each(from..to) {
             self.frames.evict(page);
         }
     }
@@ -463,7 +463,7 @@ impl Log {
         let page = self.page_of(tail);
         let limit = match tail == self.page_start(page) {
             true => tail,
-            false => self.page_start(page + 1),
+            false => self.page_start(page.next()),
         };
         self.change_pinned(|pinned| pinned.push(limit));
         if limit > self.read_only() {
@@ -553,11 +553,11 @@ impl Log {
         loop {
             // Acquire: pairs with the Release of the thread that adds a page.
             let tail = self.tail.load(Ordering::Acquire);
-            let (page, offset) = (tail >> OFFSET_BITS, tail & OFFSET_MASK);
+            let (page, offset) = (PageNumber::new(tail >> OFFSET_BITS), tail & OFFSET_MASK);
             if page >= self.page_of(limit) || offset > page_units {
                 return;
             }
-            let full = page << OFFSET_BITS | (page_units + 1);
+            let full = page.get() << OFFSET_BITS | (page_units + 1);
             // AcqRel: pairs with the AcqRel in `alloc`.
             if self.tail.compare_exchange(tail, full, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 self.wasted.fetch_add((page_units - offset) * UNIT_BYTES as u64, Ordering::Relaxed);
@@ -579,7 +579,7 @@ impl Log {
 
     /// Gives a page below `head` its frame, and the bytes of it that are used and were read from
     /// the disk, with some bits of the control words at some offsets cleared. Hold `moving`.
-    fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
+    fn load(&self, page: PageNumber, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         assert!(bytes.len() <= self.page_bytes, "a page has no more");
         self.frames
             .install_used(page, bytes.len())

@@ -13,7 +13,7 @@ use sapwood_mem::sync::held::Mutex;
 
 use crate::lock::lock;
 use crate::options::frame_bytes;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 
 /// Address space that a ring begins with, and that it makes do with where there is little.
 const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
@@ -45,7 +45,7 @@ impl Addressing {
 
 struct Owned {
     /// And how many bytes of memory each takes at most.
-    pages: BTreeMap<u64, u64>,
+    pages: BTreeMap<PageNumber, u64>,
     /// Sum of these.
     mapped_bytes: u64,
     /// The kind of machine pages under the newest frame.
@@ -88,23 +88,23 @@ impl Frames {
     }
 
     /// First byte of a page that is in memory.
-    pub(crate) fn base(&self, page: u64) -> *mut u8 {
-        self.at(Address::from_bytes(page * self.page_bytes as u64))
+    pub(crate) fn base(&self, page: PageNumber) -> *mut u8 {
+        self.at(Address::from_bytes(page.get() * self.page_bytes as u64))
     }
 
     /// Bytes from the ring's base to a page's frame.
-    fn offset(&self, page: u64) -> usize {
+    fn offset(&self, page: PageNumber) -> usize {
         self.base(page).addr() - self.ring.base().addr().get()
     }
 
     /// Gives a page a zeroed frame.
-    pub(crate) fn install(&self, page: u64) -> std::io::Result<()> {
+    pub(crate) fn install(&self, page: PageNumber) -> std::io::Result<()> {
         self.install_used(page, self.page_bytes)
     }
 
     /// The same for a page of which only the first `used` bytes will ever be written: memory comes
     /// with the first write to it, so that the rest costs address space alone.
-    pub(crate) fn install_used(&self, page: u64, used: usize) -> std::io::Result<()> {
+    pub(crate) fn install_used(&self, page: PageNumber, used: usize) -> std::io::Result<()> {
         let mut owned = lock(&self.owned);
         // The first page of a small table shall not take a huge page, nor one that is mostly empty.
         let huge = !owned.pages.is_empty() && used > self.page_bytes / 2;
@@ -123,7 +123,7 @@ impl Frames {
     }
 
     /// Takes the frame of a page back that no thread can reach any more: oldest first.
-    pub(crate) fn evict(&self, page: u64) {
+    pub(crate) fn evict(&self, page: PageNumber) {
         let mut owned = lock(&self.owned);
         let Some(bytes) = owned.pages.remove(&page) else { return };
         owned.mapped_bytes -= bytes;

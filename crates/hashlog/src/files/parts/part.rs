@@ -9,6 +9,7 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, Read, checksum};
 use super::PartShape;
 use crate::error::{Error, Result};
 use crate::files::stored::{self, Damage, Envelope, FileKind, Kind, PageTrailer, PartHeader};
+use crate::record::address::PageNumber;
 
 /// Pages whose trailers are read at once when a part is opened.
 const OPEN_BATCH: usize = 64;
@@ -23,7 +24,7 @@ pub(super) struct Scratch {
 /// Blocks of a page that are to be read, and the bytes of them that are wanted.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    page: u64,
+    page: PageNumber,
     /// In the file, of the first block.
     offset: u64,
     /// Bytes of the blocks that are used, and have checksums.
@@ -34,7 +35,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Part {
     shape: PartShape,
-    first_page: u64,
+    first_page: PageNumber,
     name: String,
     file: Arc<dyn File>,
     /// Shared by writers of pages; a sync has it alone, since a trailer that is written again while
@@ -115,14 +116,14 @@ struct Trailer {
 impl Part {
     /// Makes the file and writes its header.
     pub(super) fn create(disk: &dyn Disk, shape: PartShape, number: u64) -> Result<Part> {
-        let first_page = number * shape.pages_per_part;
+        let first_page = shape.first_page_of(number);
         let file = FileKind::Part.create(disk, first_page)?;
         let part = Part::with(shape, first_page, file, Table::default());
         part.write_header()?;
         Ok(part)
     }
 
-    fn with(shape: PartShape, first_page: u64, file: Arc<dyn File>, table: Table) -> Part {
+    fn with(shape: PartShape, first_page: PageNumber, file: Arc<dyn File>, table: Table) -> Part {
         let name = FileKind::Part.file_name(first_page);
         let (writing, table) = (RwLock::default(), RwLock::new(table));
         Part { shape, first_page, name, file, writing, table }
@@ -133,7 +134,7 @@ impl Part {
         let header = PartHeader {
             envelope: Envelope::unsealed(),
             page_bytes: self.shape.page_bytes.into(),
-            first_page: self.first_page.into(),
+            first_page: self.first_page.get().into(),
             page_count: self.shape.pages_per_part.into(),
             table_id: self.shape.table_id.into(),
         };
@@ -150,22 +151,22 @@ impl Part {
         disk: &dyn Disk,
         shape: PartShape,
         number: u64,
-        pages: &Range<u64>,
+        pages: &Range<PageNumber>,
     ) -> Result<Part> {
-        let first_page = number * shape.pages_per_part;
+        let first_page = shape.first_page_of(number);
         let file = FileKind::Part.open(disk, first_page)?;
         let part = Part::with(shape, first_page, file, Table::default());
         let file_bytes = stored::file_bytes(&*part.file, &part.name)?;
         part.check_header()?;
         let expected =
-            pages.start.max(first_page)..pages.end.min(first_page + shape.pages_per_part);
-        let limit = part.slot_limit(expected.end - 1);
+            pages.start.max(first_page)..pages.end.min(first_page.plus(shape.pages_per_part));
+        let limit = part.slot_limit(expected.end.before(1));
         if file_bytes < limit {
             let what = format!("the file ends before byte {limit}, where its last page should");
             return Err(Error::Corrupt { file: part.name, offset: file_bytes, what });
         }
         let mut table = Table { header: Fate::Lasting, file_bytes, ..Table::default() };
-        let numbers: Vec<u64> = expected.collect();
+        let numbers: Vec<PageNumber> = PageNumber::each(expected).collect();
         for batch in numbers.chunks(OPEN_BATCH) {
             part.open_pages(disk, batch, &mut table)?;
         }
@@ -188,7 +189,7 @@ impl Part {
                 std::mem::offset_of!(PartHeader, first_page),
                 "for its first page",
                 header.first_page,
-                self.first_page,
+                self.first_page.get(),
             ),
             (
                 std::mem::offset_of!(PartHeader, page_count),
@@ -210,7 +211,7 @@ impl Part {
     }
 
     /// Learns of pages from their trailers.
-    fn open_pages(&self, disk: &dyn Disk, batch: &[u64], table: &mut Table) -> Result<()> {
+    fn open_pages(&self, disk: &dyn Disk, batch: &[PageNumber], table: &mut Table) -> Result<()> {
         let trailer_bytes = self.shape.trailer_bytes() as usize;
         let mut buffers = vec![Blocks::new(2 * trailer_bytes); batch.len()];
         let mut reads: Vec<Read<'_>> = batch
@@ -241,14 +242,14 @@ impl Part {
 
     /// The newer of two valid trailers, if the blocks that it vouches for are there: it may have
     /// reached the disk before they did.
-    fn pick(&self, page: u64, first: Trailer, second: Trailer) -> Result<Trailer> {
+    fn pick(&self, page: PageNumber, first: Trailer, second: Trailer) -> Result<Trailer> {
         let (older, newer) =
             if first.generation < second.generation { (first, second) } else { (second, first) };
         Ok(if self.blocks_match(page, &older, &newer)? { newer } else { older })
     }
 
     /// Whether the blocks are there that `newer` vouches for and `older` does not.
-    fn blocks_match(&self, page: u64, older: &Trailer, newer: &Trailer) -> Result<bool> {
+    fn blocks_match(&self, page: PageNumber, older: &Trailer, newer: &Trailer) -> Result<bool> {
         let used = newer.used as usize;
         let count = used.div_ceil(BLOCK_BYTES);
         let old_whole = older.used as usize / BLOCK_BYTES;
@@ -268,12 +269,12 @@ impl Part {
 
     fn parse_trailer(
         &self,
-        page: u64,
+        page: PageNumber,
         place: Place,
         bytes: &[u8],
     ) -> std::result::Result<Trailer, Damage> {
         let raw: PageTrailer = stored::check(Kind::PageTrailer, bytes)?;
-        if raw.page != page {
+        if raw.page != page.get() {
             let what = format!("the trailer is of page {}, not {page}", raw.page);
             return Err(Damage::new(std::mem::offset_of!(PageTrailer, page), what));
         }
@@ -299,7 +300,7 @@ impl Part {
 
     pub(super) fn write_page(
         &self,
-        page: u64,
+        page: PageNumber,
         used: usize,
         bytes: &Blocks,
         scratch: &mut Scratch,
@@ -353,7 +354,7 @@ impl Part {
     /// Refuses what breaks I-PREFIX.
     fn check_prefix(
         &self,
-        page: u64,
+        page: PageNumber,
         used: usize,
         bytes: &Blocks,
         checksums: &[u32],
@@ -383,7 +384,7 @@ impl Part {
         })
     }
 
-    fn seal_trailer(&self, page: u64, used: usize, generation: u64, scratch: &mut Scratch) {
+    fn seal_trailer(&self, page: PageNumber, used: usize, generation: u64, scratch: &mut Scratch) {
         scratch.blocks.resize(self.shape.trailer_bytes() as usize);
         let bytes = scratch.blocks.bytes_mut();
         bytes.fill(0);
@@ -393,7 +394,7 @@ impl Part {
         }
         let trailer = PageTrailer {
             envelope: Envelope::unsealed(),
-            page: page.into(),
+            page: page.get().into(),
             generation: generation.into(),
             used: (used as u64).into(),
             reserved: 0.into(),
@@ -414,14 +415,14 @@ impl Part {
         let Some(index) = doubtful else {
             return Ok(());
         };
-        let page = self.first_page + index as u64;
+        let page = self.first_page.plus(index as u64);
         let why =
             format!("page {page} may be lost since a write or sync of it failed: write it again");
         Err(Error::io(format!("sync {}", self.name), &io::Error::other(why)))
     }
 
     /// Bytes of a page that were written.
-    pub(super) fn used(&self, page: u64) -> Result<usize> {
+    pub(super) fn used(&self, page: PageNumber) -> Result<usize> {
         let used = self.table().page(self.index(page)).used;
         used.map(|used| used as usize).ok_or_else(|| Error::Corrupt {
             file: self.name.clone(),
@@ -434,7 +435,7 @@ impl Part {
     /// was asked. Should the page be written again meanwhile, the bytes that these vouch for stay
     /// the same (I-PREFIX).
     pub(super) fn plan(&self, address: u64, len: usize, scratch: &mut Scratch) -> Result<Piece> {
-        let page = address / self.shape.page_bytes;
+        let page = self.shape.page_of(address);
         let begin = (address % self.shape.page_bytes) as usize;
         let index = self.index(page);
         let table = self.table();
@@ -490,28 +491,28 @@ impl Part {
     }
 
     /// Reads the used bytes of a page to the front of `scratch`.
-    pub(super) fn read_page(&self, page: u64, scratch: &mut Scratch) -> Result<usize> {
+    pub(super) fn read_page(&self, page: PageNumber, scratch: &mut Scratch) -> Result<usize> {
         let used = self.table().page(self.index(page)).used.unwrap_or(0) as usize;
-        let piece = self.plan(page * self.shape.page_bytes, used, scratch)?;
+        let piece = self.plan(page.get() * self.shape.page_bytes, used, scratch)?;
         self.read(&piece, scratch)?;
         Ok(self.check(&piece, scratch)?.len())
     }
 
     /// Forgets pages from `page` on.
-    pub(super) fn forget_from(&self, page: u64) {
+    pub(super) fn forget_from(&self, page: PageNumber) {
         let mut table = self.table_mut();
-        let from = page.saturating_sub(self.first_page) as usize;
+        let from = self.first_page.until(page) as usize;
         table.pages.truncate(from);
         table.checksums.truncate(from * self.shape.blocks_per_page());
     }
 
     /// Whether there are pages from `page` on.
-    pub(super) fn has_from(&self, page: u64) -> bool {
-        self.table().pages.len() > page.saturating_sub(self.first_page) as usize
+    pub(super) fn has_from(&self, page: PageNumber) -> bool {
+        self.table().pages.len() > self.first_page.until(page) as usize
     }
 
     /// Cuts off the bytes of forgotten pages from `page` on.
-    pub(super) fn cut_from(&self, page: u64) -> Result<()> {
+    pub(super) fn cut_from(&self, page: PageNumber) -> Result<()> {
         let limit = self.area_offset(page);
         if stored::file_bytes(&*self.file, &self.name)? > limit {
             self.file
@@ -533,16 +534,16 @@ impl Part {
         (bytes + size_of::<Part>() + self.name.capacity()) as u64
     }
 
-    fn index(&self, page: u64) -> usize {
-        debug_assert_eq!(self.shape.part_of(page) * self.shape.pages_per_part, self.first_page);
-        (page - self.first_page) as usize
+    fn index(&self, page: PageNumber) -> usize {
+        debug_assert_eq!(self.shape.first_page_of(self.shape.part_of(page)), self.first_page);
+        page.since(self.first_page) as usize
     }
 
-    fn area_offset(&self, page: u64) -> u64 {
-        BLOCK_BYTES as u64 + (page - self.first_page) * self.shape.slot_bytes()
+    fn area_offset(&self, page: PageNumber) -> u64 {
+        BLOCK_BYTES as u64 + page.since(self.first_page) * self.shape.slot_bytes()
     }
 
-    fn trailer_offset(&self, page: u64, place: Place) -> u64 {
+    fn trailer_offset(&self, page: PageNumber, place: Place) -> u64 {
         let first = self.area_offset(page) + self.shape.area_bytes();
         match place {
             Place::First => first,
@@ -550,7 +551,7 @@ impl Part {
         }
     }
 
-    fn slot_limit(&self, page: u64) -> u64 {
+    fn slot_limit(&self, page: PageNumber) -> u64 {
         self.area_offset(page) + self.shape.slot_bytes()
     }
 
