@@ -135,7 +135,7 @@ impl Records<'_> {
     /// The record at an address from `head` up.
     #[inline(always)]
     pub(crate) fn at(&self, address: Address) -> Record {
-        // SAFETY: as in `Log::record`.
+        // SAFETY: I-PINNED, as in `Log::record`.
         unsafe { Record::at(self.at.at(address)) }
     }
 
@@ -259,6 +259,11 @@ impl Log {
         Address::from_units(page.get() << self.page_shift)
     }
 
+    /// Whether a page begins at an address.
+    fn is_border(&self, address: Address) -> bool {
+        address == self.page_start(self.page_of(address))
+    }
+
     /// The record at an address at or above `head`, which the pin keeps there.
     #[inline(always)]
     pub(crate) fn record(&self, _: &Pin<'_>, address: Address) -> Record {
@@ -301,6 +306,8 @@ impl Log {
     #[inline]
     pub(crate) fn alloc(&self, bytes: usize) -> std::result::Result<Address, PageFull> {
         let (units, page_units) = ((bytes / UNIT_BYTES) as u64, 1 << self.page_shift);
+        debug_assert!(bytes.is_multiple_of(UNIT_BYTES), "records are whole units");
+        debug_assert!((1..=page_units).contains(&units), "a record fits into a page");
         // The count must not run over while many threads wait for a page.
         if self.tail.load(Ordering::Relaxed) & OFFSET_MASK > page_units {
             return Err(PageFull);
@@ -317,6 +324,7 @@ impl Log {
     /// Moves the tail to a fresh page, if the one it is on is full. `nested`: the caller's thread
     /// is pinned and cannot wait for others to leave. `beside`: bytes of memory beside the log.
     pub(crate) fn turn(&self, nested: bool, beside: u64) -> Result<()> {
+        debug_assert_eq!(nested, self.epochs.is_pinned(), "a pinned thread cannot wait");
         // Only a log that spills moves boundaries here. No pinned thread ever waits for `moving`,
         // whose holder may wait for pinned threads.
         let _moving = match &self.parts {
@@ -394,6 +402,7 @@ impl Log {
     }
 
     pub(crate) fn set_flushed(&self, limit: Address) {
+        debug_assert!(limit > self.flushed(), "pages that have landed stay on the disk");
         // Release: pairs with the Acquire in `flushed`.
         self.bounds.flushed.store(limit.units(), Ordering::Release);
     }
@@ -406,6 +415,9 @@ impl Log {
     /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
     fn evict_to(&self, limit: Address) {
         let (from, to) = (self.page_of(self.head()), self.page_of(limit));
+        debug_assert!(self.is_border(limit) && from <= to, "whole pages go, oldest first");
+        // I-FLUSHED, I-BOUNDARIES.
+        debug_assert!(limit <= self.flushed() && limit <= self.safe_read_only());
         self.end_return_moving();
         // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.head.store(limit.units(), Ordering::Release);
@@ -435,6 +447,8 @@ impl Log {
     }
 
     fn raise_moving(&self, limit: Address) {
+        // I-BOUNDARIES.
+        debug_assert!(limit <= self.tail(), "what is raised over was allocated or closed");
         if limit > self.read_only() {
             // Release: pairs with the Acquire of pinned threads, which read it anew after the
             // epoch.
@@ -446,6 +460,7 @@ impl Log {
             // left.
             self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
+        debug_assert!(limit <= self.safe_read_only() && self.safe_read_only() <= self.read_only());
     }
 
     /// Fixes everything below the next page's start until `unpin_below` is called with it.
@@ -475,6 +490,7 @@ impl Log {
             self.wait_for_epoch(self.epochs.bump());
         }
         self.raise_moving(limit);
+        debug_assert!(self.is_border(limit) && limit <= self.tail(), "a closed page ends here");
         limit
     }
 
@@ -581,21 +597,23 @@ impl Log {
     /// the disk, with some bits of the control words at some offsets cleared. Hold `moving`.
     fn load(&self, page: PageNumber, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         assert!(bytes.len() <= self.page_bytes, "a page has no more");
+        debug_assert_eq!(self.page_of(self.head()), page.next(), "pages come back newest first");
         self.frames
             .install_used(page, bytes.len())
             .map_err(no_memory(self.frames.mapped_bytes()))?;
         let base = self.frames.base(page);
-        // SAFETY: a fresh frame of page_bytes that no other thread knows; the rest of it is zero.
+        // SAFETY: I-BACK: a fresh frame of page_bytes that no other thread knows before `head`
+        // moves; the rest of it is zero.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
         #[cfg(loom)]
         for (at, word) in bytes.chunks_exact(UNIT_BYTES).enumerate() {
             let word = u64::from_le_bytes(word.try_into().expect("a word"));
-            // SAFETY: inside the frame, as above.
+            // SAFETY: I-BACK: inside the frame, as above.
             unsafe { RawAtomicU64::init(base.cast::<RawAtomicU64>().add(at), word) };
         }
         for (start, bits) in stale {
             assert!(start + UNIT_BYTES <= bytes.len(), "a record lies inside of what is used");
-            // SAFETY: a record of the page, inside it; see above.
+            // SAFETY: I-BACK: a record of the page, inside of the frame, as above.
             let record = unsafe { Record::at(base.add(*start)) };
             record.control().fetch_and(!bits, Ordering::Relaxed);
         }
@@ -612,6 +630,8 @@ impl Log {
     /// Sets every boundary of a log that was just opened: pages from `head` up are in memory.
     pub(crate) fn place(&self, begin: Address, head: Address, end: Address) {
         let bounds = &self.bounds;
+        // I-BOUNDARIES.
+        debug_assert!(begin <= head && head <= end && end <= self.tail());
         bounds.begin.store(begin.units(), Ordering::Release);
         // Release: pairs with the Acquire in `head`.
         bounds.head.store(head.units(), Ordering::Release);
@@ -626,12 +646,15 @@ impl Log {
     pub(crate) fn cut(&self, limit: Address) {
         debug_assert!(limit <= self.safe_read_only());
         let _moving = lock(&self.moving);
+        debug_assert!(self.is_border(limit) && self.begin() <= limit, "whole pages are given up");
         // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.begin.store(limit.units(), Ordering::Release);
         self.give_up_below(limit);
         if self.head() < limit {
             self.evict_to(limit);
         }
+        // I-BOUNDARIES.
+        debug_assert!(self.begin() <= self.head());
     }
 
     /// Waits for the pages that are on their way to the disk.

@@ -352,6 +352,7 @@ impl Parts {
         into.resize(self.shape.area_bytes() as usize);
         let used = *result.as_ref().unwrap_or(&0);
         into.bytes_mut()[used..].fill(0);
+        debug_assert!(used as u64 <= self.shape.page_bytes, "a page has no more");
         result
     }
 

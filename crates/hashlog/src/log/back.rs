@@ -288,6 +288,7 @@ impl Log {
         if !is_next || self.room(beside) <= self.frames.count() {
             return Ok(false);
         }
+        debug_assert_eq!(self.page_start(next.page), next.start);
         self.load(next.page, bytes, stale)?;
         // Release: I-BACK.
         self.bounds.head.store(next.start.units(), Ordering::Release);

@@ -102,6 +102,7 @@ impl Log {
     /// once as there may be, and those again that failed. Hold `moving`.
     pub(crate) fn begin_flush(&self, limit: Address) {
         let Some(parts) = &self.parts else { return };
+        debug_assert!(limit <= self.safe_read_only());
         let mut flights = lock(&self.flights);
         self.look_at(&mut flights);
         for number in 0..flights.all.len() {
@@ -195,6 +196,10 @@ impl Log {
 
     fn take_off(&self, parts: &Parts, flights: &mut Flights, number: usize) {
         let page = flights.first.plus(number as u64);
+        // I-FLIGHTS; a page whose values may still change would be torn on the disk.
+        debug_assert!(number < flights.all.len());
+        debug_assert!(self.page_start(page.next()) <= self.safe_read_only());
+        debug_assert!(self.page_start(page) >= self.flushed(), "what has landed stays");
         let buffer = flights.spares.pop().unwrap_or_else(|| Blocks::new(self.page_bytes));
         let still = StillPage { base: self.page_base(page), bytes: self.page_bytes };
         // SAFETY: I-FLUSHED: the page stays in memory until its flight has landed. Eviction
@@ -211,7 +216,7 @@ struct StillPage {
     bytes: usize,
 }
 
-// SAFETY: its bytes are read as atomics, by whatever thread.
+// SAFETY: its bytes are read as atomics, on any thread.
 unsafe impl Send for StillPage {}
 
 impl StillPage {
@@ -224,7 +229,7 @@ impl StillPage {
         let mut used = 0;
         let words = into.bytes_mut()[..self.bytes].chunks_exact_mut(UNIT_BYTES);
         for (at, bytes) in words.enumerate() {
-            // SAFETY: in memory, as the caller says; words are valid as atomics for any bits.
+            // SAFETY: I-FLUSHED, by the caller: in memory; words are valid as atomics for any bits.
             let word = unsafe { &*base.add(at) }.load(Ordering::Relaxed);
             bytes.copy_from_slice(&word.to_le_bytes());
             if word != 0 {

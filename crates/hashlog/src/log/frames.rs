@@ -106,6 +106,8 @@ impl Frames {
     /// with the first write to it, so that the rest costs address space alone.
     pub(crate) fn install_used(&self, page: PageNumber, used: usize) -> std::io::Result<()> {
         let mut owned = lock(&self.owned);
+        debug_assert!(used <= self.page_bytes, "a page has no more");
+        debug_assert!(!owned.pages.contains_key(&page), "a page has one frame");
         // The first page of a small table shall not take a huge page, nor one that is mostly empty.
         let huge = !owned.pages.is_empty() && used > self.page_bytes / 2;
         // Several frames may share a page of the machine.
@@ -126,12 +128,14 @@ impl Frames {
     pub(crate) fn evict(&self, page: PageNumber) {
         let mut owned = lock(&self.owned);
         let Some(bytes) = owned.pages.remove(&page) else { return };
+        debug_assert!(owned.pages.range(..page).next().is_none(), "the oldest goes first");
         owned.mapped_bytes -= bytes;
         let (begin, end) = (self.offset(page), self.offset(page) + self.page_bytes);
         // Of frames that share a page of the machine the last one gives it back.
         if end.is_multiple_of(PAGE_BYTES) {
             let begin = begin / PAGE_BYTES * PAGE_BYTES;
-            // SAFETY: no thread reaches this frame, nor the older ones beside it.
+            // SAFETY: I-PINNED: the caller has waited for the threads that could reach this frame;
+            // the older ones beside it went before.
             unsafe { self.ring.release(begin, end - begin) };
         }
     }

@@ -305,6 +305,7 @@ impl Part {
         bytes: &Blocks,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        debug_assert!(used as u64 <= self.shape.page_bytes && used <= bytes.bytes().len());
         let _shared = self.writing.read().unwrap_or_else(PoisonError::into_inner);
         if self.table().header == Fate::Doubtful {
             self.write_header()?;
@@ -461,12 +462,15 @@ impl Part {
         drop(table);
         scratch.blocks.resize(blocks.len() * BLOCK_BYTES);
         let base = blocks.start * BLOCK_BYTES;
-        Ok(Piece {
+        let piece = Piece {
             page,
             offset: self.area_offset(page) + base as u64,
             used: used.min(blocks.end * BLOCK_BYTES).saturating_sub(base),
             wanted: begin - base..limit - base,
-        })
+        };
+        debug_assert!(piece.wanted.end <= piece.used, "only what is used has checksums");
+        debug_assert!(piece.offset + scratch.blocks.bytes().len() as u64 <= self.slot_limit(page));
+        Ok(piece)
     }
 
     pub(super) fn read(&self, piece: &Piece, scratch: &mut Scratch) -> Result<()> {
@@ -475,6 +479,8 @@ impl Part {
 
     /// The wanted bytes, once their blocks have been compared with their checksums.
     pub(super) fn check<'a>(&self, piece: &Piece, scratch: &'a Scratch) -> Result<&'a [u8]> {
+        debug_assert!(piece.wanted.end <= piece.used, "each byte is checked before it is shown");
+        debug_assert_eq!(scratch.checksums.len(), scratch.blocks.bytes().len() / BLOCK_BYTES);
         let used = &scratch.blocks.bytes()[..piece.used];
         for (number, (block, expected)) in
             used.chunks(BLOCK_BYTES).zip(&scratch.checksums).enumerate()
