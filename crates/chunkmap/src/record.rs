@@ -324,7 +324,7 @@ impl<'g> Record<'g> {
             }
             let alone = in_place && header.readers() == 0;
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
-            // INVARIANT I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
+            // INVARIANT: I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
             // the writer bit only where it was off. Acquire: pairs with the Release of the last
             // writer and of the last reader.
             match self.header().compare_exchange(

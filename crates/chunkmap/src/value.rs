@@ -114,8 +114,8 @@ impl Deref for ValueMut<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` initialised bytes that only this closure touches: the
-        // record's under the exclusive bit (I-VALUE), or a private copy.
+        // SAFETY: I-VALUE: `len` initialised bytes that only this closure touches: the record's
+        // under the exclusive bit, or a private copy.
         unsafe { std::slice::from_raw_parts(self.place.base, self.place.len) }
     }
 }
@@ -123,7 +123,7 @@ impl Deref for ValueMut<'_> {
 impl DerefMut for ValueMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`.
+        // SAFETY: I-VALUE, as in `deref`.
         unsafe { std::slice::from_raw_parts_mut(self.place.base, self.place.len) }
     }
 }
