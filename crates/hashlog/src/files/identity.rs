@@ -27,28 +27,28 @@ pub(crate) struct Identity {
     /// The highest that was written, whole or not.
     generation: u64,
     /// The block that lasts; `None` without a file.
-    lasting: Option<Place>,
+    lasting: Option<IdentityBlock>,
 }
 
 /// One of the two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum IdentityBlock {
     First,
     Second,
 }
 
-impl Place {
+impl IdentityBlock {
     fn offset(self) -> u64 {
         match self {
-            Place::First => 0,
-            Place::Second => BLOCK_BYTES as u64,
+            IdentityBlock::First => 0,
+            IdentityBlock::Second => BLOCK_BYTES as u64,
         }
     }
 
-    fn other(self) -> Place {
+    fn other(self) -> IdentityBlock {
         match self {
-            Place::First => Place::Second,
-            Place::Second => Place::First,
+            IdentityBlock::First => IdentityBlock::Second,
+            IdentityBlock::Second => IdentityBlock::First,
         }
     }
 }
@@ -86,8 +86,8 @@ impl Identity {
             }
             Ok(file) => file,
         };
-        let first = read_block(&*file, Place::First)?;
-        let second = read_block(&*file, Place::Second)?;
+        let first = read_block(&*file, IdentityBlock::First)?;
+        let second = read_block(&*file, IdentityBlock::Second)?;
         Ok(match (first, second) {
             (Ok(first), Ok(second)) if second.generation > first.generation => Known::Whole(second),
             (Ok(one), _) | (Err(_), Ok(one)) => Known::Whole(one),
@@ -100,7 +100,7 @@ impl Identity {
     /// # Errors
     /// `Io`: what was said before, or this, is there.
     pub(crate) fn write(&mut self, disk: &dyn Disk, newest: CheckpointNumber) -> Result<()> {
-        let place = self.lasting.map_or(Place::First, Place::other);
+        let place = self.lasting.map_or(IdentityBlock::First, IdentityBlock::other);
         self.generation += 1;
         let (file, is_new) = match self.lasting {
             Some(_) => (open(disk)?, false),
@@ -145,7 +145,10 @@ fn create(disk: &dyn Disk) -> Result<Arc<dyn File>> {
     made.map_err(|cause| Error::io(format!("create {NAME} in {}", disk.place()), &cause))
 }
 
-fn read_block(file: &dyn File, place: Place) -> Result<std::result::Result<Identity, Damage>> {
+fn read_block(
+    file: &dyn File,
+    place: IdentityBlock,
+) -> Result<std::result::Result<Identity, Damage>> {
     match stored::read_block(file, NAME, place.offset()) {
         Ok(block) => Ok(decode(block.bytes(), place)),
         Err(Error::Corrupt { what, .. }) => Ok(Err(Damage::new(0, what))),
@@ -153,7 +156,7 @@ fn read_block(file: &dyn File, place: Place) -> Result<std::result::Result<Ident
     }
 }
 
-fn decode(bytes: &[u8], place: Place) -> std::result::Result<Identity, Damage> {
+fn decode(bytes: &[u8], place: IdentityBlock) -> std::result::Result<Identity, Damage> {
     let raw: IdentityBytes = stored::check_alone(Kind::Identity, bytes)?;
     if raw.generation == 0 {
         return Err(Damage::new(offset_of!(IdentityBytes, generation), "a generation of zero"));

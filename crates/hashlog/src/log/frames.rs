@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES};
-use sapwood_mem::reserve::{Reservation, fillable_bytes};
+use sapwood_mem::reserve::{Backing, Reservation, fillable_bytes};
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
@@ -109,10 +109,11 @@ impl Frames {
         debug_assert!(used <= self.page_bytes, "a page has no more");
         debug_assert!(!owned.pages.contains_key(&page), "a page has one frame");
         // The first page of a small table shall not take a huge page, nor one that is mostly empty.
-        let huge = !owned.pages.is_empty() && used > self.page_bytes / 2;
+        let is_large = !owned.pages.is_empty() && used > self.page_bytes / 2;
+        let backing = if is_large { Backing::Huge } else { Backing::Small };
         // Several frames may share a page of the machine.
         let offset = self.offset(page) / PAGE_BYTES * PAGE_BYTES;
-        owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, huge)?;
+        owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, backing)?;
         for word in (0..self.page_bytes / 8).filter(|_| cfg!(loom)) {
             // SAFETY: inside the frame, which no other thread knows yet.
             unsafe { RawAtomicU64::init(self.base(page).cast::<RawAtomicU64>().add(word), 0) };

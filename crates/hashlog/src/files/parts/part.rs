@@ -76,7 +76,7 @@ struct Page {
     /// Whether it can be read, and up to which byte.
     used: Option<u32>,
     /// The trailer that says so.
-    trailer: Place,
+    trailer: TrailerSide,
     /// The bytes that a crash leaves.
     lasting: Option<Lasting>,
 }
@@ -84,22 +84,22 @@ struct Page {
 #[derive(Debug, Clone, Copy)]
 struct Lasting {
     used: u32,
-    trailer: Place,
+    trailer: TrailerSide,
 }
 
 /// One of a page's two trailers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum TrailerSide {
     #[default]
     First,
     Second,
 }
 
-impl Place {
-    fn other(self) -> Place {
+impl TrailerSide {
+    fn other(self) -> TrailerSide {
         match self {
-            Place::First => Place::Second,
-            Place::Second => Place::First,
+            TrailerSide::First => TrailerSide::Second,
+            TrailerSide::Second => TrailerSide::First,
         }
     }
 }
@@ -109,7 +109,7 @@ impl Place {
 struct Trailer {
     generation: u64,
     used: u32,
-    place: Place,
+    place: TrailerSide,
     checksums: Vec<u32>,
 }
 
@@ -218,7 +218,7 @@ impl Part {
             .iter()
             .zip(&mut buffers)
             .map(|(page, into)| {
-                let offset = self.trailer_offset(*page, Place::First);
+                let offset = self.trailer_offset(*page, TrailerSide::First);
                 Read { file: &*self.file, offset, into, result: Ok(()) }
             })
             .collect();
@@ -228,8 +228,8 @@ impl Part {
                 stored::read_error(&self.name, read.offset, 2 * trailer_bytes, &cause)
             })?;
             let (first, second) = read.into.bytes().split_at(trailer_bytes);
-            let first = self.parse_trailer(*page, Place::First, first);
-            let second = self.parse_trailer(*page, Place::Second, second);
+            let first = self.parse_trailer(*page, TrailerSide::First, first);
+            let second = self.parse_trailer(*page, TrailerSide::Second, second);
             let trailer = match (first, second) {
                 (Ok(first), Ok(second)) => self.pick(*page, first, second)?,
                 (Ok(trailer), Err(_)) | (Err(_), Ok(trailer)) => trailer,
@@ -270,7 +270,7 @@ impl Part {
     fn parse_trailer(
         &self,
         page: PageNumber,
-        place: Place,
+        place: TrailerSide,
         bytes: &[u8],
     ) -> std::result::Result<Trailer, Damage> {
         let raw: PageTrailer = stored::check(Kind::PageTrailer, bytes)?;
@@ -325,7 +325,7 @@ impl Part {
         table.file_bytes = table.file_bytes.max(self.slot_limit(page));
         drop(table);
 
-        let place = lasting.map_or(Place::First, |lasting| lasting.trailer.other());
+        let place = lasting.map_or(TrailerSide::First, |lasting| lasting.trailer.other());
         // Blocks that last whole are not touched again.
         let from = lasting.map_or(0, |lasting| lasting.used as usize / BLOCK_BYTES);
         let offset = self.area_offset(page) + (from * BLOCK_BYTES) as u64;
@@ -549,11 +549,11 @@ impl Part {
         BLOCK_BYTES as u64 + page.since(self.first_page) * self.shape.slot_bytes()
     }
 
-    fn trailer_offset(&self, page: PageNumber, place: Place) -> u64 {
+    fn trailer_offset(&self, page: PageNumber, place: TrailerSide) -> u64 {
         let first = self.area_offset(page) + self.shape.area_bytes();
         match place {
-            Place::First => first,
-            Place::Second => first + self.shape.trailer_bytes(),
+            TrailerSide::First => first,
+            TrailerSide::Second => first + self.shape.trailer_bytes(),
         }
     }
 
