@@ -19,7 +19,7 @@ use crate::compact::Compaction;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
-use crate::record::{Access, Entered, ReadLock, Record, WriteLock};
+use crate::record::{Entered, ReadLock, Record, WriteLock, WriteMode};
 use crate::striped::StripedCounters;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
@@ -569,7 +569,7 @@ impl ChunkMap {
         let old_len = lock.value_len();
         let wanted = record::bytes(key.len(), value.len());
         let suits = suits(self.tree.arena.capacity(hit.slice), wanted);
-        if suits && lock.access() == Access::InPlace {
+        if suits && lock.access() == WriteMode::InPlace {
             // SAFETY: I-VALUE: alone with the bytes, and the slice has room for the value.
             unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
             lock.set_value_len(value.len());
