@@ -8,6 +8,7 @@
 //!   different values than it counts; its bounds hold in any order.
 //! - I-FINITE: what is added up is finite ([`Spec::accepts`] refuses the rest before anything
 //!   is changed), so no state holds NaN.
+//! - I-SPEC: a state is used with the spec that made it.
 
 mod distinct;
 mod edge;

@@ -118,9 +118,9 @@ impl<'a> Range<'a> {
         }
         let map = self.map;
         let pinned = map.tree.reclaimer.pin();
-        // SAFETY: what is made with this reference and outlives the guard is an end's cursor, which
-        // is used again only under a guard that keeps the cursor's epoch, and locks, which hold
-        // their records by themselves.
+        // SAFETY: I-PINNED, I-HELD: what is made with this reference and outlives the guard is an
+        // end's cursor, which is used again only under a guard that keeps the cursor's epoch, and
+        // locks, which hold their records by themselves.
         let guard: &'a Guard<'a> = unsafe { &*(&raw const pinned).cast() };
         while !self.done {
             let bounds = KeyBounds {
@@ -174,7 +174,7 @@ impl<'a> Range<'a> {
                 Ok(Entered::Dead | Entered::Busy) => map.read_lock(guard, excluded(narrowed)),
             };
             match locked {
-                // SAFETY: the borrow of the map ends before the map does.
+                // SAFETY: I-HELD: the borrow of the map ends before the map does.
                 Ok(Some(lock)) => return Some(Ok(Entry { lock: unsafe { lock.beyond_pin() } })),
                 Ok(None) => {}
                 Err(refused) => return Some(Err(refused)),

@@ -22,13 +22,12 @@ const HOUSES: &[House] = &[
             &["reentry", "slice", "sync"],
             &["region"],
             &["buddy", "epoch", "reserve"],
-            &["stripe"],
+            &["model", "stripe"],
             &["drain"],
             &["arena"],
             &["reclaim"],
         ],
-        // A model begins with all numbers of threads free.
-        steps_up: &[("sync", "epoch")],
+        steps_up: &[],
     },
     House {
         name: "disk",
