@@ -76,10 +76,12 @@ pub use question::aggregate::{Aggregate, Function};
 pub use question::group::{Group, GroupBy, Input};
 pub use question::key_list::KeyList;
 pub use question::layout::{
-    Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
+    Component, ComponentForm, Field, Layout, Part, Path, Place, Read, Step,
 };
-pub use question::predicate::{Comparison, Operand, Predicate};
+pub use question::predicate::{Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use question::selection::Selection;
 pub use state::TopEntry;
+pub use value::comparison::Comparison;
+pub use value::number::{Form, Number, Order};
 pub use value::{Float, Kind, Spread, Value};

@@ -88,8 +88,7 @@ const HOUSES: &[House] = &[
             &["evaluation"],
             &["disaggregate"],
         ],
-        // Kernels compare as predicates do.
-        steps_up: &[("columns", "question")],
+        steps_up: &[],
     },
     House {
         name: "execute",
@@ -117,8 +116,7 @@ const HOUSES: &[House] = &[
             &["db", "records"],
             &["fuzzing"],
         ],
-        // An error names the executor that was asked for.
-        steps_up: &[("error", "aggregate")],
+        steps_up: &[],
     },
     House {
         name: "bench",

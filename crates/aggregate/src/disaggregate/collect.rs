@@ -13,9 +13,9 @@ use crate::fold::partial::Tally;
 use crate::plan::columns::Columns;
 use crate::plan::compiled::Object;
 use crate::plan::membership::Membership;
-use crate::question::layout::{Form, Number, Order};
 use crate::state::{Side, Sum};
 use crate::value::Value;
+use crate::value::number::{Form, Number, Order};
 
 /// Collects the objects over which a total is spread. It changes nothing.
 ///

@@ -13,8 +13,9 @@ use crate::plan::columns::{Columns, Filter, Int};
 use crate::plan::compiled::Compiled;
 use crate::plan::membership::Membership;
 use crate::plan::state_plan::StatePlan;
-use crate::question::layout::{Form, Number, Order, Place};
+use crate::question::layout::Place;
 use crate::state::Figures;
+use crate::value::number::{Form, Number, Order};
 
 impl Int {
     fn side<'a>(&self, batch: &ColumnBatch<'a>) -> Column<'a> {

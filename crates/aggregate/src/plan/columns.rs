@@ -9,10 +9,12 @@ use crate::columns::kernels;
 use crate::plan::group_column::GroupColumn;
 use crate::plan::state_plan::{GroupPlan, StatePlan};
 use crate::question::group::Shape;
-use crate::question::layout::{Field, Form, Number, Order, Part, Place, Read};
-use crate::question::predicate::{Comparison, Test};
+use crate::question::layout::{Field, Part, Place, Read};
+use crate::question::predicate::Test;
 use crate::state::Spec;
 use crate::value::Value;
+use crate::value::comparison::Comparison;
+use crate::value::number::{Form, Number, Order};
 
 /// Levels of a filter, each of which takes a mask of scratch.
 const DEPTH_MAX: usize = 4;

@@ -14,8 +14,8 @@ use sapwood_engine::Column;
 
 use crate::columns::kernels::{self, Lanes};
 use crate::question::key_list::KeyList;
-use crate::question::layout::{Form, Number, Order};
 use crate::question::selection::Selection;
+use crate::value::number::{Form, Number, Order};
 
 /// A selection that is asked about many keys.
 #[derive(Debug)]

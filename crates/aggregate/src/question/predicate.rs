@@ -13,6 +13,7 @@ pub(crate) use text::column;
 
 use crate::error::{Mismatch, QueryError, Result, Why};
 use crate::question::syntax::DEPTH_MAX;
+use crate::value::comparison::Comparison;
 use crate::value::{Kind, Value};
 
 /// A condition on named values.
@@ -64,48 +65,6 @@ pub enum Operand {
     Name(String),
     /// A value.
     Value(Value<'static>),
-}
-
-/// How two operands compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// Whether values that compare so satisfy it.
-    pub(crate) fn holds(self, order: std::cmp::Ordering) -> bool {
-        match self {
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-        }
-    }
-
-    /// The same with its sides exchanged.
-    pub(crate) fn flipped(self) -> Comparison {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            same => same,
-        }
-    }
 }
 
 /// What names mean, while a predicate is resolved.

@@ -4,7 +4,6 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::document::{Path, Step};
-use super::number::Number;
 use super::tuple::Component;
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::SyntaxError;
@@ -12,6 +11,7 @@ use crate::question::syntax::{
     self, Input, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
 };
 use crate::value::literal;
+use crate::value::number::Number;
 
 impl FromStr for Layout {
     type Err = SyntaxError;

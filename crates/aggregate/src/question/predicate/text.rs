@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Comparison, Operand, Predicate};
+use super::{Operand, Predicate};
 use crate::error::SyntaxError;
 use crate::question::syntax::{
     self, DEPTH_MAX, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
 };
 use crate::question::{aggregate, group};
+use crate::value::comparison::Comparison;
 use crate::value::literal;
 
 impl FromStr for Predicate {
@@ -164,19 +165,6 @@ pub(crate) fn column(input: &mut Input<'_>) -> Parsed<Option<String>> {
         return Ok(Some(by.to_string()));
     }
     syntax::name(input)
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "!=",
-            Comparison::Less => "<",
-            Comparison::LessOrEqual => "<=",
-            Comparison::Greater => ">",
-            Comparison::GreaterOrEqual => ">=",
-        })
-    }
 }
 
 impl fmt::Display for Operand {
