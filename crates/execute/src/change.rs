@@ -11,19 +11,28 @@ use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
 
 use crate::Result;
 
+/// The order in which the objects of batches were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchOrder {
+    /// That of the log, which a walk went along: they are edited where they lie.
+    OfLog,
+    /// Any other.
+    Any,
+}
+
 /// The way back to objects: each gets its part of a total.
 pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
 
     /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
-    /// and why not all. `in_log_order`: a walk of the log met them.
+    /// and why not all.
     fn change(
         &self,
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        in_log_order: bool,
+        order: BatchOrder,
         progress: &mut Progress,
     ) -> (u64, Result<()>);
 }
@@ -38,7 +47,7 @@ impl ChangeObjects for ChunkMap {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        _in_log_order: bool,
+        _order: BatchOrder,
         progress: &mut Progress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
@@ -70,11 +79,11 @@ impl ChangeObjects for HashLog {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        in_log_order: bool,
+        order: BatchOrder,
         progress: &mut Progress,
     ) -> (u64, Result<()>) {
         if by.changes_in_place() {
-            return change_many(self, by, shares, batches, in_log_order, progress);
+            return change_many(self, by, shares, batches, order, progress);
         }
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -118,11 +127,15 @@ fn change_many(
     by: &Disaggregator,
     shares: &Shares,
     batches: Range<usize>,
-    in_log_order: bool,
+    order: BatchOrder,
     progress: &mut Progress,
 ) -> (u64, Result<()>) {
     let mut done = 0;
-    let by_address = ByAddress { edit: in_log_order.then(|| log.edit()), log };
+    let edit = match order {
+        BatchOrder::OfLog => Some(log.edit()),
+        BatchOrder::Any => None,
+    };
+    let by_address = ByAddress { edit, log };
     let mut columns = WordColumns::default();
     for at in batches {
         let batch = shares.batch(at);

@@ -5,6 +5,7 @@
 use fearless_simd::Level;
 use sapwood_engine::{Column, ColumnBatch, Validity};
 
+use crate::columns::Masking;
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::Result;
 use crate::fold::grouping::Slots;
@@ -49,7 +50,7 @@ impl Columns {
         groups_max: usize,
     ) -> Result<()> {
         let len = std::mem::take(&mut scratch.len);
-        let run = self.filter_run(len, false, scratch);
+        let run = self.filter_run(len, Masking::Unmasked, scratch);
         self.fold(&run, scratch, into.partial, into.query, groups_max)?;
         self.pour(scratch, into, groups_max)
     }
@@ -88,16 +89,17 @@ impl Columns {
             kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
         }
         let mask = &mut scratch.mask[..len];
-        let mut is_masked = valid(level, batch, begin, mask);
+        let mut masking = valid(level, batch, begin, mask);
         if let Some(chosen) = chosen {
             let keys = &mut scratch.passes;
-            is_masked = chosen.mask(level, batch.keys(), begin, is_masked, keys, mask);
+            masking = chosen.mask(level, batch.keys(), begin, masking, keys, mask);
         }
-        self.filter_run(len, is_masked, scratch)
+        self.filter_run(len, masking, scratch)
     }
 
     /// Narrows the mask of a run, if it has one, to the objects that pass the filter.
-    fn filter_run(&self, len: usize, is_masked: bool, scratch: &mut Scratch) -> Run {
+    fn filter_run(&self, len: usize, masking: Masking, scratch: &mut Scratch) -> Run {
+        let is_masked = masking == Masking::Masked;
         let level = scratch.level;
         let mask = &mut scratch.mask[..len];
         let selected = if is_masked { kernels::count(level, mask) } else { len as u64 };
@@ -166,17 +168,17 @@ impl Columns {
     }
 }
 
-/// Sets the mask of the valid objects from `begin` on; false if all are.
-fn valid(level: Level, batch: &ColumnBatch<'_>, begin: usize, mask: &mut [u64]) -> bool {
+/// Sets the mask of the valid objects from `begin` on, unless all are.
+fn valid(level: Level, batch: &ColumnBatch<'_>, begin: usize, mask: &mut [u64]) -> Masking {
     match batch.validity() {
-        Validity::All => return false,
+        Validity::All => return Masking::Unmasked,
         Validity::Bits(bits) => kernels::spread(level, bits, begin, mask),
         Validity::Word { words, mask: bits, equals } => {
             kernels::gather(level, WORD, words.bytes_from(begin, 0), words.stride(), mask);
             kernels::agree(level, mask, bits, equals);
         }
     }
-    true
+    Masking::Masked
 }
 
 /// The words that tell whether objects are valid.

@@ -245,28 +245,39 @@ impl Test {
                 }
             },
             Test::Missing(number) => Ok(Some(get(*number)?.is_none())),
-            Test::And(parts) => decide(parts, values, false),
-            Test::Or(parts) => decide(parts, values, true),
+            Test::And(parts) => Connective::And.ask(parts, values),
+            Test::Or(parts) => Connective::Or.ask(parts, values),
             Test::Not(part) => Ok(part.ask(values)?.map(|is_true| !is_true)),
         }
     }
 }
 
-/// Ends at the first part that is `decisive`.
-fn decide(
-    parts: &[Test],
-    values: &impl Values,
-    decisive: bool,
-) -> std::result::Result<Option<bool>, Mismatch> {
-    let mut answer = Some(!decisive);
-    for part in parts {
-        match part.ask(values)? {
-            Some(truth) if truth == decisive => return Ok(Some(decisive)),
-            Some(_) => {}
-            None => answer = None,
+/// A way to join the parts of a test.
+#[derive(Clone, Copy, PartialEq)]
+enum Connective {
+    And,
+    Or,
+}
+
+impl Connective {
+    /// Ends at the first part that decides the whole: one that is false under `And`, or true under
+    /// `Or`.
+    fn ask(
+        self,
+        parts: &[Test],
+        values: &impl Values,
+    ) -> std::result::Result<Option<bool>, Mismatch> {
+        let decisive = self == Connective::Or;
+        let mut answer = Some(!decisive);
+        for part in parts {
+            match part.ask(values)? {
+                Some(truth) if truth == decisive => return Ok(Some(decisive)),
+                Some(_) => {}
+                None => answer = None,
+            }
         }
+        Ok(answer)
     }
-    Ok(answer)
 }
 
 fn comparable(value: &Value<'_>, wanted: Kind, field: usize) -> std::result::Result<(), Mismatch> {
