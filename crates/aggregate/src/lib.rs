@@ -64,8 +64,8 @@ mod value;
 
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
-    Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
-    Disaggregator, Outcome, Pending, Progress, Refusal, Share, Shares,
+    Action, Amount, Change, Collected, Collector, Disaggregated, Disaggregation,
+    DisaggregationProgress, Disaggregator, Outcome, Pending, Refusal, Share, ShareBatch, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;

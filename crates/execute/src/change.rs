@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use sapwood_aggregate::{
-    Action, Batch, Change, Disaggregator, Outcome, Progress, Refusal, Share, Shares,
+    Action, Change, DisaggregationProgress, Disaggregator, Outcome, Refusal, Share, ShareBatch,
+    Shares,
 };
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
@@ -33,7 +34,7 @@ pub trait ChangeObjects: Sync {
         shares: &Shares,
         batches: Range<usize>,
         order: BatchOrder,
-        progress: &mut Progress,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>);
 }
 
@@ -48,7 +49,7 @@ impl ChangeObjects for ChunkMap {
         shares: &Shares,
         batches: Range<usize>,
         _order: BatchOrder,
-        progress: &mut Progress,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -80,7 +81,7 @@ impl ChangeObjects for HashLog {
         shares: &Shares,
         batches: Range<usize>,
         order: BatchOrder,
-        progress: &mut Progress,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         if by.changes_in_place() {
             return change_many(self, by, shares, batches, order, progress);
@@ -104,7 +105,7 @@ impl ChangeObjects for HashLog {
 fn one_by_one(
     shares: &Shares,
     batches: Range<usize>,
-    progress: &mut Progress,
+    progress: &mut DisaggregationProgress,
     mut change: impl FnMut(&Share<'_>) -> Result<Option<std::result::Result<Change, Refusal>>>,
 ) -> (u64, Result<()>) {
     let mut done = 0;
@@ -128,7 +129,7 @@ fn change_many(
     shares: &Shares,
     batches: Range<usize>,
     order: BatchOrder,
-    progress: &mut Progress,
+    progress: &mut DisaggregationProgress,
 ) -> (u64, Result<()>) {
     let mut done = 0;
     let edit = match order {
@@ -177,8 +178,8 @@ fn change_each(
     by_address: &ByAddress<'_>,
     by: &Disaggregator,
     number: usize,
-    batch: Batch<'_>,
-    progress: &mut Progress,
+    batch: ShareBatch<'_>,
+    progress: &mut DisaggregationProgress,
 ) -> (usize, std::result::Result<(), BatchError>) {
     let all: Vec<Share<'_>> = batch.shares().collect();
     let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
@@ -232,7 +233,7 @@ struct WordColumns {
 
 /// Objects of 8-byte keys whose field is a word with which the value begins.
 struct Words<'a> {
-    batch: Batch<'a>,
+    batch: ShareBatch<'a>,
     keys: &'a [[u8; 8]],
     /// The sum of the parts.
     given: i128,
@@ -241,7 +242,7 @@ struct Words<'a> {
 
 impl WordColumns {
     /// `None` if keys or parts are no words.
-    fn load<'a>(&'a mut self, batch: Batch<'a>) -> Option<Words<'a>> {
+    fn load<'a>(&'a mut self, batch: ShareBatch<'a>) -> Option<Words<'a>> {
         let keys = batch.word_keys()?;
         let given = batch.word_parts(&mut self.parts)?;
         if !batch.addresses(&mut self.addresses) {
@@ -261,7 +262,7 @@ impl Words<'_> {
         by_address: &ByAddress<'_>,
         by: &Disaggregator,
         number: usize,
-        progress: &mut Progress,
+        progress: &mut DisaggregationProgress,
     ) -> (usize, std::result::Result<(), BatchError>) {
         const LEN: usize = size_of::<i64>();
         let WordColumns { addresses, parts, before, states } = self.columns;

@@ -6,7 +6,9 @@
 
 use std::time::Instant;
 
-use sapwood_aggregate::{Collector, Disaggregated, Disaggregator, Pending, Progress, Shares};
+use sapwood_aggregate::{
+    Collector, Disaggregated, DisaggregationProgress, Disaggregator, Pending, Shares,
+};
 
 use crate::change::BatchOrder;
 use crate::objects::Request;
@@ -123,7 +125,8 @@ fn apply(
         let flow = worker.count(done);
         end.map(|()| flow)
     });
-    let progress = parts.into_iter().map(|(progress, _)| progress).reduce(Progress::merge);
+    let progress =
+        parts.into_iter().map(|(progress, _)| progress).reduce(DisaggregationProgress::merge);
     let progress = progress.unwrap_or_else(|| shares.progress());
     let report = shares.report(&progress);
     let mut run = DisaggregationRun { report, pending: None, stopped: None, plan: None };

@@ -135,7 +135,7 @@ const HOUSES: &[House] = &[
     House {
         name: "torture",
         storeys: &[
-            &["leftovers", "report", "stream", "told"],
+            &["leftovers", "report", "stream", "message"],
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],

@@ -10,7 +10,7 @@ use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::Result;
 use crate::fold::grouping::Slots;
 use crate::fold::partial::Partial;
-use crate::plan::columns::{Columns, Filter, Int};
+use crate::plan::columns::{ColumnPlan, Filter, Int};
 use crate::plan::compiled::Compiled;
 use crate::plan::membership::Membership;
 use crate::plan::state_plan::StatePlan;
@@ -27,7 +27,7 @@ impl Int {
     }
 }
 
-impl Columns {
+impl ColumnPlan {
     /// Takes an object that they fit. True if the run is full.
     #[inline]
     pub(crate) fn push(&self, key: &[u8], value: &[u8], scratch: &mut Scratch) -> bool {
@@ -46,7 +46,7 @@ impl Columns {
     pub(crate) fn flush(
         &self,
         scratch: &mut Scratch,
-        into: Sink<'_>,
+        into: Destination<'_>,
         groups_max: usize,
     ) -> Result<()> {
         let len = std::mem::take(&mut scratch.len);
@@ -61,7 +61,7 @@ impl Columns {
         batch: &ColumnBatch<'_>,
         chosen: Option<&Membership>,
         scratch: &mut Scratch,
-        into: Sink<'_>,
+        into: Destination<'_>,
     ) -> Result<()> {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
         for begin in (0..batch.len()).step_by(RUN) {
@@ -144,13 +144,13 @@ impl Columns {
         let are_many = slots.are_many();
         scratch.slots = Some(slots);
         match are_many {
-            true => self.pour(scratch, Sink { partial, query }, groups_max),
+            true => self.pour(scratch, Destination { partial, query }, groups_max),
             false => Ok(()),
         }
     }
 
     /// Pours what groups have so far into the partial state.
-    fn pour(&self, scratch: &mut Scratch, into: Sink<'_>, groups_max: usize) -> Result<()> {
+    fn pour(&self, scratch: &mut Scratch, into: Destination<'_>, groups_max: usize) -> Result<()> {
         let (Some(by), Some(slots)) = (&self.group, &mut scratch.slots) else { return Ok(()) };
         let bias = |state: usize| self.states[state].map_or(0, |column| self.bias(column));
         slots.pour(by, into.query, bias, into.partial, groups_max)
@@ -245,7 +245,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// For a query with these states.
-    pub(crate) fn new(columns: &Columns, states: &[StatePlan]) -> Scratch {
+    pub(crate) fn new(columns: &ColumnPlan, states: &[StatePlan]) -> Scratch {
         let lanes = || Box::new([0; RUN]);
         Scratch {
             level: Level::new(),
@@ -277,7 +277,7 @@ impl Scratch {
 }
 
 /// Where runs go.
-pub(crate) struct Sink<'a> {
+pub(crate) struct Destination<'a> {
     pub(crate) partial: &'a mut Partial,
     pub(crate) query: &'a Compiled,
 }

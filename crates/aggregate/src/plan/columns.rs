@@ -20,7 +20,7 @@ use crate::value::number::{Form, Number, Order};
 const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnPlan {
     /// The fields that become columns.
     pub(crate) ints: Vec<Int>,
     /// By which of them objects are grouped.
@@ -63,7 +63,7 @@ impl Int {
     }
 }
 
-impl Columns {
+impl ColumnPlan {
     /// `None` if the query must go object by object.
     pub(crate) fn new(
         fields: &[Field],
@@ -71,8 +71,8 @@ impl Columns {
         groups: &[GroupPlan],
         states: &[StatePlan],
         reads: &[usize],
-    ) -> Option<Columns> {
-        let mut columns = Columns {
+    ) -> Option<ColumnPlan> {
+        let mut columns = ColumnPlan {
             ints: Vec::new(),
             group: None,
             states: Vec::new(),

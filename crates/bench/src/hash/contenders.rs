@@ -13,7 +13,7 @@ use parking_lot::RwLock;
 use super::baseline;
 use super::in_process::{InProcess, Rank, Shared};
 use super::load::Loadable;
-use super::store::{Form, Store, batched, singly};
+use super::store::{CallForm, Store, batched, singly};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
 
@@ -46,7 +46,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// One key a call.
 struct Singles;
 
-impl<S: Store> Form<S> for Singles {
+impl<S: Store> CallForm<S> for Singles {
     const NAME: &'static str = S::NAME;
     const MARK: u32 = 0;
     const CALL: usize = 1;
@@ -60,7 +60,7 @@ impl<S: Store> Form<S> for Singles {
 /// `N` keys a call.
 struct Batches<const N: usize>;
 
-impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
+impl<const N: usize> CallForm<sapwood::Sapwood> for Batches<N> {
     const NAME: &'static str = match N {
         16 => SAPWOOD_16,
         32 => SAPWOOD_32,

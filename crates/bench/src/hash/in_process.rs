@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 use super::load::{Load, Loadable};
-use super::store::{Form, Store};
+use super::store::{CallForm, Store};
 use super::workload::{Job, Mix, Op, Workload, key, number_of};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
@@ -42,7 +42,7 @@ pub(crate) struct InProcess<S, F> {
     form: PhantomData<F>,
 }
 
-impl<S: Store, F: Form<S>> InProcess<S, F> {
+impl<S: Store, F: CallForm<S>> InProcess<S, F> {
     /// A form of a shared store.
     pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, rank: Rank) -> InProcess<S, F> {
         InProcess { shared, rank, form: PhantomData }
@@ -92,7 +92,7 @@ impl<S: Store> Shared<S> {
     }
 }
 
-impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
+impl<S: Store + 'static, F: CallForm<S>> Contender<Job> for InProcess<S, F> {
     fn name(&self) -> &str {
         F::NAME
     }
@@ -141,7 +141,7 @@ impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
     }
 }
 
-impl<S: Store + 'static, F: Form<S>> Loadable for InProcess<S, F> {
+impl<S: Store + 'static, F: CallForm<S>> Loadable for InProcess<S, F> {
     fn load(&mut self, keys: u32) -> Result<Option<Load>, Error> {
         if self.rank != Rank::First {
             return Ok(None);

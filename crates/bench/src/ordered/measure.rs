@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use super::baseline::{BASELINE, Baseline};
 use super::load::{Load, Loadable};
 use super::space::{Data, Space};
-use super::workload::{Form, Job, Workload};
+use super::workload::{Job, ScanForm, Workload};
 use super::{Plan, contenders, jvm};
 use crate::Error;
 use crate::figures::Rates;
@@ -167,7 +167,7 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
     let ops = match workload.scan() {
         None => plan.ops,
         // Keys alone are read so fast that as many scans are too short to time.
-        Some(scan) if scan.form == Form::Keys => plan.scans * 5,
+        Some(scan) if scan.form == ScanForm::Keys => plan.scans * 5,
         Some(_) => plan.scans,
     };
     let seed = ((workload as u64) << 24) | ((threads as u64) << 16) | round as u64;
