@@ -202,7 +202,7 @@ impl State {
                     extreme::push(best, side, &Value::Int(value));
                 }
             }
-            _ => unreachable!("`Columns::new` takes no other specs"),
+            _ => unreachable!("`ColumnPlan::new` takes no other specs"),
         }
     }
 

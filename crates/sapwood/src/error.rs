@@ -4,6 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sapwood_aggregate::{QueryError, SyntaxError};
+use sapwood_execute::Executor;
+
 use crate::{Engine, HashEngineError, OrderedEngineError};
 
 /// The longest name of a table, in bytes.
@@ -167,17 +170,17 @@ pub enum Error {
     /// A query does not fit together, objects do not have what it reads, or a figure leaves its
     /// range.
     #[error(transparent)]
-    Query(#[from] crate::aggregate::QueryError),
+    Query(#[from] QueryError),
     /// A text form of a query cannot be read.
     #[error(transparent)]
-    Syntax(#[from] crate::aggregate::SyntaxError),
+    Syntax(#[from] SyntaxError),
     /// The table has no such executor, or it cannot answer the query.
     #[error("table `{table}`: {}{why}", executor.map_or(String::new(), |executor| format!("the executor `{executor}` ")))]
     Executor {
         /// The name of the table.
         table: Arc<str>,
         /// The executor, if one was asked for.
-        executor: Option<crate::aggregate::Executor>,
+        executor: Option<Executor>,
         /// Why not, and what to do.
         why: String,
     },

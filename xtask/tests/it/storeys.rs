@@ -87,8 +87,7 @@ const HOUSES: &[House] = &[
             &["evaluation"],
             &["disaggregate"],
         ],
-        // Kernels compare as predicates do.
-        steps_up: &[("columns", "question")],
+        steps_up: &[],
     },
     House {
         name: "execute",
@@ -116,8 +115,7 @@ const HOUSES: &[House] = &[
             &["db", "records"],
             &["fuzzing"],
         ],
-        // An error names the executor that was asked for.
-        steps_up: &[("error", "aggregate")],
+        steps_up: &[],
     },
     House {
         name: "bench",
@@ -136,7 +134,7 @@ const HOUSES: &[House] = &[
     House {
         name: "torture",
         storeys: &[
-            &["leftovers", "report", "stream", "told"],
+            &["leftovers", "report", "stream", "message"],
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],

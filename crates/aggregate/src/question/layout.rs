@@ -12,19 +12,18 @@
 
 mod decimal;
 mod document;
-mod number;
 mod text;
 
 pub(crate) use text::body;
 mod tuple;
 
 pub use document::{Path, Step};
-pub use number::{Form, Number, Order};
 pub use tuple::{Component, ComponentForm};
 
 use std::borrow::Cow;
 
 use crate::error::{QueryError, Result, Why};
+use crate::value::number::{Form, Number};
 use crate::value::{Kind, Value};
 
 /// The fields of an object, by name.

@@ -22,10 +22,10 @@ use crate::question::key_list::KeyList;
 /// assert_eq!(some.as_keys().map(|keys| keys.len()), Some(2));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection(What);
+pub struct Selection(Scope);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum Scope {
     Everything,
     Keys(KeyList),
     Range { begin: Bound<Vec<u8>>, limit: Bound<Vec<u8>> },
@@ -33,11 +33,11 @@ enum What {
 
 impl Selection {
     /// Every object.
-    pub const EVERYTHING: Selection = Selection(What::Everything);
+    pub const EVERYTHING: Selection = Selection(Scope::Everything);
 
     /// The objects with these keys; a key that is given twice counts once.
     pub fn keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Selection {
-        Selection(What::Keys(KeyList::new(keys)))
+        Selection(Scope::Keys(KeyList::new(keys)))
     }
 
     /// The objects with keys between two bounds, in the order of their bytes.
@@ -55,7 +55,7 @@ impl Selection {
             return Err(QueryError::Query(why.into()));
         }
         let range =
-            What::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };
+            Scope::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };
         Ok(Selection(range))
     }
 
@@ -68,7 +68,7 @@ impl Selection {
             limit[last] += 1;
             limit
         });
-        Selection(What::Range {
+        Selection(Scope::Range {
             begin: Bound::Included(prefix.to_vec()),
             limit: limit.map_or(Bound::Unbounded, Bound::Excluded),
         })
@@ -76,27 +76,27 @@ impl Selection {
 
     /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
-        self.0 == What::Everything
+        self.0 == Scope::Everything
     }
 
     /// The keys, ascending, each once, if the selection is a list of keys.
     pub fn as_keys(&self) -> Option<&KeyList> {
         match &self.0 {
-            What::Keys(keys) => Some(keys),
-            What::Everything | What::Range { .. } => None,
+            Scope::Keys(keys) => Some(keys),
+            Scope::Everything | Scope::Range { .. } => None,
         }
     }
 
     /// Bounds within which all selected keys lie.
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         match &self.0 {
-            What::Everything => (Bound::Unbounded, Bound::Unbounded),
-            What::Range { begin, limit } => {
+            Scope::Everything => (Bound::Unbounded, Bound::Unbounded),
+            Scope::Range { begin, limit } => {
                 (begin.as_ref().map(Vec::as_slice), limit.as_ref().map(Vec::as_slice))
             }
             // Below the empty key there is none.
-            What::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
-            What::Keys(keys) => {
+            Scope::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
+            Scope::Keys(keys) => {
                 (Bound::Included(keys.get(0)), Bound::Included(keys.get(keys.len() - 1)))
             }
         }
@@ -106,9 +106,9 @@ impl Selection {
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.0 {
-            What::Everything => true,
-            What::Keys(keys) => keys.contains(key),
-            What::Range { begin, limit } => {
+            Scope::Everything => true,
+            Scope::Keys(keys) => keys.contains(key),
+            Scope::Range { begin, limit } => {
                 let above = match begin {
                     Bound::Included(begin) => key >= begin.as_slice(),
                     Bound::Excluded(begin) => key > begin.as_slice(),

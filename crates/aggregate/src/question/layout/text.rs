@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::document::{Path, Step};
-use super::number::Number;
 use super::tuple::Component;
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::SyntaxError;
 use crate::question::syntax::{
-    self, Input, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
+    self, Cursor, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
 };
 use crate::value::literal;
+use crate::value::number::Number;
 
 impl FromStr for Layout {
     type Err = SyntaxError;
@@ -42,7 +42,7 @@ impl FromStr for Field {
 }
 
 /// `(carrier:str, flight:u16)` behind `key`.
-fn key_fields(input: &mut Input<'_>) -> Parsed<Vec<Field>> {
+fn key_fields(input: &mut Cursor<'_>) -> Parsed<Vec<Field>> {
     expect(input, "(")?;
     let mut components = Vec::new();
     let fields = syntax::list(input, |input| {
@@ -61,14 +61,14 @@ fn key_fields(input: &mut Input<'_>) -> Parsed<Vec<Field>> {
     Ok(fields.into_iter().flatten().collect())
 }
 
-fn field(input: &mut Input<'_>) -> Parsed<Field> {
+fn field(input: &mut Cursor<'_>) -> Parsed<Field> {
     let name = syntax::expect_name(input, "a field")?;
     expect(input, ":")?;
     body(input, name)
 }
 
 /// What stands behind a field's name.
-pub(crate) fn body(input: &mut Input<'_>, name: String) -> Parsed<Field> {
+pub(crate) fn body(input: &mut Cursor<'_>, name: String) -> Parsed<Field> {
     let place = place(input)?;
     let part = part(input)?;
     let read = read(input)?;
@@ -94,7 +94,7 @@ pub(crate) fn body(input: &mut Input<'_>, name: String) -> Parsed<Field> {
     Ok(Field { name, place, part, read, absent })
 }
 
-fn place(input: &mut Input<'_>) -> Parsed<Place> {
+fn place(input: &mut Cursor<'_>) -> Parsed<Place> {
     for (word, place) in [("key", Place::Key), ("value", Place::Value)] {
         if keyword(input, word)? {
             expect(input, ".")?;
@@ -104,7 +104,7 @@ fn place(input: &mut Input<'_>) -> Parsed<Place> {
     Ok(Place::Value)
 }
 
-fn part(input: &mut Input<'_>) -> Parsed<Option<Part>> {
+fn part(input: &mut Cursor<'_>) -> Parsed<Option<Part>> {
     let part = if keyword(input, "split")? {
         expect(input, "(")?;
         let Some(separator) = syntax::text(input)? else {
@@ -124,9 +124,9 @@ fn part(input: &mut Input<'_>) -> Parsed<Option<Part>> {
     Ok(Some(part))
 }
 
-fn read(input: &mut Input<'_>) -> Parsed<Read> {
+fn read(input: &mut Cursor<'_>) -> Parsed<Read> {
     let begin = syntax::offset(input);
-    let unknown = |input: &Input<'_>| {
+    let unknown = |input: &Cursor<'_>| {
         let next = "a number such as i64le, or bytes, text, decimal, json, msgpack or tuple";
         format!("{next} is expected, and {}", found(input))
     };
@@ -167,7 +167,7 @@ fn read(input: &mut Input<'_>) -> Parsed<Read> {
     Ok(read)
 }
 
-fn component(input: &mut Input<'_>) -> Parsed<Component> {
+fn component(input: &mut Cursor<'_>) -> Parsed<Component> {
     let form = syntax::next_word(input)?.and_then(Component::from_word);
     let Some(form) = form else {
         let what = "the type of a component is expected, such as str, u16, i64, f64 or bool";
@@ -177,7 +177,7 @@ fn component(input: &mut Input<'_>) -> Parsed<Component> {
     Ok(Component { form, optional: symbol(input, "?")? })
 }
 
-fn path(input: &mut Input<'_>) -> Parsed<Path> {
+fn path(input: &mut Cursor<'_>) -> Parsed<Path> {
     expect(input, "$")?;
     let mut steps = Vec::new();
     loop {

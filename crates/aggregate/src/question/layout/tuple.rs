@@ -5,8 +5,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::number::{Form, Number, Order};
 use crate::error::Why;
+use crate::value::number::{Form, Number, Order};
 use crate::value::{Kind, Value};
 
 /// One component of an ordered key.
