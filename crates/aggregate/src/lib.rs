@@ -77,6 +77,7 @@ pub use question::group::{Group, GroupBy, Input};
 pub use question::key_list::KeyList;
 pub use question::layout::{
     Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
+    Tuple,
 };
 pub use question::predicate::{Comparison, Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};

@@ -160,6 +160,30 @@ fn questions() -> Vec<Query> {
 }
 
 #[test]
+fn a_key_of_other_types_than_the_layout_says_is_a_mismatch() {
+    let db = Db::in_memory();
+    let options = OrderedTableOptions::default();
+    let table = db.create_ordered_table("flights", options).expect("there is room");
+    table.put(&sapwood::key::encode(&("UA", 7_i32)), b"").expect("there is room");
+    let ask = |layout: &str, figures: &str| {
+        let query = Query::new(layout.parse().expect("it has the form"))
+            .aggregates(Aggregate::list(figures).expect("it has the form"));
+        table.aggregate(&query).and_then(|answer| Ok(answer.value(0, figures)?.as_i64()))
+    };
+    assert_eq!(ask("key(a:str, b:i32)", "sum(b)"), Ok(Some(7)));
+    for (layout, figures) in [
+        ("key(a:str, b:u16)", "sum(b)"),
+        ("key(a:str, b:u16)", "count(a)"),
+        ("key(a:str, b:u64)", "count(a)"),
+        ("key(a:str)", "count(a)"),
+    ] {
+        let refused = ask(layout, figures).expect_err("the key is longer or shorter");
+        assert!(matches!(refused, Error::Query(QueryError::Mismatched { .. })), "{refused}");
+    }
+    assert_eq!(ask("key(a:str, ..)", "count(a)"), Ok(Some(1)));
+}
+
+#[test]
 fn every_executor_answers_as_a_plain_walk_does() {
     case!().seeds(6, |seed| {
         let mut rng = rng(seed);
