@@ -126,7 +126,9 @@ fn selections(rng: &mut Rng) -> Vec<Selection> {
     let (a, b, width) = (number(), number(), number() % 300);
     let (low, high) = (key_of(a.min(b)), key_of(a.max(b)));
     let some: Vec<[u8; 8]> = (0..width).map(|_| key_of(number())).collect();
-    let range = |begin, limit| Selection::range(begin, limit).expect("the right way around");
+    let range = |begin: Bound<&[u8]>, limit: Bound<&[u8]>| {
+        Selection::range((begin, limit)).expect("the right way around")
+    };
     vec![
         Selection::EVERYTHING,
         Selection::keys(&some),
@@ -237,7 +239,7 @@ fn the_planner_takes_look_ups_for_few_and_walks_for_many() {
         let few = Selection::keys((0..50).map(|number| key_of(number * 1_000)));
         assert_eq!(chosen(few), Executor::LookUp, "{kind:?}");
         let (low, high) = (key_of(700), key_of(720));
-        let short = Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("ok");
+        let short = Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("ok");
         let short_way = match kind {
             // Its keys are numbers of 8 bytes: all between the bounds can be looked up.
             Kind::Fixed => Executor::LookUp,
@@ -259,7 +261,7 @@ fn a_cancelled_run_says_so_and_leaves_no_trace() {
         let query = Query::new("n:i64le".parse().expect("a layout"))
             .aggregates(vec![Aggregate::sum("n")])
             .select(
-                Selection::range(Bound::Included(&key_of(0)), Bound::Excluded(&key_of(30_000)))
+                Selection::range((Bound::Included(&key_of(0)), Bound::Excluded(&key_of(30_000))))
                     .expect("ok"),
             )
             .compile()
@@ -424,8 +426,8 @@ fn the_last_keys_there_are_are_found_by_every_executor() {
         objects.iter().for_each(|(key, value)| kept.table.put(key, value));
         let (low, high) = (key_of(u64::MAX - 2_500), key_of(u64::MAX));
         let selections = [
-            Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("a range"),
-            Selection::range(Bound::Excluded(&low), Bound::Included(&high)).expect("a range"),
+            Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("a range"),
+            Selection::range((Bound::Excluded(&low), Bound::Included(&high))).expect("a range"),
             Selection::prefix(&[0xFF; 7]),
             Selection::prefix(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE]),
         ];
