@@ -1,7 +1,8 @@
 //! Iterators: entries one by one, each held by itself; both ends.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
+use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::{Epoch, Guard};
 
 use crate::chunk::RECORD_LINES;
@@ -93,7 +94,7 @@ impl ChunkMap {
     /// assert_eq!(pairs?.len(), 2);
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
-    pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Range<'_> {
+    pub fn range(&self, bounds: impl KeyRange) -> Range<'_> {
         let bounds = key_bounds(&bounds);
         Range {
             map: self,

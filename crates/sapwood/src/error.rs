@@ -33,10 +33,14 @@ pub struct RecordLength {
 
 impl RecordLength {
     pub(crate) fn of<R>(bytes: &[u8]) -> RecordLength {
-        let path = std::any::type_name::<R>();
-        let record = path.rsplit("::").next().unwrap_or(path);
-        RecordLength { record, expected: size_of::<R>(), found: bytes.len() }
+        RecordLength { record: name_of::<R>(), expected: size_of::<R>(), found: bytes.len() }
     }
+}
+
+/// The name of a struct, without its path.
+pub(crate) fn name_of<R>() -> &'static str {
+    let path = std::any::type_name::<R>();
+    path.rsplit("::").next().unwrap_or(path)
 }
 
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
@@ -71,6 +75,35 @@ pub enum Error {
         /// What it is instead.
         cause: RecordLength,
     },
+    /// A table declares other fields than the record that its values were to be read as. Nothing was
+    /// read.
+    #[error(
+        "table `{table}` declares the fields `{declared}`, and the record `{record}` has `{fields}`: \
+         read it as the record that its values were written as, or declare these fields \
+         (`OrderedTableOptions::record`, `HashTableOptions::record`)"
+    )]
+    RecordFields {
+        /// The table's name.
+        table: Arc<str>,
+        /// The fields that the table declares, as text.
+        declared: String,
+        /// The name of the struct.
+        record: &'static str,
+        /// Its fields, as text.
+        fields: String,
+    },
+    /// A hash table was asked for something in the order of keys, which it does not keep.
+    #[error(
+        "table `{table}` is a hash table, which keeps no order: walk all of it (`Records::iter`, \
+         `Records::for_each`), or make it with `Db::create_ordered_table`"
+    )]
+    NoOrder {
+        /// The table's name.
+        table: Arc<str>,
+    },
+    /// Bytes are not a key of the type that was asked for.
+    #[error(transparent)]
+    Key(#[from] crate::key::DecodeError),
     /// The table to open or drop is not there.
     #[error("no table `{name}`; {}", known_tables(known))]
     TableMissing {

@@ -36,7 +36,7 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "engine",
-        storeys: &[&["address", "outcome"], &["batch"], &["buffer"]],
+        storeys: &[&["address", "outcome", "range"], &["batch"], &["buffer"]],
         steps_up: &[],
     },
     House {

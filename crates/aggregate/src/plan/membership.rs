@@ -215,7 +215,7 @@ mod tests {
                 let range = |begin: &Bound<Vec<u8>>, limit: &Bound<Vec<u8>>| {
                     let slices =
                         (begin.as_ref().map(|key| &key[..]), limit.as_ref().map(|key| &key[..]));
-                    Selection::range(slices.0, slices.1)
+                    Selection::range((slices.0, slices.1))
                 };
                 range(&begin, &limit).or_else(|_| range(&limit, &begin)).expect("one way around")
             }),

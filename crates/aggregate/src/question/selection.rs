@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use sapwood_engine::KeyRange;
+
 use crate::error::{QueryError, Result};
 use crate::question::key_list::KeyList;
 
@@ -40,11 +42,22 @@ impl Selection {
         Selection(Scope::Keys(KeyList::new(keys)))
     }
 
-    /// The objects with keys between two bounds, in the order of their bytes.
+    /// The objects with keys in a range, in the order of their bytes.
     ///
     /// # Errors
-    /// [`QueryError::Query`] if no key can lie between them because they are the wrong way around.
-    pub fn range(begin: Bound<&[u8]>, limit: Bound<&[u8]>) -> Result<Selection> {
+    /// [`QueryError::Query`] if no key can lie in it because its bounds are the wrong way around.
+    ///
+    /// ```
+    /// use sapwood::aggregate::Selection;
+    /// use sapwood::key;
+    ///
+    /// assert!(Selection::range("a".."c")?.contains(b"b"));
+    /// assert!(!Selection::range(key::prefix_range("ab"))?.contains(b"ac"));
+    /// assert!(Selection::range("c".."a").is_err());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn range(range: impl KeyRange) -> Result<Selection> {
+        let (begin, limit) = range.bounds();
         if let (
             Bound::Included(first) | Bound::Excluded(first),
             Bound::Included(last) | Bound::Excluded(last),
@@ -60,7 +73,8 @@ impl Selection {
     }
 
     /// The objects whose keys begin with these bytes.
-    pub fn prefix(prefix: &[u8]) -> Selection {
+    pub fn prefix(prefix: impl AsRef<[u8]>) -> Selection {
+        let prefix = prefix.as_ref();
         // The least greater string: without the FF bytes at the end, which cannot be raised, and
         // the byte before them raised. Nothing is greater than all that begin with FF alone.
         let limit = prefix.iter().rposition(|&byte| byte != 0xFF).map(|last| {
@@ -132,7 +146,7 @@ mod tests {
     #[test]
     fn selections_contain_what_they_say() {
         let range = |begin: &[u8], limit: &[u8]| {
-            Selection::range(Bound::Excluded(begin), Bound::Included(limit)).expect("a range")
+            Selection::range((Bound::Excluded(begin), Bound::Included(limit))).expect("a range")
         };
         let ff: &[u8] = &[0xFF, 0xFF];
         let cases: [(Selection, &[&[u8]], &[&[u8]]); 8] = [
@@ -159,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_range_the_wrong_way_around_is_refused() {
-        let error = Selection::range(Bound::Included(b"b"), Bound::Excluded(b"a"));
+        let error = Selection::range((Bound::Included(b"b"), Bound::Excluded(b"a")));
         assert!(error.is_err());
-        assert!(Selection::range(Bound::Included(b"b"), Bound::Unbounded).is_ok());
+        assert!(Selection::range((Bound::Included(b"b"), Bound::Unbounded)).is_ok());
     }
 }

@@ -753,7 +753,7 @@ fn weights_select_their_keys() {
     let by = described("n:u8", 10)
         .weights([(b"a", 1), (b"b", 3), (b"z", 9)])
         .select(
-            Selection::range(std::ops::Bound::Unbounded, std::ops::Bound::Excluded(b"x"))
+            Selection::range((std::ops::Bound::Unbounded, std::ops::Bound::Excluded(b"x")))
                 .expect("a range"),
         )
         .compile()

@@ -158,7 +158,7 @@ impl Picked {
             Pick::List(_) => Selection::keys(listed.iter().map(|object| key(object.number))),
             Pick::Range(_) => {
                 let [begin, limit] = [numbers.start, numbers.end].map(key);
-                Selection::range(Bound::Included(&begin), Bound::Excluded(&limit))?
+                Selection::range((Bound::Included(&begin), Bound::Excluded(&limit)))?
             }
         };
         let query = Query::new(LAYOUT.parse()?)
