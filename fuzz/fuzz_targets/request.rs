@@ -2,8 +2,8 @@
 //! first of them as a pattern ends, whatever the second is.
 #![no_main]
 
-use sapwood_server::glob;
-use sapwood_server::request::{Limits, Parser, RequestError};
+use sapwood_server::protocol::glob;
+use sapwood_server::protocol::request::{Limits, Parser, RequestError};
 
 type Requests = Vec<Vec<Vec<u8>>>;
 

@@ -1,9 +1,22 @@
-//! The Redis protocol, without a socket: [`request`] finds commands in the bytes that came,
-//! [`reply`] writes what goes back, [`glob`] matches the patterns of keys.
+//! A server for the Redis protocol.
 //!
-//! Nothing here reads a clock, holds a lock or knows a table.
+//! Commands are understood and executed in a layer that knows no socket: a [`Session`] takes the
+//! bytes that a client sent and appends replies to a buffer, over a [`Service`] that all sessions
+//! share. [`net`] puts it behind sockets.
 #![forbid(unsafe_code)]
 
-pub mod glob;
-pub mod reply;
-pub mod request;
+pub mod clock;
+pub mod command;
+pub mod net;
+pub mod protocol;
+mod replicas;
+pub mod service;
+pub mod session;
+pub mod store;
+mod watched;
+
+pub use service::Service;
+pub use session::Session;
+
+/// The version of Redis whose commands these are, for clients that ask.
+pub const REDIS_VERSION: &str = "7.4.0";

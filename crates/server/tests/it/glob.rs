@@ -1,7 +1,7 @@
 //! Patterns, against a matcher that tries everything.
 
 use proptest::prelude::*;
-use sapwood_server::glob::matches;
+use sapwood_server::protocol::glob::matches;
 
 /// Stars alone, by trying every length for each.
 fn stars(pattern: &[u8], text: &[u8]) -> bool {

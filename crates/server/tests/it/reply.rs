@@ -1,6 +1,6 @@
 //! Replies in both versions.
 
-use sapwood_server::reply::{Protocol, Reply};
+use sapwood_server::protocol::reply::{Protocol, Reply};
 
 fn written(protocol: Protocol, write: impl FnOnce(&mut Reply<'_>)) -> String {
     let mut out = b"before".to_vec();

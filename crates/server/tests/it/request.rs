@@ -2,7 +2,7 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sapwood_server::request::{Limits, Parser, RequestError, integer};
+use sapwood_server::protocol::request::{Limits, Parser, RequestError, integer};
 
 /// All requests of the bytes, which come `step` at a time.
 fn all(bytes: &[u8], step: usize) -> Result<Vec<Vec<Vec<u8>>>, RequestError> {

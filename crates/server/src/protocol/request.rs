@@ -64,7 +64,7 @@ pub enum RequestError {
 /// Finds the arguments of requests.
 ///
 /// ```
-/// use sapwood_server::request::{Limits, Parser};
+/// use sapwood_server::protocol::request::{Limits, Parser};
 ///
 /// let mut parser = Parser::new(Limits::REDIS);
 /// let mut buffer = b"*2\r\n$3\r\nGET\r\n$1\r".to_vec();
@@ -76,7 +76,7 @@ pub enum RequestError {
 /// let rest = &buffer[end..];
 /// assert_eq!(parser.parse(rest)?, Some(rest.len()));
 /// assert_eq!(parser.arguments(rest).collect::<Vec<_>>(), [b"PING"]);
-/// # Ok::<(), sapwood_server::request::RequestError>(())
+/// # Ok::<(), sapwood_server::protocol::request::RequestError>(())
 /// ```
 #[derive(Debug)]
 pub struct Parser {
@@ -202,6 +202,13 @@ impl Parser {
     pub fn arguments<'a>(&'a self, buffer: &'a [u8]) -> impl ExactSizeIterator<Item = &'a [u8]> {
         let bytes = if self.form == Form::Words { &self.words } else { buffer };
         self.places.iter().map(move |place| &bytes[place.clone()])
+    }
+
+    /// Where argument `index` of that request lies in the buffer; `None` if it was cut out of a
+    /// line of words, or is not there.
+    #[inline]
+    pub fn place(&self, index: usize) -> Option<Range<usize>> {
+        if self.form == Form::Words { None } else { self.places.get(index).cloned() }
     }
 
     fn begin(&mut self) {

@@ -18,7 +18,7 @@ pub enum Protocol {
 /// Writes replies behind what a buffer holds.
 ///
 /// ```
-/// use sapwood_server::reply::{Protocol, Reply};
+/// use sapwood_server::protocol::reply::{Protocol, Reply};
 ///
 /// let mut out = Vec::new();
 /// let mut reply = Reply::new(&mut out, Protocol::Resp3);
@@ -38,6 +38,41 @@ impl<'o> Reply<'o> {
     #[inline]
     pub fn new(out: &'o mut Vec<u8>, protocol: Protocol) -> Reply<'o> {
         Reply { out, protocol }
+    }
+
+    /// The same replies, for a shorter time.
+    pub fn reborrow(&mut self) -> Reply<'_> {
+        Reply { out: self.out, protocol: self.protocol }
+    }
+
+    /// The version of the protocol.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// Writes in another version from here on.
+    pub fn set_protocol(&mut self, protocol: Protocol) {
+        self.protocol = protocol;
+    }
+
+    /// Bytes that the buffer holds.
+    pub fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    /// Whether the buffer is empty.
+    pub fn is_empty(&self) -> bool {
+        self.out.is_empty()
+    }
+
+    /// Takes back what was written since the buffer had so many bytes.
+    pub fn truncate(&mut self, len: usize) {
+        self.out.truncate(len);
+    }
+
+    /// A reply that was written elsewhere.
+    pub fn written(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
     }
 
     /// A short text without line ends, such as `OK`.

@@ -7,7 +7,7 @@
 /// product of both lengths: the last star alone is tried again.
 ///
 /// ```
-/// use sapwood_server::glob::matches;
+/// use sapwood_server::protocol::glob::matches;
 ///
 /// assert!(matches(b"session:*:[0-9]?", b"session:eu:17"));
 /// assert!(!matches(b"session:*:[^0-9]", b"session:eu:7"));

@@ -1,0 +1,21 @@
+//! Arguments as numbers and options.
+
+use crate::command::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
+use crate::protocol::request;
+
+/// An integer as Redis reads it.
+pub(crate) fn integer(argument: &[u8]) -> Result<i64, Refusal> {
+    request::integer(argument).ok_or(NOT_AN_INTEGER)
+}
+
+/// A floating-point number: digits, an exponent, or infinity; not NaN.
+pub(crate) fn float(argument: &[u8]) -> Result<f64, Refusal> {
+    let text = std::str::from_utf8(argument).map_err(|_| NOT_A_FLOAT)?;
+    let number: f64 = text.parse().map_err(|_| NOT_A_FLOAT)?;
+    if number.is_nan() { Err(NOT_A_FLOAT) } else { Ok(number) }
+}
+
+/// Whether an argument is a word, in letters of either size.
+pub(crate) fn is(argument: &[u8], word: &str) -> bool {
+    argument.eq_ignore_ascii_case(word.as_bytes())
+}

@@ -1,0 +1,116 @@
+//! Commands about the connection.
+
+use crate::command::arguments::integer;
+use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run};
+use crate::protocol::reply::Protocol;
+
+const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
+    Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()
+}
+
+pub(crate) const COMMANDS: &[Command] = &[
+    connection("ping", -1, ping).about(
+        "1.0.0",
+        "[message]",
+        "Returns the server's liveliness response.",
+    ),
+    connection("echo", 2, echo).about("1.0.0", "message", "Returns the given string."),
+    connection("select", 2, select).about("1.0.0", "index", "Changes the selected database."),
+    connection("quit", -1, quit).flags(Flags::NO_AUTH.union(Flags::NOT_QUEUED)).about(
+        "1.0.0",
+        "",
+        "Closes the connection.",
+    ),
+    connection("reset", 1, reset).flags(Flags::NO_AUTH.union(Flags::NOT_QUEUED)).about(
+        "6.2.0",
+        "",
+        "Resets the connection.",
+    ),
+    connection("hello", -1, hello).flags(Flags::NO_AUTH.union(Flags::SENSITIVE)).about(
+        "6.0.0",
+        "[protover [AUTH username password] [SETNAME clientname]]",
+        "Handshakes with the server.",
+    ),
+];
+
+fn ping(call: &mut Call<'_>) -> Answer {
+    match call.args[1..] {
+        [] => call.reply.simple("PONG"),
+        [message] => call.reply.bulk(message),
+        _ => return Err(Refusal::arguments("ping")),
+    }
+    Ok(())
+}
+
+fn echo(call: &mut Call<'_>) -> Answer {
+    call.reply.bulk(call.args[1]);
+    Ok(())
+}
+
+fn select(call: &mut Call<'_>) -> Answer {
+    let number = integer(call.args[1]).map_err(|_| Refusal::text("ERR invalid DB index"))?;
+    let number = usize::try_from(number).map_err(|_| NO_DATABASE)?;
+    if number >= call.access.databases().count() {
+        return Err(NO_DATABASE);
+    }
+    call.keys_of(number)?;
+    call.client.database = number;
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn quit(call: &mut Call<'_>) -> Answer {
+    call.client.is_closing = true;
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn reset(call: &mut Call<'_>) -> Answer {
+    call.client.unwatch(call.service);
+    call.client.transaction = None;
+    call.client.database = 0;
+    call.client.protocol = Protocol::Resp2;
+    call.reply.set_protocol(Protocol::Resp2);
+    call.reply.simple("RESET");
+    Ok(())
+}
+
+fn hello(call: &mut Call<'_>) -> Answer {
+    let mut args = call.args[1..].iter();
+    let protocol = match args.next() {
+        None => call.client.protocol,
+        Some(version) => match integer(version) {
+            Ok(2) => Protocol::Resp2,
+            Ok(3) => Protocol::Resp3,
+            Ok(_) => return Err(Refusal::text("NOPROTO unsupported protocol version")),
+            Err(_) => {
+                return Err(Refusal::text(
+                    "ERR Protocol version is not an integer or out of range",
+                ));
+            }
+        },
+    };
+    if let Some(option) = args.next() {
+        let option = String::from_utf8_lossy(option);
+        return Err(Refusal::err(format!("Syntax error in HELLO option '{option}'")));
+    }
+    call.client.protocol = protocol;
+    call.reply.set_protocol(protocol);
+    let reply = &mut call.reply;
+    reply.map(7);
+    reply.bulk(b"server");
+    reply.bulk(b"redis");
+    reply.bulk(b"version");
+    reply.bulk(crate::REDIS_VERSION.as_bytes());
+    reply.bulk(b"proto");
+    reply.integer(if protocol == Protocol::Resp3 { 3 } else { 2 });
+    reply.bulk(b"id");
+    reply.integer(call.client.id as i64);
+    reply.bulk(b"mode");
+    reply.bulk(b"standalone");
+    reply.bulk(b"role");
+    reply.bulk(b"master");
+    reply.bulk(b"modules");
+    reply.array(0);
+    Ok(())
+}

@@ -1,0 +1,107 @@
+//! `MULTI`, `EXEC` and `WATCH`.
+//!
+//! `EXEC` has the databases for itself, and so has `WATCH`: a change is made before a watch begins,
+//! or breaks it.
+
+use std::sync::Arc;
+
+use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run};
+use crate::session::execute_queued;
+use crate::watched::Watch;
+
+const fn transaction(name: &'static str, arity: isize, run: Run) -> Command {
+    Command::new("transactions", name, arity, run)
+        .categories(Categories::TRANSACTION)
+        .flags(Flags::NOT_QUEUED)
+}
+
+pub(crate) const COMMANDS: &[Command] = &[
+    transaction("multi", 1, multi).fast().about("1.2.0", "", "Starts a transaction."),
+    transaction("exec", 1, exec).alone().about(
+        "1.2.0",
+        "",
+        "Executes all commands in a transaction.",
+    ),
+    transaction("discard", 1, discard).fast().about("2.0.0", "", "Discards a transaction."),
+    transaction("watch", -2, watch).fast().alone().keys(1, -1, 1).about(
+        "2.2.0",
+        "key [key ...]",
+        "Monitors changes to keys to determine the execution of a transaction.",
+    ),
+    Command::new("transactions", "unwatch", 1, unwatch)
+        .categories(Categories::TRANSACTION)
+        .fast()
+        .about("2.2.0", "", "Forgets about watched keys of a transaction."),
+];
+
+fn multi(call: &mut Call<'_>) -> Answer {
+    if call.client.transaction.is_some() {
+        return Err(Refusal::text("ERR MULTI calls can not be nested"));
+    }
+    call.client.transaction = Some(Box::default());
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn discard(call: &mut Call<'_>) -> Answer {
+    if call.client.transaction.take().is_none() {
+        return Err(Refusal::text("ERR DISCARD without MULTI"));
+    }
+    call.client.unwatch(call.service);
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn exec(call: &mut Call<'_>) -> Answer {
+    let Some(transaction) = call.client.transaction.take() else {
+        return Err(Refusal::text("ERR EXEC without MULTI"));
+    };
+    let is_changed = is_watch_broken(call)?;
+    call.client.unwatch(call.service);
+    if transaction.is_broken {
+        return Err(Refusal::text("EXECABORT Transaction discarded because of previous errors."));
+    }
+    if is_changed {
+        call.reply.null_array();
+        return Ok(());
+    }
+    call.reply.array(transaction.queued.len());
+    for (command, args) in &transaction.queued {
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        execute_queued(call, command, &args);
+    }
+    Ok(())
+}
+
+/// Whether a key that is watched has changed; one whose time has ended since has.
+fn is_watch_broken(call: &mut Call<'_>) -> Result<bool, Refusal> {
+    for number in call.client.watched_databases() {
+        let service = call.service;
+        let keys = call.keys_of(number)?;
+        while keys.expire(256, |key| service.watched.touch(number, key))? {}
+    }
+    Ok(call.client.watch.as_ref().is_some_and(|watch| watch.is_broken()))
+}
+
+fn watch(call: &mut Call<'_>) -> Answer {
+    if call.client.transaction.is_some() {
+        return Err(Refusal::text("ERR WATCH inside MULTI is not allowed"));
+    }
+    let database = call.client.database;
+    let watch = Arc::clone(call.client.watch.get_or_insert_with(|| Arc::new(Watch::default())));
+    for key in &call.args[1..] {
+        let watched = (database, key.to_vec());
+        if !call.client.watched_keys.contains(&watched) {
+            call.service.watched.add(database, key, &watch);
+            call.client.watched_keys.push(watched);
+        }
+    }
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn unwatch(call: &mut Call<'_>) -> Answer {
+    call.client.unwatch(call.service);
+    call.reply.simple("OK");
+    Ok(())
+}

@@ -1,0 +1,19 @@
+//! Sockets, and what runs beside them.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `connection` | a session behind a stream of bytes |
+//! | `listener` | addresses, and the connections that come there |
+//! | `housekeeping` | what is done by time: keys end, memory is looked at |
+//!
+//! The sockets are tokio's, over epoll, on threads that take work from each other: measured with a
+//! bare server that answers PING to 50 connections, it was ahead of a loop over mio on each core
+//! and of a tokio runtime on each core at every length of pipeline.
+
+mod connection;
+mod housekeeping;
+mod listener;
+
+pub use connection::serve;
+pub use housekeeping::Housekeeping;
+pub use listener::{Listeners, Server};

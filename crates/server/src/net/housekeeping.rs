@@ -1,0 +1,49 @@
+//! What is done by time: keys end, memory is looked at.
+
+use std::sync::Arc;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::Service;
+
+/// The pause between two rounds.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A thread that keeps a service in order until it is dropped.
+#[derive(Debug)]
+pub struct Housekeeping {
+    /// Dropped to end the thread.
+    running: Option<mpsc::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Housekeeping {
+    /// Starts the thread.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub fn start(service: Arc<Service>) -> std::io::Result<Housekeeping> {
+        let (running, ended) = mpsc::channel();
+        let thread =
+            std::thread::Builder::new().name("housekeeping".to_owned()).spawn(move || {
+                while ended.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
+                    // An error of a table is the next command's answer, too.
+                    while service.expire().unwrap_or(false) {}
+                    let _ = service.sweep();
+                    service.check_memory();
+                }
+            })?;
+        Ok(Housekeeping { running: Some(running), thread: Some(thread) })
+    }
+}
+
+impl Drop for Housekeeping {
+    fn drop(&mut self) {
+        drop(self.running.take());
+        if let Some(thread) = self.thread.take() {
+            // It has nothing to hand over, not even a panic.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,692 @@
+//! A database of Redis: keys with strings, and the ends of their times.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sapwood::{Compute, Computed, Db, HashTable, HashTableOptions, OrderedTableOptions};
+use sha2::{Digest, Sha256};
+
+use crate::store::expiries::Expiries;
+use crate::store::format::{self, Millis, Parts, Stored};
+use crate::store::parts::{PART_BYTES, PartsTable, id_of};
+
+/// Bytes of the longest key that is stored as it is.
+pub const KEY_BYTES_MAX: usize = 8 << 10;
+/// Bytes of the longest value that is stored in one piece.
+pub const INLINE_BYTES_MAX: usize = PART_BYTES;
+/// Bytes of the longest value.
+pub const VALUE_BYTES_MAX: usize = 512 << 20;
+/// What a stored key begins with that stands for a key which is empty, too long, or begins so
+/// itself. The key's SHA-256 follows, and the key lies in parts with its value.
+const HASHED: &[u8; 8] = b"\0sw:key\0";
+
+/// Why a change was not made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The first value in parts is made while other threads change the keyspace: the caller takes
+    /// it for itself and tries again. Nothing was changed.
+    #[error("the first long value needs the keyspace for itself")]
+    NeedsExclusive,
+    /// A table refused.
+    #[error(transparent)]
+    Table(#[from] sapwood::Error),
+    /// A table holds bytes that no keyspace wrote.
+    #[error(
+        "the value of a key is in no form that this version knows; was the directory written by a \
+         newer one, or by another program?"
+    )]
+    Form,
+}
+
+/// The result of an operation on a keyspace.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A value and the end of its time, as it is before a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Current<'a> {
+    /// Its bytes.
+    pub value: &'a [u8],
+    /// The end of its time.
+    pub expiry: Option<Millis>,
+}
+
+/// What becomes of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change<'v> {
+    /// Nothing.
+    Keep,
+    /// It goes.
+    Remove,
+    /// It gets this value, and the end of its time.
+    Put(Cow<'v, [u8]>, Option<Millis>),
+}
+
+/// Figures about a key that do not need its value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Facts {
+    /// Bytes of the value.
+    pub len: usize,
+    /// The end of its time.
+    pub expiry: Option<Millis>,
+    /// Whether the value lies in parts.
+    pub is_in_parts: bool,
+}
+
+/// Tables of one database.
+#[derive(Debug)]
+pub struct Keyspace {
+    db: Db,
+    name: String,
+    table: HashTable,
+    parts: OnceLock<PartsTable>,
+    /// Whether a value may lie in parts: then a value is not overwritten unseen. Set by a caller
+    /// that has the keyspace for itself.
+    has_parts: AtomicBool,
+    expiries: Expiries,
+}
+
+/// A keyspace at a moment, for one caller.
+#[derive(Debug, Clone, Copy)]
+pub struct Keys<'k> {
+    /// The keyspace.
+    pub space: &'k Keyspace,
+    /// The moment: what has ended by then is not there.
+    pub now: Millis,
+    /// Whether the caller has the keyspace for itself.
+    pub is_exclusive: bool,
+}
+
+impl Keyspace {
+    /// Opens the tables of a name, or makes them.
+    ///
+    /// # Errors
+    /// As of [`Db::open_or_create_hash_table`]; [`Error::Form`].
+    pub fn open(db: &Db, name: &str, options: HashTableOptions) -> Result<Keyspace> {
+        let table = db.open_or_create_hash_table(name, options)?;
+        let expiries = OrderedTableOptions::default().volatile();
+        let expiries = db.create_ordered_table(&format!("{name}.expiries"), expiries)?;
+        let space = Keyspace {
+            db: db.clone(),
+            name: name.to_owned(),
+            table,
+            parts: OnceLock::new(),
+            has_parts: AtomicBool::new(false),
+            expiries: Expiries::new(expiries),
+        };
+        space.take_stock()?;
+        Ok(space)
+    }
+
+    /// Finds the ends and the parts of what was stored before.
+    fn take_stock(&self) -> Result<()> {
+        let mut failure = None;
+        let mut has_parts = false;
+        let _all = self.table.scan_log(|key, stored| match format::decode(stored) {
+            None => {
+                failure = Some(Error::Form);
+                ControlFlow::Break(())
+            }
+            Some(stored) => {
+                has_parts |= matches!(stored, Stored::Parts(_));
+                match stored.expiry().map(|time| self.expiries.add(time, key)) {
+                    Some(Err(error)) => {
+                        failure = Some(error.into());
+                        ControlFlow::Break(())
+                    }
+                    _ => ControlFlow::Continue(()),
+                }
+            }
+        })?;
+        // Relaxed: the keyspace is not shared yet.
+        self.has_parts.store(has_parts, Ordering::Relaxed);
+        if has_parts {
+            self.parts()?;
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    fn parts(&self) -> Result<&PartsTable> {
+        if let Some(parts) = self.parts.get() {
+            return Ok(parts);
+        }
+        let name = format!("{}.parts", self.name);
+        let table = self.db.open_or_create_hash_table(&name, HashTableOptions::default())?;
+        let mut next_id = 1;
+        let _all = table.for_each(|key, _part| {
+            next_id = id_of(key).map_or(next_id, |id| next_id.max(id + 1));
+            ControlFlow::<()>::Continue(())
+        })?;
+        Ok(self.parts.get_or_init(|| PartsTable::new(table, next_id)))
+    }
+
+    /// The table of heads and values that are stored in one piece.
+    pub fn table(&self) -> &HashTable {
+        &self.table
+    }
+
+    /// Its tables that last: values, and their parts if there are any.
+    pub fn lasting(&self) -> impl Iterator<Item = &HashTable> {
+        [Some(&self.table), self.parts.get().map(PartsTable::table)].into_iter().flatten()
+    }
+
+    /// Bytes of memory that its tables have taken.
+    pub fn reserved_bytes(&self) -> u64 {
+        let lasting: u64 = self.lasting().map(|table| table.stats().reserved_bytes).sum();
+        lasting + self.expiries.table().stats().reserved_bytes
+    }
+
+    /// Keys, about: what has ended a moment ago counts.
+    ///
+    /// # Errors
+    /// As of [`HashTable::len`], which a directory needs.
+    pub fn len(&self) -> Result<usize> {
+        match self.db.directory() {
+            None => Ok(self.table.len_estimate()),
+            Some(_) => Ok(self.table.len()?),
+        }
+    }
+
+    /// Whether [`len`](Self::len) needs no walk.
+    pub fn counts_at_once(&self) -> bool {
+        self.db.directory().is_none()
+    }
+
+    /// Keys whose time will end, about.
+    pub fn expiring_estimate(&self) -> usize {
+        self.expiries.table().len_estimate()
+    }
+
+    /// The end that comes first, of a key that may have another by now.
+    ///
+    /// # Errors
+    /// Those of the table of ends.
+    pub fn first_expiry(&self) -> Result<Option<Millis>> {
+        Ok(self.expiries.first()?)
+    }
+
+    /// Drops its tables, with all that they hold.
+    ///
+    /// # Errors
+    /// As of [`Db::drop_table`].
+    pub fn drop_tables(&self) -> Result<()> {
+        let names = ["", ".parts", ".expiries"].map(|end| format!("{}{end}", self.name));
+        for name in names {
+            match self.db.drop_table(&name) {
+                Ok(()) | Err(sapwood::Error::TableMissing { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a key is stored as it is.
+#[inline]
+pub fn is_plain(key: &[u8]) -> bool {
+    (1..=KEY_BYTES_MAX).contains(&key.len()) && (key[0] != 0 || !key.starts_with(HASHED))
+}
+
+fn stored_key(key: &[u8]) -> Cow<'_, [u8]> {
+    if is_plain(key) {
+        return Cow::Borrowed(key);
+    }
+    Cow::Owned([&HASHED[..], &Sha256::digest(key)].concat())
+}
+
+/// What one look at a key has led to.
+enum Step<'v> {
+    /// The change is made; with the head of the parts that it left behind.
+    Made { freed: Option<Parts>, expiry: Option<Millis> },
+    /// The value lies in parts: they are to be read first.
+    InParts(Parts),
+    /// The new value must lie in parts; the value was `seen` when this was decided.
+    Long { value: Cow<'v, [u8]>, expiry: Option<Millis>, seen: Option<Vec<u8>> },
+    /// The bytes have no form.
+    NoForm,
+}
+
+impl<'k> Keys<'k> {
+    /// Shows a value, or `None`, to `read`.
+    ///
+    /// # Errors
+    /// Those of the table, such as of a read from the disk.
+    #[inline]
+    pub fn get_with<R>(
+        &self,
+        key: &[u8],
+        mut read: impl FnMut(Option<Current<'_>>) -> R,
+    ) -> Result<R> {
+        let stored_key = stored_key(key);
+        loop {
+            let seen = self.space.table.get_with(&stored_key, |stored| {
+                match format::decode(stored).ok_or(Error::Form)? {
+                    stored if stored.has_expired(self.now) => Ok::<_, Error>(Ok(read(None))),
+                    Stored::Inline { value, expiry } => {
+                        Ok(Ok(read(Some(Current { value, expiry }))))
+                    }
+                    Stored::Parts(head) => Ok(Err(head)),
+                }
+            })?;
+            match seen.transpose()? {
+                None => return Ok(read(None)),
+                Some(Ok(answer)) => return Ok(answer),
+                Some(Err(head)) => {
+                    // A value that is gone was replaced meanwhile.
+                    if let Some(value) = self.space.parts()?.value(&head)? {
+                        return Ok(read(Some(Current { value: &value, expiry: head.expiry })));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies a value out.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
+    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        self.get_with(key, |current| current.map(|current| current.value.to_vec()))
+    }
+
+    /// Figures about a key; `None` if it is not there.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
+    pub fn facts(&self, key: &[u8]) -> Result<Option<Facts>> {
+        let stored = |stored: &[u8]| match format::decode(stored).ok_or(Error::Form)? {
+            stored if stored.has_expired(self.now) => Ok(None),
+            Stored::Inline { value, expiry } => {
+                Ok(Some(Facts { len: value.len(), expiry, is_in_parts: false }))
+            }
+            Stored::Parts(Parts { len, expiry, .. }) => {
+                Ok(Some(Facts { len: len as usize, expiry, is_in_parts: true }))
+            }
+        };
+        self.space.table.get_with(&stored_key(key), stored)?.unwrap_or(Ok(None))
+    }
+
+    /// Whether a key is there.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with).
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.facts(key)?.is_some())
+    }
+
+    /// Shows the values of many keys that are [plain](is_plain) in the order of the keys; their
+    /// searches overlap.
+    ///
+    /// # Errors
+    /// As [`get_with`](Self::get_with); values before were shown.
+    pub fn get_many(&self, keys: &[&[u8]], mut read: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        debug_assert!(keys.iter().all(|key| is_plain(key)), "other keys are hashed");
+        let mut shown = 0;
+        // Those that came before their turn: records from the disk come when they come.
+        let mut early: Vec<Option<Early>> = Vec::new();
+        let mut failure = None;
+        self.space.table.get_many(keys, |index, stored| {
+            let value = match stored.map(format::decode) {
+                None => Early::Absent,
+                Some(Some(stored)) if stored.has_expired(self.now) => Early::Absent,
+                Some(Some(Stored::Inline { value, .. })) if index == shown => {
+                    read(Some(value));
+                    shown += 1;
+                    return;
+                }
+                Some(Some(Stored::Inline { value, .. })) => Early::Value(value.to_vec()),
+                Some(Some(Stored::Parts(_))) => Early::InParts,
+                Some(None) => {
+                    failure = Some(Error::Form);
+                    Early::Absent
+                }
+            };
+            if index == shown && matches!(value, Early::Absent) {
+                read(None);
+                shown += 1;
+            } else {
+                early.resize_with(keys.len(), || None);
+                early[index] = Some(value);
+            }
+        })?;
+        for (index, key) in keys.iter().enumerate().skip(shown) {
+            match early.get_mut(index).and_then(Option::take) {
+                Some(Early::Value(value)) => read(Some(&value)),
+                Some(Early::Absent) => read(None),
+                None | Some(Early::InParts) => {
+                    self.get_with(key, |current| read(current.map(|current| current.value)))?;
+                }
+            }
+        }
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// Puts stored forms of values without an end under [plain](is_plain) keys, those of one key in
+    /// order; `None` if values must be seen before they are overwritten.
+    ///
+    /// # Errors
+    /// Those of the table.
+    pub fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<Option<()>> {
+        debug_assert!(entries.iter().all(|(key, _)| is_plain(key)), "other keys are hashed");
+        // Relaxed: it is set by a caller who had the keyspace for itself.
+        if self.space.has_parts.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        match entries {
+            [(key, stored)] => self.space.table.put(key, stored)?,
+            entries => self.space.table.put_many(entries)?,
+        }
+        Ok(Some(()))
+    }
+
+    /// Shows a value, or `None`, to `decide`, and does what it says, in one step. The closure may
+    /// run again, on a newer value; its last run counts.
+    ///
+    /// # Errors
+    /// Those of the tables; [`Error::NeedsExclusive`]. Nothing was changed.
+    pub fn modify<'v>(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<Current<'_>>) -> Change<'v>,
+    ) -> Result<()> {
+        let stored_key = stored_key(key);
+        let is_hashed = matches!(stored_key, Cow::Owned(_));
+        loop {
+            let mut step = Step::NoForm;
+            self.space.table.compute(&stored_key, |stored| {
+                let decoded = match stored.map(format::decode) {
+                    Some(None) => {
+                        step = Step::NoForm;
+                        return Compute::Keep;
+                    }
+                    Some(found) => found,
+                    None => None,
+                };
+                let (current, ended) = match decoded {
+                    None => (None, None),
+                    Some(Stored::Parts(parts)) if parts.expiry.is_some_and(|at| at <= self.now) => {
+                        (None, Some(parts))
+                    }
+                    Some(Stored::Parts(parts)) => {
+                        step = Step::InParts(parts);
+                        return Compute::Keep;
+                    }
+                    Some(stored) if stored.has_expired(self.now) => (None, None),
+                    Some(Stored::Inline { value, expiry }) => {
+                        (Some(Current { value, expiry }), None)
+                    }
+                };
+                let made = |expiry| Step::Made { freed: ended, expiry };
+                match decide(current) {
+                    // What has ended goes, too.
+                    Change::Keep if current.is_none() && stored.is_some() => {
+                        step = made(None);
+                        Compute::Remove
+                    }
+                    Change::Keep => {
+                        step = Step::Made { freed: None, expiry: None };
+                        Compute::Keep
+                    }
+                    Change::Remove => {
+                        step = made(None);
+                        Compute::Remove
+                    }
+                    Change::Put(value, expiry) if is_hashed || value.len() > INLINE_BYTES_MAX => {
+                        let seen = stored.map(<[u8]>::to_vec);
+                        step = Step::Long { value, expiry, seen };
+                        Compute::Keep
+                    }
+                    Change::Put(value, expiry) => {
+                        step = made(expiry);
+                        let mut stored = Vec::new();
+                        format::encode(&value, expiry, &mut stored);
+                        Compute::Replace(stored)
+                    }
+                }
+            })?;
+            let done = match step {
+                Step::Made { freed, expiry } => {
+                    if let Some(head) = freed {
+                        self.space.parts()?.remove_all(&head)?;
+                    }
+                    if let Some(time) = expiry {
+                        self.space.expiries.add(time, &stored_key)?;
+                    }
+                    true
+                }
+                Step::InParts(head) => {
+                    match self.space.parts()?.value(&head)? {
+                        // Another thread has replaced it.
+                        None => false,
+                        Some(value) => {
+                            let current = Current { value: &value, expiry: head.expiry };
+                            let change = decide(Some(current));
+                            let mut seen = Vec::new();
+                            format::encode_parts(&head, &mut seen);
+                            self.replace(key, &stored_key, Some(seen), change)?
+                        }
+                    }
+                }
+                Step::Long { value, expiry, seen } => {
+                    self.replace(key, &stored_key, seen, Change::Put(value, expiry))?
+                }
+                Step::NoForm => return Err(Error::Form),
+            };
+            if done {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Makes a change whose old value or new one lies in parts, if the stored form is still `seen`.
+    fn replace(
+        &self,
+        key: &[u8],
+        stored_key: &[u8],
+        seen: Option<Vec<u8>>,
+        change: Change<'_>,
+    ) -> Result<bool> {
+        let is_hashed = !is_plain(key);
+        let mut stored = Vec::new();
+        let mut put = None;
+        let mut end = None;
+        let is_removal = change == Change::Remove;
+        match change {
+            Change::Keep => return Ok(true),
+            Change::Remove => {}
+            Change::Put(value, expiry) if is_hashed || value.len() > INLINE_BYTES_MAX => {
+                if !self.space.has_parts.load(Ordering::Relaxed) {
+                    if !self.is_exclusive {
+                        return Err(Error::NeedsExclusive);
+                    }
+                    self.space.has_parts.store(true, Ordering::Relaxed);
+                }
+                let before: &[u8] = if is_hashed { key } else { &[] };
+                let id = self.space.parts()?.put(&[before, &value])?;
+                let (key_len, len) = (before.len() as u64, value.len() as u64);
+                let head = Parts { id, key_len, len, expiry };
+                format::encode_parts(&head, &mut stored);
+                (put, end) = (Some(head), expiry);
+            }
+            Change::Put(value, expiry) => {
+                format::encode(&value, expiry, &mut stored);
+                end = expiry;
+            }
+        }
+        let outcome = self.space.table.compute(stored_key, |now| {
+            if now != seen.as_deref() {
+                Compute::Keep
+            } else if is_removal {
+                Compute::Remove
+            } else {
+                Compute::Replace(stored.clone())
+            }
+        });
+        let is_made = match outcome {
+            Ok(outcome) => outcome != Computed::Kept && outcome != Computed::Absent,
+            Err(error) => {
+                if let Some(head) = put {
+                    self.space.parts()?.remove_all(&head)?;
+                }
+                return Err(error.into());
+            }
+        };
+        let old = seen.as_deref().and_then(format::decode);
+        let left = if is_made { old } else { put.map(Stored::Parts) };
+        if let Some(Stored::Parts(head)) = left {
+            self.space.parts()?.remove_all(&head)?;
+        }
+        if let (true, Some(time)) = (is_made, end) {
+            self.space.expiries.add(time, stored_key)?;
+        }
+        Ok(is_made)
+    }
+
+    /// Sets the end of a key's time by `decide`, which sees the one before and answers the new one,
+    /// or `None` to leave it; false if the key is not there, or was left. The value is not moved
+    /// where it lies in parts.
+    ///
+    /// # Errors
+    /// Those of the tables.
+    pub fn set_expiry(
+        &self,
+        key: &[u8],
+        mut decide: impl FnMut(Option<Millis>) -> Option<Option<Millis>>,
+    ) -> Result<bool> {
+        let stored_key = stored_key(key);
+        let mut is_form = true;
+        let mut set = None;
+        self.space.table.compute(&stored_key, |stored| {
+            set = None;
+            let Some(stored) = stored else { return Compute::Keep };
+            let Some(decoded) = format::decode(stored) else {
+                is_form = false;
+                return Compute::Keep;
+            };
+            if decoded.has_expired(self.now) {
+                return Compute::Keep;
+            }
+            set = decide(decoded.expiry());
+            let Some(expiry) = set else { return Compute::Keep };
+            let mut changed = Vec::new();
+            match decoded {
+                Stored::Inline { value, .. } => format::encode(value, expiry, &mut changed),
+                Stored::Parts(head) => {
+                    format::encode_parts(&Parts { expiry, ..head }, &mut changed);
+                }
+            }
+            Compute::Replace(changed)
+        })?;
+        if !is_form {
+            return Err(Error::Form);
+        }
+        if let Some(Some(time)) = set {
+            self.space.expiries.add(time, &stored_key)?;
+        }
+        Ok(set.is_some())
+    }
+
+    /// Removes a key; true if it was there.
+    ///
+    /// # Errors
+    /// Those of the tables.
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        let mut head = None;
+        let stored_key = stored_key(key);
+        let removed = self.space.table.remove_with(&stored_key, |stored| {
+            let stored = format::decode(stored)?;
+            if let Stored::Parts(parts) = stored {
+                head = Some(parts);
+            }
+            Some(!stored.has_expired(self.now))
+        })?;
+        if let Some(head) = head {
+            self.space.parts()?.remove_all(&head)?;
+        }
+        Ok(removed.flatten().unwrap_or(removed.is_some()))
+    }
+
+    /// Removes keys whose time has ended, `count` of the table of ends at most, and shows each to
+    /// `removed`; true if there are more.
+    ///
+    /// # Errors
+    /// Those of the tables.
+    pub fn expire(&self, count: usize, mut removed: impl FnMut(&[u8])) -> Result<bool> {
+        for _ in 0..count {
+            let Some((time, stored_key)) = self.space.expiries.pop(self.now)? else {
+                return Ok(false);
+            };
+            let mut freed = None;
+            let outcome = self.space.table.compute(&stored_key, |stored| {
+                freed = None;
+                match stored.and_then(format::decode) {
+                    Some(stored) if stored.expiry() == Some(time) => {
+                        if let Stored::Parts(head) = stored {
+                            freed = Some(head);
+                        }
+                        Compute::Remove
+                    }
+                    _ => Compute::Keep,
+                }
+            })?;
+            if outcome == Computed::Removed {
+                let parts = freed.map(|head| (self.space.parts(), head));
+                let Some((parts, head)) = parts else {
+                    removed(&stored_key);
+                    continue;
+                };
+                let parts = parts?;
+                if stored_key.starts_with(HASHED) {
+                    removed(&parts.key(&head)?.unwrap_or_default());
+                } else {
+                    removed(&stored_key);
+                }
+                parts.remove_all(&head)?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Looks through entries of the table of ends that no key agrees with any more, `count` behind
+    /// `from`; answers where to go on. Begins only when the table has doubled since the last time.
+    ///
+    /// # Errors
+    /// Those of the tables.
+    pub fn sweep_expiries(&self, from: Option<&[u8]>, count: usize) -> Result<Option<Vec<u8>>> {
+        if from.is_none() && !self.space.expiries.wants_sweep() {
+            return Ok(None);
+        }
+        let agrees = |time, stored_key: &[u8]| {
+            let expiry = |stored: &[u8]| format::decode(stored).and_then(|stored| stored.expiry());
+            Ok(self.space.table.get_with(stored_key, expiry)?.flatten() == Some(time))
+        };
+        Ok(self.space.expiries.sweep(from.unwrap_or_default(), count, agrees)?)
+    }
+
+    /// Whether the time of a stored value has ended.
+    pub fn has_ended(&self, stored: &[u8]) -> bool {
+        format::decode(stored).is_some_and(|stored| stored.has_expired(self.now))
+    }
+
+    /// The key under a stored one, if its time has not ended.
+    ///
+    /// # Errors
+    /// Those of the table of parts.
+    pub fn key_of(&self, stored_key: Vec<u8>, stored: &[u8]) -> Result<Option<Vec<u8>>> {
+        match format::decode(stored).ok_or(Error::Form)? {
+            stored if stored.has_expired(self.now) => Ok(None),
+            Stored::Parts(head) if stored_key.starts_with(HASHED) => {
+                Ok(self.space.parts()?.key(&head)?)
+            }
+            _ => Ok(Some(stored_key)),
+        }
+    }
+}
+
+/// A value that came before its turn.
+enum Early {
+    Value(Vec<u8>),
+    Absent,
+    InParts,
+}
