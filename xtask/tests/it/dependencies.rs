@@ -34,7 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],
     ),
     ("sapwood-cli", &["sapwood", "sapwood-bench"]),
-    ("sapwood-server", &[]),
+    ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &[]),
     ("sapwood-shim", &[]),
     ("sapwood-torture", &["sapwood", "sapwood-shim", "sapwood-testkit"]),
