@@ -6,4 +6,7 @@ mod oracle;
 mod reply;
 mod request;
 mod transactions;
+mod users;
+mod users_beside_redis;
+mod users_rules;
 mod walks;
