@@ -33,7 +33,7 @@ pub use snapshot::HashSnapshot;
 /// its return, for every thread, also while the table grows, spills to the disk or takes a
 /// checkpoint. A value is read whole, as it was at one moment. A batch is a series of operations,
 /// not one atomic one. [`for_each`](Self::for_each) sees every key that is there throughout
-/// exactly once; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
+/// exactly once, and so do the steps of [`scan_from`](Self::scan_from) together; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
 /// was at one moment.
 ///
 /// # Durability
@@ -249,6 +249,77 @@ impl HashTable {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         self.named(self.log().for_each_part(part, parts, visit))
+    }
+
+    /// One step of a walk of all entries that holds nothing between steps, as a client walks that
+    /// comes back with a cursor (Redis: `SCAN`). Calls `visit(key, value)` for the entries of whole
+    /// buckets from `cursor` on, until `entries_min` were visited or there are no more, and of one
+    /// bucket at least; answers the cursor of the next step, or 0 at the end. The first step has
+    /// cursor 0.
+    ///
+    /// # Consistency
+    ///
+    /// A key that is there from the first step to the end of the last one is visited exactly once,
+    /// with a value that it had meanwhile; one that is put or removed meanwhile is visited or not.
+    /// Between steps the table may grow, be compacted, take checkpoints, and be opened again from
+    /// one. The steps of a walk may differ in length, and any number of walks go on at once.
+    ///
+    /// Every number is taken as a cursor. One that no step answered begins a walk of some of the
+    /// entries.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("ash", "fraxinus"), ("elm", "ulmus"), ("oak", "quercus")])?;
+    /// let (mut cursor, mut keys) = (0, Vec::new());
+    /// loop {
+    ///     cursor = table.scan_from(cursor, 1, |key, _value| keys.push(key.to_vec()))?;
+    ///     if cursor == 0 {
+    ///         break;
+    ///     }
+    /// }
+    /// keys.sort();
+    /// assert_eq!(keys, [b"ash", b"elm", b"oak"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn scan_from(
+        &self,
+        cursor: u64,
+        entries_min: usize,
+        visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        self.named(self.log().scan_from(cursor, entries_min, visit))
+    }
+
+    /// An entry chosen by `random`, a number all of whose bits are random, as a key and a value that
+    /// are copied out (Redis: `RANDOMKEY`); `None` without entries. The table draws no numbers
+    /// itself.
+    ///
+    /// Every entry can be chosen. The number names a bucket and one of its entries, so an entry of a
+    /// bucket with few others, or behind empty ones, is chosen more often. A call looks at a bucket
+    /// or a few: at many only where most entries were removed, and at all where all were.
+    ///
+    /// # Consistency
+    ///
+    /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// let random = 0x9E37_79B9_7F4A_7C15; // from a generator of random numbers
+    /// assert_eq!(table.sample(random)?, None);
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.sample(random)?, Some((b"oak".to_vec(), b"quercus".to_vec())));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn sample(&self, random: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.named(self.log().sample(random))
     }
 
     /// Calls `visit(key, value)` for every entry as it was at the moment of the call, in the order
