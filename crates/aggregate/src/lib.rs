@@ -65,7 +65,7 @@ mod value;
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
     Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
-    Disaggregator, Outcome, Pending, Progress, Refusal, Share, Shares,
+    Disaggregator, EditAction, FieldEdit, Outcome, Pending, Progress, Refusal, Share, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;

@@ -7,6 +7,7 @@
 //! | `keys` | `DEL`, `SCAN`, `RENAME`, and all that needs no value |
 //! | `expiry` | `EXPIRE`, `TTL` and their like |
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
+//! | `tables` | `SW.PUT`, `SW.AGGREGATE`, and all that works on tables of Sapwood |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
 
 mod arguments;
@@ -15,6 +16,7 @@ mod counters;
 mod expiry;
 mod keys;
 mod strings;
+mod tables;
 pub(crate) mod transactions;
 
 use std::borrow::Cow;
@@ -272,6 +274,7 @@ pub const GROUPS: &[&[Command]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
     transactions::COMMANDS,
+    tables::COMMANDS,
     connection::COMMANDS,
 ];
 
@@ -409,6 +412,7 @@ pub(crate) enum Access<'a> {
 pub(crate) trait AllReplicas {
     fn databases(&self) -> &Databases;
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
 }
 
 impl AllReplicas for Exclusive<'_, Databases> {
@@ -418,6 +422,10 @@ impl AllReplicas for Exclusive<'_, Databases> {
 
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
         self.change(|databases| databases.set(number, space));
+    }
+
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
+        self.change(|databases| databases.tables_mut().set(name, table));
     }
 }
 

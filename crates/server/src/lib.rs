@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod command;
+mod jobs;
 pub mod net;
 pub mod protocol;
 mod replicas;
