@@ -91,7 +91,7 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::open`]; [`Error::Options`] names the checkpoints that are there.
     pub fn open_at(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
-        HashLog::open_by(disk, options, Opening::Back(number))
+        HashLog::open_by(disk, options, Opening::Back(number.into()))
     }
 
     /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
@@ -103,7 +103,7 @@ impl HashLog {
     pub fn view(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
         // There is no room for copies of what is read.
         let options = Options { cold_reads: ColdReads::Stay, ..options };
-        HashLog::open_by(disk, options, Opening::View(number))
+        HashLog::open_by(disk, options, Opening::View(number.into()))
     }
 
     /// The checkpoints in a directory that is not open, oldest first, and whether each opens: its

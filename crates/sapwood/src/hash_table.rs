@@ -111,8 +111,12 @@ impl HashTable {
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.named(self.log().get_with(key, read))
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.log().get_with(key.as_ref(), read))
     }
 
     /// Copies a value out.
@@ -127,8 +131,8 @@ impl HashTable {
     /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.named(self.log().get(key))
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.named(self.log().get(key.as_ref()))
     }
 
     /// Whether the key is there.
@@ -144,8 +148,8 @@ impl HashTable {
     /// assert!(!table.contains_key(b"elm")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
-        self.named(self.log().contains_key(key))
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.log().contains_key(key.as_ref()))
     }
 
     /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
@@ -163,7 +167,7 @@ impl HashTable {
     /// assert_eq!(hits.get_counter(b"/other.html")?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
         let counter = self.get_with(key, |value| match value.try_into() {
             Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
             Err(_) => Err(HashEngineError::NotACounter { len: value.len() }),
@@ -568,8 +572,15 @@ impl HashTable {
     }
 
     /// Puts the table's name to an engine's error.
+    #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
-        result.map_err(|cause| Error::HashEngine { table: Arc::clone(&self.shared.name), cause })
+        result.map_err(|cause| self.refused(cause))
+    }
+
+    // Programs have a copy of each operation for each type of key: this is no part of it.
+    #[cold]
+    fn refused(&self, cause: HashEngineError) -> Error {
+        Error::HashEngine { table: Arc::clone(&self.shared.name), cause }
     }
 }
 

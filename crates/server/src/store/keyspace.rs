@@ -491,6 +491,7 @@ impl<'k> Keys<'k> {
         let mut stored = Vec::new();
         let mut put = None;
         let mut end = None;
+        let is_removal = change == Change::Remove;
         match change {
             Change::Keep => return Ok(true),
             Change::Remove => {}
@@ -513,7 +514,6 @@ impl<'k> Keys<'k> {
                 end = expiry;
             }
         }
-        let is_removal = stored.is_empty() && put.is_none() && end.is_none();
         let outcome = self.space.table.compute(stored_key, |now| {
             if now != seen.as_deref() {
                 Compute::Keep

@@ -96,11 +96,11 @@ fn counted(
 }
 
 pub(super) fn remove(call: &mut Call<'_>) -> Answer {
-    counted(call, Table::remove)
+    counted(call, |table, key| table.remove(key))
 }
 
 pub(super) fn exists(call: &mut Call<'_>) -> Answer {
-    counted(call, Table::contains_key)
+    counted(call, |table, key| table.contains_key(key))
 }
 
 pub(super) fn add(call: &mut Call<'_>) -> Answer {

@@ -72,7 +72,7 @@ impl Scope {
             self.selection = Selection::prefix(words.value()?);
         } else if is(word, "range") {
             self.selection = match bounds(words.value()?, words.value()?)? {
-                Some((begin, limit)) => Selection::range(begin, limit).map_err(misfit)?,
+                Some(bounds) => Selection::range(bounds).map_err(misfit)?,
                 None => Selection::keys::<&[u8]>([]),
             };
         } else if is(word, "layout") {
