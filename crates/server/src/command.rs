@@ -9,12 +9,16 @@
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
 //! | `tables` | `SW.PUT`, `SW.AGGREGATE`, and all that works on tables of Sapwood |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
+//! | `clients` | `CLIENT` |
+//! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
 
 mod arguments;
+mod clients;
 mod connection;
 mod counters;
 mod expiry;
 mod keys;
+pub(crate) mod pubsub;
 mod strings;
 mod tables;
 pub(crate) mod transactions;
@@ -60,6 +64,10 @@ bitflags! {
         const NOT_QUEUED = 1 << 10;
         /// Its arguments hold secrets.
         const SENSITIVE = 1 << 11;
+        /// A client of version 2 that has subscribed may call it.
+        const WHILE_LISTENING = 1 << 16;
+        /// It changes no data, and waits like a change while changes are paused.
+        const MAY_REPLICATE = 1 << 17;
     }
 
     /// The classes of commands that the rules of a user name.
@@ -276,6 +284,8 @@ pub const GROUPS: &[&[Command]] = &[
     transactions::COMMANDS,
     tables::COMMANDS,
     connection::COMMANDS,
+    clients::COMMANDS,
+    pubsub::COMMANDS,
 ];
 
 /// All commands.

@@ -60,7 +60,7 @@ macro_rules! selected {
     () => {
         "[WHERE condition] [KEYS numkeys key [key ...] | PREFIX prefix | RANGE min max] \
          [LAYOUT layout] [MISMATCHES <REFUSE | SKIP>] \
-         [USING <PLANNER | LOOKUP | RANGE | WALK | LOG>] [THREADS threads] [MOMENT]"
+         [USING <PLANNER | LOOKUP | RANGE | WALK | LOG>] [THREADS threads] [MOMENT] [PROGRESS]"
     };
 }
 

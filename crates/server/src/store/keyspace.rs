@@ -369,7 +369,7 @@ impl<'k> Keys<'k> {
     /// Those of the table.
     pub fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<Option<()>> {
         debug_assert!(entries.iter().all(|(key, _)| is_plain(key)), "other keys are hashed");
-        // Relaxed: it is set by a caller who had the keyspace for itself.
+        // Relaxed: it is set by a caller that had the keyspace for itself.
         if self.space.has_parts.load(Ordering::Relaxed) {
             return Ok(None);
         }

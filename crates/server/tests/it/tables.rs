@@ -181,10 +181,54 @@ fn jobs_are_listed_and_cancelled() {
         assert_eq!(client.line(&format!("sw.cancel {id}")), Value::Integer(0));
     }
     assert_eq!(client.line("sw.counter t k"), Value::Array(vec![5.into()]));
+    // The connection can stop it, too.
+    let job = job_of(&mut waiting, "sw.aggregate t select sum(n)");
+    job.cancel().cancel();
+    let mut out = Vec::new();
+    job.run(&mut out);
+    assert_eq!(replies(&out), [error("ERR cancelled")]);
     // A client that went took its job along.
     drop(job_of(&mut waiting, "sw.check t"));
     assert_eq!(client.line("sw.jobs"), Value::Array(vec![]));
     assert_eq!(client.line("sw.drop t"), ok());
+}
+
+#[test]
+fn jobs_tell_how_far_they_are_if_asked() {
+    let service = service();
+    let mut client = Client::new(&service);
+    for engine in ["hash", "ordered"] {
+        client.line(&format!("sw.create {engine} engine {engine} layout n:i64le"));
+        for number in 0..10_000 {
+            client.line(&format!("sw.add {engine} k{number} 1"));
+        }
+        let refused = client.line(&format!("sw.aggregate {engine} select sum(n) progress"));
+        assert_eq!(refused, error("ERR PROGRESS needs version 3 of the protocol: HELLO 3"));
+        let mut session = Session::new(Arc::clone(&service));
+        session.run(&request(&[b"hello", b"3"]), &mut Vec::new());
+        for line in [
+            format!("sw.aggregate {engine} select sum(n) progress threads 2"),
+            format!("sw.disaggregate {engine} n 10000 progress"),
+        ] {
+            let mut out = Vec::new();
+            job_of(&mut session, &line).run(&mut out);
+            assert_eq!(replies(&out).len(), 1, "the reply comes alone");
+            let mut told = Vec::new();
+            session.messages(&mut told);
+            assert_eq!(told.first(), Some(&b'>'), "messages are pushes");
+            let mut last = 0;
+            for message in replies(&told) {
+                let Value::Array(message) = message else { panic!("{message:?}") };
+                assert_eq!((&message[0], &message[2]), (&"sw.progress".into(), &engine.into()));
+                let [Value::Integer(done), Value::Integer(total)] = message[3..] else {
+                    panic!("{message:?}")
+                };
+                assert!(done >= last && total >= 1, "{message:?}");
+                last = done;
+            }
+            assert!(last > 0);
+        }
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::protocol::reply::Reply;
 use crate::store::tables::is_own;
 
 use super::words::{Words, one_of};
-use super::work::{Work, start};
+use super::work::{Telling, Work, start};
 use super::{NO_TABLE, OWN, cells, misfit, open, refused};
 
 const ENGINES: &[(&str, Engine)] = &[("hash", Engine::Hash), ("ordered", Engine::Ordered)];
@@ -230,7 +230,7 @@ fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
 /// changes the table runs.
 pub(super) fn check(call: &mut Call<'_>) -> Answer {
     let jobs = std::sync::Arc::clone(&call.service.jobs);
-    start(call, Effect::Reads, move |work: &Work<'_>, reply| {
+    start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
         let _alone = work.databases.map(|databases| databases.exclusive());
         let changes_it = |running: &std::sync::Arc<crate::jobs::Running>| {
             running.effect == Effect::Changes && *running.table == *work.running.table

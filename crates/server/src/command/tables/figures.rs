@@ -8,7 +8,7 @@ use crate::protocol::reply::Reply;
 
 use super::question::{Asked, Form, Question};
 use super::words::Words;
-use super::work::{Work, start};
+use super::work::{Telling, Work, start};
 use super::{cells, misfit, open, refused};
 
 fn question(call: &mut Call<'_>, asked: Asked) -> Result<(Question, Compiled), Refusal> {
@@ -22,7 +22,7 @@ fn question(call: &mut Call<'_>, asked: Asked) -> Result<(Question, Compiled), R
 
 pub(super) fn aggregate(call: &mut Call<'_>) -> Answer {
     let (question, query) = question(call, Asked::Aggregate)?;
-    start(call, Effect::Reads, move |work: &Work<'_>, reply| {
+    start(call, Effect::Reads, question.run.telling(), move |work: &Work<'_>, reply| {
         let plan = work.table.explain(&query, &question.run.execution()).map_err(refused)?;
         let partial = question.run.run(work, plan.expected().estimate, |execution| {
             Ok(work.table.aggregate_with(&query, execution)?.partial)
@@ -41,7 +41,7 @@ fn answer(query: &Compiled, partial: Partial, form: Form, reply: &mut Reply<'_>)
 
 pub(super) fn merge(call: &mut Call<'_>) -> Answer {
     let (question, query) = question(call, Asked::Merge)?;
-    start(call, Effect::Reads, move |work: &Work<'_>, reply| {
+    start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
         let mut merged = query.empty();
         for state in &question.states {
             work.check_cancelled()?;

@@ -13,7 +13,7 @@ use crate::command::arguments::is;
 
 use super::misfit;
 use super::words::{Words, bounds, one_of};
-use super::work::Work;
+use super::work::{Telling, Work};
 
 const EXECUTORS: &[(&str, Option<Executor>)] = &[
     ("planner", None),
@@ -48,6 +48,7 @@ pub(super) struct Run {
     /// `None`: one for what is short, and else as many as the server has.
     threads: Option<usize>,
     is_at_one_moment: bool,
+    telling: Telling,
     threads_of_server: usize,
 }
 
@@ -58,7 +59,13 @@ impl Scope {
             selection: Selection::EVERYTHING,
             layout: None,
             mismatches: Mismatches::Refuse,
-            run: Run { executor: None, threads: None, is_at_one_moment: false, threads_of_server },
+            run: Run {
+                executor: None,
+                threads: None,
+                is_at_one_moment: false,
+                telling: Telling::Nothing,
+                threads_of_server,
+            },
         }
     }
 
@@ -92,6 +99,8 @@ impl Scope {
             };
         } else if is(word, "moment") {
             self.run.is_at_one_moment = true;
+        } else if is(word, "progress") {
+            self.run.telling = Telling::Progress;
         } else {
             return Ok(false);
         }
@@ -117,6 +126,11 @@ impl Run {
         execution
     }
 
+    /// The news that the client asked for.
+    pub(super) fn telling(&self) -> Telling {
+        self.telling
+    }
+
     /// Its threads, where one alone would take so long.
     pub(super) fn threads(&self, alone: Duration) -> usize {
         match self.threads {
@@ -133,7 +147,7 @@ impl Run {
         alone: Duration,
         run: impl FnOnce(&Execution<'_>) -> sapwood::Result<T>,
     ) -> sapwood::Result<T> {
-        let tell = |progress| work.running.note(progress);
+        let tell = |progress| work.note(progress);
         let within = |moment: &mut dyn FnMut()| work.between_transactions(moment);
         let execution = self.execution().threads(self.threads(alone));
         let execution = execution.progress(&tell).cancel(&work.running.cancel);

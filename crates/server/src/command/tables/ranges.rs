@@ -12,7 +12,7 @@ use crate::protocol::reply::Reply;
 
 use super::cells::{Entries, Shown};
 use super::words::{Words, bounds};
-use super::work::{Work, start};
+use super::work::{Telling, Work, start};
 use super::{open, refused};
 
 /// Entries that a command visits on a thread that serves clients, at most; more are a job.
@@ -62,7 +62,7 @@ fn answer_range(call: &mut Call<'_>, min: &[u8], max: &[u8], direction: Directio
     if range.count == 0 || range.offset.saturating_add(range.count) <= AT_ONCE {
         return range.answer(ordered, reply, || Ok(()));
     }
-    start(call, Effect::Reads, move |work: &Work<'_>, reply| {
+    start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
         range.answer(self::ordered(work.table)?, reply, || work.check_cancelled())
     })
 }
@@ -173,7 +173,9 @@ pub(super) fn scan(call: &mut Call<'_>) -> Answer {
     if step.count <= AT_ONCE {
         return step.answer(table, reply);
     }
-    start(call, Effect::Reads, move |work: &Work<'_>, reply| step.answer(work.table, reply))
+    start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
+        step.answer(work.table, reply)
+    })
 }
 
 impl Step {

@@ -66,7 +66,7 @@ pub(super) fn disaggregate(call: &mut Call<'_>) -> Answer {
     let by = what.compile().map_err(misfit)?;
     let rest = rest.map(|rest| by.decode(rest)).transpose().map_err(misfit)?;
     let run = scope.run;
-    start(call, Effect::Changes, move |work: &Work<'_>, reply| {
+    start(call, Effect::Changes, run.telling(), move |work: &Work<'_>, reply| {
         let entries = match by.selection().as_keys() {
             Some(keys) => keys.len(),
             None => work.table.len_estimate(),
