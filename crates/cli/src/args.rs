@@ -509,6 +509,8 @@ pub(crate) enum BenchEngine {
     Hash(sapwood_bench::hash::Args),
     /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
     Aggregate(sapwood_bench::aggregate::Args),
+    /// The server beside Redis, over loopback: requests, memory, and sums over the wire
+    Server(sapwood_bench::server::Args),
 }
 
 #[derive(Debug, clap::Args)]
