@@ -103,7 +103,7 @@ fn contenders(objects: usize) -> Result<Vec<Contender>> {
     let by_object = sum.clone();
     let grouped_by_object = grouped.clone();
     let selected = |selection| query("sum(n)")?.select(selection).compile();
-    let low = selected(Selection::range(Bound::Unbounded, Bound::Excluded(&[128]))?)?;
+    let low = selected(Selection::range((Bound::Unbounded, Bound::Excluded(&[128])))?)?;
     let tenth = (0..objects as u64).step_by(10);
     let tenth = selected(Selection::keys(tenth.map(u64::to_le_bytes)))?;
     let tenth_by_object = tenth.clone();

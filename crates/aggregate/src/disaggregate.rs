@@ -9,7 +9,7 @@
 //!    once: [`Shares`]. So far nothing is changed, and what cannot succeed is refused here.
 //! 2. *Apply.* The shares come in batches, in the order in which the objects were collected. Each
 //!    object is changed by [`Disaggregator::change`], inside whatever makes an engine's update
-//!    atomic, and its [`Outcome`] goes into a [`Progress`]. What is not done yet can be saved at any
+//!    atomic, and its [`Outcome`] goes into a [`DisaggregationProgress`]. What is not done yet can be saved at any
 //!    moment as [`Pending`], and gone on with, here or elsewhere.
 //!
 //! *Not for* atomicity of the whole: others may see some objects changed and some not yet.
@@ -29,8 +29,8 @@ pub use collect::{Collected, Collector};
 pub use disaggregator::Disaggregator;
 pub use field::{Amount, Change, Refusal};
 pub use pending::Pending;
-pub use progress::{Disaggregated, Outcome, Progress};
-pub use shares::{Batch, Share, Shares};
+pub use progress::{Disaggregated, DisaggregationProgress, Outcome};
+pub use shares::{Share, ShareBatch, Shares};
 
 use crate::error::Result;
 use crate::question::layout::Layout;
@@ -78,7 +78,7 @@ pub struct Disaggregation {
     total: i128,
     selection: Selection,
     filter: Option<Predicate>,
-    how: How,
+    weighting: Weighting,
     action: Action,
     mismatches: Mismatches,
 }
@@ -94,7 +94,7 @@ pub enum Action {
 
 /// By what the parts differ.
 #[derive(Debug, Clone)]
-enum How {
+enum Weighting {
     Equally,
     InProportionTo(String),
     Weights(Vec<(Vec<u8>, u64)>),
@@ -109,7 +109,7 @@ impl Disaggregation {
             total,
             selection: Selection::EVERYTHING,
             filter: None,
-            how: How::Equally,
+            weighting: Weighting::Equally,
             action: Action::Set,
             mismatches: Mismatches::Refuse,
         }
@@ -128,13 +128,13 @@ impl Disaggregation {
 
     /// The same to each object. This is the default.
     pub fn equally(self) -> Disaggregation {
-        Disaggregation { how: How::Equally, ..self }
+        Disaggregation { weighting: Weighting::Equally, ..self }
     }
 
     /// In proportion to a field of the object, as it is when it is collected: a whole number from 0
     /// to 2^64 - 1.
     pub fn in_proportion_to(self, field: impl Into<String>) -> Disaggregation {
-        Disaggregation { how: How::InProportionTo(field.into()), ..self }
+        Disaggregation { weighting: Weighting::InProportionTo(field.into()), ..self }
     }
 
     /// In proportion to these weights of keys. Of the selection only objects with these keys remain.
@@ -143,7 +143,7 @@ impl Disaggregation {
         weights: impl IntoIterator<Item = (K, u64)>,
     ) -> Disaggregation {
         let weights = weights.into_iter().map(|(key, weight)| (key.as_ref().to_vec(), weight));
-        Disaggregation { how: How::Weights(weights.collect()), ..self }
+        Disaggregation { weighting: Weighting::Weights(weights.collect()), ..self }
     }
 
     /// The field becomes the part. This is the default.

@@ -192,6 +192,14 @@ pub(crate) enum Why {
     BadComponent {
         index: usize,
     },
+    BytesLeft {
+        left: usize,
+        declared: usize,
+    },
+    BytesLack {
+        left: usize,
+        declared: usize,
+    },
     NotUtf8,
     NotDecimal,
     NotFinite,
@@ -234,6 +242,16 @@ impl fmt::Display for Why {
             Why::BadComponent { index } => {
                 write!(f, "component {index} of the tuple is not of its type")
             }
+            Why::BytesLeft { left, declared } => write!(
+                f,
+                "has {left} bytes behind it, and the layout declares {declared}: correct the types of \
+                 the components, or end them with `..`"
+            ),
+            Why::BytesLack { left, declared } => write!(
+                f,
+                "has {left} bytes behind it, and the components that the layout declares there take \
+                 {declared}"
+            ),
             Why::NotUtf8 => f.write_str("is not UTF-8"),
             Why::NotDecimal => f.write_str("is not a decimal number"),
             Why::NotFinite => f.write_str("is infinite, and cannot be added up"),

@@ -14,7 +14,7 @@ use crate::plan::membership::Membership;
 use crate::state::Given;
 use crate::value::Value;
 use crate::value::stored;
-use columns::{Scratch, Sink};
+use columns::{Destination, Scratch};
 
 /// A partial state that grows, object by object or batch by batch; see
 /// [`Query`](crate::Query) for an example.
@@ -111,7 +111,7 @@ impl<'q> Fold<'q> {
                 batch,
                 chosen,
                 scratch,
-                Sink { partial: &mut self.partial, query },
+                Destination { partial: &mut self.partial, query },
             );
         }
         for (key, value) in (0..batch.len()).filter_map(|at| batch.entry(at)) {
@@ -126,9 +126,11 @@ impl<'q> Fold<'q> {
     fn flush(&mut self, groups_max: usize) -> Result<()> {
         let query = self.query;
         match (&query.columns, &mut self.scratch) {
-            (Some(columns), Some(scratch)) if !scratch.is_empty() => {
-                columns.flush(scratch, Sink { partial: &mut self.partial, query }, groups_max)
-            }
+            (Some(columns), Some(scratch)) if !scratch.is_empty() => columns.flush(
+                scratch,
+                Destination { partial: &mut self.partial, query },
+                groups_max,
+            ),
             _ => Ok(()),
         }
     }

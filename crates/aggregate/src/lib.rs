@@ -64,8 +64,8 @@ mod value;
 
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
-    Action, Amount, Batch, Change, Collected, Collector, Disaggregated, Disaggregation,
-    Disaggregator, Outcome, Pending, Progress, Refusal, Share, Shares,
+    Action, Amount, Change, Collected, Collector, Disaggregated, Disaggregation,
+    DisaggregationProgress, Disaggregator, Outcome, Pending, Refusal, Share, ShareBatch, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;
@@ -76,10 +76,12 @@ pub use question::aggregate::{Aggregate, Function};
 pub use question::group::{Group, GroupBy, Input};
 pub use question::key_list::KeyList;
 pub use question::layout::{
-    Component, ComponentForm, Field, Form, Layout, Number, Order, Part, Path, Place, Read, Step,
+    Component, ComponentForm, Field, Layout, Part, Path, Place, Read, Step, Tuple,
 };
-pub use question::predicate::{Comparison, Operand, Predicate};
+pub use question::predicate::{Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use question::selection::Selection;
 pub use state::TopEntry;
+pub use value::comparison::Comparison;
+pub use value::number::{Form, Number, Order};
 pub use value::{Float, Kind, Spread, Value};

@@ -8,6 +8,7 @@
 //!   different values than it counts; its bounds hold in any order.
 //! - I-FINITE: what is added up is finite ([`Spec::accepts`] refuses the rest before anything
 //!   is changed), so no state holds NaN.
+//! - I-SPEC: a state is used with the spec that made it.
 
 mod distinct;
 mod edge;
@@ -201,7 +202,7 @@ impl State {
                     extreme::push(best, side, &Value::Int(value));
                 }
             }
-            _ => unreachable!("`Columns::new` takes no other specs"),
+            _ => unreachable!("`ColumnPlan::new` takes no other specs"),
         }
     }
 

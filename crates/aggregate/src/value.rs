@@ -5,8 +5,10 @@
 //! one is a mismatch. Kinds have an order too (booleans, numbers, bytes), so that every set of
 //! values has one least and one greatest element, whatever the order in which they arrived.
 
+pub(crate) mod comparison;
 mod convert;
 pub(crate) mod exact;
+pub(crate) mod number;
 #[cfg(feature = "serde")]
 mod serialize;
 pub(crate) mod stored;

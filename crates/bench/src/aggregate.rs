@@ -13,7 +13,7 @@
 //! | `workload` | the queries and their selections |
 //! | `contenders` | the tables, by each executor |
 //! | `baseline` | the hardware's lower bound: the same bytes without a table |
-//! | `spread` | disaggregation: a total is spread over the objects |
+//! | `disaggregate` | disaggregation: a total is spread over the objects |
 //! | `writers` | exact sums beside a writer |
 //! | `measure` | the order of measurements |
 //! | `report` | figures, printed |
@@ -22,11 +22,11 @@
 
 mod baseline;
 mod contenders;
+mod disaggregate;
 mod measure;
 mod objects;
 mod references;
 mod report;
-mod spread;
 mod targets;
 mod workload;
 mod writers;
@@ -36,7 +36,7 @@ use std::time::Duration;
 
 use crate::Error;
 use crate::command::{check_engines, command, thread_counts};
-use contenders::{Kind, WAYS};
+use contenders::{TableKind, WAYS};
 
 /// The number of objects at which the targets are judged.
 const TARGET_OBJECTS: u32 = 10_000_000;
@@ -89,13 +89,13 @@ enum Part {
     /// Sums of all, of ranges and of lists of keys, by each executor
     Sums,
     /// Totals that are spread back over the objects
-    Spread,
+    Disaggregate,
     /// Sums beside a writer
     Writers,
 }
 
 impl Part {
-    const ALL: [Part; 3] = [Part::Sums, Part::Spread, Part::Writers];
+    const ALL: [Part; 3] = [Part::Sums, Part::Disaggregate, Part::Writers];
 }
 
 /// The measurements of a run, with every default filled in.
@@ -158,21 +158,22 @@ impl Plan {
     }
 
     /// Whether a kind of table is loaded with so many objects.
-    fn takes(&self, kind: Kind, count: u32) -> bool {
+    fn takes(&self, kind: TableKind, count: u32) -> bool {
         let is_wanted = |kind| WAYS.iter().any(|way| way.kind == kind && self.wants(way.name));
-        let fits = kind == Kind::Hash || count <= ORDERED_OBJECTS_MAX || !is_wanted(Kind::Hash);
+        let fits =
+            kind == TableKind::Hash || count <= ORDERED_OBJECTS_MAX || !is_wanted(TableKind::Hash);
         is_wanted(kind) && fits
     }
 
     /// About the bytes that everything takes.
     fn bytes_expected(&self, count: u32) -> u64 {
-        let tables = Kind::ALL.into_iter().filter(|kind| self.takes(*kind, count));
+        let tables = TableKind::ALL.into_iter().filter(|kind| self.takes(*kind, count));
         let baseline = if baseline::NAMES.into_iter().any(|name| self.wants(name)) {
             baseline::BYTES_EXPECTED
         } else {
             0
         };
-        let each: u64 = tables.map(Kind::bytes_expected).sum();
+        let each: u64 = tables.map(TableKind::bytes_expected).sum();
         (each + baseline + objects::BYTES_EXPECTED + workload::BYTES_EXPECTED) * u64::from(count)
     }
 }

@@ -239,7 +239,8 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let mut all = Vec::new();
     for (place, &data) in plan.data.iter().enumerate() {
         let space = Arc::new(Space::new(data, plan.entries, &plan.flights)?);
-        let figures = measure::measure(&plan, &space, place == 0)?;
+        let heap = if place == 0 { measure::Heap::Fresh } else { measure::Heap::Used };
+        let figures = measure::measure(&plan, &space, heap)?;
         if plan.json {
             report::print_json(out, &figures)?;
         } else {

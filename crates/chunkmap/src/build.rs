@@ -94,7 +94,7 @@ pub(crate) unsafe fn write_chunk(
             RawAtomicU64::init(base.add(layout.delta_words + at * 8).cast(), 0);
             RawAtomicU64::init(base.add(layout.delta_abbreviations + at * 8).cast(), 0);
         }
-        // INVARIANT I-SORTED: the plan's entries are in key order, and abbreviations keep it.
+        // INVARIANT: I-SORTED: the plan's entries are in key order, and abbreviations keep it.
         for at in 0..plan.entries.len().next_multiple_of(GROUP_ENTRIES) {
             let (abbreviation, word) = match (plan.entries.get(at), kept) {
                 (Some(entry), Some(_)) => (entry.abbreviation, entry.slice.word()),

@@ -503,7 +503,7 @@ impl<'g> Chunk<'g> {
             let Some(word) = self.delta_words().get(at) else {
                 return Append::Full;
             };
-            // INVARIANT I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record
+            // INVARIANT: I-APPEND, I-KEY-ONCE: only the first empty word is taken, and the record
             // that was there first is compared. AcqRel: publishes the record, which pairs with the
             // Acquire in `accepted`; on failure Acquire pairs with the CAS of the thread that was
             // first.
@@ -560,7 +560,7 @@ impl<'g> Chunk<'g> {
     pub(crate) fn freeze(&self) {
         debug_assert!(self.is_claimed());
         for word in self.delta_words().iter().chain(self.sorted_words()) {
-            // INVARIANT I-FROZEN: every CAS of a word expects it without the bit. AcqRel: pairs
+            // INVARIANT: I-FROZEN: every CAS of a word expects it without the bit. AcqRel: pairs
             // with the CAS in `append` and `swap`; what was written before is copied, what comes
             // after fails.
             word.fetch_or(FROZEN, Ordering::AcqRel);

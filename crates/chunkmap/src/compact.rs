@@ -424,7 +424,7 @@ impl ChunkMap {
         // SAFETY: a new slice of the right size, ours alone.
         unsafe { Record::write(self.tree.arena.ptr(slice), key, value) };
         self.bury_behind(guard, hit, lock, slice);
-        // SAFETY: no current chunk names the record any more (I-OWNER).
+        // SAFETY: I-OWNER: no current chunk names the record any more.
         unsafe { self.tree.reclaimer.retire(hit.slice, Kind::Counted) };
         self.compaction.moved_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(bytes as u64)

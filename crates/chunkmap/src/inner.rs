@@ -168,7 +168,7 @@ impl<'g> Inner<'g> {
     /// Marks the node replaced. Under the latch.
     pub(crate) fn set_obsolete(&self) {
         debug_assert!(self.is_latched());
-        // INVARIANT I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
+        // INVARIANT: I-CURRENT: the caller has just replaced the node. Relaxed: under the latch, as
         // above.
         self.head().obsolete.store(1, Ordering::Relaxed);
     }

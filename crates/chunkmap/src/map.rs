@@ -19,7 +19,7 @@ use crate::compact::Compaction;
 use crate::error::{Error, Result};
 use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
-use crate::record::{Access, Entered, ReadLock, Record, WriteLock};
+use crate::record::{Entered, ReadLock, Record, WriteLock, WriteMode};
 use crate::striped::StripedCounters;
 use crate::tree::{Leaf, Tree};
 use crate::value::{Change, ValueMut};
@@ -196,7 +196,7 @@ impl ChunkMap {
     pub(crate) fn read_lock_unpinned(&self, key: &[u8]) -> Result<Option<ReadLock<'_>>> {
         let guard = self.tree.reclaimer.pin();
         let lock = self.read_lock(&guard, key)?;
-        // SAFETY: the borrow of the map ends before the map does.
+        // SAFETY: I-HELD: the borrow of the map ends before the map does.
         Ok(lock.map(|lock| unsafe { lock.beyond_pin() }))
     }
 
@@ -569,8 +569,8 @@ impl ChunkMap {
         let old_len = lock.value_len();
         let wanted = record::bytes(key.len(), value.len());
         let suits = suits(self.tree.arena.capacity(hit.slice), wanted);
-        if suits && lock.access() == Access::InPlace {
-            // SAFETY: alone with the bytes, and the slice has room for the value.
+        if suits && lock.access() == WriteMode::InPlace {
+            // SAFETY: I-VALUE: alone with the bytes, and the slice has room for the value.
             unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
             lock.set_value_len(value.len());
         } else {
@@ -624,7 +624,7 @@ impl ChunkMap {
         successor: SliceRef,
     ) {
         self.bury_behind(guard, hit, lock, successor);
-        // SAFETY: no current chunk names the record any more (I-OWNER).
+        // SAFETY: I-OWNER: no current chunk names the record any more.
         unsafe { self.retire(hit.slice) };
     }
 
@@ -647,7 +647,7 @@ impl ChunkMap {
         self.counters.removed(key.len(), value_len);
         let chunk = self.swap(guard, hit, key, Successor::Tombstone);
         drop(lock);
-        // SAFETY: no current chunk names the record any more (I-OWNER).
+        // SAFETY: I-OWNER: no current chunk names the record any more.
         unsafe { self.retire(hit.slice) };
         if chunk.count_tombstone() {
             // The last entry of a map comes here, too.

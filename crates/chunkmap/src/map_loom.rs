@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use loom::thread;
-use sapwood_mem::sync::model;
+use sapwood_mem::model;
 
 use crate::{ChunkMap, Direction, Options};
 

@@ -4,7 +4,9 @@
 //! take an entry that was at the end when it was found; every entry is popped by
 //! one caller only.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
+
+use sapwood_engine::KeyRange;
 
 use crate::cursor::Direction;
 use crate::error::Result;
@@ -82,11 +84,7 @@ impl ChunkMap {
         self.pop(Direction::Descending)
     }
 
-    fn edge<'k>(
-        &self,
-        bounds: impl RangeBounds<&'k [u8]>,
-        direction: Direction,
-    ) -> Result<Option<Entry<'_>>> {
+    fn edge(&self, bounds: impl KeyRange, direction: Direction) -> Result<Option<Entry<'_>>> {
         let mut range = self.range(bounds);
         match direction {
             Direction::Ascending => range.next(),

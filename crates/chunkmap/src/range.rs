@@ -1,7 +1,8 @@
 //! Iterators: entries one by one, each held by itself; both ends.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
+use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::{Epoch, Guard};
 
 use crate::chunk::RECORD_LINES;
@@ -93,7 +94,7 @@ impl ChunkMap {
     /// assert_eq!(pairs?.len(), 2);
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
-    pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Range<'_> {
+    pub fn range(&self, bounds: impl KeyRange) -> Range<'_> {
         let bounds = key_bounds(&bounds);
         Range {
             map: self,
@@ -118,9 +119,9 @@ impl<'a> Range<'a> {
         }
         let map = self.map;
         let pinned = map.tree.reclaimer.pin();
-        // SAFETY: what is made with this reference and outlives the guard is an end's cursor, which
-        // is used again only under a guard that keeps the cursor's epoch, and locks, which hold
-        // their records by themselves.
+        // SAFETY: I-PINNED, I-HELD: what is made with this reference and outlives the guard is an
+        // end's cursor, which is used again only under a guard that keeps the cursor's epoch, and
+        // locks, which hold their records by themselves.
         let guard: &'a Guard<'a> = unsafe { &*(&raw const pinned).cast() };
         while !self.done {
             let bounds = KeyBounds {
@@ -174,7 +175,7 @@ impl<'a> Range<'a> {
                 Ok(Entered::Dead | Entered::Busy) => map.read_lock(guard, excluded(narrowed)),
             };
             match locked {
-                // SAFETY: the borrow of the map ends before the map does.
+                // SAFETY: I-HELD: the borrow of the map ends before the map does.
                 Ok(Some(lock)) => return Some(Ok(Entry { lock: unsafe { lock.beyond_pin() } })),
                 Ok(None) => {}
                 Err(refused) => return Some(Err(refused)),

@@ -153,7 +153,7 @@ impl ChunkMap {
             // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }
         };
-        // INVARIANT I-BOUNDS: the new chunks divide the bounds of the old ones between two of their
+        // INVARIANT: I-BOUNDS: the new chunks divide the bounds of the old ones between two of their
         // keys.
         let result = (|| {
             match split {

@@ -77,7 +77,7 @@ pub(crate) enum Entered<T> {
 
 /// How a writer got hold of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Access {
+pub(crate) enum WriteMode {
     /// Alone with the bytes: change them in place.
     InPlace,
     /// Readers are inside: change a copy, and swap it in.
@@ -267,12 +267,12 @@ impl<'g> Record<'g> {
     /// Takes the writer bit, with the bytes if no reader is inside. Busy while another writer has
     /// it.
     pub(crate) fn try_write_in_place(&self) -> Result<Entered<WriteLock<'g>>, Error> {
-        self.take_writer(true)
+        self.take_writer(WriteMode::InPlace)
     }
 
     /// Takes the writer bit and leaves the bytes to the readers. Busy while another writer has it.
     pub(crate) fn try_write_shared(&self) -> Result<Entered<WriteLock<'g>>, Error> {
-        self.take_writer(false)
+        self.take_writer(WriteMode::Copy)
     }
 
     /// Takes the writer bit to copy the record elsewhere, and leaves the bytes to
@@ -291,14 +291,14 @@ impl<'g> Record<'g> {
                 Ordering::Acquire,
                 Ordering::Relaxed,
             ) {
-                Ok(_) => return Some(self.locked(header, Access::Copy)),
+                Ok(_) => return Some(self.locked(header, WriteMode::Copy)),
                 Err(now) => header = Header(now),
             }
         }
     }
 
     #[inline]
-    fn locked(&self, header: Header, access: Access) -> WriteLock<'g> {
+    fn locked(&self, header: Header, access: WriteMode) -> WriteLock<'g> {
         WriteLock {
             record: *self,
             access,
@@ -309,7 +309,8 @@ impl<'g> Record<'g> {
         }
     }
 
-    fn take_writer(&self, in_place: bool) -> Result<Entered<WriteLock<'g>>, Error> {
+    #[inline]
+    fn take_writer(&self, wanted: WriteMode) -> Result<Entered<WriteLock<'g>>, Error> {
         let mut header = self.load(Ordering::Relaxed);
         loop {
             if header.has(DEAD) {
@@ -322,9 +323,9 @@ impl<'g> Record<'g> {
                 }
                 return Ok(Entered::Busy);
             }
-            let alone = in_place && header.readers() == 0;
+            let alone = wanted == WriteMode::InPlace && header.readers() == 0;
             let taken = header.0 | WRITER | if alone { EXCLUSIVE } else { 0 };
-            // INVARIANT I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
+            // INVARIANT: I-VALUE, I-OWNER: the exclusive bit goes on only where no reader is inside,
             // the writer bit only where it was off. Acquire: pairs with the Release of the last
             // writer and of the last reader.
             match self.header().compare_exchange(
@@ -334,7 +335,7 @@ impl<'g> Record<'g> {
                 Ordering::Relaxed,
             ) {
                 Ok(_) => {
-                    let access = if alone { Access::InPlace } else { Access::Copy };
+                    let access = if alone { WriteMode::InPlace } else { WriteMode::Copy };
                     return Ok(Entered::Inside(self.locked(header, access)));
                 }
                 Err(now) => header = Header(now),
@@ -420,7 +421,7 @@ impl Drop for ReadLock<'_> {
 /// A writer that has a record. Dropping it lets go, with the length it has then.
 pub(crate) struct WriteLock<'g> {
     record: Record<'g>,
-    access: Access,
+    access: WriteMode,
     key_len: usize,
     value_len: usize,
     buried: bool,
@@ -428,7 +429,7 @@ pub(crate) struct WriteLock<'g> {
 }
 
 impl<'g> WriteLock<'g> {
-    pub(crate) fn access(&self) -> Access {
+    pub(crate) fn access(&self) -> WriteMode {
         self.access
     }
 
@@ -453,7 +454,7 @@ impl<'g> WriteLock<'g> {
 
     /// Goes in as a reader besides, which may stay when this writer has gone.
     pub(crate) fn read(&self) -> ReadLock<'g> {
-        debug_assert!(self.access == Access::Copy, "no thread reads what is changed in place");
+        debug_assert!(self.access == WriteMode::Copy, "no thread reads what is changed in place");
         let mut header = self.record.load(Ordering::Relaxed);
         while !header.has(CROWDED) {
             // Relaxed: this thread has seen the bytes when it became the writer.
@@ -475,15 +476,15 @@ impl<'g> WriteLock<'g> {
 
     /// Start of the value's bytes, to change them in place.
     pub(crate) fn value_ptr(&mut self) -> *mut u8 {
-        assert!(self.access == Access::InPlace, "readers may be inside");
+        assert!(self.access == WriteMode::InPlace, "readers may be inside");
         let value = self.record.value_ptr(self.key_len);
         sync::write_bytes(value);
         value
     }
 
     /// Gets alone with the bytes, if no reader is inside.
-    pub(crate) fn try_in_place(&mut self) -> Access {
-        if self.access == Access::Copy {
+    pub(crate) fn try_in_place(&mut self) -> WriteMode {
+        if self.access == WriteMode::Copy {
             let header = self.record.load(Ordering::Relaxed);
             let alone = header.readers() == 0
                 && self
@@ -498,7 +499,7 @@ impl<'g> WriteLock<'g> {
                     )
                     .is_ok();
             if alone {
-                self.access = Access::InPlace;
+                self.access = WriteMode::InPlace;
             }
         }
         self.access
@@ -506,7 +507,7 @@ impl<'g> WriteLock<'g> {
 
     /// Sets the length that the value will have when the lock is dropped; in place only.
     pub(crate) fn set_value_len(&mut self, len: usize) {
-        debug_assert!(self.access == Access::InPlace);
+        debug_assert!(self.access == WriteMode::InPlace);
         self.value_len = len;
     }
 
@@ -523,7 +524,7 @@ impl<'g> WriteLock<'g> {
 impl Drop for WriteLock<'_> {
     fn drop(&mut self) {
         let header = self.record.header();
-        if self.access == Access::Copy {
+        if self.access == WriteMode::Copy {
             // Release: pairs with the Acquire of the next writer.
             header.fetch_and(!(WRITER | MOVING), Ordering::Release);
             return;

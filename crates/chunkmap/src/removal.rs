@@ -1,10 +1,11 @@
 //! Many entries are removed: those of a range, or those that a closure does not want.
 
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 
 use crate::cursor::Direction;
 use crate::error::Result;
 use crate::map::ChunkMap;
+use sapwood_engine::KeyRange;
 use sapwood_engine::{Compute, Computed};
 
 impl ChunkMap {
@@ -13,7 +14,7 @@ impl ChunkMap {
     ///
     /// # Errors
     /// As of [`remove`](Self::remove); some entries may be gone by then.
-    pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
+    pub fn remove_range(&self, bounds: impl KeyRange) -> Result<u64> {
         let mut removed = 0;
         let end = self.scan_keys(bounds, Direction::Ascending, |key| match self.remove(key) {
             Ok(was_there) => {

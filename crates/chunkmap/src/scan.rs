@@ -1,8 +1,9 @@
 //! Streams: every entry of a range is shown to a closure, and nothing is created
 //! per entry.
 
-use std::ops::{Bound, ControlFlow, RangeBounds};
+use std::ops::{Bound, ControlFlow};
 
+use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::{Epoch, Guard};
 
 use crate::chunk::RECORD_LINES;
@@ -46,9 +47,9 @@ impl ChunkMap {
     /// assert_eq!(keys, [b"c", b"b"]);
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
-    pub fn scan<'k, B>(
+    pub fn scan<B>(
         &self,
-        bounds: impl RangeBounds<&'k [u8]>,
+        bounds: impl KeyRange,
         direction: Direction,
         mut show: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
@@ -101,9 +102,9 @@ impl ChunkMap {
     ///
     /// # Errors
     /// None at present; a `Result` for symmetry with [`scan`](Self::scan).
-    pub fn scan_keys<'k, B>(
+    pub fn scan_keys<B>(
         &self,
-        bounds: impl RangeBounds<&'k [u8]>,
+        bounds: impl KeyRange,
         direction: Direction,
         mut show: impl FnMut(&[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
@@ -272,6 +273,7 @@ pub(crate) fn next_border<'g>(
     }
 }
 
-pub(crate) fn key_bounds<'k>(bounds: &impl RangeBounds<&'k [u8]>) -> KeyBounds<'k> {
-    KeyBounds { low: bounds.start_bound().cloned(), high: bounds.end_bound().cloned() }
+pub(crate) fn key_bounds(range: &impl KeyRange) -> KeyBounds<'_> {
+    let (low, high) = range.bounds();
+    KeyBounds { low, high }
 }

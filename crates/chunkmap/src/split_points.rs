@@ -4,7 +4,7 @@
 //! neighbours have. *Useful for* threads that share a scan, and for choosing between ways to read.
 //! *Not useful for* counting.
 
-use std::ops::RangeBounds;
+use sapwood_engine::KeyRange;
 
 use crate::cursor::KeyBounds;
 use crate::map::ChunkMap;
@@ -53,11 +53,7 @@ impl ChunkMap {
     /// assert!((2_500..7_500).contains(&split_points.entries));
     /// # Ok::<(), sapwood_chunkmap::Error>(())
     /// ```
-    pub fn split_points<'k>(
-        &self,
-        bounds: impl RangeBounds<&'k [u8]>,
-        parts: usize,
-    ) -> SplitPoints {
+    pub fn split_points(&self, bounds: impl KeyRange, parts: usize) -> SplitPoints {
         let bounds = key_bounds(&bounds);
         let entries = self.len() as u64;
         if bounds.is_empty() {

@@ -212,8 +212,8 @@ impl Tree {
             break;
         }
         for slice in old {
-            // INVARIANT I-PINNED: retired, not freed, since readers may be there.
-            // SAFETY: unreachable since just now; this thread alone replaced it.
+            // INVARIANT: I-PINNED: retired, not freed, since readers may be there.
+            // SAFETY: I-CURRENT: unreachable since just now; this thread alone replaced it.
             unsafe { self.reclaimer.retire(*slice, Kind::Plain) };
         }
         Ok(())
@@ -258,8 +258,8 @@ impl Tree {
             // Only the holder of the root node's latch replaces it.
             let replaced = self.replace_root(&[slice], &children)?;
             assert!(replaced, "the latch keeps the root as it is");
-            // INVARIANT I-PINNED: as in `replace`.
-            // SAFETY: unreachable since just now; the latch kept other threads out.
+            // INVARIANT: I-PINNED: as in `replace`.
+            // SAFETY: I-CURRENT: unreachable since just now; the latch kept other threads out.
             unsafe { self.reclaimer.retire(slice, Kind::Plain) };
         } else {
             self.replace_by_inner(guard, key, &[slice], parent.height(), &children)?;

@@ -15,7 +15,7 @@ use crate::chunk::Hit;
 use crate::error::Result;
 use crate::layout::record;
 use crate::map::{ChunkMap, check_value, suits};
-use crate::record::{Access, Record, WriteLock};
+use crate::record::{Record, WriteLock, WriteMode};
 
 /// A value under change, private to its closure. Dereferences to its bytes.
 pub struct ValueMut<'a> {
@@ -114,8 +114,8 @@ impl Deref for ValueMut<'_> {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` initialised bytes that only this closure touches: the
-        // record's under the exclusive bit (I-VALUE), or a private copy.
+        // SAFETY: I-VALUE: `len` initialised bytes that only this closure touches: the record's
+        // under the exclusive bit, or a private copy.
         unsafe { std::slice::from_raw_parts(self.place.base, self.place.len) }
     }
 }
@@ -123,7 +123,7 @@ impl Deref for ValueMut<'_> {
 impl DerefMut for ValueMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`.
+        // SAFETY: I-VALUE, as in `deref`.
         unsafe { std::slice::from_raw_parts_mut(self.place.base, self.place.len) }
     }
 }
@@ -158,7 +158,7 @@ impl<'g> Change<'g> {
         let arena: &Arena = &map.tree.arena;
         let (key, len) = (lock.key(), lock.value_len());
         let capacity = arena.capacity(hit.slice) - record::value_offset(key.len());
-        let in_place = lock.access() == Access::InPlace;
+        let in_place = lock.access() == WriteMode::InPlace;
         let base = if in_place { lock.value_ptr() } else { lock.value().as_ptr().cast_mut() };
         let mut place = BytesPlace { base, len, capacity, fresh: None };
         if !in_place {

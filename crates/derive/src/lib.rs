@@ -3,7 +3,7 @@
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
-use quote::quote;
+use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{Error, Fields, ItemStruct, parse_macro_input};
 
@@ -47,7 +47,17 @@ fn expand(item: &ItemStruct) -> syn::Result<Tokens> {
             )
         }
     });
+    // The compiler complains in the order of items: about the types of fields first, then about what
+    // else a struct with such fields cannot be.
+    let checked = fields.named.iter().map(|field| {
+        let kind = &field.ty;
+        quote_spanned!(kind.span()=> ::sapwood::record::IsField<#kind>)
+    });
     Ok(quote! {
+        const _: () = {
+            struct _Fields(#(#checked),*);
+        };
+
         #[derive(
             ::core::clone::Clone,
             ::core::marker::Copy,
@@ -71,4 +81,36 @@ fn expand(item: &ItemStruct) -> syn::Result<Tokens> {
 /// The name of a field, without the mark of a name that is a keyword.
 fn unraw(name: &str) -> String {
     name.strip_prefix("r#").unwrap_or(name).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expanded(text: &str) -> String {
+        let item: ItemStruct = syn::parse_str(text).expect("a struct");
+        expand(&item).expect("it has the form of a record").to_string()
+    }
+
+    #[test]
+    fn types_of_fields_are_checked_before_all_else() {
+        let text = expanded("struct Wide { name: String, flights: u32 }");
+        let of = |kind: &str| text.find(&format!("IsField < {kind} >")).expect("it is checked");
+        let derives = text.find("derive").expect("the traits of `zerocopy` are derived");
+        assert!(of("String") < of("u32") && of("u32") < derives, "{text}");
+    }
+
+    #[test]
+    fn structs_of_another_form_are_refused() {
+        for (text, says) in [
+            ("struct A(u8);", "named fields"),
+            ("struct A {}", "at least one field"),
+            ("struct A<T> { a: T }", "no type parameters"),
+            ("#[repr(C)] struct A { a: u8 }", "no `repr` is needed"),
+        ] {
+            let item: ItemStruct = syn::parse_str(text).expect("a struct");
+            let refused = expand(&item).expect_err(text).to_string();
+            assert!(refused.contains(says), "{text}: {refused}");
+        }
+    }
 }

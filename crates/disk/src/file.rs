@@ -331,6 +331,7 @@ impl Disk for FileDisk {
             let any: &dyn Any = read.file;
             match any.downcast_ref::<RealFile>() {
                 Some(file) => {
+                    expect_aligned(read.offset);
                     let (file, into) = (Arc::clone(&file.file), std::mem::take(read.into));
                     jobs.push(Job { file, offset: read.offset, into });
                     ours.push(read);
@@ -338,7 +339,9 @@ impl Disk for FileDisk {
                 None => read.result = read.file.read_at(read.offset, read.into),
             }
         }
-        for (read, (into, result)) in ours.into_iter().zip(self.pool.read(jobs)) {
+        let done = self.pool.read(jobs);
+        debug_assert_eq!(done.len(), ours.len(), "each read has its answer");
+        for (read, (into, result)) in ours.into_iter().zip(done) {
             *read.into = into;
             read.result = result;
         }
@@ -358,25 +361,34 @@ impl Disk for FileDisk {
     }
 }
 
+/// What callers promise, since direct I/O refuses anything else, and the page cache does not.
+fn expect_aligned(offset: u64) {
+    debug_assert!(offset.is_multiple_of(BLOCK_BYTES as u64), "{offset} is at no block border");
+}
+
 impl File for RealFile {
     fn bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, into: &mut Blocks) -> io::Result<()> {
+        expect_aligned(offset);
         self.file.read_exact_at(into.bytes_mut(), offset)
     }
 
     fn write_at(&self, offset: u64, from: &Blocks) -> io::Result<()> {
+        expect_aligned(offset);
         self.file.write_all_at(from.bytes(), offset)
     }
 
     fn write_some_at(&self, offset: u64, from: &Blocks, blocks: Range<usize>) -> io::Result<()> {
         let range = blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES;
+        expect_aligned(offset);
         self.file.write_all_at(&from.bytes()[range], offset)
     }
 
     fn cut(&self, bytes: u64) -> io::Result<()> {
+        expect_aligned(bytes);
         if self.bytes()? > bytes { self.file.set_len(bytes) } else { Ok(()) }
     }
 
@@ -420,5 +432,15 @@ mod tests {
             drop(FileDisk::open(parent.path()).expect("the disk is closed"));
             drop(copy);
         }
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "at no block border")]
+    fn a_write_between_blocks_is_noticed() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let disk = FileDisk::open(parent.path()).expect("a folder of our own");
+        let file = disk.create("a").expect("it is new");
+        let _refused = file.write_at(512, &Blocks::new(BLOCK_BYTES));
     }
 }

@@ -30,7 +30,9 @@ impl<T: Send + 'static> Pending<T> {
             // The panic resumes in the waiting thread; no other effect of the work is visible to
             // it.
             let answer = catch_unwind(AssertUnwindSafe(work));
-            *answers.answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(answer);
+            let before =
+                answers.answer.lock().unwrap_or_else(PoisonError::into_inner).replace(answer);
+            debug_assert!(before.is_none(), "a work is done once");
             answers.there.notify_all();
         };
         (Pending(slot), Box::new(work))

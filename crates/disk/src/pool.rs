@@ -129,6 +129,7 @@ impl Shared {
             if let Ok(handle) = builder.stack_size(STACK_BYTES).spawn(move || shared.serve()) {
                 running.push(handle);
                 queue.starting += 1;
+                debug_assert!(running.len() <= THREADS_MAX);
             }
         }
         !running.is_empty()
@@ -136,6 +137,7 @@ impl Shared {
 
     fn serve(self: Arc<Self>) {
         let mut queue = locked(&self.queue);
+        debug_assert!(queue.starting > 0, "the thread was counted when it was started");
         queue.starting -= 1;
         loop {
             if let Some(work) = queue.works.pop_front() {

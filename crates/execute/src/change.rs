@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use sapwood_aggregate::{
-    Action, Batch, Change, Disaggregator, Outcome, Progress, Refusal, Share, Shares,
+    Action, Change, DisaggregationProgress, Disaggregator, Outcome, Refusal, Share, ShareBatch,
+    Shares,
 };
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
@@ -11,20 +12,29 @@ use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
 
 use crate::Result;
 
+/// The order in which the objects of batches were found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BatchOrder {
+    /// That of the log, which a walk went along: they are edited where they lie.
+    OfLog,
+    /// Any other.
+    Any,
+}
+
 /// The way back to objects: each gets its part of a total.
 pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
 
     /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
-    /// and why not all. `in_log_order`: a walk of the log met them.
+    /// and why not all.
     fn change(
         &self,
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        in_log_order: bool,
-        progress: &mut Progress,
+        order: BatchOrder,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>);
 }
 
@@ -38,8 +48,8 @@ impl ChangeObjects for ChunkMap {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        _in_log_order: bool,
-        progress: &mut Progress,
+        _order: BatchOrder,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -70,11 +80,11 @@ impl ChangeObjects for HashLog {
         by: &Disaggregator,
         shares: &Shares,
         batches: Range<usize>,
-        in_log_order: bool,
-        progress: &mut Progress,
+        order: BatchOrder,
+        progress: &mut DisaggregationProgress,
     ) -> (u64, Result<()>) {
         if by.changes_in_place() {
-            return change_many(self, by, shares, batches, in_log_order, progress);
+            return change_many(self, by, shares, batches, order, progress);
         }
         let mut digits = Vec::new();
         one_by_one(shares, batches, progress, |share| {
@@ -95,7 +105,7 @@ impl ChangeObjects for HashLog {
 fn one_by_one(
     shares: &Shares,
     batches: Range<usize>,
-    progress: &mut Progress,
+    progress: &mut DisaggregationProgress,
     mut change: impl FnMut(&Share<'_>) -> Result<Option<std::result::Result<Change, Refusal>>>,
 ) -> (u64, Result<()>) {
     let mut done = 0;
@@ -118,11 +128,15 @@ fn change_many(
     by: &Disaggregator,
     shares: &Shares,
     batches: Range<usize>,
-    in_log_order: bool,
-    progress: &mut Progress,
+    order: BatchOrder,
+    progress: &mut DisaggregationProgress,
 ) -> (u64, Result<()>) {
     let mut done = 0;
-    let by_address = ByAddress { edit: in_log_order.then(|| log.edit()), log };
+    let edit = match order {
+        BatchOrder::OfLog => Some(log.edit()),
+        BatchOrder::Any => None,
+    };
+    let by_address = ByAddress { edit, log };
     let mut columns = WordColumns::default();
     for at in batches {
         let batch = shares.batch(at);
@@ -164,8 +178,8 @@ fn change_each(
     by_address: &ByAddress<'_>,
     by: &Disaggregator,
     number: usize,
-    batch: Batch<'_>,
-    progress: &mut Progress,
+    batch: ShareBatch<'_>,
+    progress: &mut DisaggregationProgress,
 ) -> (usize, std::result::Result<(), BatchError>) {
     let all: Vec<Share<'_>> = batch.shares().collect();
     let keys: Vec<&[u8]> = all.iter().map(|share| share.key).collect();
@@ -219,7 +233,7 @@ struct WordColumns {
 
 /// Objects of 8-byte keys whose field is a word with which the value begins.
 struct Words<'a> {
-    batch: Batch<'a>,
+    batch: ShareBatch<'a>,
     keys: &'a [[u8; 8]],
     /// The sum of the parts.
     given: i128,
@@ -228,7 +242,7 @@ struct Words<'a> {
 
 impl WordColumns {
     /// `None` if keys or parts are no words.
-    fn load<'a>(&'a mut self, batch: Batch<'a>) -> Option<Words<'a>> {
+    fn load<'a>(&'a mut self, batch: ShareBatch<'a>) -> Option<Words<'a>> {
         let keys = batch.word_keys()?;
         let given = batch.word_parts(&mut self.parts)?;
         if !batch.addresses(&mut self.addresses) {
@@ -248,7 +262,7 @@ impl Words<'_> {
         by_address: &ByAddress<'_>,
         by: &Disaggregator,
         number: usize,
-        progress: &mut Progress,
+        progress: &mut DisaggregationProgress,
     ) -> (usize, std::result::Result<(), BatchError>) {
         const LEN: usize = size_of::<i64>();
         let WordColumns { addresses, parts, before, states } = self.columns;

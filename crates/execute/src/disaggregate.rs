@@ -6,8 +6,11 @@
 
 use std::time::Instant;
 
-use sapwood_aggregate::{Collector, Disaggregated, Disaggregator, Pending, Progress, Shares};
+use sapwood_aggregate::{
+    Collector, Disaggregated, DisaggregationProgress, Disaggregator, Pending, Shares,
+};
 
+use crate::change::BatchOrder;
 use crate::objects::Request;
 use crate::pool::Pool;
 use crate::{Error, Execution, Executor, Measured, Objects, Plan, Result};
@@ -67,8 +70,11 @@ pub fn disaggregate(
     }
     let shares = by.shares(collected)?;
     plan.measured = Some(Measured { elapsed: begin.elapsed(), visited: filled.visited, selected });
-    let in_log_order = plan.executor == Executor::Log;
-    let run = apply(objects, by, &shares, in_log_order, execution);
+    let order = match plan.executor {
+        Executor::Log => BatchOrder::OfLog,
+        _ => BatchOrder::Any,
+    };
+    let run = apply(objects, by, &shares, order, execution);
     Ok(DisaggregationRun { plan: Some(plan), ..run })
 }
 
@@ -99,7 +105,7 @@ pub fn resume(
     pending: Pending,
     execution: &Execution<'_>,
 ) -> Result<DisaggregationRun> {
-    Ok(apply(objects, by, &by.resume(pending)?, false, execution))
+    Ok(apply(objects, by, &by.resume(pending)?, BatchOrder::Any, execution))
 }
 
 /// Gives all objects their parts, or those before it is stopped.
@@ -107,7 +113,7 @@ fn apply(
     objects: &impl Objects,
     by: &Disaggregator,
     shares: &Shares,
-    in_log_order: bool,
+    order: BatchOrder,
     execution: &Execution<'_>,
 ) -> DisaggregationRun {
     let pool = Pool::new(execution, shares.count());
@@ -115,11 +121,12 @@ fn apply(
     let turns = count.div_ceil(at_once);
     let (parts, ended) = pool.all_parts(turns, &|| shares.progress(), |turn, worker| {
         let batches = turn * at_once..((turn + 1) * at_once).min(count);
-        let (done, end) = objects.change(by, shares, batches, in_log_order, &mut worker.sink);
+        let (done, end) = objects.change(by, shares, batches, order, &mut worker.sink);
         let flow = worker.count(done);
         end.map(|()| flow)
     });
-    let progress = parts.into_iter().map(|(progress, _)| progress).reduce(Progress::merge);
+    let progress =
+        parts.into_iter().map(|(progress, _)| progress).reduce(DisaggregationProgress::merge);
     let progress = progress.unwrap_or_else(|| shares.progress());
     let report = shares.report(&progress);
     let mut run = DisaggregationRun { report, pending: None, stopped: None, plan: None };

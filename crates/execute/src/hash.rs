@@ -187,22 +187,23 @@ impl Keys<'_> {
 
 /// The keys of 8 bytes between two bounds, as big-endian numbers; `None` if that is every one.
 fn numbers_between((begin, limit): (Bound<&[u8]>, Bound<&[u8]>)) -> Option<Range<u64>> {
-    // The least key of 8 bytes that is not below these bytes, or is above them.
-    let ceiling = |bytes: &[u8], above: bool| {
+    let word = |bytes: &[u8]| {
         let mut first = [0; 8];
         let len = bytes.len().min(8);
         first[..len].copy_from_slice(&bytes[..len]);
-        let is_below = bytes.len() > 8 || above && bytes.len() == 8;
-        u128::from(u64::from_be_bytes(first)) + u128::from(is_below)
+        u128::from(u64::from_be_bytes(first))
     };
+    // The least key of 8 bytes that is not below these bytes, and the least that is above them.
+    let at_least = |bytes: &[u8]| word(bytes) + u128::from(bytes.len() > 8);
+    let above = |bytes: &[u8]| word(bytes) + u128::from(bytes.len() >= 8);
     let from = match begin {
-        Bound::Included(begin) => ceiling(begin, false),
-        Bound::Excluded(begin) => ceiling(begin, true),
+        Bound::Included(begin) => at_least(begin),
+        Bound::Excluded(begin) => above(begin),
         Bound::Unbounded => 0,
     };
     let to = match limit {
-        Bound::Excluded(limit) => ceiling(limit, false),
-        Bound::Included(limit) => ceiling(limit, true),
+        Bound::Excluded(limit) => at_least(limit),
+        Bound::Included(limit) => above(limit),
         Bound::Unbounded => 1 << 64,
     };
     let to = to.max(from);

@@ -23,7 +23,7 @@ use crate::log::begin_lock::Alone;
 use crate::log::cold::{self, Fetched};
 use crate::ops::search::{Found, Probed};
 use crate::ops::store::Store;
-use crate::record::address::Address;
+use crate::record::address::{Address, PageNumber};
 use crate::record::in_place::InPlace;
 use crate::record::in_place::Stop;
 use crate::record::layout::control;
@@ -69,7 +69,7 @@ impl Store {
             if first >= limit {
                 break;
             }
-            let pages = first..limit.min(first + chunk);
+            let pages = first..limit.min(first.plus(chunk));
             // What is read from the disk is read before any thread has to wait.
             compacted = self.read_ahead::<F>(pages.clone()).and_then(|cold| {
                 let Some(_alone) = self.lock_begin() else { return Ok(()) };
@@ -116,7 +116,7 @@ impl Store {
             return Ok(());
         }
         let Some(_alone) = self.begin_lock.try_alone() else { return Ok(()) };
-        let limit = self.log.page_of(self.log.begin()) + IN_MEMORY_PAGES;
+        let limit = self.log.page_of(self.log.begin()).plus(IN_MEMORY_PAGES);
         self.compact_memory::<F>(limit).map(drop)
     }
 
@@ -131,12 +131,12 @@ impl Store {
             return false;
         }
         let Some(_alone) = self.begin_lock.try_alone() else { return false };
-        let next = self.log.page_of(self.log.begin()) + 1;
+        let next = self.log.page_of(self.log.begin()).next();
         self.compact_memory::<F>(next).is_ok_and(|bytes_freed| bytes_freed > 0)
     }
 
     /// Compacts the pages below `limit` of a log in memory; answers the bytes that were freed.
-    fn compact_memory<F: InPlace>(&self, limit: u64) -> Result<u64> {
+    fn compact_memory<F: InPlace>(&self, limit: PageNumber) -> Result<u64> {
         let mut done = Compacted::default();
         let limit = limit.min(self.log.page_of(self.log.tail()));
         self.compact_pages::<F>(limit, Vec::new(), &mut done)?;
@@ -151,7 +151,7 @@ impl Store {
     /// holds `begin_lock` exclusively.
     fn compact_pages<F: InPlace>(
         &self,
-        limit: u64,
+        limit: PageNumber,
         cold: Vec<ColdPage>,
         done: &mut Compacted,
     ) -> Result<()> {
@@ -163,7 +163,7 @@ impl Store {
         self.log.raise(until);
         let mut tombstones = Vec::new();
         let mut cold = cold.into_iter().peekable();
-        for page in first..limit {
+        for page in PageNumber::each(first..limit) {
             let compacted = match cold.next_if(|cold| cold.page == page) {
                 Some(cold) => self.compact_cold::<F>(&cold, &mut tombstones, done),
                 None => self.compact_page::<F>(page, &mut tombstones, done),
@@ -198,7 +198,7 @@ impl Store {
 
     fn compact_page<F: InPlace>(
         &self,
-        page: u64,
+        page: PageNumber,
         tombstones: &mut Vec<Tombstone>,
         done: &mut Compacted,
     ) -> Result<()> {

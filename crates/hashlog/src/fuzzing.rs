@@ -10,11 +10,13 @@ use std::sync::Arc;
 use sapwood_disk::{BLOCK_BYTES, Blocks, SimDisk};
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::{ImageReader, ImageWriter};
 use crate::files::manifest::Manifest;
 use crate::files::page::for_each_stored;
 use crate::files::parts::Parts;
 use crate::files::stored::{self, FileKind, Kind};
+use crate::record::address::PageNumber;
 use crate::record::{Fixed, Form, Variable};
 
 /// Blocks of which the input has the first bytes alone, since hardly more than these say anything:
@@ -60,8 +62,11 @@ pub fn manifest(input: &[u8]) {
     let _refused = Manifest::decode(input);
 }
 
+/// The checkpoint that the image is of, in seeds as well.
+const IMAGE: CheckpointNumber = CheckpointNumber::new(7);
+
 fn read_image(disk: &SimDisk) -> Result<([u64; 8], Vec<u64>)> {
-    let mut image = ImageReader::open(disk, 7)?;
+    let mut image = ImageReader::open(disk, IMAGE)?;
     let mut words = Vec::new();
     while let Some(more) = image.next_words()? {
         words.extend_from_slice(more);
@@ -71,13 +76,14 @@ fn read_image(disk: &SimDisk) -> Result<([u64; 8], Vec<u64>)> {
 
 /// The image of an index.
 pub fn image(input: &[u8]) {
-    let (disk, name) = (SimDisk::new(), FileKind::Image.file_name(7));
+    let (disk, name) = (SimDisk::new(), FileKind::Image.file_name(IMAGE));
     let bytes = blocks(input);
     disk.plant(&name, &bytes).expect("a valid name");
     match read_image(&disk) {
         Err(error) => expect_corrupt(&error),
         Ok((params, words)) => {
-            let mut image = ImageWriter::create(&disk, 7, params).expect("a disk without faults");
+            let mut image =
+                ImageWriter::create(&disk, IMAGE, params).expect("a disk without faults");
             for word in words {
                 image.push(word).expect("a disk without faults");
             }
@@ -97,14 +103,15 @@ pub fn part(input: &[u8]) {
     const PAGE_BYTES: usize = 64;
     let disk = SimDisk::new();
     let bytes = blocks(input);
-    let pages = bytes.len().saturating_sub(BLOCK_BYTES) as u64 / (3 * BLOCK_BYTES as u64);
-    disk.plant(&FileKind::Part.file_name(0), &bytes).expect("a valid name");
-    let open = || Parts::open(Arc::new(disk.clone()), PAGE_BYTES, 0, 0, pages.max(1));
+    let count = bytes.len().saturating_sub(BLOCK_BYTES) as u64 / (3 * BLOCK_BYTES as u64);
+    let (first, limit) = (PageNumber::ZERO, PageNumber::new(count.max(1)));
+    disk.plant(&FileKind::Part.file_name(PageNumber::ZERO), &bytes).expect("a valid name");
+    let open = || Parts::open(Arc::new(disk.clone()), PAGE_BYTES, 0, first, limit);
     let parts = match open() {
         Ok(parts) => parts,
         Err(error) => return expect_corrupt(&error),
     };
-    for page in 0..pages {
+    for page in PageNumber::each(first..first.plus(count)) {
         let mut block = Blocks::default();
         let used = match parts.read_page(page, &mut block) {
             Ok(used) => used,
@@ -112,7 +119,7 @@ pub fn part(input: &[u8]) {
         };
         assert!(used <= PAGE_BYTES && parts.used(page) == Ok(used));
         let mut again = vec![0; used / 2];
-        parts.read(page * PAGE_BYTES as u64, &mut again).expect("it was read just now");
+        parts.read(page.get() * PAGE_BYTES as u64, &mut again).expect("it was read just now");
         assert_eq!(again, block.bytes()[..used / 2]);
         // It goes on with the same bytes.
         let (written, _) = parts.begin_write_page(page, block, move |_| used).wait();

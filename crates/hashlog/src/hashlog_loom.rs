@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use loom::thread;
 use sapwood_mem::Pages;
-use sapwood_mem::sync::model;
+use sapwood_mem::model;
 
 use crate::record::hash;
 use crate::record::layout::slot;

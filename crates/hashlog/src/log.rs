@@ -67,7 +67,7 @@ use crate::log::flush::Flights;
 use crate::log::frames::{Addressing, Frames};
 use crate::options::Options;
 use crate::record::Record;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::in_place::Stop;
 
 /// The distance ahead of a sequential reader at which lines are asked for: some two microseconds at
@@ -135,7 +135,7 @@ impl Records<'_> {
     /// The record at an address from `head` up.
     #[inline(always)]
     pub(crate) fn at(&self, address: Address) -> Record {
-        // SAFETY: as in `Log::record`.
+        // SAFETY: I-PINNED, as in `Log::record`.
         unsafe { Record::at(self.at.at(address)) }
     }
 
@@ -173,16 +173,16 @@ impl From<PageFull> for Stop {
 impl Log {
     /// A log that begins and ends at the start of `page`, which is not the first there could be:
     /// address zero names nothing.
-    pub(crate) fn new(options: &Options, parts: Option<Parts>, page: u64) -> Result<Log> {
+    pub(crate) fn new(options: &Options, parts: Option<Parts>, page: PageNumber) -> Result<Log> {
         let page_shift = (options.page_bytes / UNIT_BYTES).ilog2();
-        let first = page << page_shift;
+        let first = page.get() << page_shift;
         let frames = Frames::new(options.page_bytes, options.pages, options.memory_budget)
             .map_err(no_memory(0))?;
         let word = || AtomicU64::new(first);
         Ok(Log {
             // As if the page before were full: the first record brings the first frame.
             tail: CachePadded::new(AtomicU64::new(
-                (page - 1) << OFFSET_BITS | ((1 << page_shift) + 1),
+                page.before(1).get() << OFFSET_BITS | ((1 << page_shift) + 1),
             )),
             bounds: CachePadded::new(Bounds {
                 begin: word(),
@@ -250,13 +250,18 @@ impl Log {
     }
 
     #[inline]
-    pub(crate) fn page_of(&self, address: Address) -> u64 {
-        address.units() >> self.page_shift
+    pub(crate) fn page_of(&self, address: Address) -> PageNumber {
+        PageNumber::new(address.units() >> self.page_shift)
     }
 
     /// First address of a page.
-    pub(crate) fn page_start(&self, page: u64) -> Address {
-        Address::from_units(page << self.page_shift)
+    pub(crate) fn page_start(&self, page: PageNumber) -> Address {
+        Address::from_units(page.get() << self.page_shift)
+    }
+
+    /// Whether a page begins at an address.
+    fn is_border(&self, address: Address) -> bool {
+        address == self.page_start(self.page_of(address))
     }
 
     /// The record at an address at or above `head`, which the pin keeps there.
@@ -301,6 +306,8 @@ impl Log {
     #[inline]
     pub(crate) fn alloc(&self, bytes: usize) -> std::result::Result<Address, PageFull> {
         let (units, page_units) = ((bytes / UNIT_BYTES) as u64, 1 << self.page_shift);
+        debug_assert!(bytes.is_multiple_of(UNIT_BYTES), "records are whole units");
+        debug_assert!((1..=page_units).contains(&units), "a record fits into a page");
         // The count must not run over while many threads wait for a page.
         if self.tail.load(Ordering::Relaxed) & OFFSET_MASK > page_units {
             return Err(PageFull);
@@ -317,6 +324,7 @@ impl Log {
     /// Moves the tail to a fresh page, if the one it is on is full. `nested`: the caller's thread
     /// is pinned and cannot wait for others to leave. `beside`: bytes of memory beside the log.
     pub(crate) fn turn(&self, nested: bool, beside: u64) -> Result<()> {
+        debug_assert_eq!(nested, self.epochs.is_pinned(), "a pinned thread cannot wait");
         // Only a log that spills moves boundaries here. No pinned thread ever waits for `moving`,
         // whose holder may wait for pinned threads.
         let _moving = match &self.parts {
@@ -338,17 +346,17 @@ impl Log {
         if tail & OFFSET_MASK <= 1 << self.page_shift {
             return Ok(());
         }
-        let page = (tail >> OFFSET_BITS) + 1;
+        let page = PageNumber::new(tail >> OFFSET_BITS).next();
         self.make_room(nested, beside)?;
         let used = beside + self.frames.mapped_bytes();
         self.frames.install(page).map_err(no_memory(used))?;
         // Release: pairs with the AcqRel in `alloc`: the page has its frame.
-        self.tail.store(page << OFFSET_BITS, Ordering::Release);
+        self.tail.store(page.get() << OFFSET_BITS, Ordering::Release);
         // The oldest part of what is in memory is copied on update, so that what is evicted next
         // is on the disk by then.
         if let Some(frames) = self.frames_max(beside).filter(|_| self.parts.is_some() && !nested) {
             let in_place = ((frames as f64 * self.mutable_share) as u64).max(1);
-            let limit = self.page_start((page + 1).saturating_sub(in_place));
+            let limit = self.page_start(page.next().before(in_place));
             if limit > self.flushed() && frames < u64::MAX {
                 self.raise_moving(limit);
                 self.begin_flush(limit);
@@ -380,7 +388,7 @@ impl Log {
             if nested {
                 return Err(Error::WouldBlock);
             }
-            let limit = self.page_start(self.page_of(self.head()) + 1);
+            let limit = self.page_start(self.page_of(self.head()).next());
             self.raise_moving(limit);
             self.flush(limit)?;
             self.evict_to(limit);
@@ -394,18 +402,22 @@ impl Log {
     }
 
     pub(crate) fn set_flushed(&self, limit: Address) {
+        debug_assert!(limit > self.flushed(), "pages that have landed stay on the disk");
         // Release: pairs with the Acquire in `flushed`.
         self.bounds.flushed.store(limit.units(), Ordering::Release);
     }
 
     /// First byte of a page that is in memory.
-    pub(crate) fn page_base(&self, page: u64) -> *mut u8 {
+    pub(crate) fn page_base(&self, page: PageNumber) -> *mut u8 {
         self.frames.base(page)
     }
 
     /// Frees the frames below `limit`. Their addresses are on the disk, or dropped.
     fn evict_to(&self, limit: Address) {
         let (from, to) = (self.page_of(self.head()), self.page_of(limit));
+        debug_assert!(self.is_border(limit) && from <= to, "whole pages go, oldest first");
+        // I-FLUSHED, I-BOUNDARIES.
+        debug_assert!(limit <= self.flushed() && limit <= self.safe_read_only());
         self.end_return_moving();
         // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.head.store(limit.units(), Ordering::Release);
@@ -414,7 +426,7 @@ impl Log {
             self.bounds.marked.store(limit.units(), Ordering::Release);
         }
         self.wait_for_epoch(self.epochs.bump());
-        for page in from..to {
+        for page in PageNumber::each(from..to) {
             self.frames.evict(page);
         }
     }
@@ -435,6 +447,8 @@ impl Log {
     }
 
     fn raise_moving(&self, limit: Address) {
+        // I-BOUNDARIES.
+        debug_assert!(limit <= self.tail(), "what is raised over was allocated or closed");
         if limit > self.read_only() {
             // Release: pairs with the Acquire of pinned threads, which read it anew after the
             // epoch.
@@ -446,6 +460,7 @@ impl Log {
             // left.
             self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
+        debug_assert!(limit <= self.safe_read_only() && self.safe_read_only() <= self.read_only());
     }
 
     /// Fixes everything below the next page's start until `unpin_below` is called with it.
@@ -463,7 +478,7 @@ impl Log {
         let page = self.page_of(tail);
         let limit = match tail == self.page_start(page) {
             true => tail,
-            false => self.page_start(page + 1),
+            false => self.page_start(page.next()),
         };
         self.change_pinned(|pinned| pinned.push(limit));
         if limit > self.read_only() {
@@ -475,6 +490,7 @@ impl Log {
             self.wait_for_epoch(self.epochs.bump());
         }
         self.raise_moving(limit);
+        debug_assert!(self.is_border(limit) && limit <= self.tail(), "a closed page ends here");
         limit
     }
 
@@ -553,11 +569,11 @@ impl Log {
         loop {
             // Acquire: pairs with the Release of the thread that adds a page.
             let tail = self.tail.load(Ordering::Acquire);
-            let (page, offset) = (tail >> OFFSET_BITS, tail & OFFSET_MASK);
+            let (page, offset) = (PageNumber::new(tail >> OFFSET_BITS), tail & OFFSET_MASK);
             if page >= self.page_of(limit) || offset > page_units {
                 return;
             }
-            let full = page << OFFSET_BITS | (page_units + 1);
+            let full = page.get() << OFFSET_BITS | (page_units + 1);
             // AcqRel: pairs with the AcqRel in `alloc`.
             if self.tail.compare_exchange(tail, full, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
                 self.wasted.fetch_add((page_units - offset) * UNIT_BYTES as u64, Ordering::Relaxed);
@@ -579,23 +595,25 @@ impl Log {
 
     /// Gives a page below `head` its frame, and the bytes of it that are used and were read from
     /// the disk, with some bits of the control words at some offsets cleared. Hold `moving`.
-    fn load(&self, page: u64, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
+    fn load(&self, page: PageNumber, bytes: &[u8], stale: &[(usize, u64)]) -> Result<()> {
         assert!(bytes.len() <= self.page_bytes, "a page has no more");
+        debug_assert_eq!(self.page_of(self.head()), page.next(), "pages come back newest first");
         self.frames
             .install_used(page, bytes.len())
             .map_err(no_memory(self.frames.mapped_bytes()))?;
         let base = self.frames.base(page);
-        // SAFETY: a fresh frame of page_bytes that no other thread knows; the rest of it is zero.
+        // SAFETY: I-BACK: a fresh frame of page_bytes that no other thread knows before `head`
+        // moves; the rest of it is zero.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), base, bytes.len()) };
         #[cfg(loom)]
         for (at, word) in bytes.chunks_exact(UNIT_BYTES).enumerate() {
             let word = u64::from_le_bytes(word.try_into().expect("a word"));
-            // SAFETY: inside the frame, as above.
+            // SAFETY: I-BACK: inside the frame, as above.
             unsafe { RawAtomicU64::init(base.cast::<RawAtomicU64>().add(at), word) };
         }
         for (start, bits) in stale {
             assert!(start + UNIT_BYTES <= bytes.len(), "a record lies inside of what is used");
-            // SAFETY: a record of the page, inside it; see above.
+            // SAFETY: I-BACK: a record of the page, inside of the frame, as above.
             let record = unsafe { Record::at(base.add(*start)) };
             record.control().fetch_and(!bits, Ordering::Relaxed);
         }
@@ -612,6 +630,8 @@ impl Log {
     /// Sets every boundary of a log that was just opened: pages from `head` up are in memory.
     pub(crate) fn place(&self, begin: Address, head: Address, end: Address) {
         let bounds = &self.bounds;
+        // I-BOUNDARIES.
+        debug_assert!(begin <= head && head <= end && end <= self.tail());
         bounds.begin.store(begin.units(), Ordering::Release);
         // Release: pairs with the Acquire in `head`.
         bounds.head.store(head.units(), Ordering::Release);
@@ -626,12 +646,15 @@ impl Log {
     pub(crate) fn cut(&self, limit: Address) {
         debug_assert!(limit <= self.safe_read_only());
         let _moving = lock(&self.moving);
+        debug_assert!(self.is_border(limit) && self.begin() <= limit, "whole pages are given up");
         // Release: pairs with the Acquire of pinned threads, which read it anew after the epoch.
         self.bounds.begin.store(limit.units(), Ordering::Release);
         self.give_up_below(limit);
         if self.head() < limit {
             self.evict_to(limit);
         }
+        // I-BOUNDARIES.
+        debug_assert!(self.begin() <= self.head());
     }
 
     /// Waits for the pages that are on their way to the disk.

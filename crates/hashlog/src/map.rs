@@ -35,7 +35,8 @@ use sapwood_engine::{Compute, Computed, Upsert};
 /// order given for each key. [`HashLog::scan_log`], [`HashLog::snapshot`] and
 /// [`HashLog::checkpoint`] see one moment between their call and the first entry: all that was
 /// done before it and nothing that was begun after. [`HashLog::for_each`] sees every key that is
-/// there throughout exactly once, with a value that it had during the walk.
+/// there throughout exactly once, with a value that it had during the walk, and so do the steps of
+/// [`HashLog::scan_from`] together.
 ///
 /// # Closures
 ///
@@ -90,7 +91,7 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::open`]; [`Error::Options`] names the checkpoints that are there.
     pub fn open_at(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
-        HashLog::open_by(disk, options, Opening::Back(number))
+        HashLog::open_by(disk, options, Opening::Back(number.into()))
     }
 
     /// Looks at a log as checkpoint `number` left it, and changes nothing on the disk. What is put
@@ -102,7 +103,7 @@ impl HashLog {
     pub fn view(disk: Arc<dyn Disk>, options: Options, number: u64) -> Result<HashLog> {
         // There is no room for copies of what is read.
         let options = Options { cold_reads: ColdReads::Stay, ..options };
-        HashLog::open_by(disk, options, Opening::View(number))
+        HashLog::open_by(disk, options, Opening::View(number.into()))
     }
 
     /// The checkpoints in a directory that is not open, oldest first, and whether each opens: its
@@ -547,13 +548,82 @@ impl HashLog {
         by_layout!(self, F => self.store.walk_buckets::<F, B>((part, parts), &mut visit))
     }
 
+    /// One step of a walk of all entries: visits the entries of whole buckets from `cursor` on, until
+    /// `entries_min` were visited or there are no more, and of one bucket at least; answers the
+    /// cursor of the next step, or 0 at the end. The first step has cursor 0.
+    ///
+    /// Between two steps nothing is held: writers go on, the index grows, the log is compacted or
+    /// checkpointed, and opened again. A key that is there from the first step to the end of the
+    /// last one is visited exactly once, with a value that it had meanwhile; one that is put or
+    /// removed meanwhile is visited or not. The steps of a walk may differ in length, and any
+    /// number of walks go on at once. All steps together cost what [`HashLog::for_each`] does, and a
+    /// little for each step.
+    ///
+    /// A cursor is a number below that of the buckets. Every other number is taken too, as that of
+    /// a walk of some of the entries.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put_many(&[(b"one", b"1"), (b"two", b"2")])?;
+    /// let (mut cursor, mut keys) = (0, Vec::new());
+    /// loop {
+    ///     cursor = log.scan_from(cursor, 1, |key, _value| keys.push(key.to_vec()))?;
+    ///     if cursor == 0 {
+    ///         break;
+    ///     }
+    /// }
+    /// keys.sort();
+    /// assert_eq!(keys, [b"one", b"two"]);
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`]; `visit` was called for some entries by then, and the same step may
+    /// be tried again.
+    pub fn scan_from(
+        &self,
+        cursor: u64,
+        entries_min: usize,
+        mut visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        by_layout!(self, F => self.store.scan_from::<F>(cursor, entries_min, &mut visit))
+    }
+
+    /// One entry, owned, chosen by `random`, a number all of whose bits are random; `None` without
+    /// entries.
+    ///
+    /// The bucket is the one that `random` names, or else the first few from there on that have
+    /// entries, and each of their entries is as likely. So every entry can be chosen, and those of
+    /// buckets with few entries, or behind empty ones, are chosen more often. One bucket is looked
+    /// at, or a few: many only where most entries were removed, and all where all were.
+    ///
+    /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// let random = 0x9E37_79B9_7F4A_7C15;
+    /// assert_eq!(log.sample(random)?, None);
+    /// log.put(b"one", b"1")?;
+    /// assert_eq!(log.sample(random)?, Some((b"one".to_vec(), b"1".to_vec())));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`HashLog::for_each`].
+    pub fn sample(&self, random: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        by_layout!(self, F => self.store.sample::<F>(random))
+    }
+
     /// The entries, owned, in bucket order. A key that is there from the call to the iterator's end
     /// comes exactly once, with a value that it had meanwhile. Of a key that is put or removed
     /// meanwhile the entry may come or not.
     ///
-    /// The entries of some buckets are in memory at a time: of 64, or of a 65,536th of a larger
-    /// index. Between them nothing is held: writers go on, the index grows, the log is compacted.
-    /// An error is the last item.
+    /// Some hundred entries are in memory at a time, by [`HashLog::scan_from`]. Between them nothing
+    /// is held: writers go on, the index grows, the log is compacted. An error is the last item.
     ///
     /// ```
     /// use sapwood_hashlog::{HashLog, Options};

@@ -268,9 +268,10 @@ impl Arena {
         // SAFETY: I-LIVE: the block is mapped, and its map has an entry a page.
         let span = SpanId(unsafe { &*page_map.add(page) }.load(Ordering::Relaxed));
         let mut stripe = self.lock_stripe(span.stripe());
-        // INVARIANT I-LIVE: the slice's life ends under its stripe's lock, before its block can
+        // INVARIANT: I-LIVE: the slice's life ends under its stripe's lock, before its block can
         // empty.
-        // SAFETY: the page map named the span that the slice came from; the caller gives it up.
+        // SAFETY: I-LIVE: the page map named the span that the slice came from; the caller gives
+        // it up.
         let emptied = unsafe { stripe.give(span.index(), slice) };
         drop(stripe);
         if let Some(extent) = emptied {
@@ -469,7 +470,7 @@ impl Arena {
         let page_map = slot.page_map.load(Ordering::Acquire);
         let first_page = extent.offset as usize / PAGE_BYTES;
         for page in first_page..first_page + extent.bytes as usize / PAGE_BYTES {
-            // SAFETY: the map has an entry for each page of the block.
+            // SAFETY: I-TABLE: `apply_changes` made the map with an entry for each page of the block.
             unsafe { &*page_map.add(page) }.store(span.0, Ordering::Relaxed);
         }
         Ok(())
@@ -493,7 +494,7 @@ impl Arena {
                     let pages = bytes / PAGE_BYTES;
                     let page_map: Box<[AtomicU32]> =
                         (0..pages).map(|_| AtomicU32::new(0)).collect();
-                    // INVARIANT I-TABLE: written under the buddy system's lock, before a slice
+                    // INVARIANT: I-TABLE: written under the buddy system's lock, before a slice
                     // of the block is handed out. Release: pairs with the Acquire in `ptr`,
                     // `capacity` and `free`.
                     slot.bytes.store(bytes, Ordering::Release);
@@ -520,8 +521,8 @@ impl Arena {
         if !page_map.is_null() {
             // Acquire: pairs with the Release in `apply_changes`.
             let pages = slot.bytes.load(Ordering::Acquire) / PAGE_BYTES;
-            // SAFETY: made by `apply_changes` with this length, taken out of the
-            // slot just now, and only read while the block has live slices.
+            // SAFETY: I-TABLE: made by `apply_changes` with this length, taken out of the slot just
+            // now, and only read while the block has live slices.
             drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(page_map, pages)) });
         }
     }
@@ -532,7 +533,7 @@ impl Arena {
         if self.segments[segment].load(Ordering::Acquire).is_null() {
             let slots: Box<[BlockSlot]> =
                 (0..FIRST_SEGMENT_BLOCKS << segment).map(|_| BlockSlot::default()).collect();
-            // INVARIANT I-TABLE: the segment is there before the block's slot is written. Release:
+            // INVARIANT: I-TABLE: the segment is there before the block's slot is written. Release:
             // pairs with the Acquire in `block_slot`.
             self.segments[segment].store(Box::into_raw(slots).cast(), Ordering::Release);
         }
@@ -568,7 +569,7 @@ impl Drop for Arena {
                 continue;
             }
             let count = FIRST_SEGMENT_BLOCKS << segment;
-            // SAFETY: made by `grow_table` with this length; `&mut self` is alone.
+            // SAFETY: I-TABLE: made by `grow_table` with this length; `&mut self` is alone.
             let slots = unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(slots, count)) };
             for slot in &slots {
                 self.forget_block(slot);
@@ -666,12 +667,12 @@ mod tests {
                     let slice = arena.alloc(bytes).expect("no budget");
                     assert!(arena.capacity(slice) >= bytes);
                     let mark = step as u8;
-                    // SAFETY: the slice is live and has room for `bytes`.
+                    // SAFETY: I-LIVE: the slice has room for `bytes`.
                     unsafe { arena.ptr(slice).write_bytes(mark, bytes) };
                     live.push((slice, bytes, mark));
                 } else {
                     let (slice, bytes, mark) = live.swap_remove((rng >> 33) as usize % live.len());
-                    // SAFETY: live until the `free` below; `bytes` were written.
+                    // SAFETY: I-LIVE: until the `free` below; `bytes` were written.
                     unsafe {
                         let stored = std::slice::from_raw_parts(arena.ptr(slice), bytes);
                         assert!(stored.iter().all(|byte| *byte == mark));
@@ -690,7 +691,7 @@ mod tests {
             let ends = ranges.iter().map(|(base, bytes)| base + bytes);
             assert!(ends.zip(ranges.keys().skip(1)).all(|(end, next)| end <= *next));
             for (slice, ..) in live {
-                // SAFETY: live, and not read any more.
+                // SAFETY: I-LIVE: freed once, and not read any more.
                 unsafe { arena.free(slice) };
             }
             check_sums(&arena);
@@ -709,7 +710,7 @@ mod tests {
                 (0..(8 << 20) / bytes).map(|_| arena.alloc(bytes).expect("no budget")).collect();
             most = most.max(arena.stats().reserved_bytes);
             for slice in slices {
-                // SAFETY: live, and not read.
+                // SAFETY: I-LIVE: freed once, and not read.
                 unsafe { arena.free(slice) };
             }
         }
@@ -728,7 +729,7 @@ mod tests {
                     for i in 0..5000usize {
                         let bytes = 8 + (i * 37 + thread * 11) % 900;
                         let slice = arena.alloc(bytes).expect("no budget");
-                        // SAFETY: live, ours until sent.
+                        // SAFETY: I-LIVE: ours until sent.
                         unsafe { arena.ptr(slice).write_bytes(bytes as u8, bytes) };
                         send.send((slice, bytes)).expect("receivers outlive senders");
                     }
@@ -767,7 +768,7 @@ mod tests {
         assert_eq!(refused.budget, 1 << 20);
         assert!(refused.used > (1 << 20) * 9 / 10, "{refused}");
         assert!(arena.alloc(1 << 20).is_err(), "a large slice does not fit either");
-        // SAFETY: live, and not read.
+        // SAFETY: I-LIVE: freed once, and not read.
         unsafe { arena.free(slices.pop().expect("about a thousand")) };
         assert!(arena.alloc(1000).is_ok());
         for slice in slices {
@@ -781,7 +782,7 @@ mod tests {
 
     fn free_all(arena: &Arena, slices: impl IntoIterator<Item = SliceRef>) {
         for slice in slices {
-            // SAFETY: live, and no thread reads it.
+            // SAFETY: I-LIVE: freed once, and no thread reads it.
             unsafe { arena.free(slice) };
         }
     }

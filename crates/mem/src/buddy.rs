@@ -4,6 +4,11 @@
 //! aligned to its own size; two free halves of the same part (buddies) join.
 //! Always called under the arena's lock; one call a span, not a slice.
 //!
+//! *Invariants*
+//! - I-APART: live slices do not overlap: an extent has one owner, a slot of a span one slice.
+//! - I-BUDGET: mapped bytes never exceed the budget; it is checked before a block is mapped.
+//! - I-DRAINED: no slice is handed out in a drained block.
+//!
 //! Source: K. Knowlton, "A fast storage allocator", CACM 1965.
 
 use std::collections::BTreeSet;
@@ -149,7 +154,7 @@ impl Buddy {
         }
         self.free_bytes -= bytes;
         debug_assert!((offset as usize).is_multiple_of(bytes), "an extent lies on its own size");
-        // INVARIANT I-APART: the extent hangs in no set from here until `give`.
+        // INVARIANT: I-APART: the extent hangs in no set from here until `give`.
         Some(Extent { block, offset, bytes: bytes as u32 })
     }
 
@@ -248,7 +253,7 @@ impl Buddy {
         let drained = |(id, _): &(u32, u32)| {
             blocks[*id as usize].as_ref().is_some_and(|block| block.purpose == Purpose::Drained)
         };
-        // INVARIANT I-DRAINED: allocations do not look at the extents of drained blocks.
+        // INVARIANT: I-DRAINED: allocations do not look at the extents of drained blocks.
         for (free, drained_free) in self.free.iter_mut().zip(&mut self.drained_free) {
             drained_free.extend(free.extract_if(.., drained));
         }
@@ -318,7 +323,7 @@ impl Buddy {
 
     /// Asked before each mapping, under the lock of the buddy system.
     fn over_budget(&self, more: usize) -> bool {
-        // INVARIANT I-BUDGET: no block is mapped where this is true.
+        // INVARIANT: I-BUDGET: no block is mapped where this is true.
 
         self.budget.is_some_and(|budget| (self.reserved_bytes + more) as u64 > budget)
     }

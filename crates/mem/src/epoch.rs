@@ -18,6 +18,11 @@
 //! A pin is stored by Release, too: `is_safe` may see it without having seen the 0 that ended the
 //! pin before it.
 //!
+//! *Invariants*
+//! - I-BOUNDARY: once an epoch is safe, every pinned thread sees what was written before its bump.
+//! - I-RESUMED: what a thread reached under a pin is still there when it pins again, if no epoch has
+//!   begun meanwhile.
+//!
 //! A thread finds its slot by a number that it keeps while it lives. The destructors of its
 //! thread-locals may use a table when the number is given back already: such a *late* pin takes a
 //! number that the thread keeps until its last late pin, of any table, has gone.
@@ -150,7 +155,7 @@ impl Pin<'_> {
         // the thread that sees this and not the quiet slot in between.
         self.slot.pinned.store(since, Ordering::Release);
         barrier::light();
-        // INVARIANT I-RESUMED: a bump that this load does not see finds `since` in the slot.
+        // INVARIANT: I-RESUMED: a bump that this load does not see finds `since` in the slot.
         // Acquire: pairs with `bump`, as in `pin`.
         let latest = epochs.current.load(Ordering::Acquire);
         if latest != since {
@@ -277,7 +282,7 @@ impl Epochs {
     pub fn bump(&self) -> u64 {
         // AcqRel: pairs with the Acquire of pins, of `is_current`, and with earlier bumps.
         let epoch = self.current.fetch_add(1, Ordering::AcqRel) + 1;
-        // INVARIANT I-BOUNDARY: a pin that `is_safe` does not see begins after this fence.
+        // INVARIANT: I-BOUNDARY: a pin that `is_safe` does not see begins after this fence.
         barrier::heavy();
         epoch
     }

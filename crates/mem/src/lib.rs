@@ -19,6 +19,8 @@ pub mod arena;
 mod buddy;
 mod drain;
 pub mod epoch;
+#[cfg(loom)]
+pub mod model;
 pub mod reclaim;
 pub mod reentry;
 pub mod region;

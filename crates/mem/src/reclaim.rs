@@ -339,7 +339,7 @@ impl Reclaimer {
             }
         }
         if !retired.is_empty() {
-            // INVARIANT I-GRACE: the stamp's epoch begins after each of these went out of reach.
+            // INVARIANT: I-GRACE: the stamp's epoch begins after each of these went out of reach.
             // Not under a lock: a model may switch threads here.
             let stamp = self.epochs.bump();
             self.lock_waiting().batches.push_back(Batch { stamp, retired });
@@ -371,8 +371,8 @@ impl Reclaimer {
                     self.arena.prefetch(next.slice(), 1);
                 }
                 let slice = retired.slice();
-                // SAFETY: `retire`'s contract; every thread has left that was pinned when the
-                // slice was retired (I-GRACE).
+                // SAFETY: I-GRACE, and `retire`'s contract: every thread has left that was pinned when
+                // the slice was retired.
                 unsafe {
                     match retired.kind() {
                         Kind::Plain => self.free(slice, &mut freed_bytes),
@@ -400,10 +400,10 @@ impl Reclaimer {
     /// A counted slice after its grace period; `marks` were read after that.
     unsafe fn free_unread(&self, slice: SliceRef, marks: &[usize], freed_bytes: &mut u64) -> bool {
         let base = self.arena.ptr(slice);
-        // SAFETY: the caller's slice is live until it is freed here.
+        // SAFETY: I-LIVE: the caller's slice is freed here and nowhere else.
         let is_read = marks.contains(&(base as usize)) || unsafe { (self.is_read)(base) };
         if !is_read {
-            // INVARIANT I-COUNTED: asked after the grace period, when either answer is final.
+            // INVARIANT: I-COUNTED: asked after the grace period, when either answer is final.
             // SAFETY: I-GRACE by the caller.
             unsafe { self.free(slice, freed_bytes) };
         }
@@ -544,7 +544,7 @@ mod tests {
         let bytes = slices.len() as u64 * 1000;
         assert_eq!(reclaimer.retired_bytes(), bytes, "readers are inside");
         for slice in &slices {
-            // SAFETY: live while a reader is inside, and this is the reader.
+            // SAFETY: I-COUNTED: a reader is inside, and this is the reader.
             let count = unsafe { &*reclaimer.arena.ptr(*slice).cast::<RawAtomicU64>() };
             count.store(0, Ordering::Release);
         }

@@ -30,6 +30,15 @@ pub struct Reservation {
     released: std::sync::Mutex<std::collections::BTreeSet<(usize, usize)>>,
 }
 
+/// The pages that a committed range is to lie on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Backing {
+    /// Pages of the smallest size.
+    Small,
+    /// Huge pages, where the range covers some and the system has them.
+    Huge,
+}
+
 // SAFETY: a reservation is an address range; it owns no thread-bound state.
 unsafe impl Send for Reservation {}
 // SAFETY: as above; what is committed is synchronised by its users.
@@ -85,16 +94,17 @@ impl Reservation {
     }
 
     /// Makes a range, of whole pages, readable and writable; it holds zeros where nothing was
-    /// written. Answers what it lies on: huge pages where it covers some and `huge` asks for them.
+    /// written. Answers what it lies on: huge pages where it covers some and `backing` asks for them.
     ///
     /// # Errors
     /// [`NoMemory`] when the system has none to promise.
-    pub fn commit(&self, offset: usize, bytes: usize, huge: bool) -> std::io::Result<Pages> {
+    pub fn commit(&self, offset: usize, bytes: usize, backing: Backing) -> std::io::Result<Pages> {
         assert!(offset + bytes <= self.bytes, "inside the reservation");
         assert!(offset.is_multiple_of(PAGE_BYTES) && bytes.is_multiple_of(PAGE_BYTES), "pages");
         // SAFETY: the range lies inside the reservation, just checked.
         let base = unsafe { self.base.add(offset) };
-        let huge = huge && bytes >= HUGE_PAGE_BYTES && self.pages != Pages::Small;
+        let huge =
+            backing == Backing::Huge && bytes >= HUGE_PAGE_BYTES && self.pages != Pages::Small;
         let access = MprotectFlags::READ | MprotectFlags::WRITE;
         // SAFETY: the range is ours, and more access takes nothing from a user.
         unsafe { rustix::mm::mprotect(base.as_ptr().cast(), bytes, access) }.map_err(|cause| {
@@ -324,7 +334,7 @@ mod tests {
             let space = Reservation::new(1 << 36, 1 << 30, pages).expect("address space");
             assert_eq!(space.base().addr().get() % HUGE_PAGE_BYTES, 0);
             let offset = 6 * HUGE_PAGE_BYTES;
-            let granted = space.commit(offset, HUGE_PAGE_BYTES, true).expect("2 MiB");
+            let granted = space.commit(offset, HUGE_PAGE_BYTES, Backing::Huge).expect("2 MiB");
             assert!(granted <= pages);
             // SAFETY: committed just above, ours alone; bytes need no alignment.
             unsafe {
@@ -335,7 +345,7 @@ mod tests {
                 space.release(offset, HUGE_PAGE_BYTES);
                 #[cfg(asan)]
                 assert!(crate::region::is_poisoned(byte), "a use after release is noticed");
-                space.commit(offset, HUGE_PAGE_BYTES, true).expect("2 MiB");
+                space.commit(offset, HUGE_PAGE_BYTES, Backing::Huge).expect("2 MiB");
                 assert_eq!(byte.read(), 0, "released memory begins anew");
                 space.release(offset, HUGE_PAGE_BYTES);
             }
@@ -347,7 +357,7 @@ mod tests {
     #[test]
     fn a_reservation_leaves_no_poison() {
         let space = Reservation::new(1 << 30, 1 << 30, Pages::Small).expect("address space");
-        space.commit(PAGE_BYTES, 2 * PAGE_BYTES, false).expect("two pages");
+        space.commit(PAGE_BYTES, 2 * PAGE_BYTES, Backing::Small).expect("two pages");
         let byte = space.base().as_ptr().wrapping_add(PAGE_BYTES);
         // SAFETY: not in use.
         unsafe { space.release(PAGE_BYTES, 2 * PAGE_BYTES) };
@@ -379,7 +389,7 @@ mod tests {
     /// A committed range full of ones.
     fn filled() -> Reservation {
         let space = Reservation::new(1 << 30, 1 << 30, Pages::Small).expect("address space");
-        space.commit(0, RANGE, false).expect("memory");
+        space.commit(0, RANGE, Backing::Small).expect("memory");
         // SAFETY: committed just above, and of no other owner.
         unsafe { space.base().as_ptr().write_bytes(1, RANGE) };
         space
@@ -428,7 +438,7 @@ mod tests {
             let space = filled();
             // SAFETY: as above.
             unsafe { space.release(0, RANGE) };
-            space.commit(0, RANGE, true).expect("memory");
+            space.commit(0, RANGE, Backing::Huge).expect("memory");
             assert_zero_and_writable(&space);
         });
     }

@@ -5,6 +5,9 @@
 //! untouched end. Spans with room hang in a list per class; an empty span goes
 //! back to the buddy system at once, so that memory freed by one class serves
 //! any other.
+//!
+//! *Invariants*
+//! - I-SUM: reserved bytes are those of live slices, of free ones and waste.
 
 use crate::buddy::Extent;
 use crate::region::{PAGE_BYTES, poison, unpoison};
@@ -99,10 +102,10 @@ impl Stripe {
         if full {
             self.unlink(link);
         }
-        // INVARIANT I-SUM: live grows by what free loses.
+        // INVARIANT: I-SUM: live grows by what free loses.
         self.live_bytes += class.bytes();
         self.free_bytes -= class.bytes();
-        // INVARIANT I-APART: the slot is in no list of free ones, and below `touched`.
+        // INVARIANT: I-APART: the slot is in no list of free ones, and below `touched`.
         debug_assert_eq!(slice.class(), class);
         Some(slice)
     }
@@ -218,7 +221,7 @@ impl Stripe {
             if span.live == 0 || !is_drained(span.extent.block) {
                 continue;
             }
-            // INVARIANT I-DRAINED: the span hangs in no list that `take` looks at.
+            // INVARIANT: I-DRAINED: the span hangs in no list that `take` looks at.
             if span.is_linked() {
                 self.unlink(index as SpanLink + 1);
             }

@@ -61,7 +61,7 @@ impl RawAtomicU64 {
         // SAFETY: the caller owns the aligned word.
         unsafe { word.cast::<u64>().write(value) };
         #[cfg(loom)]
-        model::init(word as usize, value);
+        shadow::init(word as usize, value);
     }
 }
 
@@ -129,7 +129,7 @@ pub fn order_in_model() {
 #[inline]
 pub fn read_bytes(base: *const u8) {
     #[cfg(loom)]
-    model::read_bytes(base as usize);
+    shadow::read_bytes(base as usize);
     let _ = base;
 }
 
@@ -137,7 +137,7 @@ pub fn read_bytes(base: *const u8) {
 #[inline]
 pub fn write_bytes(base: *const u8) {
     #[cfg(loom)]
-    model::write_bytes(base as usize);
+    shadow::write_bytes(base as usize);
     let _ = base;
 }
 
@@ -145,7 +145,7 @@ pub fn write_bytes(base: *const u8) {
 #[inline]
 pub(crate) fn forget_range(base: *const u8, bytes: usize) {
     #[cfg(loom)]
-    model::forget(base as usize, bytes);
+    shadow::forget(base as usize, bytes);
     let _ = (base, bytes);
 }
 
@@ -179,7 +179,7 @@ impl Backoff {
 }
 
 #[cfg(loom)]
-pub mod model {
+pub(crate) mod shadow {
     //! Shadows of raw words and bytes, for the loom build only.
 
     use std::cell::RefCell;
@@ -209,18 +209,11 @@ pub mod model {
         SHADOWS.with(|shadows| f(&mut shadows.borrow_mut()))
     }
 
-    /// Forgets every shadow: call first in each execution of a model.
-    pub fn reset() {
+    /// Forgets every shadow.
+    pub(crate) fn forget_all() {
         let old = shadows(|s| (std::mem::take(&mut s.words), std::mem::take(&mut s.bytes)));
         // Objects of an earlier execution must not run their destructors in this one.
         std::mem::forget(old);
-        crate::epoch::forget_numbers();
-    }
-
-    /// Makes this thread act from now on as in destructors of its thread-locals, when those of
-    /// this crate are gone.
-    pub fn end_locals() {
-        crate::epoch::end_locals();
     }
 
     pub(super) fn init(address: usize, value: u64) {

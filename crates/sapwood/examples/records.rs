@@ -28,7 +28,8 @@ fn main() -> Result<()> {
 /// Each flight is one search: its carrier's record is changed in place, or put.
 fn carriers() -> Result<Records<Carrier>> {
     let options = HashTableOptions::default().record::<Carrier>();
-    let carriers = Records::<Carrier>::new(Db::in_memory().create_hash_table("carriers", options)?);
+    let carriers =
+        Records::<Carrier>::new(Db::in_memory().create_hash_table("carriers", options)?)?;
     for (name, minutes) in [("UA", 11), ("AA", -3), ("UA", 20), ("B6", 0)] {
         let first = Carrier { flights: 1.into(), minutes_late: minutes.into() };
         carriers.put_if_absent_or_update(name.as_bytes(), &first, |carrier| {

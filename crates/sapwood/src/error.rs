@@ -4,6 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use sapwood_aggregate::{QueryError, SyntaxError};
+use sapwood_execute::Executor;
+
 use crate::{Engine, HashEngineError, OrderedEngineError};
 
 /// The longest name of a table, in bytes.
@@ -30,10 +33,14 @@ pub struct RecordLength {
 
 impl RecordLength {
     pub(crate) fn of<R>(bytes: &[u8]) -> RecordLength {
-        let path = std::any::type_name::<R>();
-        let record = path.rsplit("::").next().unwrap_or(path);
-        RecordLength { record, expected: size_of::<R>(), found: bytes.len() }
+        RecordLength { record: name_of::<R>(), expected: size_of::<R>(), found: bytes.len() }
     }
+}
+
+/// The name of a struct, without its path.
+pub(crate) fn name_of<R>() -> &'static str {
+    let path = std::any::type_name::<R>();
+    path.rsplit("::").next().unwrap_or(path)
 }
 
 /// Why an operation was refused. Nothing was changed, unless the variant says what was.
@@ -68,6 +75,35 @@ pub enum Error {
         /// What it is instead.
         cause: RecordLength,
     },
+    /// A table declares other fields than the record that its values were to be read as. Nothing was
+    /// read.
+    #[error(
+        "table `{table}` declares the fields `{declared}`, and the record `{record}` has `{fields}`: \
+         read it as the record that its values were written as, or declare these fields \
+         (`OrderedTableOptions::record`, `HashTableOptions::record`)"
+    )]
+    RecordFields {
+        /// The table's name.
+        table: Arc<str>,
+        /// The fields that the table declares, as text.
+        declared: String,
+        /// The name of the struct.
+        record: &'static str,
+        /// Its fields, as text.
+        fields: String,
+    },
+    /// A hash table was asked for something in the order of keys, which it does not keep.
+    #[error(
+        "table `{table}` is a hash table, which keeps no order: walk all of it (`Records::iter`, \
+         `Records::for_each`), or make it with `Db::create_ordered_table`"
+    )]
+    NoOrder {
+        /// The table's name.
+        table: Arc<str>,
+    },
+    /// Bytes are not a key of the type that was asked for.
+    #[error(transparent)]
+    Key(#[from] crate::key::DecodeError),
     /// The table to open or drop is not there.
     #[error("no table `{name}`; {}", known_tables(known))]
     TableMissing {
@@ -167,17 +203,17 @@ pub enum Error {
     /// A query does not fit together, objects do not have what it reads, or a figure leaves its
     /// range.
     #[error(transparent)]
-    Query(#[from] crate::aggregate::QueryError),
+    Query(#[from] QueryError),
     /// A text form of a query cannot be read.
     #[error(transparent)]
-    Syntax(#[from] crate::aggregate::SyntaxError),
+    Syntax(#[from] SyntaxError),
     /// The table has no such executor, or it cannot answer the query.
     #[error("table `{table}`: {}{why}", executor.map_or(String::new(), |executor| format!("the executor `{executor}` ")))]
     Executor {
         /// The name of the table.
         table: Arc<str>,
         /// The executor, if one was asked for.
-        executor: Option<crate::aggregate::Executor>,
+        executor: Option<Executor>,
         /// Why not, and what to do.
         why: String,
     },

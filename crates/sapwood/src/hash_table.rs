@@ -33,7 +33,7 @@ pub use snapshot::HashSnapshot;
 /// its return, for every thread, also while the table grows, spills to the disk or takes a
 /// checkpoint. A value is read whole, as it was at one moment. A batch is a series of operations,
 /// not one atomic one. [`for_each`](Self::for_each) sees every key that is there throughout
-/// exactly once; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
+/// exactly once, and so do the steps of [`scan_from`](Self::scan_from) together; [`scan_log`](Self::scan_log) and [`snapshot`](Self::snapshot) see the table as it
 /// was at one moment.
 ///
 /// # Durability
@@ -111,8 +111,12 @@ impl HashTable {
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.named(self.log().get_with(key, read))
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.log().get_with(key.as_ref(), read))
     }
 
     /// Copies a value out.
@@ -127,8 +131,8 @@ impl HashTable {
     /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.named(self.log().get(key))
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.named(self.log().get(key.as_ref()))
     }
 
     /// Whether the key is there.
@@ -144,8 +148,8 @@ impl HashTable {
     /// assert!(!table.contains_key(b"elm")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
-        self.named(self.log().contains_key(key))
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.log().contains_key(key.as_ref()))
     }
 
     /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without the
@@ -163,7 +167,7 @@ impl HashTable {
     /// assert_eq!(hits.get_counter(b"/other.html")?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
         let counter = self.get_with(key, |value| match value.try_into() {
             Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
             Err(_) => Err(HashEngineError::NotACounter { len: value.len() }),
@@ -249,6 +253,77 @@ impl HashTable {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         self.named(self.log().for_each_part(part, parts, visit))
+    }
+
+    /// One step of a walk of all entries that holds nothing between steps, as a client walks that
+    /// comes back with a cursor (Redis: `SCAN`). Calls `visit(key, value)` for the entries of whole
+    /// buckets from `cursor` on, until `entries_min` were visited or there are no more, and of one
+    /// bucket at least; answers the cursor of the next step, or 0 at the end. The first step has
+    /// cursor 0.
+    ///
+    /// # Consistency
+    ///
+    /// A key that is there from the first step to the end of the last one is visited exactly once,
+    /// with a value that it had meanwhile; one that is put or removed meanwhile is visited or not.
+    /// Between steps the table may grow, be compacted, take checkpoints, and be opened again from
+    /// one. The steps of a walk may differ in length, and any number of walks go on at once.
+    ///
+    /// Every number is taken as a cursor. One that no step answered begins a walk of some of the
+    /// entries.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each); the same step may be tried again, with the same cursor.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// table.put_many(&[("ash", "fraxinus"), ("elm", "ulmus"), ("oak", "quercus")])?;
+    /// let (mut cursor, mut keys) = (0, Vec::new());
+    /// loop {
+    ///     cursor = table.scan_from(cursor, 1, |key, _value| keys.push(key.to_vec()))?;
+    ///     if cursor == 0 {
+    ///         break;
+    ///     }
+    /// }
+    /// keys.sort();
+    /// assert_eq!(keys, [b"ash", b"elm", b"oak"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn scan_from(
+        &self,
+        cursor: u64,
+        entries_min: usize,
+        visit: impl FnMut(&[u8], &[u8]),
+    ) -> Result<u64> {
+        self.named(self.log().scan_from(cursor, entries_min, visit))
+    }
+
+    /// An entry chosen by `random`, a number all of whose bits are random, as a key and a value that
+    /// are copied out (Redis: `RANDOMKEY`); `None` without entries. The table draws no numbers
+    /// itself.
+    ///
+    /// Every entry can be chosen. The number names a bucket and one of its entries, so an entry of a
+    /// bucket with few others, or behind empty ones, is chosen more often. A call looks at a bucket
+    /// or a few: at many only where most entries were removed, and at all where all were.
+    ///
+    /// # Consistency
+    ///
+    /// The entry was there at a moment of the call. `None` says that no entry was there throughout.
+    ///
+    /// # Errors
+    /// As [`for_each`](Self::for_each).
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// let random = 0x9E37_79B9_7F4A_7C15; // from a generator of random numbers
+    /// assert_eq!(table.sample(random)?, None);
+    /// table.put(b"oak", b"quercus")?;
+    /// assert_eq!(table.sample(random)?, Some((b"oak".to_vec(), b"quercus".to_vec())));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn sample(&self, random: u64) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.named(self.log().sample(random))
     }
 
     /// Calls `visit(key, value)` for every entry as it was at the moment of the call, in the order
@@ -497,8 +572,15 @@ impl HashTable {
     }
 
     /// Puts the table's name to an engine's error.
+    #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
-        result.map_err(|cause| Error::HashEngine { table: Arc::clone(&self.shared.name), cause })
+        result.map_err(|cause| self.refused(cause))
+    }
+
+    // Programs have a copy of each operation for each type of key: this is no part of it.
+    #[cold]
+    fn refused(&self, cause: HashEngineError) -> Error {
+        Error::HashEngine { table: Arc::clone(&self.shared.name), cause }
     }
 }
 

@@ -21,7 +21,7 @@
 //! // All destinations of a carrier, in order, without creating anything per entry.
 //! let united = key::prefix_range(&key::encode(&"UA"));
 //! let mut entries = 0;
-//! let _ = delays.scan(united.bounds(), Direction::Ascending, |_key, _value| {
+//! let _ = delays.scan(united, Direction::Ascending, |_key, _value| {
 //!     entries += 1;
 //!     ControlFlow::<()>::Continue(())
 //! })?;
@@ -127,10 +127,10 @@ pub use hash_table::{HashSnapshot, HashTable};
 pub use ordered_options::OrderedTableOptions;
 pub use ordered_table::OrderedTable;
 pub use range::Range;
-pub use records::Records;
+pub use records::{RecordRange, Records};
 pub use sapwood_chunkmap::{
-    Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, OrderedStats,
-    Upsert, VALUE_BYTES_MAX,
+    Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
+    OrderedStats, Upsert, VALUE_BYTES_MAX,
 };
 pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,

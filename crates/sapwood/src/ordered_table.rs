@@ -4,14 +4,14 @@
 mod change;
 
 use std::io;
-use std::ops::{ControlFlow, RangeBounds};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
 use crate::{
-    Direction, Entry, Error, OrderedEngineError, OrderedStats, OrderedTableOptions, Range, Result,
-    aggregate,
+    Direction, Entry, Error, KeyRange, OrderedEngineError, OrderedStats, OrderedTableOptions,
+    Range, Result, aggregate,
 };
 
 /// A named, ordered table from byte keys to byte values.
@@ -99,8 +99,12 @@ impl OrderedTable {
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.named(self.map().get_with(key, read))
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.map().get_with(key.as_ref(), read))
     }
 
     /// Copies a value out.
@@ -115,8 +119,8 @@ impl OrderedTable {
     /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.named(self.map().get(key))
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
+        self.named(self.map().get(key.as_ref()))
     }
 
     /// Whether the key is there.
@@ -132,8 +136,8 @@ impl OrderedTable {
     /// assert!(!table.contains_key(b"elm")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
-        self.named(self.map().contains_key(key))
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.map().contains_key(key.as_ref()))
     }
 
     /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
@@ -151,7 +155,7 @@ impl OrderedTable {
     /// assert_eq!(hits.get_counter(b"/other.html")?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
         let counter = self.get_with(key, |value| match value.try_into() {
             Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
             Err(_) => Err(OrderedEngineError::NotACounter { len: value.len() }),
@@ -230,8 +234,8 @@ impl OrderedTable {
     /// assert_eq!(entry.key(), b"b");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn floor(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().floor(key))
+    pub fn floor(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().floor(key.as_ref()))
     }
 
     /// The entry with the greatest key below `key`.
@@ -247,8 +251,8 @@ impl OrderedTable {
     /// assert_eq!(entry.key(), b"a");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn lower(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().lower(key))
+    pub fn lower(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().lower(key.as_ref()))
     }
 
     /// The entry with the least key at or above `key`.
@@ -264,8 +268,8 @@ impl OrderedTable {
     /// assert_eq!(entry.key(), b"d");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn ceiling(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().ceiling(key))
+    pub fn ceiling(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().ceiling(key.as_ref()))
     }
 
     /// The entry with the least key above `key`, in the whole table: with composite keys that may be one of
@@ -282,11 +286,11 @@ impl OrderedTable {
     /// assert_eq!(entry.key(), b"d");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn higher(&self, key: &[u8]) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().higher(key))
+    pub fn higher(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
+        self.named(self.map().higher(key.as_ref()))
     }
 
-    /// The entries within `bounds` as an iterator, both ways. Its items are `Result<Entry>`.
+    /// The entries in a range as an iterator, both ways. Its items are `Result<Entry>`.
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};
@@ -295,7 +299,7 @@ impl OrderedTable {
     ///     table.put(&key::encode(&("Museum", minute)), b"U6")?;
     /// }
     /// let (from, to) = (key::encode(&("Museum", 490_u16)), key::encode(&("Museum", 500_u16)));
-    /// assert_eq!(table.range(&from[..]..&to[..]).count(), 1);
+    /// assert_eq!(table.range(from..to).count(), 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     ///
@@ -306,17 +310,17 @@ impl OrderedTable {
     ///     table.put(key.as_bytes(), b"")?;
     /// }
     /// let mut keys = Vec::new();
-    /// for entry in table.range(&b"b"[..]..).rev() {
+    /// for entry in table.range("b"..).rev() {
     ///     keys.push(entry?.key().to_vec());
     /// }
     /// assert_eq!(keys, [b"c", b"b"]);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Range<'_> {
-        Range { entries: self.map().range(bounds), table: &self.shared.name }
+    pub fn range(&self, range: impl KeyRange) -> Range<'_> {
+        Range { entries: self.map().range(range), table: &self.shared.name }
     }
 
-    /// The entries within `bounds` as a stream that creates nothing per entry; `visit` ends it
+    /// The entries in a range as a stream that creates nothing per entry; `visit` ends it
     /// with `ControlFlow::Break`.
     ///
     /// # Errors
@@ -328,19 +332,19 @@ impl OrderedTable {
     /// # use sapwood::{Db, OrderedTableOptions};
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
-    /// let found = table.scan(&b"b"[..].., Direction::Ascending, |key, value| {
+    /// let found = table.scan("b".., Direction::Ascending, |key, value| {
     ///     if value == b"3" { ControlFlow::Break(key.to_vec()) } else { ControlFlow::Continue(()) }
     /// })?;
     /// assert_eq!(found, ControlFlow::Break(b"c".to_vec()));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn scan<'k, B>(
+    pub fn scan<B>(
         &self,
-        bounds: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.named(self.map().scan(bounds, direction, visit))
+        self.named(self.map().scan(range, direction, visit))
     }
 
     /// As [`scan`](Self::scan), of the keys alone, without touching values.
@@ -362,13 +366,13 @@ impl OrderedTable {
     /// assert_eq!(keys, [b"c", b"b", b"a"]);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn scan_keys<'k, B>(
+    pub fn scan_keys<B>(
         &self,
-        bounds: impl RangeBounds<&'k [u8]>,
+        range: impl KeyRange,
         direction: Direction,
         visit: impl FnMut(&[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.named(self.map().scan_keys(bounds, direction, visit))
+        self.named(self.map().scan_keys(range, direction, visit))
     }
 
     /// Calls `visit(key, value)` for every entry, in the order of the keys; `visit` ends it with
@@ -532,8 +536,15 @@ impl OrderedTable {
     }
 
     /// Puts the table's name to an engine's error.
+    #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, OrderedEngineError>) -> Result<T> {
-        result.map_err(|cause| Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause })
+        result.map_err(|cause| self.refused(cause))
+    }
+
+    // Programs have a copy of each operation for each type of key: this is no part of it.
+    #[cold]
+    fn refused(&self, cause: OrderedEngineError) -> Error {
+        Error::OrderedEngine { table: Arc::clone(&self.shared.name), cause }
     }
 }
 

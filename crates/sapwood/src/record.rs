@@ -122,6 +122,12 @@ pub trait FieldType {
     const READ: FieldRead;
 }
 
+/// The bound of a field that the generated code writes down before all others, so that a field of
+/// another type is refused in the words of [`FieldType`] first.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct IsField<T: FieldType>(std::marker::PhantomData<T>);
+
 /// Implements [`FieldType`] for numbers of a form and an order.
 macro_rules! numbers {
     ($form:ident, $order:ident: $($kind:ty)*) => {

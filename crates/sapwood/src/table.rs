@@ -158,7 +158,11 @@ impl Table {
     /// assert_eq!(table.get_with(b"elm", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub fn get_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         each!(self, table => table.get_with(key, read))
     }
 
@@ -176,7 +180,7 @@ impl Table {
     /// assert_eq!(table.get(b"oak")?.as_deref(), Some(&b"quercus"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         each!(self, table => table.get(key))
     }
 
@@ -194,7 +198,7 @@ impl Table {
     /// assert!(table.contains_key(b"oak")? && !table.contains_key(b"elm")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn contains_key(&self, key: &[u8]) -> Result<bool> {
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         each!(self, table => table.contains_key(key))
     }
 
@@ -215,7 +219,7 @@ impl Table {
     /// assert_eq!(table.get_counter(b"misses")?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn get_counter(&self, key: &[u8]) -> Result<Option<i64>> {
+    pub fn get_counter(&self, key: impl AsRef<[u8]>) -> Result<Option<i64>> {
         each!(self, table => table.get_counter(key))
     }
 
@@ -260,7 +264,7 @@ impl Table {
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         each!(self, table => table.put(key, value))
     }
 
@@ -278,7 +282,7 @@ impl Table {
     /// assert!(!table.put_if_absent(b"k", b"second")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+    pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         each!(self, table => table.put_if_absent(key, value))
     }
 
@@ -302,7 +306,8 @@ impl Table {
     }
 
     /// Changes a value, in one step for every reader; `None` if the key is not there. The closure
-    /// may run again when another thread gets between; the last run counts.
+    /// may run again when another thread gets between, and its last run counts: so it is no place to
+    /// count or to send.
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
@@ -322,7 +327,7 @@ impl Table {
     /// ```
     pub fn update<R>(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         each!(self, table => table.update(key, change))
@@ -371,8 +376,8 @@ impl Table {
     /// ```
     pub fn put_if_absent_or_update<R>(
         &self,
-        key: &[u8],
-        value: &[u8],
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
         change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
         each!(self, table => table.put_if_absent_or_update(key, value, change))
@@ -394,7 +399,12 @@ impl Table {
     /// assert!(table.compare_and_put(b"printer", b"ada", b"bob")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
+    pub fn compare_and_put(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+    ) -> Result<bool> {
         each!(self, table => table.compare_and_put(key, expected, new))
     }
 
@@ -414,7 +424,7 @@ impl Table {
     /// assert_eq!(table.add(b"hits", 41)?, 42);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
+    pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
         each!(self, table => table.add(key, delta))
     }
 
@@ -451,7 +461,7 @@ impl Table {
     /// assert!(!table.remove(b"k")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         each!(self, table => table.remove(key))
     }
 
@@ -470,7 +480,11 @@ impl Table {
     /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
+    pub fn remove_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
         each!(self, table => table.remove_with(key, read))
     }
 
@@ -498,7 +512,7 @@ impl Table {
     /// ```
     pub fn compute(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
         each!(self, table => table.compute(key, decide))

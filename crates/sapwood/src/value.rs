@@ -72,7 +72,8 @@ impl<'a> ValueMut<'a> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     #[inline]
-    pub fn set(&mut self, value: &[u8]) -> Result<()> {
+    pub fn set(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
+        let value = value.as_ref();
         self.resize(value.len())?;
         self.copy_from_slice(value);
         Ok(())
@@ -120,7 +121,8 @@ impl<'a> ValueMut<'a> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     #[inline]
-    pub fn extend_from_slice(&mut self, tail: &[u8]) -> Result<()> {
+    pub fn extend_from_slice(&mut self, tail: impl AsRef<[u8]>) -> Result<()> {
+        let tail = tail.as_ref();
         let before = self.len();
         self.resize(before.saturating_add(tail.len()))?;
         self[before..].copy_from_slice(tail);

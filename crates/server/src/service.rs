@@ -8,6 +8,7 @@ use sapwood::{Db, HashTableOptions};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
 use crate::replicas::Replicas;
+use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
 use crate::watched::Watched;
 
@@ -105,6 +106,11 @@ impl Service {
     pub(crate) fn next_client(&self) -> u64 {
         // Relaxed: nothing else is told by the number.
         self.next_client.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sets a clock that is set by hand; false for the system's.
+    pub fn set_clock(&self, now: Millis) -> bool {
+        self.options.clock.set(now)
     }
 
     /// Whether commands that need memory are refused.

@@ -39,11 +39,13 @@ pub enum Walk {
     Sweep(usize),
     /// An iterator hands out owned pairs; else as `ForEach`.
     Iter,
+    /// In steps of so many pairs, between which the walk holds nothing; else as `ForEach`.
+    Steps(usize),
 }
 
 impl Walk {
     /// Every walk.
-    pub const ALL: [Walk; 7] = [
+    pub const ALL: [Walk; 8] = [
         Walk::ForEach,
         Walk::ForEachParts(3),
         Walk::Log,
@@ -51,6 +53,7 @@ impl Walk {
         Walk::SnapshotParts(2),
         Walk::Sweep(2),
         Walk::Iter,
+        Walk::Steps(5),
     ];
 }
 

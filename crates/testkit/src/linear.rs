@@ -76,12 +76,20 @@ pub fn check_key(key: &[u8], initial: State, events: &[Event]) -> Result<(), Not
     })
 }
 
+/// The other events that could have come at a choice.
+#[derive(Clone, Copy, PartialEq)]
+enum Alternatives {
+    /// They are tried when the choice fails.
+    Untried,
+    /// They need no try.
+    Needless,
+}
+
 /// A choice made: which event, and the state before it.
 struct Choice {
     event: usize,
     before: State,
-    /// Its alternatives need no try.
-    pure: bool,
+    alternatives: Alternatives,
 }
 
 struct Search<'a> {
@@ -142,7 +150,7 @@ impl<'a> Search<'a> {
             };
             if let Some(&event) = candidates.iter().find(pure) {
                 let state = self.state.clone();
-                self.take(event, state, true);
+                self.take(event, state, Alternatives::Needless);
                 return true;
             }
         }
@@ -153,7 +161,7 @@ impl<'a> Search<'a> {
             let mut taken = self.taken.clone();
             taken[event / 64] |= 1 << (event % 64);
             if self.seen.insert((taken, after.clone())) {
-                self.take(event, after, false);
+                self.take(event, after, Alternatives::Untried);
                 return true;
             }
         }
@@ -177,13 +185,13 @@ impl<'a> Search<'a> {
         candidates
     }
 
-    fn take(&mut self, event: usize, after: State, pure: bool) {
+    fn take(&mut self, event: usize, after: State, alternatives: Alternatives) {
         self.taken[event / 64] |= 1 << (event % 64);
         while self.first_left < self.events.len() && self.is_taken(self.first_left) {
             self.first_left += 1;
         }
         let before = std::mem::replace(&mut self.state, after);
-        self.order.push(Choice { event, before, pure });
+        self.order.push(Choice { event, before, alternatives });
     }
 
     /// Undoes choices up to one with alternatives; answers its event.
@@ -193,7 +201,7 @@ impl<'a> Search<'a> {
             self.taken[choice.event / 64] &= !(1 << (choice.event % 64));
             self.first_left = self.first_left.min(choice.event);
             self.state = choice.before;
-            if !choice.pure {
+            if choice.alternatives == Alternatives::Untried {
                 return Some(choice.event);
             }
         }

@@ -10,10 +10,10 @@ use sapwood_shim::{Call, Failure, Fate, PowerLoss, Repeat, Since, SystemError};
 use sapwood_testkit::Rng;
 use sapwood_testkit::case::Watchdog;
 
+use crate::message::Message;
 use crate::oracle::{Compared, Oracle};
 use crate::report::Outcome;
-use crate::runs::{HANG_LIMIT, Kill, Place, Run, wait_for_starting};
-use crate::told::Told;
+use crate::runs::{DatabaseFolder, HANG_LIMIT, Kill, Run, wait_for_starting};
 use crate::worker::Work;
 
 /// How the workers of a chain end.
@@ -38,7 +38,7 @@ pub(crate) struct Chain {
 impl Chain {
     pub(crate) fn run(&self) -> Outcome {
         let mut outcome = Outcome::default();
-        match Place::make(self.within.as_deref()) {
+        match DatabaseFolder::make(self.within.as_deref()) {
             Err(what) => outcome.fail(what, self.repeat(), None),
             Ok(place) => match self.torture(&place, &mut outcome) {
                 Ok(()) => {}
@@ -56,7 +56,7 @@ impl Chain {
         format!("{name} --seed {} --chains 1 --links {}", self.seed, self.links)
     }
 
-    fn torture(&self, place: &Place, outcome: &mut Outcome) -> Result<(), String> {
+    fn torture(&self, place: &DatabaseFolder, outcome: &mut Outcome) -> Result<(), String> {
         let mut rng = sapwood_testkit::rng(self.seed);
         let work = Work {
             dir: place.database.clone(),
@@ -79,7 +79,7 @@ impl Chain {
             };
             let run = run.map_err(at)?;
             self.count(&run, outcome);
-            oracle.hear(&run.told).and_then(|()| run.expect_ended()).map_err(at)?;
+            oracle.hear(&run.messages).and_then(|()| run.expect_ended()).map_err(at)?;
             let compared = look(&mut oracle, place).map_err(at)?;
             compared.count(outcome);
             // They harm no later link.
@@ -93,7 +93,7 @@ impl Chain {
     fn lose(
         &self,
         work: &Work,
-        place: &Place,
+        place: &DatabaseFolder,
         rng: &mut Rng,
         outcome: &mut Outcome,
     ) -> Result<Run, String> {
@@ -126,11 +126,11 @@ impl Chain {
             (_, false) => "workers that came to their end",
         };
         outcome.add(ended, 1);
-        let checkpoints = run.count(|told| matches!(told, Told::Checkpoint(..)));
+        let checkpoints = run.count(|message| matches!(message, Message::Checkpoint(..)));
         outcome.add("checkpoints told of", checkpoints);
-        let opened = run.told.contains(&Told::Opened);
+        let opened = run.messages.contains(&Message::Opened);
         outcome.add("ended before the database was open", u64::from(!opened));
-        let refused = run.count(|told| matches!(told, Told::Refused(_)));
+        let refused = run.count(|message| matches!(message, Message::Refused(_)));
         outcome.add("operations refused", refused);
     }
 }
@@ -168,7 +168,7 @@ impl Compared {
 }
 
 /// Looks at a database here, in this process: a panic is a failure, and a hang ends it aloud.
-pub(crate) fn look(oracle: &mut Oracle, place: &Place) -> Result<Compared, String> {
+pub(crate) fn look(oracle: &mut Oracle, place: &DatabaseFolder) -> Result<Compared, String> {
     let message = format!("looking at {} hangs", place.database.display());
     let _watchdog = Watchdog::arm(HANG_LIMIT, message);
     let looked = catch_unwind(AssertUnwindSafe(|| oracle.look(&place.database)));

@@ -17,7 +17,7 @@ use crate::chains::look;
 use crate::expected::Expected;
 use crate::oracle::{Oracle, read_all};
 use crate::report::{self, Outcome};
-use crate::runs::{Place, Run, copy, last_words, spawn};
+use crate::runs::{DatabaseFolder, Run, copy, last_words, spawn};
 use crate::worker::Work;
 
 /// The time that a reader may take: a hundred times what it does.
@@ -38,7 +38,7 @@ pub(crate) struct Damages {
 
 /// A whole database and what it holds.
 struct Whole {
-    place: Place,
+    place: DatabaseFolder,
     expected: PathBuf,
     /// Relative to the database.
     files: Vec<PathBuf>,
@@ -61,7 +61,7 @@ impl Damages {
             let mut outcome = Outcome::default();
             let number = self.first + at as u64;
             let repeat = format!("damage --seed {} --first {number} --count 1", self.seed);
-            match Place::make(self.within.as_deref()) {
+            match DatabaseFolder::make(self.within.as_deref()) {
                 Err(what) => outcome.fail(what, repeat, None),
                 Ok(place) => match self.damage_one(&whole, &place, number, &mut outcome) {
                     Ok(()) => {}
@@ -74,7 +74,7 @@ impl Damages {
 
     /// The same one for a seed: a worker that does all in order.
     fn make_whole(&self) -> Result<Whole, String> {
-        let place = Place::make(self.within.as_deref())?;
+        let place = DatabaseFolder::make(self.within.as_deref())?;
         let work = Work {
             dir: place.database.clone(),
             // Odd: not closed, so that a checkpoint has no image of its own.
@@ -89,7 +89,7 @@ impl Damages {
         };
         let mut oracle = Oracle::new(work.seed, work.threads);
         let run = Run::of(&work, None)?;
-        oracle.hear(&run.told)?;
+        oracle.hear(&run.messages)?;
         run.expect_ended()?;
         look(&mut oracle, &place)?;
 
@@ -111,7 +111,7 @@ impl Damages {
     fn damage_one(
         &self,
         whole: &Whole,
-        place: &Place,
+        place: &DatabaseFolder,
         number: u64,
         outcome: &mut Outcome,
     ) -> Result<(), String> {

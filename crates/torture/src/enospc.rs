@@ -9,10 +9,10 @@ use rand::RngExt as _;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 use crate::chains::{expect_no_leftovers, look};
+use crate::message::Message;
 use crate::oracle::Oracle;
 use crate::report::{self, Outcome};
-use crate::runs::{Place, Run};
-use crate::told::Told;
+use crate::runs::{DatabaseFolder, Run};
 use crate::worker::Work;
 
 /// Room for a database of a worker several times over.
@@ -27,7 +27,7 @@ const BALLAST: &str = "ballast";
 
 /// A disk that is taken away with its guard.
 struct SmallDisk {
-    place: Place,
+    place: DatabaseFolder,
 }
 
 impl SmallDisk {
@@ -39,7 +39,7 @@ impl SmallDisk {
             fs::remove_dir(&folder).map_err(|e| e.to_string())?;
             return Err(format!("a disk of memory cannot be mounted: {cause}"));
         }
-        Ok(SmallDisk { place: Place::at(&folder)? })
+        Ok(SmallDisk { place: DatabaseFolder::at(&folder)? })
     }
 
     fn root(&self) -> &Path {
@@ -102,9 +102,9 @@ fn fill_one(seed: u64, outcome: &mut Outcome) -> Result<(), String> {
     };
     let run = |work: &Work, oracle: &mut Oracle, outcome: &mut Outcome| -> Result<(), String> {
         let run = Run::of(work, None)?;
-        oracle.hear(&run.told)?;
+        oracle.hear(&run.messages)?;
         run.expect_ended()?;
-        let refused = run.count(|told| matches!(told, Told::Refused(_)));
+        let refused = run.count(|message| matches!(message, Message::Refused(_)));
         outcome.add("workers that were refused something", u64::from(refused > 0));
         outcome.add("operations refused", refused);
         Ok(())

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use sapwood_shim::{Call, Failure, Fate, PowerLoss, Repeat, Since, SystemError};
 
 use crate::chains::{expect_no_leftovers, look};
+use crate::message::Message;
 use crate::oracle::Oracle;
 use crate::report::{self, Outcome};
-use crate::runs::{Place, Run, copy};
-use crate::told::Told;
+use crate::runs::{DatabaseFolder, Run, copy};
 use crate::worker::Work;
 
 /// Changes after a failure at which the power goes: all near ones, then ever fewer.
@@ -32,7 +32,7 @@ pub(crate) struct Sweep {
 
 /// A database to begin with, and how many calls a run on it makes.
 struct Template {
-    place: Place,
+    place: DatabaseFolder,
     oracle: Oracle,
     calls: Vec<u64>,
 }
@@ -102,7 +102,7 @@ impl Sweep {
         kinds.flat_map(points)
     }
 
-    fn work(&self, place: &Place) -> Work {
+    fn work(&self, place: &DatabaseFolder) -> Work {
         Work {
             dir: place.database.clone(),
             seed: self.seed,
@@ -117,12 +117,12 @@ impl Sweep {
     }
 
     fn template(&self) -> Result<Template, String> {
-        let place = Place::make(self.within.as_deref())?;
+        let place = DatabaseFolder::make(self.within.as_deref())?;
         let mut oracle = Oracle::new(self.seed, 1);
-        let clean = |place: &Place, oracle: &mut Oracle| -> Result<Vec<u64>, String> {
+        let clean = |place: &DatabaseFolder, oracle: &mut Oracle| -> Result<Vec<u64>, String> {
             let run = Run::of(&self.work(place), None)?;
             run.expect_ended()?;
-            oracle.hear(&run.told)?;
+            oracle.hear(&run.messages)?;
             look(oracle, place)?;
             Ok(run.calls().ok_or("the worker counted no calls")?.to_vec())
         };
@@ -132,8 +132,8 @@ impl Sweep {
         Ok(Template { place, oracle, calls })
     }
 
-    fn copy(&self, of: &Place) -> Result<Place, String> {
-        let place = Place::make(self.within.as_deref())?;
+    fn copy(&self, of: &DatabaseFolder) -> Result<DatabaseFolder, String> {
+        let place = DatabaseFolder::make(self.within.as_deref())?;
         copy(&of.database, &place.database).map_err(|e| format!("cannot copy a database: {e}"))?;
         Ok(place)
     }
@@ -155,7 +155,7 @@ impl Sweep {
     fn torture(
         &self,
         template: &Template,
-        place: &Place,
+        place: &DatabaseFolder,
         point: Point,
         outcome: &mut Outcome,
     ) -> Result<(), String> {
@@ -164,16 +164,16 @@ impl Sweep {
         let run = Run::of(&work, None)?;
         outcome.add("runs", 1);
         outcome.add("losses of power", u64::from(run.was_killed()));
-        let refused = run.count(|told| matches!(told, Told::Refused(_)));
+        let refused = run.count(|message| matches!(message, Message::Refused(_)));
         outcome.add("runs in which something was refused", u64::from(refused > 0));
-        oracle.hear(&run.told)?;
+        oracle.hear(&run.messages)?;
         run.expect_ended()?;
         let compared = look(&mut oracle, place)?;
         compared.count(outcome);
         // Once calls succeed again, work goes on.
         let after = Work { removed: None, rounds: 1, ..self.work(place) };
         let run = Run::of(&after, None)?;
-        oracle.hear(&run.told)?;
+        oracle.hear(&run.messages)?;
         run.expect_ended()?;
         look(&mut oracle, place)?.count(outcome);
         expect_no_leftovers(&compared.leftovers)

@@ -8,12 +8,12 @@ mod enospc;
 mod expected;
 mod faults;
 mod leftovers;
+mod message;
 mod oracle;
 mod report;
 mod runs;
 mod stream;
 mod tables;
-mod told;
 mod worker;
 
 use std::path::PathBuf;

@@ -8,9 +8,9 @@ use std::path::Path;
 use sapwood::{Db, HashTable};
 
 use crate::leftovers;
+use crate::message::Message;
 use crate::stream::{Contents, Stream};
 use crate::tables;
-use crate::told::Told;
 
 /// All that is known of a database.
 #[derive(Debug, Clone)]
@@ -62,10 +62,10 @@ impl Oracle {
     }
 
     /// Takes in what a worker told. `Err` is what the worker itself found wrong.
-    pub(crate) fn hear(&mut self, told: &[Told]) -> Result<(), String> {
-        for told in told {
-            match told {
-                Told::Making(name) => {
+    pub(crate) fn hear(&mut self, messages: &[Message]) -> Result<(), String> {
+        for message in messages {
+            match message {
+                Message::Making(name) => {
                     let streams = tables::streams(self.seed, name, self.threads);
                     let part =
                         |stream| Part { stream, found: None, least: 0, contents: Contents::new() };
@@ -73,16 +73,16 @@ impl Oracle {
                     let table = TableOracle { presence: Presence::Either, parts };
                     self.tables.insert(name.clone(), table);
                 }
-                Told::Made(name) => self.table(name)?.presence = Presence::There,
-                Told::Dropping(name) => self.table(name)?.presence = Presence::Either,
-                Told::Dropped(name) => drop(self.tables.remove(name)),
-                Told::Checkpoint(name, covered) => {
+                Message::Made(name) => self.table(name)?.presence = Presence::There,
+                Message::Dropping(name) => self.table(name)?.presence = Presence::Either,
+                Message::Dropped(name) => drop(self.tables.remove(name)),
+                Message::Checkpoint(name, covered) => {
                     for (part, covered) in self.table(name)?.parts.iter_mut().zip(covered) {
                         part.least = part.least.max(*covered);
                     }
                 }
-                Told::Wrong(what) => return Err(format!("the worker says: {what}")),
-                Told::Opened | Told::Refused(_) | Told::Calls(_) | Told::Ended => {}
+                Message::Wrong(what) => return Err(format!("the worker says: {what}")),
+                Message::Opened | Message::Refused(_) | Message::Calls(_) | Message::Ended => {}
             }
         }
         Ok(())

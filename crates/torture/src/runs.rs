@@ -11,22 +11,22 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use crate::told::Told;
+use crate::message::Message;
 use crate::worker::Work;
 
 /// A time that a worker that works takes a hundredth of.
 pub(crate) const HANG_LIMIT: Duration = Duration::from_secs(60);
 
 /// A database in a folder of its own, and beside it what the shim and copies need.
-pub(crate) struct Place {
+pub(crate) struct DatabaseFolder {
     folder: Option<TempDir>,
     pub(crate) database: PathBuf,
     pub(crate) removed: PathBuf,
 }
 
-impl Place {
+impl DatabaseFolder {
     /// In the folder for temporary files, or where `within` says.
-    pub(crate) fn make(within: Option<&Path>) -> Result<Place, String> {
+    pub(crate) fn make(within: Option<&Path>) -> Result<DatabaseFolder, String> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("sapwood-torture-");
         let folder = match within {
@@ -34,19 +34,19 @@ impl Place {
             None => builder.tempdir(),
         };
         let folder = folder.map_err(|cause| format!("cannot make a folder: {cause}"))?;
-        let Place { database, removed, .. } = Place::at(folder.path())?;
-        Ok(Place { folder: Some(folder), database, removed })
+        let DatabaseFolder { database, removed, .. } = DatabaseFolder::at(folder.path())?;
+        Ok(DatabaseFolder { folder: Some(folder), database, removed })
     }
 
     /// In a folder that is there.
-    pub(crate) fn at(folder: &Path) -> Result<Place, String> {
+    pub(crate) fn at(folder: &Path) -> Result<DatabaseFolder, String> {
         // As the system will name it in calls.
         let path = fs::canonicalize(folder).map_err(|cause| cause.to_string())?;
         let (database, removed) = (path.join("database"), path.join("removed"));
         for path in [&database, &removed] {
             fs::create_dir(path).map_err(|e| format!("cannot make {}: {e}", path.display()))?;
         }
-        Ok(Place { folder: None, database, removed })
+        Ok(DatabaseFolder { folder: None, database, removed })
     }
 
     /// Forgets what the shim kept for a loss of power that is over.
@@ -90,7 +90,7 @@ pub(crate) struct Kill {
 /// How a worker went.
 #[derive(Debug)]
 pub(crate) struct Run {
-    pub(crate) told: Vec<Told>,
+    pub(crate) messages: Vec<Message>,
     pub(crate) status: ExitStatus,
     errors: String,
 }
@@ -112,11 +112,11 @@ impl Run {
             text
         });
         let limit = Instant::now() + HANG_LIMIT;
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         let mut open = true;
-        while open && kill.is_none_or(|kill| told.len() < kill.lines) {
+        while open && kill.is_none_or(|kill| messages.len() < kill.lines) {
             match lines.recv_timeout(limit.saturating_duration_since(Instant::now())) {
-                Ok(line) => told.extend(Told::parse(&line)),
+                Ok(line) => messages.extend(Message::parse(&line)),
                 Err(mpsc::RecvTimeoutError::Disconnected) => open = false,
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     end(&mut child);
@@ -129,10 +129,10 @@ impl Run {
             thread::sleep(kill.delay);
             end(&mut child);
         }
-        told.extend(lines.iter().filter_map(|line| Told::parse(&line)));
+        messages.extend(lines.iter().filter_map(|line| Message::parse(&line)));
         let status = child.wait().map_err(|e| e.to_string())?;
         let errors = errors.join().expect("a reader of text");
-        Ok(Run { told, status, errors })
+        Ok(Run { messages, status, errors })
     }
 
     /// Whether the worker was ended by signal 9: from outside, or by its loss of power.
@@ -142,7 +142,7 @@ impl Run {
 
     /// Whether it ended as it should: by itself, or killed.
     pub(crate) fn expect_ended(&self) -> Result<(), String> {
-        let ended = self.told.last() == Some(&Told::Ended) && self.status.success();
+        let ended = self.messages.last() == Some(&Message::Ended) && self.status.success();
         match ended || self.was_killed() {
             true => Ok(()),
             false => {
@@ -153,14 +153,14 @@ impl Run {
 
     /// Calls of each kind, if the worker counted them.
     pub(crate) fn calls(&self) -> Option<&[u64]> {
-        self.told.iter().find_map(|told| match told {
-            Told::Calls(counts) => Some(&counts[..]),
+        self.messages.iter().find_map(|message| match message {
+            Message::Calls(counts) => Some(&counts[..]),
             _ => None,
         })
     }
 
-    pub(crate) fn count(&self, which: impl Fn(&Told) -> bool) -> u64 {
-        self.told.iter().filter(|told| which(told)).count() as u64
+    pub(crate) fn count(&self, which: impl Fn(&Message) -> bool) -> u64 {
+        self.messages.iter().filter(|message| which(message)).count() as u64
     }
 }
 

@@ -15,9 +15,9 @@ use clap::Args;
 use sapwood::{Cut, Db, Error, HashTable};
 use sapwood_shim::{Failure, Plan, PowerLoss};
 
+use crate::message::Message;
 use crate::stream::{Answer, Contents, Op, Stream};
 use crate::tables::{self, Compactor};
-use crate::told::Told;
 
 /// How often an operation is tried that fails while calls do.
 const TRIES: usize = 3;
@@ -87,7 +87,7 @@ enum Stop {
     Wrong(String),
 }
 
-type Outcome<T = ()> = Result<T, Stop>;
+type WorkerResult<T = ()> = Result<T, Stop>;
 
 /// Does all work and tells of it.
 pub(crate) fn run(work: &Work) -> Result<(), String> {
@@ -97,20 +97,20 @@ pub(crate) fn run(work: &Work) -> Result<(), String> {
     }
     match (Worker { work }).run() {
         Ok(()) => {}
-        Err(Stop::Refused(why)) => tell(&Told::Refused(why)),
-        Err(Stop::Wrong(what)) => tell(&Told::Wrong(what)),
+        Err(Stop::Refused(why)) => tell(&Message::Refused(why)),
+        Err(Stop::Wrong(what)) => tell(&Message::Wrong(what)),
     }
     if work.removed.is_some() {
-        tell(&Told::Calls(sapwood_shim::counts().to_vec()));
+        tell(&Message::Calls(sapwood_shim::counts().to_vec()));
     }
-    tell(&Told::Ended);
+    tell(&Message::Ended);
     Ok(())
 }
 
-fn tell(told: &Told) {
+fn tell(message: &Message) {
     let mut out = std::io::stdout().lock();
     // The other end reads until it ends this process.
-    let _ = writeln!(out, "{told}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{message}").and_then(|()| out.flush());
 }
 
 struct Worker<'a> {
@@ -145,9 +145,9 @@ impl Worker<'_> {
         }
     }
 
-    fn run(&self) -> Outcome {
+    fn run(&self) -> WorkerResult {
         let db = Db::open(&self.work.dir).map_err(|e| self.allowed("open", &e))?;
-        tell(&Told::Opened);
+        tell(&Message::Opened);
         let mut lasting = Vec::new();
         for name in tables::LASTING {
             lasting.push(self.open_or_make(&db, name)?);
@@ -167,11 +167,11 @@ impl Worker<'_> {
                 self.turn(&db, &lasting, round)?;
             }
         } else {
-            thread::scope(|scope| -> Outcome {
+            thread::scope(|scope| -> WorkerResult {
                 let threads: Vec<_> = desks
                     .iter_mut()
                     .map(|desks| {
-                        scope.spawn(|| -> Outcome {
+                        scope.spawn(|| -> WorkerResult {
                             // Until the checkpoints are done, more or less.
                             for _ in 0..self.work.rounds {
                                 for desk in desks.iter_mut() {
@@ -205,16 +205,16 @@ impl Worker<'_> {
                 lasting.iter().map(|open| (open.table.name().to_owned(), open.done())).collect();
             drop(lasting);
             db.close().map_err(|e| self.allowed("close", &e))?;
-            covered.into_iter().for_each(|(name, done)| tell(&Told::Checkpoint(name, done)));
+            covered.into_iter().for_each(|(name, done)| tell(&Message::Checkpoint(name, done)));
         }
         Ok(())
     }
 
     /// Tells of a refusal, and goes on.
-    fn soften(&self, outcome: Outcome) -> Outcome {
+    fn soften(&self, outcome: WorkerResult) -> WorkerResult {
         match outcome {
             Err(Stop::Refused(why)) => {
-                tell(&Told::Refused(why));
+                tell(&Message::Refused(why));
                 Ok(())
             }
             other => other,
@@ -222,7 +222,7 @@ impl Worker<'_> {
     }
 
     /// The work of the main thread in a round: checkpoints, a compaction, a table made or dropped.
-    fn turn(&self, db: &Db, lasting: &[Open], round: u64) -> Outcome {
+    fn turn(&self, db: &Db, lasting: &[Open], round: u64) -> WorkerResult {
         for (at, open) in lasting.iter().enumerate() {
             let cut =
                 if (round + at as u64).is_multiple_of(3) { Cut::Full } else { Cut::Incremental };
@@ -243,27 +243,27 @@ impl Worker<'_> {
         }
     }
 
-    fn checkpoint(&self, open: &Open, cut: Cut) -> Outcome {
+    fn checkpoint(&self, open: &Open, cut: Cut) -> WorkerResult {
         let covered = open.done();
         match open.table.checkpoint(cut) {
             Ok(_) => {
-                tell(&Told::Checkpoint(open.table.name().to_owned(), covered));
+                tell(&Message::Checkpoint(open.table.name().to_owned(), covered));
                 Ok(())
             }
             Err(e) => Err(self.allowed("checkpoint", &e)),
         }
     }
 
-    fn open_or_make(&self, db: &Db, name: &str) -> Outcome<Open> {
+    fn open_or_make(&self, db: &Db, name: &str) -> WorkerResult<Open> {
         let compactor = if self.work.in_order { Compactor::Absent } else { Compactor::Eager };
         let options = tables::options(name, compactor);
         let table = if db.table_names().iter().any(|there| there == name) {
             db.hash_table(name).map_err(|e| self.allowed("open table", &e))?
         } else {
-            tell(&Told::Making(name.to_owned()));
+            tell(&Message::Making(name.to_owned()));
             let table = db.create_hash_table(name, options);
             let table = table.map_err(|e| self.allowed("make table", &e))?;
-            tell(&Told::Made(name.to_owned()));
+            tell(&Message::Made(name.to_owned()));
             table
         };
         let threads = tables::streams(self.work.seed, name, self.work.threads).len();
@@ -272,7 +272,7 @@ impl Worker<'_> {
 
     /// Reads what a table holds and hands it to the threads that own it. What the process that
     /// started this one has compared with its oracle is right to begin with.
-    fn desks<'a>(&self, open: &'a Open) -> Outcome<Vec<Desk<'a>>> {
+    fn desks<'a>(&self, open: &'a Open) -> WorkerResult<Vec<Desk<'a>>> {
         let name = open.table.name();
         let streams = tables::streams(self.work.seed, name, self.work.threads);
         let mut parts: BTreeMap<u64, Contents> = BTreeMap::new();
@@ -304,7 +304,7 @@ impl Worker<'_> {
         Ok(desks)
     }
 
-    fn work_on(&self, desk: &mut Desk<'_>, operations: u64) -> Outcome {
+    fn work_on(&self, desk: &mut Desk<'_>, operations: u64) -> WorkerResult {
         for _ in 0..operations {
             if desk.stopped {
                 return Ok(());
@@ -330,7 +330,7 @@ impl Worker<'_> {
         Ok(())
     }
 
-    fn tell_position(&self, desk: &mut Desk<'_>) -> Outcome {
+    fn tell_position(&self, desk: &mut Desk<'_>) -> WorkerResult {
         let (key, value) = (desk.stream.position_key(), desk.position.to_le_bytes());
         self.attempt("put", || desk.open.table.put(&key, &value))?;
         // Release: pairs with Acquire in `Open::done`; the operation is in the table.
@@ -339,7 +339,11 @@ impl Worker<'_> {
     }
 
     /// Tries again what failed, since one failing call may be the only one.
-    fn attempt<T>(&self, what: &str, mut op: impl FnMut() -> sapwood::Result<T>) -> Outcome<T> {
+    fn attempt<T>(
+        &self,
+        what: &str,
+        mut op: impl FnMut() -> sapwood::Result<T>,
+    ) -> WorkerResult<T> {
         let mut tries = 1;
         loop {
             match op() {
@@ -350,7 +354,7 @@ impl Worker<'_> {
         }
     }
 
-    fn perform(&self, desk: &Desk<'_>, op: &Op) -> Outcome<Answer> {
+    fn perform(&self, desk: &Desk<'_>, op: &Op) -> WorkerResult<Answer> {
         let table = &desk.open.table;
         Ok(match op {
             Op::Get(key) => Answer::Value(self.attempt("get", || table.get(key))?),
@@ -394,7 +398,7 @@ impl Worker<'_> {
     }
 
     /// Goes on behind what is in, as the error says.
-    fn batch(&self, what: &str, op: impl Fn(usize) -> sapwood::Result<()>) -> Outcome {
+    fn batch(&self, what: &str, op: impl Fn(usize) -> sapwood::Result<()>) -> WorkerResult {
         let mut done = 0;
         self.attempt(what, || {
             let result = op(done);
@@ -405,7 +409,7 @@ impl Worker<'_> {
         })
     }
 
-    fn make_passing(&self, db: &Db) -> Outcome {
+    fn make_passing(&self, db: &Db) -> WorkerResult {
         let there = db.table_names();
         let last = there.iter().filter_map(|name| tables::passing_number(name)).max();
         let open = self.open_or_make(db, &tables::passing(last.map_or(0, |last| last + 1)))?;
@@ -418,20 +422,20 @@ impl Worker<'_> {
     }
 
     /// Drops the oldest of the tables that pass, as soon as there are two.
-    fn drop_passing(&self, db: &Db) -> Outcome {
+    fn drop_passing(&self, db: &Db) -> WorkerResult {
         let mut there: Vec<u64> =
             db.table_names().iter().filter_map(|name| tables::passing_number(name)).collect();
         there.sort_unstable();
         let [oldest, _, ..] = there[..] else { return Ok(()) };
         let name = tables::passing(oldest);
-        tell(&Told::Dropping(name.clone()));
+        tell(&Message::Dropping(name.clone()));
         db.drop_table(&name).map_err(|e| self.allowed("drop", &e))?;
-        tell(&Told::Dropped(name));
+        tell(&Message::Dropped(name));
         Ok(())
     }
 
     /// Reads every key of a thread. An answer may be refused, and not be wrong.
-    fn compare(&self, desk: &Desk<'_>) -> Outcome {
+    fn compare(&self, desk: &Desk<'_>) -> WorkerResult {
         let table = &desk.open.table;
         // Of what was refused, a part may be done.
         let next = desk.stream.op(desk.position);

@@ -8,6 +8,7 @@ mod documents;
 mod duckdb;
 mod english;
 mod facade;
+mod invariants;
 mod markdown;
 mod names;
 mod rust;

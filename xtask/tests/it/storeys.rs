@@ -22,13 +22,12 @@ const HOUSES: &[House] = &[
             &["reentry", "slice", "sync"],
             &["region"],
             &["buddy", "epoch", "reserve"],
-            &["stripe"],
+            &["model", "stripe"],
             &["drain"],
             &["arena"],
             &["reclaim"],
         ],
-        // A model begins with all numbers of threads free.
-        steps_up: &[("sync", "epoch")],
+        steps_up: &[],
     },
     House {
         name: "disk",
@@ -37,7 +36,7 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "engine",
-        storeys: &[&["address", "outcome"], &["batch"], &["buffer"]],
+        storeys: &[&["address", "outcome", "range"], &["batch"], &["buffer"]],
         steps_up: &[],
     },
     House {
@@ -88,8 +87,7 @@ const HOUSES: &[House] = &[
             &["evaluation"],
             &["disaggregate"],
         ],
-        // Kernels compare as predicates do.
-        steps_up: &[("columns", "question")],
+        steps_up: &[],
     },
     House {
         name: "execute",
@@ -117,8 +115,7 @@ const HOUSES: &[House] = &[
             &["db", "records"],
             &["fuzzing"],
         ],
-        // An error names the executor that was asked for.
-        steps_up: &[("error", "aggregate")],
+        steps_up: &[],
     },
     House {
         name: "bench",
@@ -137,7 +134,7 @@ const HOUSES: &[House] = &[
     House {
         name: "torture",
         storeys: &[
-            &["leftovers", "report", "stream", "told"],
+            &["leftovers", "report", "stream", "message"],
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],

@@ -8,8 +8,8 @@
 
 use fearless_simd::{Level, dispatch};
 
-use crate::question::layout::{Form, Number, Order};
-use crate::question::predicate::Comparison;
+use crate::value::comparison::Comparison;
+use crate::value::number::{Form, Number, Order};
 
 /// Objects of a run: 8 KiB a column.
 pub(crate) const RUN: usize = 1024;

@@ -10,12 +10,12 @@ use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::{Mismatch, Why};
 use crate::fold::columns::{Run, Scratch};
 use crate::fold::partial::Tally;
-use crate::plan::columns::Columns;
+use crate::plan::columns::ColumnPlan;
 use crate::plan::compiled::Object;
 use crate::plan::membership::Membership;
-use crate::question::layout::{Form, Number, Order};
 use crate::state::{Side, Sum};
 use crate::value::Value;
+use crate::value::number::{Form, Number, Order};
 
 /// Collects the objects over which a total is spread. It changes nothing.
 ///
@@ -71,7 +71,7 @@ pub struct Collector<'d> {
 /// A run whose columns are in the scratch.
 #[derive(Clone, Copy)]
 struct Loaded<'a> {
-    columns: &'a Columns,
+    columns: &'a ColumnPlan,
     scratch: &'a Scratch,
     run: &'a Run,
 }

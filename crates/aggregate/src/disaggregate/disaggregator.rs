@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::field::{Change, Refusal, Target};
-use super::{Action, Disaggregation, How};
+use super::{Action, Disaggregation, Weighting};
 use crate::error::{QueryError, Result};
 use crate::plan::compiled::Compiled;
 use crate::question::aggregate::Aggregate;
@@ -45,17 +45,17 @@ pub(super) enum Weight {
 impl Disaggregator {
     pub(super) fn new(asked: &Disaggregation) -> Result<Disaggregator> {
         let mut figures = vec![Aggregate::sum(&asked.field[..]).named("field")];
-        if let How::InProportionTo(field) = &asked.how {
+        if let Weighting::InProportionTo(field) = &asked.weighting {
             figures.push(Aggregate::sum(&field[..]).named("weight"));
         }
-        let (weight, selection) = match &asked.how {
-            How::Weights(weights) => {
+        let (weight, selection) = match &asked.weighting {
+            Weighting::Weights(weights) => {
                 let (listed, selection) = listed(weights, &asked.selection)?;
                 (Weight::Listed(listed), selection)
             }
-            How::Equally => (Weight::Equal, asked.selection.clone()),
+            Weighting::Equally => (Weight::Equal, asked.selection.clone()),
             // Set below, where names are numbers.
-            How::InProportionTo(_) => (Weight::Equal, asked.selection.clone()),
+            Weighting::InProportionTo(_) => (Weight::Equal, asked.selection.clone()),
         };
         let mut query = Query::new(asked.layout.clone()).select(selection).aggregates(figures);
         if let Some(filter) = &asked.filter {
@@ -73,8 +73,8 @@ impl Disaggregator {
         };
         let field = number(&asked.field)?;
         let target = Target::new(&asked.layout.fields()[field])?;
-        let weight = match &asked.how {
-            How::InProportionTo(name) => {
+        let weight = match &asked.weighting {
+            Weighting::InProportionTo(name) => {
                 let number = number(name)?;
                 if asked.layout.fields()[number].is_float() {
                     let why = format!(
@@ -84,7 +84,7 @@ impl Disaggregator {
                 }
                 Weight::Field(number)
             }
-            How::Equally | How::Weights(_) => weight,
+            Weighting::Equally | Weighting::Weights(_) => weight,
         };
         let safe = match asked.action {
             Action::Set => (i128::MIN, i128::MAX),
@@ -200,10 +200,10 @@ fn fingerprint(asked: &Disaggregation, layout: &Layout) -> u64 {
     };
     let field = |name: &str| layout.find(name).map(|at| layout.fields()[at].to_string());
     line(field(&asked.field).unwrap_or_default());
-    match &asked.how {
-        How::Equally => line("equally".to_owned()),
-        How::InProportionTo(name) => line(format!("by {}", field(name).unwrap_or_default())),
-        How::Weights(weights) => {
+    match &asked.weighting {
+        Weighting::Equally => line("equally".to_owned()),
+        Weighting::InProportionTo(name) => line(format!("by {}", field(name).unwrap_or_default())),
+        Weighting::Weights(weights) => {
             let mut sorted: Vec<_> = weights.iter().collect();
             sorted.sort_unstable();
             let mut hash = Xxh3::new();

@@ -7,7 +7,8 @@ use std::fmt;
 
 use super::Action;
 use crate::error::{QueryError, Result, Why};
-use crate::question::layout::{Field, Form, Number, Part, Place, Read};
+use crate::question::layout::{Field, Part, Place, Read};
+use crate::value::number::{Form, Number, Order};
 use crate::value::{Float, Value};
 
 /// What a field holds, before or after a change.
@@ -124,7 +125,7 @@ impl Target {
 
     /// A signed number of 8 bytes, little endian, with which a value begins, and which always is there.
     pub(super) fn is_word(&self) -> bool {
-        let word = Number::new(Form::Signed, 8, crate::question::layout::Order::Little);
+        let word = Number::new(Form::Signed, 8, Order::Little);
         self.offset == 0
             && self.field.absent.is_none()
             && matches!(self.write, Write::Number(number) if Some(number) == word)

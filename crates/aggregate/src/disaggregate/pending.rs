@@ -5,7 +5,7 @@
 
 use super::chunk::{AddressColumn, Chunk, Ints};
 use super::disaggregator::Disaggregator;
-use super::progress::Progress;
+use super::progress::DisaggregationProgress;
 use super::recorded::Recorded;
 use super::shares::{Parts, Shares, twice};
 use crate::error::Result;
@@ -65,7 +65,7 @@ impl Shares {
     ///
     /// # Errors
     /// [`QueryError::Twice`](crate::QueryError::Twice) if an object was collected more than once.
-    pub fn pending(&self, progress: &Progress) -> Result<Pending> {
+    pub fn pending(&self, progress: &DisaggregationProgress) -> Result<Pending> {
         let mut recorded = self.carried.clone();
         recorded.merge(progress.recorded());
         let rest =

@@ -37,7 +37,7 @@ impl From<std::result::Result<Change, Refusal>> for Outcome {
 /// Shares of a batch are recorded in the order of the batch; a share that is recorded is done for
 /// good, and all else is pending. Threads that take different batches have one each, and these merge.
 #[derive(Debug, Clone)]
-pub struct Progress {
+pub struct DisaggregationProgress {
     action: Action,
     /// Of each batch how many shares are recorded, from its first on.
     done: Vec<u32>,
@@ -76,9 +76,9 @@ pub struct Disaggregated {
     pub sum_after: Option<Value<'static>>,
 }
 
-impl Progress {
-    pub(super) fn new(action: Action, batch_count: usize) -> Progress {
-        Progress { action, done: vec![0; batch_count], recorded: Recorded::default() }
+impl DisaggregationProgress {
+    pub(super) fn new(action: Action, batch_count: usize) -> DisaggregationProgress {
+        DisaggregationProgress { action, done: vec![0; batch_count], recorded: Recorded::default() }
     }
 
     /// How many shares of a batch are recorded, from its first on.
@@ -138,7 +138,7 @@ impl Progress {
     ///
     /// # Panics
     /// If they are of other shares, or of the same batch.
-    pub fn merge(mut self, other: Progress) -> Progress {
+    pub fn merge(mut self, other: DisaggregationProgress) -> DisaggregationProgress {
         assert_eq!(self.done.len(), other.done.len(), "the progress of other shares");
         for (at, (done, other)) in self.done.iter_mut().zip(other.done).enumerate() {
             assert!(*done == 0 || other == 0, "batch {at} was dealt with by two threads");
@@ -170,12 +170,12 @@ fn add(sum: &mut Sum, amount: Amount) {
 
 impl Shares {
     /// Nothing is applied yet.
-    pub fn progress(&self) -> Progress {
-        Progress::new(self.action, self.chunks.len())
+    pub fn progress(&self) -> DisaggregationProgress {
+        DisaggregationProgress::new(self.action, self.chunks.len())
     }
 
     /// What was done, with what was done before it was gone on with.
-    pub fn report(&self, progress: &Progress) -> Disaggregated {
+    pub fn report(&self, progress: &DisaggregationProgress) -> Disaggregated {
         let mut recorded = self.carried.clone();
         recorded.merge(&progress.recorded);
         let given = [recorded.given, recorded.not_given];

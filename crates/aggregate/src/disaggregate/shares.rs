@@ -53,7 +53,7 @@ pub(super) enum Parts {
 
 /// Shares that are applied one after the other.
 #[derive(Debug, Clone, Copy)]
-pub struct Batch<'a> {
+pub struct ShareBatch<'a> {
     chunk: &'a Chunk,
     parts: BatchParts<'a>,
 }
@@ -129,14 +129,14 @@ impl Shares {
     ///
     /// # Panics
     /// If there is no such batch.
-    pub fn batch(&self, at: usize) -> Batch<'_> {
+    pub fn batch(&self, at: usize) -> ShareBatch<'_> {
         let parts = match &self.parts {
             Parts::Equal { base, unit, bound, word } => {
                 BatchParts::Equal { base: *base, unit: *unit, bound, word: *word }
             }
             Parts::Each(parts) => BatchParts::Each(&parts[at]),
         };
-        Batch { chunk: &self.chunks[at], parts }
+        ShareBatch { chunk: &self.chunks[at], parts }
     }
 
     /// How many objects there are in all batches.
@@ -279,7 +279,7 @@ impl Collected {
     }
 }
 
-impl<'a> Batch<'a> {
+impl<'a> ShareBatch<'a> {
     /// How many shares it has.
     pub fn len(&self) -> usize {
         self.chunk.keys.len()

@@ -5,16 +5,18 @@
 use fearless_simd::Level;
 use sapwood_engine::{Column, ColumnBatch, Validity};
 
+use crate::columns::Masking;
 use crate::columns::kernels::{self, Lanes, RUN};
 use crate::error::Result;
 use crate::fold::grouping::Slots;
 use crate::fold::partial::Partial;
-use crate::plan::columns::{Columns, Filter, Int};
+use crate::plan::columns::{ColumnPlan, Filter, Int};
 use crate::plan::compiled::Compiled;
 use crate::plan::membership::Membership;
 use crate::plan::state_plan::StatePlan;
-use crate::question::layout::{Form, Number, Order, Place};
+use crate::question::layout::Place;
 use crate::state::Figures;
+use crate::value::number::{Form, Number, Order};
 
 impl Int {
     fn side<'a>(&self, batch: &ColumnBatch<'a>) -> Column<'a> {
@@ -25,7 +27,7 @@ impl Int {
     }
 }
 
-impl Columns {
+impl ColumnPlan {
     /// Takes an object that they fit. True if the run is full.
     #[inline]
     pub(crate) fn push(&self, key: &[u8], value: &[u8], scratch: &mut Scratch) -> bool {
@@ -44,11 +46,11 @@ impl Columns {
     pub(crate) fn flush(
         &self,
         scratch: &mut Scratch,
-        into: Sink<'_>,
+        into: Destination<'_>,
         groups_max: usize,
     ) -> Result<()> {
         let len = std::mem::take(&mut scratch.len);
-        let run = self.filter_run(len, false, scratch);
+        let run = self.filter_run(len, Masking::Unmasked, scratch);
         self.fold(&run, scratch, into.partial, into.query, groups_max)?;
         self.pour(scratch, into, groups_max)
     }
@@ -59,7 +61,7 @@ impl Columns {
         batch: &ColumnBatch<'_>,
         chosen: Option<&Membership>,
         scratch: &mut Scratch,
-        into: Sink<'_>,
+        into: Destination<'_>,
     ) -> Result<()> {
         debug_assert_eq!(scratch.len, 0, "what was taken one by one is folded first");
         for begin in (0..batch.len()).step_by(RUN) {
@@ -87,16 +89,17 @@ impl Columns {
             kernels::gather(level, int.number, bytes, side.stride(), &mut lanes[..len]);
         }
         let mask = &mut scratch.mask[..len];
-        let mut is_masked = valid(level, batch, begin, mask);
+        let mut masking = valid(level, batch, begin, mask);
         if let Some(chosen) = chosen {
             let keys = &mut scratch.passes;
-            is_masked = chosen.mask(level, batch.keys(), begin, is_masked, keys, mask);
+            masking = chosen.mask(level, batch.keys(), begin, masking, keys, mask);
         }
-        self.filter_run(len, is_masked, scratch)
+        self.filter_run(len, masking, scratch)
     }
 
     /// Narrows the mask of a run, if it has one, to the objects that pass the filter.
-    fn filter_run(&self, len: usize, is_masked: bool, scratch: &mut Scratch) -> Run {
+    fn filter_run(&self, len: usize, masking: Masking, scratch: &mut Scratch) -> Run {
+        let is_masked = masking == Masking::Masked;
         let level = scratch.level;
         let mask = &mut scratch.mask[..len];
         let selected = if is_masked { kernels::count(level, mask) } else { len as u64 };
@@ -141,13 +144,13 @@ impl Columns {
         let are_many = slots.are_many();
         scratch.slots = Some(slots);
         match are_many {
-            true => self.pour(scratch, Sink { partial, query }, groups_max),
+            true => self.pour(scratch, Destination { partial, query }, groups_max),
             false => Ok(()),
         }
     }
 
     /// Pours what groups have so far into the partial state.
-    fn pour(&self, scratch: &mut Scratch, into: Sink<'_>, groups_max: usize) -> Result<()> {
+    fn pour(&self, scratch: &mut Scratch, into: Destination<'_>, groups_max: usize) -> Result<()> {
         let (Some(by), Some(slots)) = (&self.group, &mut scratch.slots) else { return Ok(()) };
         let bias = |state: usize| self.states[state].map_or(0, |column| self.bias(column));
         slots.pour(by, into.query, bias, into.partial, groups_max)
@@ -165,17 +168,17 @@ impl Columns {
     }
 }
 
-/// Sets the mask of the valid objects from `begin` on; false if all are.
-fn valid(level: Level, batch: &ColumnBatch<'_>, begin: usize, mask: &mut [u64]) -> bool {
+/// Sets the mask of the valid objects from `begin` on, unless all are.
+fn valid(level: Level, batch: &ColumnBatch<'_>, begin: usize, mask: &mut [u64]) -> Masking {
     match batch.validity() {
-        Validity::All => return false,
+        Validity::All => return Masking::Unmasked,
         Validity::Bits(bits) => kernels::spread(level, bits, begin, mask),
         Validity::Word { words, mask: bits, equals } => {
             kernels::gather(level, WORD, words.bytes_from(begin, 0), words.stride(), mask);
             kernels::agree(level, mask, bits, equals);
         }
     }
-    true
+    Masking::Masked
 }
 
 /// The words that tell whether objects are valid.
@@ -242,7 +245,7 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     /// For a query with these states.
-    pub(crate) fn new(columns: &Columns, states: &[StatePlan]) -> Scratch {
+    pub(crate) fn new(columns: &ColumnPlan, states: &[StatePlan]) -> Scratch {
         let lanes = || Box::new([0; RUN]);
         Scratch {
             level: Level::new(),
@@ -274,7 +277,7 @@ impl Scratch {
 }
 
 /// Where runs go.
-pub(crate) struct Sink<'a> {
+pub(crate) struct Destination<'a> {
     pub(crate) partial: &'a mut Partial,
     pub(crate) query: &'a Compiled,
 }

@@ -9,16 +9,18 @@ use crate::columns::kernels;
 use crate::plan::group_column::GroupColumn;
 use crate::plan::state_plan::{GroupPlan, StatePlan};
 use crate::question::group::Shape;
-use crate::question::layout::{Field, Form, Number, Order, Part, Place, Read};
-use crate::question::predicate::{Comparison, Test};
+use crate::question::layout::{Field, Part, Place, Read};
+use crate::question::predicate::Test;
 use crate::state::Spec;
 use crate::value::Value;
+use crate::value::comparison::Comparison;
+use crate::value::number::{Form, Number, Order};
 
 /// Levels of a filter, each of which takes a mask of scratch.
 const DEPTH_MAX: usize = 4;
 
 #[derive(Debug, Clone)]
-pub(crate) struct Columns {
+pub(crate) struct ColumnPlan {
     /// The fields that become columns.
     pub(crate) ints: Vec<Int>,
     /// By which of them objects are grouped.
@@ -61,7 +63,7 @@ impl Int {
     }
 }
 
-impl Columns {
+impl ColumnPlan {
     /// `None` if the query must go object by object.
     pub(crate) fn new(
         fields: &[Field],
@@ -69,8 +71,8 @@ impl Columns {
         groups: &[GroupPlan],
         states: &[StatePlan],
         reads: &[usize],
-    ) -> Option<Columns> {
-        let mut columns = Columns {
+    ) -> Option<ColumnPlan> {
+        let mut columns = ColumnPlan {
             ints: Vec::new(),
             group: None,
             states: Vec::new(),

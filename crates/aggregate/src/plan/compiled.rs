@@ -8,7 +8,7 @@
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{QueryError, Result, Why};
-use crate::plan::columns::Columns;
+use crate::plan::columns::ColumnPlan;
 use crate::plan::membership::Membership;
 use crate::plan::output::{Column, Output};
 use crate::plan::state_plan::{GroupPlan, StatePlan};
@@ -33,7 +33,7 @@ pub struct Compiled {
     pub(crate) groups: Vec<GroupPlan>,
     pub(crate) states: Vec<StatePlan>,
     /// How batches of fixed-width objects are read by column, where the query allows it.
-    pub(crate) columns: Option<Columns>,
+    pub(crate) columns: Option<ColumnPlan>,
     pub(crate) answer: Output,
     mismatches: Mismatches,
     missing: Missing,
@@ -106,7 +106,7 @@ impl Compiled {
         }
         answer.arrange(query)?;
 
-        let columns = Columns::new(&fields, test.as_ref(), &groups, &states, &reads);
+        let columns = ColumnPlan::new(&fields, test.as_ref(), &groups, &states, &reads);
         let fingerprint = fingerprint(query, &fields, &states, &reads);
         Ok(Compiled {
             fields,
@@ -137,7 +137,7 @@ impl Compiled {
 
     /// How wide values must be at least, so that batches go by column; else each is a mismatch.
     pub fn value_bytes_min(&self) -> usize {
-        self.columns.as_ref().map_or(0, Columns::value_bytes_min)
+        self.columns.as_ref().map_or(0, ColumnPlan::value_bytes_min)
     }
 
     /// Whether anything but the selection depends on keys. If not, objects that are known to be
@@ -146,7 +146,7 @@ impl Compiled {
     /// their place, by [`Fold::push_batch_selected`](crate::Fold::push_batch_selected). A query that
     /// goes object by object needs them, to show the key of a mismatch.
     pub fn needs_keys(&self) -> bool {
-        self.columns.as_ref().is_none_or(Columns::needs_keys)
+        self.columns.as_ref().is_none_or(ColumnPlan::needs_keys)
     }
 
     /// Whether the filter, a group or a figure reads the field of the layout that is called so.

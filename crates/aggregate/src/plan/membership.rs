@@ -12,10 +12,11 @@ use fearless_simd::Level;
 use hashbrown::HashSet;
 use sapwood_engine::Column;
 
+use crate::columns::Masking;
 use crate::columns::kernels::{self, Lanes};
 use crate::question::key_list::KeyList;
-use crate::question::layout::{Form, Number, Order};
 use crate::question::selection::Selection;
+use crate::value::number::{Form, Number, Order};
 
 /// A selection that is asked about many keys.
 #[derive(Debug)]
@@ -81,20 +82,20 @@ impl Membership {
     }
 
     /// Sets the mask of the selected objects of a run, from `begin` on, or narrows it if it is set
-    /// already. True if it is set now.
+    /// already. Says whether it is set now.
     pub(crate) fn mask(
         &self,
         level: Level,
         keys: Column<'_>,
         begin: usize,
-        is_masked: bool,
+        masking: Masking,
         lanes: &mut Lanes,
         mask: &mut [u64],
-    ) -> bool {
+    ) -> Masking {
         if self.is_everything() {
-            return is_masked;
+            return masking;
         }
-        if !is_masked {
+        if masking == Masking::Unmasked {
             mask.fill(u64::MAX);
         }
         let lanes = &mut lanes[..mask.len()];
@@ -119,7 +120,7 @@ impl Membership {
                 }
             }
         }
-        true
+        Masking::Masked
     }
 }
 
@@ -214,7 +215,7 @@ mod tests {
                 let range = |begin: &Bound<Vec<u8>>, limit: &Bound<Vec<u8>>| {
                     let slices =
                         (begin.as_ref().map(|key| &key[..]), limit.as_ref().map(|key| &key[..]));
-                    Selection::range(slices.0, slices.1)
+                    Selection::range((slices.0, slices.1))
                 };
                 range(&begin, &limit).or_else(|_| range(&limit, &begin)).expect("one way around")
             }),
@@ -232,13 +233,15 @@ mod tests {
                 let keys: Vec<_> = keys.iter().filter(|key| key.len() == width).cloned().collect();
                 let bytes = keys.concat();
                 let column = Column::new(&bytes, 0, width, width).expect("inside");
-                for is_masked in [false, true] {
+                for masking in [Masking::Unmasked, Masking::Masked] {
+                    let is_masked = masking == Masking::Masked;
                     let mut mask = vec![if is_masked { 0 } else { 7 }; keys.len()];
                     if is_masked {
                         mask.iter_mut().step_by(2).for_each(|mask| *mask = u64::MAX);
                     }
                     let was_live = |at: usize| !is_masked || at.is_multiple_of(2);
-                    let is_set = membership.mask(Level::new(), column, 0, is_masked, &mut [0; RUN], &mut mask);
+                    let now = membership.mask(Level::new(), column, 0, masking, &mut [0; RUN], &mut mask);
+                    let is_set = now == Masking::Masked;
                     prop_assert_eq!(is_set, is_masked || !selection.is_everything());
                     for (at, key) in keys.iter().enumerate().filter(|_| is_set) {
                         let expected = selection.contains(key) && was_live(at);

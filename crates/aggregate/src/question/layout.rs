@@ -12,19 +12,18 @@
 
 mod decimal;
 mod document;
-mod number;
 mod text;
 
 pub(crate) use text::body;
 mod tuple;
 
 pub use document::{Path, Step};
-pub use number::{Form, Number, Order};
-pub use tuple::{Component, ComponentForm};
+pub use tuple::{Component, ComponentForm, Tuple};
 
 use std::borrow::Cow;
 
 use crate::error::{QueryError, Result, Why};
+use crate::value::number::{Form, Number};
 use crate::value::{Kind, Value};
 
 /// The fields of an object, by name.
@@ -41,16 +40,23 @@ use crate::value::{Kind, Value};
 /// | `text6`, `text` | 6 bytes of UTF-8 without the zeros at their end; all to the end |
 /// | `decimal` | a number written in digits, as Redis writes them |
 /// | `json($.a.b[0])`, `msgpack($.a)` | what lies at a path of a document |
-/// | `tuple(str,u16)` | the last of these components of an ordered key |
+/// | `tuple(str,u16)[0]` | component 0 of an ordered key, which has these components and nothing more |
+/// | `tuple(str,u16)` | the last of these components of an ordered key, which any bytes may follow |
 ///
 /// Before it may stand `key.` or `value.` (the value if neither), and a part of that:
 /// `split("/",1).` is what lies behind the first slash and before the second, `cell(3).` the
 /// fourth cell of a row of length-prefixed texts. Behind it may stand `@12`, the offset in bytes,
 /// and `?`, with the value that stands for "missing": `i16le@2?-32768`, `cell(5).decimal?"NA"`.
 ///
-/// `key(carrier:str,flight:u16)` names the components of an ordered key at once; `_` skips one. What
-/// lies behind the last one named is not looked at, and neither are types: the bytes of an `i32` that is
-/// declared as `u16` are read as one. Declare what `key::encode` was given; a literal `1` is an `i32`.
+/// `key(carrier:str,flight:u16)` names the components of an ordered key at once; `_` names one that is
+/// not a field. The key ends behind the last of them. Where it may go on, the layout says so: `..`
+/// behind the last component, as in `key(carrier:str,..)`, stands for any bytes.
+///
+/// Keys carry no marks of their types. A field compares the bytes left behind its component with those
+/// that the components behind it take ([`Tuple`]): a key of `("UA", 1)`, whose literal is an `i32`, is a
+/// mismatch where `flight` is declared as `u16`. A mismatch is *not* seen between types of the same
+/// width (`i32`, `u32` and `f32`), nor where a text or an option behind the field leaves the length
+/// open. Declare the types that `key::encode` was given.
 ///
 /// ```
 /// use sapwood::aggregate::Layout;
@@ -59,6 +65,7 @@ use crate::value::{Kind, Value};
 ///     delay:i16le@2?-32768, plane:text6@14"
 ///     .parse()?;
 /// assert_eq!(layout.fields().len(), 5);
+/// assert_eq!(layout.fields()[2].to_string(), "month:key.tuple(str,u16,u16,u8)[3]");
 /// assert_eq!(layout.fields()[3].to_string(), "delay:i16le@2?-32768");
 ///
 /// let error = "count:u32@0".parse::<Layout>().unwrap_err().to_string();
@@ -129,8 +136,8 @@ pub enum Read {
     Json(Path),
     /// What lies at a path of a MessagePack document, likewise.
     MessagePack(Path),
-    /// The last of these components of an ordered key; the others say where it begins.
-    Tuple(Vec<Component>),
+    /// A component of an ordered key; those before it say where it begins.
+    Tuple(Tuple),
 }
 
 impl Layout {
@@ -138,7 +145,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`QueryError::Query`] if two fields share a name, a name is empty or has a backquote, or a field
-    /// reads nothing (an empty separator, an empty tuple).
+    /// reads nothing (an empty separator).
     pub fn new(fields: Vec<Field>) -> Result<Layout> {
         for (at, field) in fields.iter().enumerate() {
             field.check()?;
@@ -188,8 +195,6 @@ impl Field {
             "names have at least one character and no backquote"
         } else if matches!(&self.part, Part::Split { separator, .. } if separator.is_empty()) {
             "the separator has no bytes: give it one"
-        } else if matches!(&self.read, Read::Tuple(components) if components.is_empty()) {
-            "the tuple has no components: name those up to the one to be read"
         } else {
             return Ok(());
         };
@@ -202,7 +207,7 @@ impl Field {
             Read::Number(_) | Read::Decimal => Some(Kind::Number),
             Read::Bytes(_) | Read::Text(_) => Some(Kind::Bytes),
             Read::Json(_) | Read::MessagePack(_) => None,
-            Read::Tuple(components) => components.last().map(Component::kind),
+            Read::Tuple(tuple) => Some(tuple.component().kind()),
         }
     }
 
@@ -210,7 +215,7 @@ impl Field {
     pub(crate) fn is_float(&self) -> bool {
         match &self.read {
             Read::Number(number) => number.form() == Form::Float,
-            Read::Tuple(components) => components.last().is_some_and(Component::is_float),
+            Read::Tuple(tuple) => tuple.component().is_float(),
             _ => false,
         }
     }
@@ -334,7 +339,7 @@ impl Read {
             Read::Decimal => decimal::read(bytes).map(Some),
             Read::Json(path) => document::json(bytes, path),
             Read::MessagePack(path) => document::message_pack(bytes, path),
-            Read::Tuple(components) => tuple::read_last(components, bytes),
+            Read::Tuple(tuple) => tuple.read(bytes),
         }
     }
 }
@@ -413,7 +418,6 @@ mod tests {
             (vec![field("")], "at least one"),
             (vec![field("a`")], "no backquote"),
             (vec![Field { part: split, ..field("a") }], "separator"),
-            (vec![Field { read: Read::Tuple(Vec::new()), ..field("a") }], "components"),
         ] {
             let error = Layout::new(fields).expect_err("refused").to_string();
             assert!(error.contains(says), "{error}");

@@ -13,6 +13,7 @@ pub(crate) use text::column;
 
 use crate::error::{Mismatch, QueryError, Result, Why};
 use crate::question::syntax::DEPTH_MAX;
+use crate::value::comparison::Comparison;
 use crate::value::{Kind, Value};
 
 /// A condition on named values.
@@ -64,48 +65,6 @@ pub enum Operand {
     Name(String),
     /// A value.
     Value(Value<'static>),
-}
-
-/// How two operands compare.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Comparison {
-    /// `=`
-    Equal,
-    /// `!=`
-    NotEqual,
-    /// `<`
-    Less,
-    /// `<=`
-    LessOrEqual,
-    /// `>`
-    Greater,
-    /// `>=`
-    GreaterOrEqual,
-}
-
-impl Comparison {
-    /// Whether values that compare so satisfy it.
-    pub(crate) fn holds(self, order: std::cmp::Ordering) -> bool {
-        match self {
-            Comparison::Equal => order.is_eq(),
-            Comparison::NotEqual => order.is_ne(),
-            Comparison::Less => order.is_lt(),
-            Comparison::LessOrEqual => order.is_le(),
-            Comparison::Greater => order.is_gt(),
-            Comparison::GreaterOrEqual => order.is_ge(),
-        }
-    }
-
-    /// The same with its sides exchanged.
-    pub(crate) fn flipped(self) -> Comparison {
-        match self {
-            Comparison::Less => Comparison::Greater,
-            Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-            Comparison::Greater => Comparison::Less,
-            Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-            same => same,
-        }
-    }
 }
 
 /// What names mean, while a predicate is resolved.
@@ -286,28 +245,39 @@ impl Test {
                 }
             },
             Test::Missing(number) => Ok(Some(get(*number)?.is_none())),
-            Test::And(parts) => decide(parts, values, false),
-            Test::Or(parts) => decide(parts, values, true),
+            Test::And(parts) => Connective::And.ask(parts, values),
+            Test::Or(parts) => Connective::Or.ask(parts, values),
             Test::Not(part) => Ok(part.ask(values)?.map(|is_true| !is_true)),
         }
     }
 }
 
-/// Ends at the first part that is `decisive`.
-fn decide(
-    parts: &[Test],
-    values: &impl Values,
-    decisive: bool,
-) -> std::result::Result<Option<bool>, Mismatch> {
-    let mut answer = Some(!decisive);
-    for part in parts {
-        match part.ask(values)? {
-            Some(truth) if truth == decisive => return Ok(Some(decisive)),
-            Some(_) => {}
-            None => answer = None,
+/// A way to join the parts of a test.
+#[derive(Clone, Copy, PartialEq)]
+enum Connective {
+    And,
+    Or,
+}
+
+impl Connective {
+    /// Ends at the first part that decides the whole: one that is false under `And`, or true under
+    /// `Or`.
+    fn ask(
+        self,
+        parts: &[Test],
+        values: &impl Values,
+    ) -> std::result::Result<Option<bool>, Mismatch> {
+        let decisive = self == Connective::Or;
+        let mut answer = Some(!decisive);
+        for part in parts {
+            match part.ask(values)? {
+                Some(truth) if truth == decisive => return Ok(Some(decisive)),
+                Some(_) => {}
+                None => answer = None,
+            }
         }
+        Ok(answer)
     }
-    Ok(answer)
 }
 
 fn comparable(value: &Value<'_>, wanted: Kind, field: usize) -> std::result::Result<(), Mismatch> {

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use sapwood_engine::KeyRange;
+
 use crate::error::{QueryError, Result};
 use crate::question::key_list::KeyList;
 
@@ -22,10 +24,10 @@ use crate::question::key_list::KeyList;
 /// assert_eq!(some.as_keys().map(|keys| keys.len()), Some(2));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Selection(What);
+pub struct Selection(Scope);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum What {
+enum Scope {
     Everything,
     Keys(KeyList),
     Range { begin: Bound<Vec<u8>>, limit: Bound<Vec<u8>> },
@@ -33,18 +35,29 @@ enum What {
 
 impl Selection {
     /// Every object.
-    pub const EVERYTHING: Selection = Selection(What::Everything);
+    pub const EVERYTHING: Selection = Selection(Scope::Everything);
 
     /// The objects with these keys; a key that is given twice counts once.
     pub fn keys<K: AsRef<[u8]>>(keys: impl IntoIterator<Item = K>) -> Selection {
-        Selection(What::Keys(KeyList::new(keys)))
+        Selection(Scope::Keys(KeyList::new(keys)))
     }
 
-    /// The objects with keys between two bounds, in the order of their bytes.
+    /// The objects with keys in a range, in the order of their bytes.
     ///
     /// # Errors
-    /// [`QueryError::Query`] if no key can lie between them because they are the wrong way around.
-    pub fn range(begin: Bound<&[u8]>, limit: Bound<&[u8]>) -> Result<Selection> {
+    /// [`QueryError::Query`] if no key can lie in it because its bounds are the wrong way around.
+    ///
+    /// ```
+    /// use sapwood::aggregate::Selection;
+    /// use sapwood::key;
+    ///
+    /// assert!(Selection::range("a".."c")?.contains(b"b"));
+    /// assert!(!Selection::range(key::prefix_range("ab"))?.contains(b"ac"));
+    /// assert!(Selection::range("c".."a").is_err());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn range(range: impl KeyRange) -> Result<Selection> {
+        let (begin, limit) = range.bounds();
         if let (
             Bound::Included(first) | Bound::Excluded(first),
             Bound::Included(last) | Bound::Excluded(last),
@@ -55,12 +68,13 @@ impl Selection {
             return Err(QueryError::Query(why.into()));
         }
         let range =
-            What::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };
+            Scope::Range { begin: begin.map(<[u8]>::to_vec), limit: limit.map(<[u8]>::to_vec) };
         Ok(Selection(range))
     }
 
     /// The objects whose keys begin with these bytes.
-    pub fn prefix(prefix: &[u8]) -> Selection {
+    pub fn prefix(prefix: impl AsRef<[u8]>) -> Selection {
+        let prefix = prefix.as_ref();
         // The least greater string: without the FF bytes at the end, which cannot be raised, and
         // the byte before them raised. Nothing is greater than all that begin with FF alone.
         let limit = prefix.iter().rposition(|&byte| byte != 0xFF).map(|last| {
@@ -68,7 +82,7 @@ impl Selection {
             limit[last] += 1;
             limit
         });
-        Selection(What::Range {
+        Selection(Scope::Range {
             begin: Bound::Included(prefix.to_vec()),
             limit: limit.map_or(Bound::Unbounded, Bound::Excluded),
         })
@@ -76,27 +90,27 @@ impl Selection {
 
     /// Whether every object is selected.
     pub fn is_everything(&self) -> bool {
-        self.0 == What::Everything
+        self.0 == Scope::Everything
     }
 
     /// The keys, ascending, each once, if the selection is a list of keys.
     pub fn as_keys(&self) -> Option<&KeyList> {
         match &self.0 {
-            What::Keys(keys) => Some(keys),
-            What::Everything | What::Range { .. } => None,
+            Scope::Keys(keys) => Some(keys),
+            Scope::Everything | Scope::Range { .. } => None,
         }
     }
 
     /// Bounds within which all selected keys lie.
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
         match &self.0 {
-            What::Everything => (Bound::Unbounded, Bound::Unbounded),
-            What::Range { begin, limit } => {
+            Scope::Everything => (Bound::Unbounded, Bound::Unbounded),
+            Scope::Range { begin, limit } => {
                 (begin.as_ref().map(Vec::as_slice), limit.as_ref().map(Vec::as_slice))
             }
             // Below the empty key there is none.
-            What::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
-            What::Keys(keys) => {
+            Scope::Keys(keys) if keys.is_empty() => (Bound::Unbounded, Bound::Excluded(&[])),
+            Scope::Keys(keys) => {
                 (Bound::Included(keys.get(0)), Bound::Included(keys.get(keys.len() - 1)))
             }
         }
@@ -106,9 +120,9 @@ impl Selection {
     #[inline]
     pub fn contains(&self, key: &[u8]) -> bool {
         match &self.0 {
-            What::Everything => true,
-            What::Keys(keys) => keys.contains(key),
-            What::Range { begin, limit } => {
+            Scope::Everything => true,
+            Scope::Keys(keys) => keys.contains(key),
+            Scope::Range { begin, limit } => {
                 let above = match begin {
                     Bound::Included(begin) => key >= begin.as_slice(),
                     Bound::Excluded(begin) => key > begin.as_slice(),
@@ -132,7 +146,7 @@ mod tests {
     #[test]
     fn selections_contain_what_they_say() {
         let range = |begin: &[u8], limit: &[u8]| {
-            Selection::range(Bound::Excluded(begin), Bound::Included(limit)).expect("a range")
+            Selection::range((Bound::Excluded(begin), Bound::Included(limit))).expect("a range")
         };
         let ff: &[u8] = &[0xFF, 0xFF];
         let cases: [(Selection, &[&[u8]], &[&[u8]]); 8] = [
@@ -159,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_range_the_wrong_way_around_is_refused() {
-        let error = Selection::range(Bound::Included(b"b"), Bound::Excluded(b"a"));
+        let error = Selection::range((Bound::Included(b"b"), Bound::Excluded(b"a")));
         assert!(error.is_err());
-        assert!(Selection::range(Bound::Included(b"b"), Bound::Unbounded).is_ok());
+        assert!(Selection::range((Bound::Included(b"b"), Bound::Unbounded)).is_ok());
     }
 }

@@ -14,7 +14,7 @@ use winnow::token::{literal, one_of, take_while};
 use crate::error::SyntaxError;
 use crate::value::{Float, Value};
 
-pub(crate) type Input<'a> = LocatingSlice<&'a str>;
+pub(crate) type Cursor<'a> = LocatingSlice<&'a str>;
 pub(crate) type Parsed<T> = Result<T, ErrMode<Complaint>>;
 
 /// How deep predicates and paths may nest.
@@ -27,10 +27,10 @@ pub(crate) struct Complaint {
     what: String,
 }
 
-impl<'a> ParserError<Input<'a>> for Complaint {
+impl<'a> ParserError<Cursor<'a>> for Complaint {
     type Inner = Self;
 
-    fn from_input(input: &Input<'a>) -> Self {
+    fn from_input(input: &Cursor<'a>) -> Self {
         Complaint { offset: input.current_token_start(), what: String::new() }
     }
 
@@ -43,9 +43,9 @@ impl<'a> ParserError<Input<'a>> for Complaint {
 pub(crate) fn whole<T>(
     form: &'static str,
     text: &str,
-    mut parser: impl FnMut(&mut Input<'_>) -> Parsed<T>,
+    mut parser: impl FnMut(&mut Cursor<'_>) -> Parsed<T>,
 ) -> Result<T, SyntaxError> {
-    let mut input = Input::new(text);
+    let mut input = Cursor::new(text);
     let result = blanks(&mut input).and_then(|()| parser(&mut input)).and_then(|parsed| {
         if input.is_empty() { Ok(parsed) } else { fail(&input, "nothing more is expected here") }
     });
@@ -59,7 +59,7 @@ pub(crate) fn whole<T>(
 }
 
 /// Ends the parsing at the word that comes next.
-pub(crate) fn fail<T>(input: &Input<'_>, what: impl Into<String>) -> Parsed<T> {
+pub(crate) fn fail<T>(input: &Cursor<'_>, what: impl Into<String>) -> Parsed<T> {
     fail_at(input.current_token_start(), what)
 }
 
@@ -68,12 +68,12 @@ pub(crate) fn fail_at<T>(offset: usize, what: impl Into<String>) -> Parsed<T> {
     Err(ErrMode::Cut(Complaint { offset, what: what.into() }))
 }
 
-pub(crate) fn offset(input: &Input<'_>) -> usize {
+pub(crate) fn offset(input: &Cursor<'_>) -> usize {
     input.current_token_start()
 }
 
 /// What comes next, for a message.
-pub(crate) fn found(input: &Input<'_>) -> String {
+pub(crate) fn found(input: &Cursor<'_>) -> String {
     let rest: &str = input;
     match rest.chars().next() {
         None => "the text ends".to_owned(),
@@ -85,12 +85,12 @@ pub(crate) fn found(input: &Input<'_>) -> String {
     }
 }
 
-fn blanks(input: &mut Input<'_>) -> Parsed<()> {
+fn blanks(input: &mut Cursor<'_>) -> Parsed<()> {
     take_while(0.., char::is_whitespace).void().parse_next(input)
 }
 
 /// Takes `symbol` if it comes next.
-pub(crate) fn symbol(input: &mut Input<'_>, symbol: &'static str) -> Parsed<bool> {
+pub(crate) fn symbol(input: &mut Cursor<'_>, symbol: &'static str) -> Parsed<bool> {
     let taken = opt(literal(symbol)).parse_next(input)?.is_some();
     if taken {
         blanks(input)?;
@@ -99,7 +99,7 @@ pub(crate) fn symbol(input: &mut Input<'_>, symbol: &'static str) -> Parsed<bool
 }
 
 /// Takes `symbol`, which must come next.
-pub(crate) fn expect(input: &mut Input<'_>, wanted: &'static str) -> Parsed<()> {
+pub(crate) fn expect(input: &mut Cursor<'_>, wanted: &'static str) -> Parsed<()> {
     match symbol(input, wanted)? {
         true => Ok(()),
         false => fail(input, format!("`{wanted}` is expected, and {}", found(input))),
@@ -107,26 +107,26 @@ pub(crate) fn expect(input: &mut Input<'_>, wanted: &'static str) -> Parsed<()> 
 }
 
 /// The identifier that comes next, if one does, without the blanks behind it.
-fn bare<'a>(input: &mut Input<'a>) -> Parsed<&'a str> {
+fn bare<'a>(input: &mut Cursor<'a>) -> Parsed<&'a str> {
     let first = |c: char| c.is_alphabetic() || c == '_';
     let later = |c: char| c.is_alphanumeric() || c == '_';
     (one_of(first), take_while(0.., later)).take().parse_next(input)
 }
 
 /// Takes an identifier if one comes next.
-pub(crate) fn word<'a>(input: &mut Input<'a>) -> Parsed<Option<&'a str>> {
+pub(crate) fn word<'a>(input: &mut Cursor<'a>) -> Parsed<Option<&'a str>> {
     let word = opt(bare).parse_next(input)?;
     blanks(input)?;
     Ok(word)
 }
 
 /// The identifier that comes next, which stays.
-pub(crate) fn next_word<'a>(input: &mut Input<'a>) -> Parsed<Option<&'a str>> {
+pub(crate) fn next_word<'a>(input: &mut Cursor<'a>) -> Parsed<Option<&'a str>> {
     peek(opt(bare)).parse_next(input)
 }
 
 /// Takes `keyword`, in lower or upper case, if it comes next.
-pub(crate) fn keyword(input: &mut Input<'_>, keyword: &str) -> Parsed<bool> {
+pub(crate) fn keyword(input: &mut Cursor<'_>, keyword: &str) -> Parsed<bool> {
     match next_word(input)? {
         Some(next) if next.eq_ignore_ascii_case(keyword) => word(input).map(|_| true),
         _ => Ok(false),
@@ -140,7 +140,7 @@ pub(crate) const RESERVED: [&str; 16] = [
 ];
 
 /// Takes a name if one comes next: an identifier, or anything in backquotes.
-pub(crate) fn name(input: &mut Input<'_>) -> Parsed<Option<String>> {
+pub(crate) fn name(input: &mut Cursor<'_>) -> Parsed<Option<String>> {
     if input.starts_with('`') {
         let begin = offset(input);
         let quoted = ('`', take_while(1.., |c| c != '`'), '`');
@@ -161,14 +161,14 @@ pub(crate) fn name(input: &mut Input<'_>) -> Parsed<Option<String>> {
 
 /// Writes a name so that [`name`] reads it.
 pub(crate) fn quoted_name(name: &str) -> Cow<'_, str> {
-    let mut input = Input::new(name);
+    let mut input = Cursor::new(name);
     let bare = bare(&mut input).is_ok() && input.is_empty();
     let reserved = RESERVED.iter().any(|word| name.eq_ignore_ascii_case(word));
     if bare && !reserved { Cow::Borrowed(name) } else { Cow::Owned(format!("`{name}`")) }
 }
 
 /// Takes a name, which must come next.
-pub(crate) fn expect_name(input: &mut Input<'_>, of: &str) -> Parsed<String> {
+pub(crate) fn expect_name(input: &mut Cursor<'_>, of: &str) -> Parsed<String> {
     match name(input)? {
         Some(name) => Ok(name),
         None => {
@@ -184,7 +184,7 @@ pub(crate) fn expect_name(input: &mut Input<'_>, of: &str) -> Parsed<String> {
 }
 
 /// Takes a whole number from 0, which must come next.
-pub(crate) fn index(input: &mut Input<'_>, of: &str) -> Parsed<usize> {
+pub(crate) fn index(input: &mut Cursor<'_>, of: &str) -> Parsed<usize> {
     let begin = offset(input);
     let digits: &str = take_while(0.., |c: char| c.is_ascii_digit()).parse_next(input)?;
     blanks(input)?;
@@ -195,7 +195,7 @@ pub(crate) fn index(input: &mut Input<'_>, of: &str) -> Parsed<usize> {
 }
 
 /// Takes a number if one comes next.
-pub(crate) fn number(input: &mut Input<'_>) -> Parsed<Option<Value<'static>>> {
+pub(crate) fn number(input: &mut Cursor<'_>) -> Parsed<Option<Value<'static>>> {
     let begin = offset(input);
     let digits = || take_while(1.., |c: char| c.is_ascii_digit());
     let fraction = ('.', digits());
@@ -220,7 +220,7 @@ pub(crate) fn number(input: &mut Input<'_>) -> Parsed<Option<Value<'static>>> {
 }
 
 /// Takes a text in single or double quotes, or bytes as `x"00ff"`, if one comes next.
-pub(crate) fn text(input: &mut Input<'_>) -> Parsed<Option<Vec<u8>>> {
+pub(crate) fn text(input: &mut Cursor<'_>) -> Parsed<Option<Vec<u8>>> {
     let begin = offset(input);
     if let Some(quote) =
         opt(("x", one_of(['"', '\''])).map(|(_, quote)| quote)).parse_next(input)?
@@ -255,7 +255,7 @@ pub(crate) fn text(input: &mut Input<'_>) -> Parsed<Option<Vec<u8>>> {
 }
 
 /// Takes a value that is written out, if one comes next.
-pub(crate) fn value(input: &mut Input<'_>) -> Parsed<Option<Value<'static>>> {
+pub(crate) fn value(input: &mut Cursor<'_>) -> Parsed<Option<Value<'static>>> {
     for (word, value) in [("true", true), ("false", false)] {
         if keyword(input, word)? {
             return Ok(Some(Value::Bool(value)));
@@ -269,8 +269,8 @@ pub(crate) fn value(input: &mut Input<'_>) -> Parsed<Option<Value<'static>>> {
 
 /// Takes one or more, with commas between.
 pub(crate) fn list<T>(
-    input: &mut Input<'_>,
-    mut item: impl FnMut(&mut Input<'_>) -> Parsed<T>,
+    input: &mut Cursor<'_>,
+    mut item: impl FnMut(&mut Cursor<'_>) -> Parsed<T>,
 ) -> Parsed<Vec<T>> {
     let mut items = vec![item(input)?];
     while symbol(input, ",")? {
@@ -281,8 +281,8 @@ pub(crate) fn list<T>(
 
 /// Goes back to where `attempt` began unless it took something.
 pub(crate) fn try_take<T>(
-    input: &mut Input<'_>,
-    attempt: impl FnOnce(&mut Input<'_>) -> Parsed<Option<T>>,
+    input: &mut Cursor<'_>,
+    attempt: impl FnOnce(&mut Cursor<'_>) -> Parsed<Option<T>>,
 ) -> Parsed<Option<T>> {
     let begin = input.checkpoint();
     let taken = attempt(input)?;

@@ -147,14 +147,14 @@ impl Moments {
 
     pub(super) fn merge(&mut self, other: &Moments) -> Result<(), CountOverflow> {
         self.sum.merge(&other.sum)?;
-        self.exact.add(false, other.squares, 0);
+        self.exact.add(other.squares, 0);
         self.exact.merge(&other.exact);
         Ok(())
     }
 
     fn squares(&self) -> Exact {
         let mut squares = self.exact.clone();
-        squares.add(false, self.squares, 0);
+        squares.add(self.squares, 0);
         squares
     }
 

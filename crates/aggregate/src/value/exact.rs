@@ -31,9 +31,21 @@ pub(crate) struct Exact {
     pending: u32,
 }
 
+/// The effect of a term on a sum.
+#[derive(Debug, Clone, Copy)]
+enum Effect {
+    Add,
+    Subtract,
+}
+
 impl Exact {
+    /// Adds `magnitude * 2^exponent`.
+    pub(crate) fn add(&mut self, magnitude: u128, exponent: i32) {
+        self.apply(Effect::Add, magnitude, exponent);
+    }
+
     /// Adds `magnitude * 2^exponent`, or subtracts it.
-    pub(crate) fn add(&mut self, is_negative: bool, magnitude: u128, exponent: i32) {
+    fn apply(&mut self, effect: Effect, magnitude: u128, exponent: i32) {
         if magnitude == 0 {
             return;
         }
@@ -47,35 +59,40 @@ impl Exact {
         let limit = digits.iter().rposition(|&digit| digit != 0).expect("not zero") + 1;
         let at = self.room(first + begin as i32, limit - begin);
         for (limb, digit) in self.limbs[at..].iter_mut().zip(&digits[begin..limit]) {
-            *limb += if is_negative { -digit } else { *digit };
+            *limb += match effect {
+                Effect::Add => *digit,
+                Effect::Subtract => -digit,
+            };
         }
         self.count(1);
     }
 
     pub(crate) fn add_int(&mut self, value: i128) {
-        self.add(value < 0, value.unsigned_abs(), 0);
+        let effect = if value < 0 { Effect::Subtract } else { Effect::Add };
+        self.apply(effect, value.unsigned_abs(), 0);
     }
 
     /// Adds the square of a whole number.
     pub(crate) fn add_int_squared(&mut self, value: i128) {
         let magnitude = value.unsigned_abs();
         let (high, low) = (magnitude >> 64, magnitude & u128::from(u64::MAX));
-        self.add(false, low * low, 0);
+        self.add(low * low, 0);
         // Twice the product of the halves.
-        self.add(false, high * low, 65);
-        self.add(false, high * high, 128);
+        self.add(high * low, 65);
+        self.add(high * high, 128);
     }
 
     /// `value` is finite.
     pub(crate) fn add_float(&mut self, value: f64) {
         let (mantissa, exponent) = parts(value);
-        self.add(value.is_sign_negative(), mantissa.into(), exponent);
+        let effect = if value.is_sign_negative() { Effect::Subtract } else { Effect::Add };
+        self.apply(effect, mantissa.into(), exponent);
     }
 
     /// Adds the square of a finite number.
     pub(crate) fn add_float_squared(&mut self, value: f64) {
         let (mantissa, exponent) = parts(value);
-        self.add(false, u128::from(mantissa) * u128::from(mantissa), 2 * exponent);
+        self.add(u128::from(mantissa) * u128::from(mantissa), 2 * exponent);
     }
 
     pub(crate) fn merge(&mut self, other: &Exact) {
@@ -179,9 +196,12 @@ impl Exact {
             return Err(reader.corrupt("a sum is not in its one form"));
         }
         let mut sum = Exact::default();
-        let is_negative = number.sign() == Sign::Minus;
+        let effect = match number.sign() {
+            Sign::Minus => Effect::Subtract,
+            Sign::Plus | Sign::NoSign => Effect::Add,
+        };
         for (digit, at) in number.magnitude().to_u32_digits().into_iter().zip(0..) {
-            sum.add(is_negative, digit.into(), exponent + LIMB_BITS * at);
+            sum.apply(effect, digit.into(), exponent + LIMB_BITS * at);
         }
         Ok(sum)
     }

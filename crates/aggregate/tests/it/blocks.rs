@@ -89,7 +89,7 @@ proptest! {
         let keys = || numbers.iter().map(|number| number.0.to_le_bytes());
         let selection = match (select, keys().next()) {
             (1, _) => Selection::keys(keys().step_by(2)),
-            (2, Some(key)) => Selection::range(Bound::Excluded(&key), Bound::Unbounded).expect("a range"),
+            (2, Some(key)) => Selection::range((Bound::Excluded(&key), Bound::Unbounded)).expect("a range"),
             (3, Some(key)) => Selection::prefix(&key[..1]),
             _ => Selection::EVERYTHING,
         };

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use sapwood_aggregate::{
-    Action, Batch, Collected, Disaggregated, Disaggregation, Disaggregator, Mismatches, Outcome,
-    QueryError, Selection, Shares, Value,
+    Action, Collected, Disaggregated, Disaggregation, Disaggregator, Mismatches, Outcome,
+    QueryError, Selection, ShareBatch, Shares, Value,
 };
 use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
 
@@ -203,7 +203,7 @@ fn apply(
     shares: &Shares,
     table: &mut BTreeMap<Vec<u8>, Vec<u8>>,
     limit: usize,
-) -> sapwood_aggregate::Progress {
+) -> sapwood_aggregate::DisaggregationProgress {
     let mut progress = shares.progress();
     let all = (0..shares.batch_count())
         .flat_map(|at| shares.batch(at).shares().map(move |share| (at, share)));
@@ -244,7 +244,7 @@ fn parts_of(shares: &Shares) -> BTreeMap<Vec<u8>, i128> {
 }
 
 /// Columns of a batch are what its shares have.
-fn check_columns(batch: Batch<'_>) {
+fn check_columns(batch: ShareBatch<'_>) {
     let parts: Vec<i128> = batch.shares().map(|share| share.part).collect();
     assert_eq!(batch.len(), parts.len());
     let narrow: Option<Vec<i64>> = parts.iter().map(|&part| part.try_into().ok()).collect();
@@ -753,7 +753,7 @@ fn weights_select_their_keys() {
     let by = described("n:u8", 10)
         .weights([(b"a", 1), (b"b", 3), (b"z", 9)])
         .select(
-            Selection::range(std::ops::Bound::Unbounded, std::ops::Bound::Excluded(b"x"))
+            Selection::range((std::ops::Bound::Unbounded, std::ops::Bound::Excluded(b"x")))
                 .expect("a range"),
         )
         .compile()

@@ -137,23 +137,31 @@ impl Condition {
                 Some(holds(comparison, reader.flight.key()[..].cmp(&number.to_be_bytes())))
             }
             Condition::Not(part) => part.ask(reader)?.map(|truth| !truth),
-            Condition::And(parts) => all(parts, reader, false)?,
-            Condition::Or(parts) => all(parts, reader, true)?,
+            Condition::And(parts) => Connective::And.ask(parts, reader)?,
+            Condition::Or(parts) => Connective::Or.ask(parts, reader)?,
         })
     }
 }
 
-/// The first part that is `decisive` ends it.
-fn all(parts: &[Condition], reader: &Reader<'_>, decisive: bool) -> Read<Option<bool>> {
-    let mut is_unknown = false;
-    for part in parts {
-        match part.ask(reader)? {
-            Some(truth) if truth == decisive => return Ok(Some(decisive)),
-            Some(_) => {}
-            None => is_unknown = true,
+enum Connective {
+    And,
+    Or,
+}
+
+impl Connective {
+    /// The first part that is false under `And`, or true under `Or`, ends it.
+    fn ask(self, parts: &[Condition], reader: &Reader<'_>) -> Read<Option<bool>> {
+        let decisive = matches!(self, Connective::Or);
+        let mut is_unknown = false;
+        for part in parts {
+            match part.ask(reader)? {
+                Some(truth) if truth == decisive => return Ok(Some(decisive)),
+                Some(_) => {}
+                None => is_unknown = true,
+            }
         }
+        Ok((!is_unknown).then_some(!decisive))
     }
-    Ok((!is_unknown).then_some(!decisive))
 }
 
 fn condition() -> impl Strategy<Value = Condition> {

@@ -16,40 +16,40 @@ use crate::tally::Tally;
 const LOADED_TOGETHER: usize = 256;
 /// A table with its objects in it. Clones are the same table.
 #[derive(Clone)]
-pub(crate) struct Store {
+pub(crate) struct LoadedTable {
     pub(crate) table: Table,
 }
 
 /// Which of the two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum TableKind {
     Hash,
     Ordered,
 }
 
-impl Kind {
-    pub(crate) const ALL: [Kind; 2] = [Kind::Hash, Kind::Ordered];
+impl TableKind {
+    pub(crate) const ALL: [TableKind; 2] = [TableKind::Hash, TableKind::Ordered];
 
     /// About the bytes that an object takes in it.
     pub(crate) fn bytes_expected(self) -> u64 {
         match self {
-            Kind::Hash => 50,
-            Kind::Ordered => 60,
+            TableKind::Hash => 50,
+            TableKind::Ordered => 60,
         }
     }
 }
 
-impl Store {
-    pub(crate) fn load(kind: Kind, objects: &Objects) -> Result<Store, Error> {
+impl LoadedTable {
+    pub(crate) fn load(kind: TableKind, objects: &Objects) -> Result<LoadedTable, Error> {
         let db = Db::in_memory();
         let table: Table = match kind {
-            Kind::Hash => {
+            TableKind::Hash => {
                 let options = HashTableOptions::default()
                     .layout(RecordLayout::Fixed8)
                     .expected_entries(u64::from(objects.count()));
                 db.create_hash_table("hash", options)?.into()
             }
-            Kind::Ordered => {
+            TableKind::Ordered => {
                 db.create_ordered_table("ordered", OrderedTableOptions::default())?.into()
             }
         };
@@ -58,11 +58,11 @@ impl Store {
             let entries: Vec<_> = numbers.iter().map(entry).collect();
             table.put_many(&entries)?;
         }
-        Ok(Store { table })
+        Ok(LoadedTable { table })
     }
 
-    pub(crate) fn kind(&self) -> Kind {
-        if self.table.as_hash().is_some() { Kind::Hash } else { Kind::Ordered }
+    pub(crate) fn kind(&self) -> TableKind {
+        if self.table.as_hash().is_some() { TableKind::Hash } else { TableKind::Ordered }
     }
 
     /// The number of selected objects, their sum, and the executor.
@@ -104,28 +104,28 @@ impl Store {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Way {
     pub(crate) name: &'static str,
-    pub(crate) kind: Kind,
+    pub(crate) kind: TableKind,
     /// `None`: the planner chooses.
     pub(crate) executor: Option<Executor>,
     /// Whether all objects are seen as of one moment.
     pub(crate) at_one_moment: bool,
 }
 
-pub(crate) const LOOK_UP: Way = way("sapwood-look-up", Kind::Hash, Some(Executor::LookUp));
-pub(crate) const WALK: Way = way("sapwood-walk", Kind::Hash, Some(Executor::Walk));
-pub(crate) const LOG: Way = way("sapwood-log", Kind::Hash, Some(Executor::Log));
+pub(crate) const LOOK_UP: Way = way("sapwood-look-up", TableKind::Hash, Some(Executor::LookUp));
+pub(crate) const WALK: Way = way("sapwood-walk", TableKind::Hash, Some(Executor::Walk));
+pub(crate) const LOG: Way = way("sapwood-log", TableKind::Hash, Some(Executor::Log));
 pub(crate) const LOG_MOMENT: Way = Way { name: "sapwood-log-moment", at_one_moment: true, ..LOG };
-pub(crate) const PLANNER: Way = way("sapwood-planner", Kind::Hash, None);
+pub(crate) const PLANNER: Way = way("sapwood-planner", TableKind::Hash, None);
 pub(crate) const ORDERED_LOOK_UP: Way =
-    way("sapwood-ordered-look-up", Kind::Ordered, Some(Executor::LookUp));
+    way("sapwood-ordered-look-up", TableKind::Ordered, Some(Executor::LookUp));
 pub(crate) const ORDERED_RANGE: Way =
-    way("sapwood-ordered-range", Kind::Ordered, Some(Executor::Range));
-pub(crate) const ORDERED_PLANNER: Way = way("sapwood-ordered-planner", Kind::Ordered, None);
+    way("sapwood-ordered-range", TableKind::Ordered, Some(Executor::Range));
+pub(crate) const ORDERED_PLANNER: Way = way("sapwood-ordered-planner", TableKind::Ordered, None);
 
 pub(crate) const WAYS: [Way; 7] =
     [LOOK_UP, WALK, LOG, PLANNER, ORDERED_LOOK_UP, ORDERED_RANGE, ORDERED_PLANNER];
 
-const fn way(name: &'static str, kind: Kind, executor: Option<Executor>) -> Way {
+const fn way(name: &'static str, kind: TableKind, executor: Option<Executor>) -> Way {
     Way { name, kind, executor, at_one_moment: false }
 }
 
@@ -142,9 +142,9 @@ impl Way {
     /// Whether it can answer.
     pub(crate) fn answers(self, pick: Pick) -> bool {
         match (self.kind, self.executor) {
-            (Kind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
+            (TableKind::Hash, Some(Executor::LookUp)) => pick != Pick::Everything,
             // Ranges are scanned, or there is nothing to choose.
-            (Kind::Ordered, Some(Executor::LookUp) | None) => pick.is_list(),
+            (TableKind::Ordered, Some(Executor::LookUp) | None) => pick.is_list(),
             _ => true,
         }
     }
@@ -190,13 +190,13 @@ pub(crate) struct Chosen {
 /// A way to answer, as a contender.
 pub(crate) struct Answers {
     way: Way,
-    store: Store,
+    store: LoadedTable,
     chosen: Vec<Chosen>,
     patience: Patience,
 }
 
 impl Answers {
-    pub(crate) fn new(way: Way, store: Store) -> Answers {
+    pub(crate) fn new(way: Way, store: LoadedTable) -> Answers {
         Answers { way, store, chosen: Vec::new(), patience: Patience::default() }
     }
 

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use indicatif::ProgressBar;
 
 use super::baseline::Baseline;
-use super::contenders::{Answers, Chosen, Kind, Store, WAYS};
+use super::contenders::{Answers, Chosen, LoadedTable, TableKind, WAYS};
+use super::disaggregate::{
+    self, DisaggregationBaseline, DisaggregationContender, DisaggregationJob, Total,
+};
 use super::objects::Objects;
-use super::spread::{self, SpreadBaseline, SpreadJob, Spreads, Total};
 use super::workload::{Job, Pick, Picked, Workload};
 use super::writers::{SUMMED, Written};
 use super::{Part, Plan};
@@ -24,7 +26,7 @@ pub(crate) struct Figures {
     /// The executor that the planner chose.
     pub(crate) chosen: Vec<Chosen>,
     /// Bytes of each kind of table when it was loaded.
-    pub(crate) bytes: Vec<(Kind, u64)>,
+    pub(crate) bytes: Vec<(TableKind, u64)>,
 }
 
 impl Figures {
@@ -39,7 +41,7 @@ impl Figures {
         })
     }
 
-    pub(crate) fn bytes_per_object(&self, kind: Kind) -> Option<f64> {
+    pub(crate) fn bytes_per_object(&self, kind: TableKind) -> Option<f64> {
         let (_, bytes) = self.bytes.iter().find(|(of, _)| *of == kind)?;
         Some(*bytes as f64 / f64::from(self.objects))
     }
@@ -100,9 +102,9 @@ pub(crate) fn measure(plan: &Plan, count: u32) -> Result<Figures, Error> {
     let mut figures =
         Figures { objects: count, rates: Rates::default(), chosen: Vec::new(), bytes: Vec::new() };
     let mut stores = Vec::new();
-    for kind in Kind::ALL {
+    for kind in TableKind::ALL {
         if plan.takes(kind, count) {
-            let store = Store::load(kind, &objects)?;
+            let store = LoadedTable::load(kind, &objects)?;
             figures.bytes.push((kind, store.bytes()));
             stores.push(store);
         }
@@ -115,7 +117,7 @@ struct Course<'a> {
     plan: &'a Plan,
     objects: Arc<Objects>,
     picks: Vec<Arc<Picked>>,
-    stores: Vec<Store>,
+    stores: Vec<LoadedTable>,
     figures: Figures,
 }
 
@@ -125,8 +127,8 @@ impl Course<'_> {
             self.sums()?;
         }
         // Writers move amounts between objects, so that they come last.
-        if self.plan.parts.contains(&Part::Spread) {
-            self.spreads()?;
+        if self.plan.parts.contains(&Part::Disaggregate) {
+            self.disaggregations()?;
         }
         if self.plan.parts.contains(&Part::Writers) {
             self.writers()?;
@@ -170,18 +172,24 @@ impl Course<'_> {
         Ok(())
     }
 
-    fn spreads(&mut self) -> Result<(), Error> {
+    fn disaggregations(&mut self) -> Result<(), Error> {
         let wanted = |name: &str| self.plan.wants(name);
-        let ways = self.stores.iter().flat_map(|store| Spreads::ways(store, &wanted));
-        let baselines =
-            SpreadBaseline::forms(&self.objects, &wanted).into_iter().map(Entrant::Baseline);
+        let ways =
+            self.stores.iter().flat_map(|store| DisaggregationContender::ways(store, &wanted));
+        let baselines = DisaggregationBaseline::forms(&self.objects, &wanted)
+            .into_iter()
+            .map(Entrant::Baseline);
         let mut entrants: Vec<_> = ways.map(Entrant::Table).chain(baselines).collect();
-        let progress = self.progress(&entrants, spread::PICKS.into_iter().map(Workload::Spread));
+        let progress =
+            self.progress(&entrants, disaggregate::PICKS.into_iter().map(Workload::Disaggregate));
         for &threads in &self.plan.threads {
-            for pick in spread::PICKS {
+            for pick in disaggregate::PICKS {
                 let total = Arc::new(Total::new(picked(&self.picks, pick))?);
-                let job = SpreadJob { total, threads, times: self.times() };
-                entrants.iter_mut().filter_map(Entrant::table_mut).for_each(Spreads::begin);
+                let job = DisaggregationJob { total, threads, times: self.times() };
+                entrants
+                    .iter_mut()
+                    .filter_map(Entrant::table_mut)
+                    .for_each(DisaggregationContender::begin);
                 rounds(
                     &mut entrants,
                     &mut self.figures.rates,

@@ -2,15 +2,15 @@
 
 use sapwood::aggregate::Executor;
 
-use super::workload::Share;
+use super::workload::Fraction;
 
 /// The reference: objects a ms that RAMCloud reached on one server, as its wiki page "Data
 /// Operations" gives them, the most of all table sizes. A walk is its `forEach`.
-pub(crate) fn ramcloud(executor: Executor, share: Share) -> Option<f64> {
+pub(crate) fn ramcloud(executor: Executor, share: Fraction) -> Option<f64> {
     let [look_up, walk, log] = match share {
-        Share::All => [5_036.0, 16_012.0, 70_323.0],
-        Share::Tenth => [4_030.0, 1_322.0, 6_825.0],
-        Share::TwoHundredth => [3_650.0, 63.0, 345.0],
+        Fraction::All => [5_036.0, 16_012.0, 70_323.0],
+        Fraction::Tenth => [4_030.0, 1_322.0, 6_825.0],
+        Fraction::TwoHundredth => [3_650.0, 63.0, 345.0],
     };
     match executor {
         Executor::LookUp => Some(look_up),
@@ -22,7 +22,7 @@ pub(crate) fn ramcloud(executor: Executor, share: Share) -> Option<f64> {
 }
 
 /// As [`ramcloud`], for a total that is spread back over all objects.
-pub(crate) fn ramcloud_spread(executor: Executor) -> Option<f64> {
+pub(crate) fn ramcloud_disaggregate(executor: Executor) -> Option<f64> {
     (executor == Executor::LookUp).then_some(2_000.0)
 }
 

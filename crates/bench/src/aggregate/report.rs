@@ -7,10 +7,10 @@ use sapwood::aggregate::Executor;
 use serde_json::json;
 
 use super::baseline::{LOOK_UPS, RECORDS};
-use super::contenders::{Kind, Way};
+use super::contenders::{TableKind, Way};
 use super::measure::Figures;
-use super::references::{RAMCLOUD_CLIENT, ramcloud, ramcloud_spread};
-use super::workload::{Beside, Pick, Share, Workload};
+use super::references::{RAMCLOUD_CLIENT, ramcloud, ramcloud_disaggregate};
+use super::workload::{Beside, Fraction, Pick, Workload};
 use super::writers::{SUMMED, writer_of};
 use crate::figures::{Rate, Ratio, Timed};
 use crate::report::{Labels, table};
@@ -29,7 +29,7 @@ struct Context {
 
 impl Figures {
     fn context(&self, rate: &Rate<Workload>) -> Context {
-        let (Workload::Sum(pick) | Workload::Spread(pick)) = rate.workload else {
+        let (Workload::Sum(pick) | Workload::Disaggregate(pick)) = rate.workload else {
             return Context { executor: None, of_baseline: None, ramcloud: None };
         };
         let chosen = self.chosen(&rate.engine, rate.workload, rate.threads);
@@ -41,7 +41,7 @@ impl Figures {
                 Some(RECORDS)
             }
             // It visits what is selected alone, where the loop visits everything.
-            (Some(Executor::Range), _) if pick.share() == Share::All => Some(RECORDS),
+            (Some(Executor::Range), _) if pick.share() == Fraction::All => Some(RECORDS),
             _ => None,
         };
         let baseline =
@@ -50,7 +50,7 @@ impl Figures {
             executor,
             of_baseline: baseline.map(|baseline| Ratio::of(&rate.rounds, &baseline.rounds)),
             ramcloud: executor.and_then(|executor| match rate.workload {
-                Workload::Spread(_) => ramcloud_spread(executor),
+                Workload::Disaggregate(_) => ramcloud_disaggregate(executor),
                 _ => ramcloud(executor, pick.share()),
             }),
         }
@@ -84,7 +84,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
 
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
     writeln!(out, "\n{} objects of {DATA}, put in a random order", figures.objects)?;
-    for (kind, title) in [(Kind::Hash, "hash"), (Kind::Ordered, "ordered")] {
+    for (kind, title) in [(TableKind::Hash, "hash"), (TableKind::Ordered, "ordered")] {
         if let Some(bytes) = figures.bytes_per_object(kind) {
             writeln!(out, "  {title} table: {bytes:.1} B an object")?;
         }
@@ -100,12 +100,12 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
              {RAMCLOUD_CLIENT} objects/ms when a client reads them one by one\n{sums}"
         )?;
     }
-    let spreads = in_rounds(figures, |workload| match workload {
-        Workload::Spread(pick) => Some(pick),
+    let disaggregated = in_rounds(figures, |workload| match workload {
+        Workload::Disaggregate(pick) => Some(pick),
         _ => None,
     });
-    if !spreads.is_empty() {
-        writeln!(out, "\nTotals spread back over the selected objects\n{spreads}")?;
+    if !disaggregated.is_empty() {
+        writeln!(out, "\nTotals spread back over the selected objects\n{disaggregated}")?;
     }
     let beside = beside_a_writer(figures);
     if !beside.is_empty() {

@@ -9,7 +9,7 @@ use super::contenders::{
 };
 use super::measure::Figures;
 use super::references::PEERS;
-use super::workload::{Pick, Share, Workload};
+use super::workload::{Fraction, Pick, Workload};
 use crate::figures::{Rate, Ratio, Timed};
 use crate::report::{Targets, Verdicts};
 
@@ -19,18 +19,18 @@ const LOG_OF_BASELINE: f64 = 0.6;
 const LEAST: [(Way, Workload, f64); 5] = [
     (LOG, Workload::Sum(Pick::Everything), 400_000.0),
     (WALK, Workload::Sum(Pick::Everything), 80_000.0),
-    (LOOK_UP, Workload::Sum(Pick::List(Share::Tenth)), 25_000.0),
-    (LOG, Workload::Spread(Pick::Everything), 200_000.0),
-    (LOOK_UP, Workload::Spread(Pick::List(Share::Tenth)), 20_000.0),
+    (LOOK_UP, Workload::Sum(Pick::List(Fraction::Tenth)), 25_000.0),
+    (LOG, Workload::Disaggregate(Pick::Everything), 200_000.0),
+    (LOOK_UP, Workload::Disaggregate(Pick::List(Fraction::Tenth)), 20_000.0),
 ];
 /// The workloads in which two threads must beat one.
 const ON_TWO_THREADS: [(Way, Workload); 6] = [
     (LOG, Workload::Sum(Pick::Everything)),
     (WALK, Workload::Sum(Pick::Everything)),
-    (LOOK_UP, Workload::Sum(Pick::List(Share::Tenth))),
+    (LOOK_UP, Workload::Sum(Pick::List(Fraction::Tenth))),
     (ORDERED_RANGE, Workload::Sum(Pick::Everything)),
-    (LOG, Workload::Spread(Pick::Everything)),
-    (LOOK_UP, Workload::Spread(Pick::List(Share::Tenth))),
+    (LOG, Workload::Disaggregate(Pick::Everything)),
+    (LOOK_UP, Workload::Disaggregate(Pick::List(Fraction::Tenth))),
 ];
 /// Two threads against one.
 const TWO_THREADS: f64 = 1.7;
@@ -99,7 +99,7 @@ fn planner<'a>(
     pick: Pick,
     threads: usize,
 ) {
-    if pick.share() != Share::All
+    if pick.share() != Fraction::All
         && let Some((planner, look_up)) = rate(PLANNER).zip(rate(LOOK_UP))
     {
         let title = format!("planner, {}, against look-ups", pick.name());

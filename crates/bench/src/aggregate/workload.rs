@@ -24,26 +24,26 @@ pub(crate) const BYTES_EXPECTED: u64 = 8;
 
 /// The selected share of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum Fraction {
     All,
     Tenth,
     TwoHundredth,
 }
 
-impl Share {
+impl Fraction {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Share::All => "100 %",
-            Share::Tenth => "10 %",
-            Share::TwoHundredth => "0.5 %",
+            Fraction::All => "100 %",
+            Fraction::Tenth => "10 %",
+            Fraction::TwoHundredth => "0.5 %",
         }
     }
 
     fn of(self, count: u32) -> u32 {
         match self {
-            Share::All => count,
-            Share::Tenth => count / 10,
-            Share::TwoHundredth => count / 200,
+            Fraction::All => count,
+            Fraction::Tenth => count / 10,
+            Fraction::TwoHundredth => count / 200,
         }
     }
 }
@@ -54,25 +54,25 @@ pub(crate) enum Pick {
     /// Every one, without a word about keys.
     Everything,
     /// Those between two keys.
-    Range(Share),
+    Range(Fraction),
     /// Those of a list of keys, drawn at random.
-    List(Share),
+    List(Fraction),
 }
 
 impl Pick {
     /// All of them. A list of every key is left out: it is longer than the table.
     pub(crate) const ALL: [Pick; 6] = [
         Pick::Everything,
-        Pick::Range(Share::All),
-        Pick::Range(Share::Tenth),
-        Pick::List(Share::Tenth),
-        Pick::Range(Share::TwoHundredth),
-        Pick::List(Share::TwoHundredth),
+        Pick::Range(Fraction::All),
+        Pick::Range(Fraction::Tenth),
+        Pick::List(Fraction::Tenth),
+        Pick::Range(Fraction::TwoHundredth),
+        Pick::List(Fraction::TwoHundredth),
     ];
 
-    pub(crate) fn share(self) -> Share {
+    pub(crate) fn share(self) -> Fraction {
         match self {
-            Pick::Everything => Share::All,
+            Pick::Everything => Fraction::All,
             Pick::Range(share) | Pick::List(share) => share,
         }
     }
@@ -96,7 +96,7 @@ pub(crate) enum Workload {
     /// Sums, in the common rounds.
     Sum(Pick),
     /// A total is spread, in the common rounds.
-    Spread(Pick),
+    Disaggregate(Pick),
     /// Sums over and over for a while, alone or beside a writer.
     SumsBeside(Pick, Beside),
     /// The writer's changes, beside such sums or alone.
@@ -114,7 +114,7 @@ impl Timed for Workload {
     fn name(self) -> String {
         match self {
             Workload::Sum(pick) => pick.name(),
-            Workload::Spread(pick) => format!("spread over {}", pick.name()),
+            Workload::Disaggregate(pick) => format!("disaggregate over {}", pick.name()),
             Workload::SumsBeside(pick, Beside::Nobody) => format!("{}, no writer", pick.name()),
             Workload::SumsBeside(pick, Beside::Writer) => format!("{}, a writer", pick.name()),
             Workload::Writes(None) => "writes".to_owned(),
@@ -124,7 +124,9 @@ impl Timed for Workload {
 
     fn unit(self) -> Unit {
         match self {
-            Workload::Sum(_) | Workload::Spread(_) | Workload::SumsBeside(..) => Unit::Objects,
+            Workload::Sum(_) | Workload::Disaggregate(_) | Workload::SumsBeside(..) => {
+                Unit::Objects
+            }
             Workload::Writes(_) => Unit::Operations,
         }
     }
@@ -156,7 +158,7 @@ impl Picked {
             Pick::List(_) => Selection::keys(listed.iter().map(|object| key(object.number))),
             Pick::Range(_) => {
                 let [begin, limit] = [numbers.start, numbers.end].map(key);
-                Selection::range(Bound::Included(&begin), Bound::Excluded(&limit))?
+                Selection::range((Bound::Included(&begin), Bound::Excluded(&limit)))?
             }
         };
         let query = Query::new(LAYOUT.parse()?)
@@ -239,9 +241,9 @@ mod tests {
         for pick in Pick::ALL {
             let picked = Picked::new(pick, &objects).expect("the query is sound");
             let count = match pick.share() {
-                Share::All => 10_000,
-                Share::Tenth => 1_000,
-                Share::TwoHundredth => 50,
+                Fraction::All => 10_000,
+                Fraction::Tenth => 1_000,
+                Fraction::TwoHundredth => 50,
             };
             assert_eq!(picked.len(), count, "{}", pick.name());
             let selection = picked.query.selection();

@@ -14,10 +14,10 @@ use std::time::{Duration, Instant};
 use indicatif::ProgressBar;
 
 use super::contenders::{
-    Kind, LOG, LOG_MOMENT, LOOK_UP, ORDERED_RANGE, Store, WALK, Way, execution_by,
+    LOG, LOG_MOMENT, LOOK_UP, LoadedTable, ORDERED_RANGE, TableKind, WALK, Way, execution_by,
 };
 use super::objects::key;
-use super::workload::{Beside, Pick, Picked, Share, Workload};
+use super::workload::{Beside, Fraction, Pick, Picked, Workload};
 use crate::Error;
 use crate::figures::{Rate, Rates};
 use crate::random::Random;
@@ -33,21 +33,21 @@ pub(crate) const SUMMED: [(Way, Pick); 5] = [
     (LOG, Pick::Everything),
     (LOG_MOMENT, Pick::Everything),
     (WALK, Pick::Everything),
-    (LOOK_UP, Pick::Range(Share::All)),
+    (LOOK_UP, Pick::Range(Fraction::All)),
     (ORDERED_RANGE, Pick::Everything),
 ];
 
 /// The writer's name among engines: one for each kind of table.
-pub(crate) fn writer_of(kind: Kind) -> &'static str {
+pub(crate) fn writer_of(kind: TableKind) -> &'static str {
     match kind {
-        Kind::Hash => "sapwood-writer",
-        Kind::Ordered => "sapwood-ordered-writer",
+        TableKind::Hash => "sapwood-writer",
+        TableKind::Ordered => "sapwood-ordered-writer",
     }
 }
 
 /// A table that is written, and the ways that sum it.
 pub(crate) struct Written<'a> {
-    pub(crate) store: &'a Store,
+    pub(crate) store: &'a LoadedTable,
     pub(crate) objects: u32,
     pub(crate) summed: Vec<(Way, &'a Picked)>,
     /// The time that sums are repeated, with the writer and without.
@@ -203,8 +203,8 @@ mod tests {
     fn the_writer_leaves_the_sum_as_it_was() {
         let objects = Arc::new(Objects::new(1_000));
         let picked = Picked::new(Pick::Everything, &objects).expect("the query is sound");
-        for kind in Kind::ALL {
-            let store = Store::load(kind, &objects).expect("memory is there");
+        for kind in TableKind::ALL {
+            let store = LoadedTable::load(kind, &objects).expect("memory is there");
             let written = Written {
                 store: &store,
                 objects: objects.count(),

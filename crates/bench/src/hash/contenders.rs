@@ -11,9 +11,9 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::baseline;
-use super::in_process::{InProcess, Shared};
+use super::in_process::{InProcess, Rank, Shared};
 use super::load::Loadable;
-use super::store::{Form, Store, batched, singly};
+use super::store::{CallForm, Store, batched, singly};
 use super::workload::{Mix, Op};
 use crate::tally::Tally;
 
@@ -46,7 +46,7 @@ pub(crate) fn names() -> impl Iterator<Item = &'static str> {
 /// One key a call.
 struct Singles;
 
-impl<S: Store> Form<S> for Singles {
+impl<S: Store> CallForm<S> for Singles {
     const NAME: &'static str = S::NAME;
     const MARK: u32 = 0;
     const CALL: usize = 1;
@@ -60,7 +60,7 @@ impl<S: Store> Form<S> for Singles {
 /// `N` keys a call.
 struct Batches<const N: usize>;
 
-impl<const N: usize> Form<sapwood::Sapwood> for Batches<N> {
+impl<const N: usize> CallForm<sapwood::Sapwood> for Batches<N> {
     const NAME: &'static str = match N {
         16 => SAPWOOD_16,
         32 => SAPWOOD_32,
@@ -82,15 +82,15 @@ pub(crate) fn chosen(keys: u32, wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Lo
     let shared = Arc::new(RwLock::new(Shared::empty()));
     // The first form that is wanted loads for all.
     for name in [SAPWOOD, SAPWOOD_16, SAPWOOD_32] {
-        let first = all.is_empty();
+        let rank = if all.is_empty() { Rank::First } else { Rank::Further };
         if !wanted(name) {
             continue;
         }
         let shared = Arc::clone(&shared);
         all.push(match name {
-            SAPWOOD_16 => Box::new(InProcess::<_, Batches<16>>::of(shared, first)),
-            SAPWOOD_32 => Box::new(InProcess::<_, Batches<32>>::of(shared, first)),
-            _ => Box::new(InProcess::<_, Singles>::of(shared, first)),
+            SAPWOOD_16 => Box::new(InProcess::<_, Batches<16>>::of(shared, rank)),
+            SAPWOOD_32 => Box::new(InProcess::<_, Batches<32>>::of(shared, rank)),
+            _ => Box::new(InProcess::<_, Singles>::of(shared, rank)),
         });
     }
     #[cfg(feature = "peers")]

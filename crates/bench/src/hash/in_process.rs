@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 use super::load::{Load, Loadable};
-use super::store::{Form, Store};
+use super::store::{CallForm, Store};
 use super::workload::{Job, Mix, Op, Workload, key, number_of};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
@@ -27,18 +27,25 @@ pub(crate) struct Shared<S> {
     added: Option<u64>,
 }
 
+/// The rank of a form among those that share a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// It loads and checks the store for all of them.
+    First,
+    Further,
+}
+
 /// One form of a store.
 pub(crate) struct InProcess<S, F> {
     shared: Arc<RwLock<Shared<S>>>,
-    /// Whether it loads and checks the store for all its forms.
-    first: bool,
+    rank: Rank,
     form: PhantomData<F>,
 }
 
-impl<S: Store, F: Form<S>> InProcess<S, F> {
-    /// A form of a shared store; the first of them loads and checks for all.
-    pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, first: bool) -> InProcess<S, F> {
-        InProcess { shared, first, form: PhantomData }
+impl<S: Store, F: CallForm<S>> InProcess<S, F> {
+    /// A form of a shared store.
+    pub(crate) fn of(shared: Arc<RwLock<Shared<S>>>, rank: Rank) -> InProcess<S, F> {
+        InProcess { shared, rank, form: PhantomData }
     }
 }
 
@@ -85,7 +92,7 @@ impl<S: Store> Shared<S> {
     }
 }
 
-impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
+impl<S: Store + 'static, F: CallForm<S>> Contender<Job> for InProcess<S, F> {
     fn name(&self) -> &str {
         F::NAME
     }
@@ -103,7 +110,7 @@ impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
         // contender's.
         run_threads(job.clock, &job.plans, |plan| {
             let reads: Vec<Op> =
-                plan[..plan.len() / 4].iter().map(|op| Op::new(op.number(), false)).collect();
+                plan[..plan.len() / 4].iter().map(|op| Op::read(op.number())).collect();
             std::hint::black_box(F::work(store, Mix::Reads(100), low, &reads));
         });
         let (elapsed, tallies) =
@@ -134,9 +141,9 @@ impl<S: Store + 'static, F: Form<S>> Contender<Job> for InProcess<S, F> {
     }
 }
 
-impl<S: Store + 'static, F: Form<S>> Loadable for InProcess<S, F> {
+impl<S: Store + 'static, F: CallForm<S>> Loadable for InProcess<S, F> {
     fn load(&mut self, keys: u32) -> Result<Option<Load>, Error> {
-        if !self.first {
+        if self.rank != Rank::First {
             return Ok(None);
         }
         let mut shared = self.shared.write();
@@ -157,7 +164,7 @@ impl<S: Store + 'static, F: Form<S>> Loadable for InProcess<S, F> {
     }
 
     fn check_everything(&mut self) -> Result<(), Error> {
-        if !self.first {
+        if self.rank != Rank::First {
             return Ok(());
         }
         let mut shared = self.shared.write();

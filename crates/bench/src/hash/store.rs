@@ -49,7 +49,7 @@ pub(crate) trait BatchStore: Store {
 }
 
 /// The form of calls: one key or many.
-pub(crate) trait Form<S>: 'static {
+pub(crate) trait CallForm<S>: 'static {
     /// The contender's name.
     const NAME: &'static str;
     /// Tells this form's updates from those of other forms of the same store.

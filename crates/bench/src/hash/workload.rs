@@ -159,8 +159,12 @@ const WRITES: u32 = 1 << 31;
 pub(crate) const KEYS_MAX: u32 = WRITES - 1;
 
 impl Op {
-    pub(crate) fn new(number: u32, writes: bool) -> Op {
-        Op(number | if writes { WRITES } else { 0 })
+    pub(crate) fn read(number: u32) -> Op {
+        Op(number)
+    }
+
+    pub(crate) fn write(number: u32) -> Op {
+        Op(number | WRITES)
     }
 
     #[inline]
@@ -204,7 +208,10 @@ impl Job {
                 let mut random = Random::new(!seed);
                 draw.numbers(keys, ops, seed)
                     .into_iter()
-                    .map(|number| Op::new(number, mix.writes(&mut random)))
+                    .map(|number| match mix.writes(&mut random) {
+                        true => Op::write(number),
+                        false => Op::read(number),
+                    })
                     .collect()
             })
             .collect();
@@ -317,7 +324,7 @@ mod tests {
 
     #[test]
     fn probes_count_the_writes_of_all_threads() {
-        let plan = |numbers: &[u32]| numbers.iter().map(|&n| Op::new(n, true)).collect();
+        let plan = |numbers: &[u32]| numbers.iter().copied().map(Op::write).collect();
         let mut probes = probes(&[plan(&[1, 2, 1]), plan(&[1])]);
         probes.sort_unstable();
         assert_eq!(probes, [(1, 3), (2, 1)]);

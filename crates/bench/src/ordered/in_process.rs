@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::load::{Accounted, Load, Loadable};
 use super::space::{KeyBuffer, Space};
-use super::workload::{Form, Job, Op, Workload};
+use super::workload::{Job, Op, ScanForm, Workload};
 use crate::Error;
 use crate::figures::{Percentiles, new_histogram};
 use crate::resident::resident_bytes;
@@ -36,9 +36,9 @@ pub(crate) trait Ordered: Send + Sync + Sized {
     fn remove(&self, key: &[u8]) -> bool;
 
     /// Visits `limit` entries at most from `from` on, itself included.
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally;
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally;
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally;
 
     fn accounted(&self) -> Option<Accounted> {
         None
@@ -129,7 +129,7 @@ impl<E: Ordered> Loadable for InProcess<E> {
     }
 
     fn everything(&mut self) -> Result<Option<Tally>, Error> {
-        Ok(Some(self.engine.ascend(&[0], usize::MAX, Form::Stream)))
+        Ok(Some(self.engine.ascend(&[0], usize::MAX, ScanForm::Stream)))
     }
 }
 

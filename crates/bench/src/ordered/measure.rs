@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use super::baseline::{BASELINE, Baseline};
 use super::load::{Load, Loadable};
 use super::space::{Data, Space};
-use super::workload::{Form, Job, Workload};
+use super::workload::{Job, ScanForm, Workload};
 use super::{Plan, contenders, jvm};
 use crate::Error;
 use crate::figures::Rates;
@@ -35,10 +35,17 @@ pub(crate) fn engine_names() -> impl Iterator<Item = &'static str> {
     contenders::ALL.iter().map(|(name, _)| *name).chain([BASELINE]).chain(jvm::ENGINES)
 }
 
-/// Measures everything on `space`. Where `fresh` is false, the process has freed memory at hand,
-/// and the growth of resident memory tells nothing about engines on the heap.
-pub(crate) fn measure(plan: &Plan, space: &Arc<Space>, fresh: bool) -> Result<Figures, Error> {
-    Course::new(plan, space, contenders(plan, space)?).run(fresh)
+/// The state of the process's heap before a measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Heap {
+    Fresh,
+    /// With freed memory at hand: the growth of resident memory tells nothing about engines on it.
+    Used,
+}
+
+/// Measures everything on `space`.
+pub(crate) fn measure(plan: &Plan, space: &Arc<Space>, heap: Heap) -> Result<Figures, Error> {
+    Course::new(plan, space, contenders(plan, space)?).run(heap)
 }
 
 /// One course of measurement, from load to last check.
@@ -76,11 +83,11 @@ impl<'a> Course<'a> {
         }
     }
 
-    fn run(mut self, fresh: bool) -> Result<Figures, Error> {
+    fn run(mut self, heap: Heap) -> Result<Figures, Error> {
         for contender in &mut self.contenders {
             self.progress.set_message(format!("{}: loading", contender.name()));
             let mut load = contender.load(self.space)?;
-            if !fresh && !contender.maps_its_memory() {
+            if heap == Heap::Used && !contender.maps_its_memory() {
                 load.resident_bytes = None;
             }
             self.figures.loads.push((contender.name().to_owned(), load));
@@ -160,7 +167,7 @@ fn job(plan: &Plan, workload: Workload, threads: usize, round: usize) -> Job {
     let ops = match workload.scan() {
         None => plan.ops,
         // Keys alone are read so fast that as many scans are too short to time.
-        Some(scan) if scan.form == Form::Keys => plan.scans * 5,
+        Some(scan) if scan.form == ScanForm::Keys => plan.scans * 5,
         Some(_) => plan.scans,
     };
     let seed = ((workload as u64) << 24) | ((threads as u64) << 16) | round as u64;
@@ -245,7 +252,7 @@ mod tests {
         let inner = InProcess::<LockedBTree>::boxed();
         let contenders =
             vec![InProcess::<LockedBTree>::boxed(), Box::new(Forgetful { inner, failed }) as _];
-        Course::new(&plan, &space, contenders).run(true).expect("peers may be wrong")
+        Course::new(&plan, &space, contenders).run(Heap::Fresh).expect("peers may be wrong")
     }
 
     #[test]

@@ -243,7 +243,7 @@ impl Space {
                     _ => {
                         let scan = job.workload.scan()?;
                         let sums = match scan.form {
-                            super::workload::Form::Keys => &self.key_sums_below,
+                            super::workload::ScanForm::Keys => &self.key_sums_below,
                             _ => &self.sums_below,
                         };
                         let entries = self.scan_entries();

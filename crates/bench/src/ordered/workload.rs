@@ -70,12 +70,12 @@ impl Workload {
     /// Direction and form, if this is a scan.
     pub(crate) fn scan(self) -> Option<Scan> {
         let (form, descending) = match self {
-            Workload::AscendingStream => (Form::Stream, false),
-            Workload::AscendingIterator => (Form::Iterator, false),
-            Workload::AscendingKeys => (Form::Keys, false),
-            Workload::DescendingStream => (Form::Stream, true),
-            Workload::DescendingIterator => (Form::Iterator, true),
-            Workload::DescendingKeys => (Form::Keys, true),
+            Workload::AscendingStream => (ScanForm::Stream, false),
+            Workload::AscendingIterator => (ScanForm::Iterator, false),
+            Workload::AscendingKeys => (ScanForm::Keys, false),
+            Workload::DescendingStream => (ScanForm::Stream, true),
+            Workload::DescendingIterator => (ScanForm::Iterator, true),
+            Workload::DescendingKeys => (ScanForm::Keys, true),
             _ => return None,
         };
         Some(Scan { form, descending })
@@ -99,7 +99,7 @@ impl Timed for Workload {
 
 /// The form in which a scan returns entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ScanForm {
     /// A closure is called with each entry.
     Stream,
     /// An iterator yields each entry.
@@ -111,7 +111,7 @@ pub(crate) enum Form {
 /// A scan's shape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Scan {
-    pub(crate) form: Form,
+    pub(crate) form: ScanForm,
     pub(crate) descending: bool,
 }
 

@@ -57,7 +57,7 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
         ("sapwood-ordered-look-up", "list of 10 %"),
         ("floor-look-up", "list of 10 %"),
     ] {
-        assert_eq!(of(engine, &format!("spread over {pick}")).len(), 4, "{engine}, {pick}");
+        assert_eq!(of(engine, &format!("disaggregate over {pick}")).len(), 4, "{engine}, {pick}");
     }
     let log = &of("sapwood-log", "everything")[0];
     assert!(log["share_of_floor"]["median"].as_f64() > Some(0.0), "{log}");
@@ -97,7 +97,7 @@ fn tables_name_ways_bars_and_the_command() {
         "sapwood-planner, list of 10 %, of the best: sapwood-",
         "planner, everything, against Tarantool's SQL sum",
         "Totals spread back over the selected objects",
-        "sapwood-look-up, spread over list of 10 %, of 20000 objects/ms",
+        "sapwood-look-up, disaggregate over list of 10 %, of 20000 objects/ms",
         "a writer beside",
         "pass --objects 10000000 to judge them",
         "Repeat with: ",

@@ -4,13 +4,13 @@
 pub(crate) fn ends_within_quotes(text: &str) -> bool {
     let mut quotes = Quotes::default();
     quotes.pass(text.as_bytes());
-    quotes.place == Place::Quoted
+    quotes.state == QuoteState::Quoted
 }
 
 /// Which bytes stand within quotes, by the rules of the CSV reader.
 #[derive(Debug, Default)]
 pub(crate) struct Quotes {
-    pub(crate) place: Place,
+    pub(crate) state: QuoteState,
     /// Line ends so far.
     pub(crate) line_ends: u64,
     /// Where the last quoted field began, as a line counted from one.
@@ -20,7 +20,7 @@ pub(crate) struct Quotes {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Place {
+pub(crate) enum QuoteState {
     /// Where a field begins.
     #[default]
     Begin,
@@ -33,9 +33,9 @@ pub(crate) enum Place {
 impl Quotes {
     pub(crate) fn pass(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
-            if self.place == Place::BehindQuote {
-                self.place = match first {
-                    b'"' => Place::Quoted,
+            if self.state == QuoteState::BehindQuote {
+                self.state = match first {
+                    b'"' => QuoteState::Quoted,
                     other => after(other),
                 };
                 self.line_ends += u64::from(first == b'\n');
@@ -48,24 +48,24 @@ impl Quotes {
                 None => (bytes, &[][..]),
             };
             self.line_ends += before.iter().filter(|byte| **byte == b'\n').count() as u64;
-            match self.place {
-                Place::Quoted => {
+            match self.state {
+                QuoteState::Quoted => {
                     self.length += before.len() as u64;
                     if quote.is_some() {
-                        self.place = Place::BehindQuote;
+                        self.state = QuoteState::BehindQuote;
                     }
                 }
                 _ => {
-                    self.place = before.last().map_or(self.place, |last| after(*last));
-                    self.place = match (quote, self.place) {
-                        (Some(_), Place::Begin) => {
+                    self.state = before.last().map_or(self.state, |last| after(*last));
+                    self.state = match (quote, self.state) {
+                        (Some(_), QuoteState::Begin) => {
                             self.opened_on = self.line_ends + 1;
                             self.length = 0;
-                            Place::Quoted
+                            QuoteState::Quoted
                         }
                         // A quote within a field is a character of it.
-                        (Some(_), _) => Place::Unquoted,
-                        (None, place) => place,
+                        (Some(_), _) => QuoteState::Unquoted,
+                        (None, state) => state,
                     };
                 }
             }
@@ -75,10 +75,10 @@ impl Quotes {
 }
 
 /// Where a reader is behind a byte that is no quote, outside of quotes.
-fn after(byte: u8) -> Place {
+fn after(byte: u8) -> QuoteState {
     match byte {
-        b',' | b'\n' | b'\r' => Place::Begin,
-        _ => Place::Unquoted,
+        b',' | b'\n' | b'\r' => QuoteState::Begin,
+        _ => QuoteState::Unquoted,
     }
 }
 

@@ -63,7 +63,7 @@ fn report(
     table: Option<&Table>,
     ui: &Ui,
 ) -> Outcome {
-    let figures = table.map(Figures::of);
+    let figures = table.map(TableSizes::of);
     match ui.answers {
         Answers::Json => {
             let mut object = json!({
@@ -74,7 +74,7 @@ fn report(
                 "duplicates": counts.duplicates,
                 "seconds": counts.elapsed.as_secs_f64(),
             });
-            if let Some(Figures { entries, named }) = figures {
+            if let Some(TableSizes { entries, named }) = figures {
                 object["entries"] = json!(entries);
                 for (_, name, number) in named {
                     object[name] = json!(number);
@@ -91,7 +91,7 @@ fn report(
             writeln!(out, "rows         {}", count(counts.rows))?;
             writeln!(out, "  malformed  {}", count(counts.malformed))?;
             writeln!(out, "  duplicates {}", count(counts.duplicates))?;
-            if let Some(Figures { entries, named }) = figures {
+            if let Some(TableSizes { entries, named }) = figures {
                 writeln!(out, "entries      {}", count(entries))?;
                 for (label, _, number) in named {
                     writeln!(out, "{label:12} {}", bytes(number))?;
@@ -112,12 +112,12 @@ fn report(
 }
 
 /// The costs of a loaded table: labels for people, names for machines, bytes.
-struct Figures {
+struct TableSizes {
     entries: u64,
     named: [(&'static str, &'static str, u64); 3],
 }
 
-impl Figures {
+impl TableSizes {
     fn of(table: &Table) -> Self {
         let named = match table.stats() {
             TableStats::Hash(stats) => [

@@ -46,7 +46,7 @@ impl Stored<'_> {
     /// The row in the form of the input.
     pub(crate) fn write_row(&self, value: &[u8], out: &mut impl Write) -> io::Result<()> {
         match self.columns {
-            Columns::Csv(_) => write_csv(Fields(value), out),
+            Columns::Csv(_) => write_csv(StoredFields(value), out),
             Columns::Json => {
                 out.write_all(value)?;
                 out.write_all(b"\n")
@@ -71,7 +71,8 @@ impl Stored<'_> {
     pub(crate) fn fields(&self, value: &[u8]) -> Vec<(String, String)> {
         match self.columns {
             Columns::Csv(names) => {
-                let texts = Fields(value).map(|field| String::from_utf8_lossy(field).into_owned());
+                let texts =
+                    StoredFields(value).map(|field| String::from_utf8_lossy(field).into_owned());
                 names.iter().cloned().zip(texts).collect()
             }
             Columns::Json => {
@@ -97,9 +98,9 @@ fn write_csv<T: AsRef<[u8]>>(
 }
 
 /// The fields of a stored CSV row.
-struct Fields<'a>(&'a [u8]);
+struct StoredFields<'a>(&'a [u8]);
 
-impl<'a> Iterator for Fields<'a> {
+impl<'a> Iterator for StoredFields<'a> {
     type Item = &'a [u8];
 
     fn next(&mut self) -> Option<&'a [u8]> {

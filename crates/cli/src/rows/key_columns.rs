@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read};
+use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read, Tuple};
 use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
 use serde_json::{Value, json};
 
@@ -20,6 +20,15 @@ use crate::terminal::format::{quoted, shown};
 pub(crate) struct KeyColumns {
     columns: Vec<KeyColumn>,
     without: Without,
+    ending: Ending,
+}
+
+/// The bytes of a key behind those of its columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    Nothing,
+    /// The number of the row in the file, which tells rows with the same columns apart.
+    RowNumber,
 }
 
 /// The origin of keys that are not made of columns.
@@ -63,17 +72,17 @@ impl KeyColumns {
                 named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
             });
         }
-        Ok(Self { columns: resolved, without: Without::Unknown })
+        Ok(Self { columns: resolved, without: Without::Unknown, ending: Ending::Nothing })
     }
 
     /// Of keys that were not made of columns.
     pub(crate) fn none() -> Self {
-        Self { columns: Vec::new(), without: Without::Unknown }
+        Self { columns: Vec::new(), without: Without::Unknown, ending: Ending::Nothing }
     }
 
     /// Every row has a key of its own: where it stands in the file.
     pub(crate) fn lines() -> Self {
-        Self { columns: Vec::new(), without: Without::Line }
+        Self { columns: Vec::new(), without: Without::Line, ending: Ending::Nothing }
     }
 
     /// Whether these are the names of the columns.
@@ -83,19 +92,22 @@ impl KeyColumns {
 
     /// The columns as fields of a key, as far as fields can have their names.
     pub(crate) fn fields(&self) -> Vec<Field> {
-        let mut components = Vec::new();
-        let fields = self.columns.iter().filter_map(|column| {
-            let form = match column.kind {
-                ColumnType::Int => ComponentForm::Number("i64ord".parse().expect("a number")),
-                ColumnType::Float => ComponentForm::Number("f64ord".parse().expect("a number")),
-                ColumnType::Text => ComponentForm::Text,
-            };
-            components.push(Component { form, optional: false });
+        let number = |form: &str| ComponentForm::Number(form.parse().expect("a number"));
+        let forms = self.columns.iter().map(|column| match column.kind {
+            ColumnType::Int => number("i64ord"),
+            ColumnType::Float => number("f64ord"),
+            ColumnType::Text => ComponentForm::Text,
+        });
+        let ending = (self.ending == Ending::RowNumber).then(|| number("u64ord"));
+        let component = |form| Component { form, optional: false };
+        let components: Vec<Component> = forms.chain(ending).map(component).collect();
+        let fields = self.columns.iter().enumerate().filter_map(|(index, column)| {
+            let tuple = Tuple::new(components.clone(), index).expect("each column is a component");
             (!column.name.contains('`')).then(|| Field {
                 name: column.name.clone(),
                 place: Place::Key,
                 part: Part::From(0),
-                read: Read::Tuple(components.clone()),
+                read: Read::Tuple(tuple),
                 absent: None,
             })
         });
@@ -120,7 +132,7 @@ impl KeyColumns {
             })
         };
         let columns = json.as_array()?.iter().map(column).collect::<Option<_>>()?;
-        Some(Self { columns, without: Without::Unknown })
+        Some(Self { columns, without: Without::Unknown, ending: Ending::Nothing })
     }
 
     /// The same columns, of which the user has named the types.
@@ -128,6 +140,12 @@ impl KeyColumns {
         for column in &mut self.columns {
             column.named_by = NamedBy::User;
         }
+        self
+    }
+
+    /// The same columns, behind which each key has the number of its row.
+    pub(crate) fn numbered(mut self) -> Self {
+        self.ending = Ending::RowNumber;
         self
     }
 
@@ -344,7 +362,11 @@ mod tests {
             kind: *kind,
             named_by: NamedBy::User,
         });
-        KeyColumns { columns: columns.collect(), without: Without::Unknown }
+        KeyColumns {
+            columns: columns.collect(),
+            without: Without::Unknown,
+            ending: Ending::Nothing,
+        }
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::rc::Rc;
 
-use crate::args::quotes::{Place, Quotes};
+use crate::args::quotes::{QuoteState, Quotes};
 
 /// The longest quoted field that is read: no longer value could be kept. What lies behind a quote
 /// that nothing closes stays in memory up to here.
@@ -61,7 +61,7 @@ impl Lines {
     pub(crate) fn unclosed_quote(&self) -> Option<u64> {
         let seen = self.shared.borrow();
         let has_ended = seen.input_ended || seen.quotes.length > QUOTED_BYTES_MAX;
-        (has_ended && seen.quotes.place == Place::Quoted).then_some(seen.quotes.opened_on)
+        (has_ended && seen.quotes.state == QuoteState::Quoted).then_some(seen.quotes.opened_on)
     }
 }
 

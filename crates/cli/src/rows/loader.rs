@@ -170,6 +170,10 @@ pub(crate) fn load_into(
         Some(key) => KeyColumns::resolve(key, reader.columns(), &typing)?,
         None => KeyColumns::lines(),
     };
+    let keys = match input.duplicates {
+        Duplicates::All => keys.numbered(),
+        Duplicates::First | Duplicates::Last => keys,
+    };
     let Target { db, table, held } = target(input, engine, keep, reader.columns(), &keys, ui)?;
     let mut loader = Loader {
         table,

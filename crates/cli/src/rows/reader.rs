@@ -182,10 +182,10 @@ pub(crate) struct RowReader {
     name: String,
     columns: Columns,
     renamed: Vec<Renamed>,
-    input: Input,
+    input: Decoder,
 }
 
-enum Input {
+enum Decoder {
     Csv { reader: csv::Reader<NotingReader<Box<dyn Read>>>, record: csv::ByteRecord, lines: Lines },
     Json { reader: BufReader<Box<dyn Read>>, line: u64, bytes: Vec<u8> },
 }
@@ -199,7 +199,7 @@ impl RowReader {
                 name,
                 columns: Columns::Json,
                 renamed: Vec::new(),
-                input: Input::Json {
+                input: Decoder::Json {
                     reader: BufReader::with_capacity(256 * 1024, bytes),
                     line: 0,
                     bytes: Vec::new(),
@@ -228,7 +228,7 @@ impl RowReader {
                     columns: Columns::Csv(columns),
                     renamed,
                     name,
-                    input: Input::Csv { reader, record: csv::ByteRecord::new(), lines },
+                    input: Decoder::Csv { reader, record: csv::ByteRecord::new(), lines },
                 })
             }
         }
@@ -246,7 +246,7 @@ impl RowReader {
     /// The next row, or what is wrong with it; `None` at the end.
     pub(crate) fn next_row(&mut self) -> Outcome<Option<Result<Row, Malformed>>> {
         match &mut self.input {
-            Input::Csv { reader, record, lines } => match reader.read_byte_record(record) {
+            Decoder::Csv { reader, record, lines } => match reader.read_byte_record(record) {
                 Ok(false) => Ok(None),
                 Ok(true) => {
                     // The reader takes all that is left for one value, and says nothing.
@@ -262,7 +262,7 @@ impl RowReader {
                     Err(csv_failure(&self.name, lines, line, &error))
                 }
             },
-            Input::Json { reader, line, bytes } => loop {
+            Decoder::Json { reader, line, bytes } => loop {
                 bytes.clear();
                 *line += 1;
                 let read = reader.by_ref().take(LINE_BYTES_MAX + 1).read_until(b'\n', bytes);

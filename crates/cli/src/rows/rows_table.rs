@@ -59,11 +59,11 @@ pub(crate) fn put(
     duplicates: Duplicates,
 ) -> sapwood::Result<Put> {
     let new = match duplicates {
-        Duplicates::First => table.put_if_absent(key, value)?,
+        Duplicates::First => table.put_if_absent(&*key, value)?,
         Duplicates::Last => {
-            let new = table.put_if_absent(key, value)?;
+            let new = table.put_if_absent(&*key, value)?;
             if !new {
-                table.put(key, value)?;
+                table.put(&*key, value)?;
             }
             new
         }
@@ -72,10 +72,10 @@ pub(crate) fn put(
             // The number makes the key unique, behind all columns, so that it decides last.
             // Lines would not: a file may end its rows with `\r` alone.
             let whole = key.len();
-            let before = table.ceiling(key)?;
+            let before = table.ceiling(&*key)?;
             let new = !before.is_some_and(|entry| entry.key().starts_with(key));
             number.encode_to(key);
-            let put = table.put(key, value);
+            let put = table.put(&*key, value);
             key.truncate(whole);
             put?;
             new
@@ -105,7 +105,7 @@ pub(crate) fn find<B>(
         Some(table) => {
             // No key is a prefix of another, so these are the rows of this key alone.
             let range = key::prefix_range(key);
-            table.scan(range.bounds(), Direction::Ascending, |_, value| visit(value))
+            table.scan(range, Direction::Ascending, |_, value| visit(value))
         }
         None => Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(()))),
     }

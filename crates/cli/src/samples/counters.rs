@@ -33,7 +33,7 @@ pub(crate) use process::count_until_killed;
 
 /// Runs the whole sample.
 pub(super) fn run(threads: u16, directory: Option<&Path>, ui: &Ui) -> Outcome {
-    let place = Place::new(directory)?;
+    let place = DatabaseFolder::new(directory)?;
     let rows = unpack(ui)?.rows;
     let tour = Tour { rows: &rows, threads, path: place.path(), ui };
     tour.count_and_kill()?;
@@ -53,13 +53,13 @@ pub(super) fn run(threads: u16, directory: Option<&Path>, ui: &Ui) -> Outcome {
 }
 
 /// Where the database lies.
-enum Place {
+enum DatabaseFolder {
     /// Removed at the end.
     Temporary(TempDir),
     Named(PathBuf),
 }
 
-impl Place {
+impl DatabaseFolder {
     fn new(directory: Option<&Path>) -> Outcome<Self> {
         let Some(directory) = directory else {
             let temporary = tempfile::Builder::new().prefix("sapwood-counters-").tempdir();

@@ -149,7 +149,7 @@ fn what_was_measured_is_told_as_json() {
     );
     assert_eq!(explain["candidates"].as_array().map(Vec::len), Some(1));
     assert_eq!(explain["measured"]["visited"], 3);
-    assert_eq!(explain["layout"], r#"n:cell(1).decimal?"", k:key.tuple(i64)"#);
+    assert_eq!(explain["layout"], r#"n:cell(1).decimal?"", k:key.tuple(i64)[0]"#);
     let answer = &explain["answer"];
     let counts = ["selected", "matched", "mismatched", "missing", "absent_keys"];
     assert_eq!(counts.map(|name| answer[name].as_u64()), [3, 2, 1, 1, 0].map(Some));

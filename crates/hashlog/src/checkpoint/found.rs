@@ -5,12 +5,14 @@ use std::sync::Arc;
 use sapwood_disk::{BLOCK_BYTES, Disk};
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::identity::{self, Identity, Known};
 use crate::files::image::ImageReader;
 use crate::files::kept::info;
 use crate::files::manifest::{self, Manifest};
 use crate::files::parts::Parts;
 use crate::files::stored::{self, FileKind, Kind, PartHeader};
+use crate::record::address::PageNumber;
 use crate::stats::{CheckpointInfo, StoredCheckpoint};
 
 use super::open::{check_image, check_numbers};
@@ -18,11 +20,11 @@ use super::open::{check_image, check_numbers};
 /// The files of a log, but those of other programs.
 pub(crate) struct Found {
     /// Numbers, ascending, and what is wrong with those that are damaged.
-    pub(super) manifests: Vec<(u64, Result<Manifest>)>,
-    unfinished: Vec<u64>,
-    images: Vec<u64>,
+    pub(super) manifests: Vec<(CheckpointNumber, Result<Manifest>)>,
+    unfinished: Vec<CheckpointNumber>,
+    images: Vec<CheckpointNumber>,
     /// First pages.
-    parts: Vec<u64>,
+    parts: Vec<PageNumber>,
     pub(super) identity: Known,
 }
 
@@ -47,10 +49,12 @@ impl Found {
     }
 
     /// The newest checkpoint there is, or should be; `None` without any.
-    pub(super) fn newest(&self) -> Option<u64> {
+    pub(super) fn newest(&self) -> Option<CheckpointNumber> {
         let listed = self.manifests.last().map(|(number, _)| *number);
         let told = match &self.identity {
-            Known::Whole(identity) if identity.newest > 0 => Some(identity.newest),
+            Known::Whole(identity) if identity.newest > CheckpointNumber::NONE => {
+                Some(identity.newest)
+            }
             _ => None,
         };
         listed.max(told)
@@ -80,21 +84,25 @@ impl Found {
     ///
     /// # Errors
     /// `Corrupt` where a file has the last number there is.
-    pub(super) fn next_number(&self) -> Result<u64> {
+    pub(super) fn next_number(&self) -> Result<CheckpointNumber> {
         let kinds = [
             (FileKind::Manifest, self.manifests.last().map(|(number, _)| *number)),
             (FileKind::UnfinishedManifest, self.unfinished.last().copied()),
             (FileKind::Image, self.images.last().copied()),
         ];
-        let mut highest = self.newest().unwrap_or(0);
+        let mut highest = self.newest().unwrap_or(CheckpointNumber::NONE);
         for (kind, last) in kinds {
-            if last == Some(u64::MAX) {
+            if last == Some(CheckpointNumber::LAST) {
                 let what = "no checkpoint has this number: remove the file".to_owned();
-                return Err(Error::Corrupt { file: kind.file_name(u64::MAX), offset: 0, what });
+                return Err(Error::Corrupt {
+                    file: kind.file_name(CheckpointNumber::LAST),
+                    offset: 0,
+                    what,
+                });
             }
-            highest = highest.max(last.unwrap_or(0));
+            highest = highest.max(last.unwrap_or(CheckpointNumber::NONE));
         }
-        Ok(highest.saturating_add(1))
+        Ok(highest.next())
     }
 
     /// Of a directory without any manifest: the table that is to begin there, with what a process
@@ -117,17 +125,14 @@ impl Found {
         if disk.is_read_only() {
             return Ok(identity);
         }
-        for (kind, numbers) in [
-            (FileKind::UnfinishedManifest, &self.unfinished),
-            (FileKind::Image, &self.images),
-            (FileKind::Part, &self.parts),
-        ] {
-            for number in numbers {
-                kind.remove(disk, *number)?;
-            }
+        for (kind, numbers) in
+            [(FileKind::UnfinishedManifest, &self.unfinished), (FileKind::Image, &self.images)]
+        {
+            numbers.iter().try_for_each(|number| kind.remove(disk, *number))?;
         }
+        self.parts.iter().try_for_each(|first_page| FileKind::Part.remove(disk, *first_page))?;
         if identity.is_unwritten() {
-            identity.write(disk, 0)?;
+            identity.write(disk, CheckpointNumber::NONE)?;
         }
         Ok(identity)
     }
@@ -135,7 +140,8 @@ impl Found {
     /// Version 2 made no identity: a log from its first page on, without an index image, is what
     /// its tables were before their first checkpoint.
     fn expect_no_checkpoint_before(&self, disk: &dyn Disk) -> Result<()> {
-        let is_from_the_first = self.images.is_empty() && self.parts.first() == Some(&0);
+        let is_from_the_first =
+            self.images.is_empty() && self.parts.first() == Some(&PageNumber::ZERO);
         if is_from_the_first && !is_of_this_version(disk)? {
             return Ok(());
         }
@@ -144,15 +150,16 @@ impl Found {
             "{place} has the log of a table, and no manifest of a checkpoint nor {}: nothing was removed",
             identity::NAME
         );
-        let file = FileKind::Manifest.file_name(self.images.last().copied().unwrap_or(1));
+        let file = FileKind::Manifest
+            .file_name(self.images.last().copied().unwrap_or(CheckpointNumber::FIRST));
         Err(Error::Corrupt { file, offset: 0, what })
     }
 }
 
 /// Whether the first part of a log was made with an identity beside it.
 fn is_of_this_version(disk: &dyn Disk) -> Result<bool> {
-    let file = FileKind::Part.open(disk, 0)?;
-    let name = FileKind::Part.file_name(0);
+    let file = FileKind::Part.open(disk, PageNumber::ZERO)?;
+    let name = FileKind::Part.file_name(PageNumber::ZERO);
     if stored::file_bytes(&*file, &name)? < BLOCK_BYTES as u64 {
         return Ok(false);
     }
@@ -170,14 +177,14 @@ pub(crate) fn list(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
         .iter()
         .map(|(number, read)| {
             let state = read.clone().and_then(|manifest| inspect(disk, &found, &manifest));
-            StoredCheckpoint { number: *number, state }
+            StoredCheckpoint { number: number.get(), state }
         })
         .collect();
     if let Some(number) =
-        found.newest().filter(|newest| all.last().is_none_or(|last| last.number < *newest))
+        found.newest().filter(|newest| all.last().is_none_or(|last| last.number < newest.get()))
     {
         let state = manifest::read(&**disk, number).map(|manifest| info(&manifest));
-        all.push(StoredCheckpoint { number, state });
+        all.push(StoredCheckpoint { number: number.get(), state });
     }
     Ok(all)
 }
@@ -188,7 +195,7 @@ fn inspect(disk: &Arc<dyn Disk>, found: &Found, manifest: &Manifest) -> Result<C
     let mut image = ImageReader::open(&**disk, manifest.image)?;
     check_image(&image, manifest)?;
     while image.next_words()?.is_some() {}
-    let page = |address: u64| address / manifest.page_bytes;
+    let page = |address: u64| PageNumber::new(address / manifest.page_bytes);
     let _all_there = Parts::open(
         Arc::clone(disk),
         manifest.page_bytes as usize,
@@ -205,10 +212,12 @@ pub(super) fn tidy<'a>(
     disk: &dyn Disk,
     named: impl Iterator<Item = &'a Manifest> + Clone,
 ) -> Result<()> {
-    let is_named = |number: &u64| named.clone().any(|manifest| manifest.number == *number);
-    let is_image = |number: &u64| named.clone().any(|manifest| manifest.image == *number);
+    let is_named =
+        |number: &CheckpointNumber| named.clone().any(|manifest| manifest.number == *number);
+    let is_image =
+        |number: &CheckpointNumber| named.clone().any(|manifest| manifest.image == *number);
     let names = stored::names(disk)?;
-    for number in FileKind::UnfinishedManifest.among(&names) {
+    for number in FileKind::UnfinishedManifest.among::<CheckpointNumber>(&names) {
         FileKind::UnfinishedManifest.remove(disk, number)?;
     }
     for number in FileKind::Manifest.among(&names).iter().filter(|number| !is_named(number)) {

@@ -8,6 +8,7 @@ use sapwood_mem::reserve::machine_bytes;
 use crate::checkpoint::found;
 use crate::checkpoint::found::Found;
 use crate::error::{Error, Result, no_memory};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::ImageReader;
 use crate::files::kept::Checkpoints;
 use crate::files::manifest::Manifest;
@@ -20,7 +21,7 @@ use crate::lock::lock;
 use crate::log::Log;
 use crate::ops::store::Store;
 use crate::options::{ColdReads, Options};
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::layout::{bucket, control, slot};
 use crate::record::{Form, word_at};
 
@@ -30,9 +31,9 @@ pub(crate) enum Opening {
     /// The newest, or an empty log where there is none.
     Newest,
     /// This one, to go on from: what is newer is removed.
-    Back(u64),
+    Back(CheckpointNumber),
     /// This one, to look at: nothing is changed on the disk, now or later.
-    View(u64),
+    View(CheckpointNumber),
 }
 
 impl Store {
@@ -81,7 +82,10 @@ impl Store {
                         && Store::open_number::<F>(&disk, &options, &found, *older, view).is_ok()
                 });
                 Err(match opens {
-                    Some(opens) => Error::CheckpointDamaged { number, cause: cause.into(), opens },
+                    Some(opens) => {
+                        let (number, opens) = (number.get(), opens.get());
+                        Error::CheckpointDamaged { number, cause: cause.into(), opens }
+                    }
                     None => cause,
                 })
             }
@@ -94,7 +98,7 @@ impl Store {
         disk: &Directory,
         options: &Options,
         found: &Found,
-        number: u64,
+        number: CheckpointNumber,
         opening: Opening,
     ) -> Result<Store> {
         let manifest = manifest::read(&**disk, number)?;
@@ -164,7 +168,7 @@ impl Store {
         }
         check_numbers(newest)?;
         let (begin, end) = (Address::from_bytes(newest.begin), Address::from_bytes(newest.end));
-        let page = |address: Address| address.bytes() / newest.page_bytes;
+        let page = |address: Address| PageNumber::new(address.bytes() / newest.page_bytes);
         let (page_bytes, id) = (options.page_bytes, newest.table_id);
         let mut parts = Parts::open(disk.clone(), page_bytes, id, page(begin), page(end))?;
         if checkpoints.is_none() || disk.is_read_only() {
@@ -184,7 +188,7 @@ impl Store {
     fn replay<F: Form>(&self, from: Address, begin: Address, end: Address) -> Result<()> {
         let parts = self.log.parts.as_ref().expect("recovery has parts");
         let mut blocks = Blocks::new(self.log.page_bytes);
-        for page in self.log.page_of(from)..self.log.page_of(end) {
+        for page in PageNumber::each(self.log.page_of(from)..self.log.page_of(end)) {
             parts.read_page(page, &mut blocks)?;
             let stored = &blocks.bytes()[..self.log.page_bytes];
             let _all = for_each_stored::<F, ()>(stored, 0, |offset, record| {
@@ -299,7 +303,7 @@ pub(super) fn check_image(image: &ImageReader, manifest: &Manifest) -> Result<()
     Err(damage.in_file(&FileKind::Image.file_name(manifest.image), 0))
 }
 
-fn expect_listed(disk: &Directory, found: &Found, number: u64) -> Result<()> {
+fn expect_listed(disk: &Directory, found: &Found, number: CheckpointNumber) -> Result<()> {
     if found.manifests.iter().any(|(listed, _)| *listed == number) {
         return Ok(());
     }

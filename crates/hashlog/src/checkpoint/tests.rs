@@ -1,6 +1,7 @@
 //! Files that were sealed well, and say what cannot be.
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::ImageWriter;
 use crate::files::manifest;
 use crate::files::manifest::Manifest;
@@ -39,7 +40,7 @@ fn table() -> SimDisk {
 #[test]
 fn manifests_with_impossible_numbers_are_refused() {
     let disk = table();
-    let good = manifest::read(&disk, 1).expect("it was written");
+    let good = manifest::read(&disk, CheckpointNumber::FIRST).expect("it was written");
     assert!(open(&disk).is_ok());
     let end = |end| Manifest { end, image_end: end, begin: good.begin.min(end), ..good.clone() };
     let beyond = 1 << 60;
@@ -68,11 +69,12 @@ fn manifests_with_impossible_numbers_are_refused() {
 #[test]
 fn images_with_impossible_slots_are_refused() {
     let disk = table();
-    let good = manifest::read(&disk, 1).expect("it was written");
+    let good = manifest::read(&disk, CheckpointNumber::FIRST).expect("it was written");
     let end = Address::from_bytes(good.image_end);
     let write = |count: u64, address: Address| {
         let params = [count, end.units(), 0, 0, 0, 0, 0, 0];
-        let mut image = ImageWriter::create(&disk, 1, params).expect("a disk without faults");
+        let mut image = ImageWriter::create(&disk, CheckpointNumber::FIRST, params)
+            .expect("a disk without faults");
         image.push(0).expect("a disk without faults");
         image.push(slot::word(1, 5, slot::TAG_BITS, address)).expect("a disk without faults");
         image.finish().expect("a disk without faults");
@@ -118,7 +120,8 @@ fn as_version_2(disk: &SimDisk) -> SimDisk {
 fn tables_of_version_2_open_and_go_on() {
     let disk = as_version_2(&table());
     assert!(!disk.list().expect("names").iter().any(|name| name == crate::files::identity::NAME));
-    let manifest = disk.contents(&FileKind::Manifest.file_name(1)).expect("it is there");
+    let manifest =
+        disk.contents(&FileKind::Manifest.file_name(CheckpointNumber::FIRST)).expect("it is there");
     assert_eq!(manifest[8], 2);
     let log = open(&disk).expect("an older version");
     assert_eq!(log.len_exact(), Ok(500));
@@ -138,12 +141,12 @@ fn tables_of_version_2_open_and_go_on() {
 #[test]
 fn tables_of_version_2_without_a_manifest() {
     let disk = as_version_2(&table());
-    disk.remove(&FileKind::Manifest.file_name(1)).expect("it is there");
+    disk.remove(&FileKind::Manifest.file_name(CheckpointNumber::FIRST)).expect("it is there");
     let names = disk.list().expect("names");
     let refused = open(&disk).map(drop).expect_err("an image is there");
     assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
     assert_eq!(disk.list().expect("names"), names, "nothing is removed");
     // As before the first checkpoint.
-    disk.remove(&FileKind::Image.file_name(1)).expect("it is there");
+    disk.remove(&FileKind::Image.file_name(CheckpointNumber::FIRST)).expect("it is there");
     assert_eq!(open(&disk).expect("it had none").len_exact(), Ok(0));
 }

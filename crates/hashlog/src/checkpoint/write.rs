@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 
 use crate::checkpoint::found;
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::ImageWriter;
 use crate::files::kept::{Checkpoints, State, info, oldest_begin};
 use crate::files::manifest::{Manifest, NotWritten};
@@ -40,7 +41,7 @@ impl Store {
         self.log.flush_below(moment.boundary)?;
         parts.sync()?;
         let number = state.next;
-        state.next += 1;
+        state.next = number.next();
         let full = cut == Cut::Full || state.kept.is_empty();
         let mut written_bytes = self.log.flushed().bytes().saturating_sub(before.bytes());
         let (image, image_end) = if full {
@@ -151,7 +152,7 @@ impl Store {
     fn write_image<F: Form>(
         &self,
         disk: &dyn sapwood_disk::Disk,
-        number: u64,
+        number: CheckpointNumber,
         boundary: Address,
         table_id: u64,
     ) -> Result<u64> {
@@ -196,7 +197,7 @@ impl Store {
 
 /// Removes what a checkpoint wrote that failed before it had a manifest. What cannot go now goes
 /// with the next one, and the error to tell of is the first.
-fn remove_unnamed(disk: &dyn sapwood_disk::Disk, number: u64) {
+fn remove_unnamed(disk: &dyn sapwood_disk::Disk, number: CheckpointNumber) {
     let _later = FileKind::UnfinishedManifest.remove(disk, number);
     let _later = image::remove(disk, number);
 }

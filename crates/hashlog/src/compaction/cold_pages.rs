@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::page::{for_each_stored, not_a_record};
 use crate::log::cold::{self, Fetched};
 use crate::ops::store::Store;
-use crate::record::address::Address;
+use crate::record::address::{Address, PageNumber};
 use crate::record::in_place::InPlace;
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
@@ -21,7 +21,7 @@ use crate::stats::Compacted;
 
 /// A page on the disk and what is left of it.
 pub(super) struct ColdPage {
-    pub(super) page: u64,
+    pub(super) page: PageNumber,
     blocks: Blocks,
     dropped: u64,
     /// The other records, in the order of their addresses.
@@ -57,15 +57,15 @@ impl ColdPage {
 
 impl Store {
     /// Reads those of some pages that are on the disk, up to the first that is not.
-    pub(super) fn read_ahead<F: InPlace>(&self, pages: Range<u64>) -> Result<Vec<ColdPage>> {
-        pages
+    pub(super) fn read_ahead<F: InPlace>(&self, pages: Range<PageNumber>) -> Result<Vec<ColdPage>> {
+        PageNumber::each(pages)
             .take_while(|page| self.log.page_start(*page) < self.log.head())
             .map(|page| self.read_cold::<F>(page, 0))
             .collect()
     }
 
     /// Reads a page from an offset on, and asks the index about its records.
-    pub(super) fn read_cold<F: InPlace>(&self, page: u64, from: usize) -> Result<ColdPage> {
+    pub(super) fn read_cold<F: InPlace>(&self, page: PageNumber, from: usize) -> Result<ColdPage> {
         let parts = self.log.parts.as_ref().expect("pages below head are on the disk");
         let mut blocks = Blocks::new(self.log.page_bytes);
         parts.read_page(page, &mut blocks)?;
@@ -111,7 +111,7 @@ impl Store {
     /// Reads what doubts wait for, all at once. Few of them must be asked again.
     fn settle_cold_doubts<F: InPlace>(
         &self,
-        page: u64,
+        page: PageNumber,
         stored: &[u8],
         rest: &mut [Rest],
         doubts: &mut Vec<Doubt>,

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::files::page::not_a_record;
 use crate::log::cold::{self, Fetched};
 use crate::ops::store::Store;
-use crate::record::address::Address;
+use crate::record::address::{Address, PageNumber};
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
 use crate::walks::by_log::{Verdict, verdict};
@@ -79,12 +79,12 @@ impl Store {
         let _begin_lock = self.begin_lock.share();
         let first = self.log.page_of(self.log.begin());
         // Not the page that is being filled.
-        let count = self.log.page_of(self.log.tail()) - first;
+        let count = self.log.page_of(self.log.tail()).since(first);
         let sampled = count.min(PAGES_MAX);
         let mut sample = Sample::default();
         for at in 0..sampled {
             // The middles of equal pieces.
-            let page = first + (2 * at + 1) * count / (2 * sampled);
+            let page = first.plus((2 * at + 1) * count / (2 * sampled));
             sample.pages.push(Tally::default());
             self.sample_page::<F>(page, RECORDS_MAX / sampled, &mut sample)?;
             if sample.doubts.len() >= DOUBTS_MAX {
@@ -99,7 +99,12 @@ impl Store {
         Ok(share)
     }
 
-    fn sample_page<F: Form>(&self, page: u64, wanted: u64, sample: &mut Sample) -> Result<()> {
+    fn sample_page<F: Form>(
+        &self,
+        page: PageNumber,
+        wanted: u64,
+        sample: &mut Sample,
+    ) -> Result<()> {
         {
             let pin = self.log.epochs.pin();
             let start = self.log.page_start(page);
@@ -232,19 +237,19 @@ struct Pick {
     wanted: u64,
     /// Records until the next that is taken; known with the first one's length.
     left: Option<u64>,
-    page: u64,
+    page: PageNumber,
     distance: u64,
 }
 
 impl Pick {
-    fn new(page: u64, wanted: u64) -> Pick {
+    fn new(page: PageNumber, wanted: u64) -> Pick {
         Pick { wanted, left: None, page, distance: 1 }
     }
 
     fn takes(&mut self, bytes: u64, room: usize) -> bool {
         let left = *self.left.get_or_insert_with(|| {
             self.distance = (room as u64 / bytes / self.wanted).max(1);
-            self.page % self.distance
+            self.page.get() % self.distance
         });
         self.left = Some(left.checked_sub(1).unwrap_or(self.distance - 1));
         left == 0
@@ -258,7 +263,7 @@ mod tests {
     #[test]
     fn records_are_taken_at_equal_distances() {
         let taken = |page, wanted| {
-            let mut pick = Pick::new(page, wanted);
+            let mut pick = Pick::new(PageNumber::new(page), wanted);
             (0..100).filter(|_| pick.takes(24, 2400)).collect::<Vec<u32>>()
         };
         assert_eq!(taken(0, 4), [0, 25, 50, 75]);

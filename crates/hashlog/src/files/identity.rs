@@ -11,6 +11,7 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::stored::{self, Damage, Envelope, IdentityBytes, Kind};
 
 /// The file.
@@ -22,32 +23,32 @@ pub(crate) struct Identity {
     /// The table's number: 0 where it was made without a number.
     pub(crate) table_id: u64,
     /// Number of the newest checkpoint that is known to be complete, 0 without any.
-    pub(crate) newest: u64,
+    pub(crate) newest: CheckpointNumber,
     /// The highest that was written, whole or not.
     generation: u64,
     /// The block that lasts; `None` without a file.
-    lasting: Option<Place>,
+    lasting: Option<IdentityBlock>,
 }
 
 /// One of the two blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum IdentityBlock {
     First,
     Second,
 }
 
-impl Place {
+impl IdentityBlock {
     fn offset(self) -> u64 {
         match self {
-            Place::First => 0,
-            Place::Second => BLOCK_BYTES as u64,
+            IdentityBlock::First => 0,
+            IdentityBlock::Second => BLOCK_BYTES as u64,
         }
     }
 
-    fn other(self) -> Place {
+    fn other(self) -> IdentityBlock {
         match self {
-            Place::First => Place::Second,
-            Place::Second => Place::First,
+            IdentityBlock::First => IdentityBlock::Second,
+            IdentityBlock::Second => IdentityBlock::First,
         }
     }
 }
@@ -65,7 +66,7 @@ pub(crate) enum Known {
 impl Identity {
     /// Of a table whose identity is not on the disk yet.
     pub(crate) fn unwritten(table_id: u64) -> Identity {
-        Identity { table_id, newest: 0, generation: 0, lasting: None }
+        Identity { table_id, newest: CheckpointNumber::NONE, generation: 0, lasting: None }
     }
 
     /// Whether no file of it is there.
@@ -85,8 +86,8 @@ impl Identity {
             }
             Ok(file) => file,
         };
-        let first = read_block(&*file, Place::First)?;
-        let second = read_block(&*file, Place::Second)?;
+        let first = read_block(&*file, IdentityBlock::First)?;
+        let second = read_block(&*file, IdentityBlock::Second)?;
         Ok(match (first, second) {
             (Ok(first), Ok(second)) if second.generation > first.generation => Known::Whole(second),
             (Ok(one), _) | (Err(_), Ok(one)) => Known::Whole(one),
@@ -98,8 +99,8 @@ impl Identity {
     ///
     /// # Errors
     /// `Io`: what was said before, or this, is there.
-    pub(crate) fn write(&mut self, disk: &dyn Disk, newest: u64) -> Result<()> {
-        let place = self.lasting.map_or(Place::First, Place::other);
+    pub(crate) fn write(&mut self, disk: &dyn Disk, newest: CheckpointNumber) -> Result<()> {
+        let place = self.lasting.map_or(IdentityBlock::First, IdentityBlock::other);
         self.generation += 1;
         let (file, is_new) = match self.lasting {
             Some(_) => (open(disk)?, false),
@@ -110,7 +111,7 @@ impl Identity {
             envelope: Envelope::unsealed(),
             table_id: self.table_id.into(),
             generation: self.generation.into(),
-            newest: newest.into(),
+            newest: newest.get().into(),
         };
         stored::seal(Kind::Identity, &identity, block.bytes_mut());
         if is_new {
@@ -144,7 +145,10 @@ fn create(disk: &dyn Disk) -> Result<Arc<dyn File>> {
     made.map_err(|cause| Error::io(format!("create {NAME} in {}", disk.place()), &cause))
 }
 
-fn read_block(file: &dyn File, place: Place) -> Result<std::result::Result<Identity, Damage>> {
+fn read_block(
+    file: &dyn File,
+    place: IdentityBlock,
+) -> Result<std::result::Result<Identity, Damage>> {
     match stored::read_block(file, NAME, place.offset()) {
         Ok(block) => Ok(decode(block.bytes(), place)),
         Err(Error::Corrupt { what, .. }) => Ok(Err(Damage::new(0, what))),
@@ -152,14 +156,14 @@ fn read_block(file: &dyn File, place: Place) -> Result<std::result::Result<Ident
     }
 }
 
-fn decode(bytes: &[u8], place: Place) -> std::result::Result<Identity, Damage> {
+fn decode(bytes: &[u8], place: IdentityBlock) -> std::result::Result<Identity, Damage> {
     let raw: IdentityBytes = stored::check_alone(Kind::Identity, bytes)?;
     if raw.generation == 0 {
         return Err(Damage::new(offset_of!(IdentityBytes, generation), "a generation of zero"));
     }
     Ok(Identity {
         table_id: raw.table_id.get(),
-        newest: raw.newest.get(),
+        newest: raw.newest.get().into(),
         generation: raw.generation.get(),
         lasting: Some(place),
     })
@@ -184,13 +188,13 @@ mod tests {
         assert!(matches!(Identity::read(&disk), Ok(Known::Absent)));
         let mut identity = Identity::unwritten(77);
         for newest in [0, 1, 5, 3, u64::MAX] {
-            identity.write(&disk, newest).expect("a disk without faults");
-            assert_eq!((identity.newest, identity.table_id), (newest, 77));
+            identity.write(&disk, CheckpointNumber::from(newest)).expect("a disk without faults");
+            assert_eq!((identity.newest.get(), identity.table_id), (newest, 77));
             assert_eq!(whole(&disk), identity);
         }
         // Another process goes on.
         let mut identity = whole(&disk);
-        identity.write(&disk, 9).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(9)).expect("a disk without faults");
         assert_eq!(whole(&disk), identity);
     }
 
@@ -200,14 +204,20 @@ mod tests {
             let disk = SimDisk::new();
             let mut identity = Identity::unwritten(7);
             for newest in 0..4 {
-                identity.write(&disk, newest).expect("a disk without faults");
+                identity
+                    .write(&disk, CheckpointNumber::from(newest))
+                    .expect("a disk without faults");
             }
             disk.stop_after(stop);
-            let done = identity.write(&disk, 4).is_ok();
+            let done = identity.write(&disk, CheckpointNumber::from(4)).is_ok();
             assert_eq!(done, stop == 2, "two operations");
             for image in disk.crash_images(1_000) {
                 let newest = whole(&image).newest;
-                assert!(newest == 4 || !done && newest == 3, "{newest}");
+                assert!(
+                    newest == CheckpointNumber::from(4)
+                        || !done && newest == CheckpointNumber::from(3),
+                    "{newest}"
+                );
             }
         }
     }
@@ -218,27 +228,35 @@ mod tests {
         use sapwood_disk::{Faults, SyncFault};
         let disk = SimDisk::new();
         let mut identity = Identity::unwritten(7);
-        identity.write(&disk, 1).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(1)).expect("a disk without faults");
         let failing = SyncFault::Doubtful(std::io::ErrorKind::Other);
         disk.set_faults(Faults::new().syncs(.., failing));
         for newest in 2..5 {
-            identity.write(&disk, newest).expect_err("the sync fails");
-            assert!(disk.crash_images(1_000).all(|image| whole(&image).newest <= newest));
+            identity.write(&disk, CheckpointNumber::from(newest)).expect_err("the sync fails");
+            assert!(
+                disk.crash_images(1_000)
+                    .all(|image| whole(&image).newest <= CheckpointNumber::from(newest))
+            );
         }
         disk.set_faults(Faults::new());
-        identity.write(&disk, 5).expect("a disk without faults");
-        assert!(disk.crash_images(1_000).all(|image| whole(&image).newest == 5));
+        identity.write(&disk, CheckpointNumber::from(5)).expect("a disk without faults");
+        assert!(
+            disk.crash_images(1_000).all(|image| whole(&image).newest == CheckpointNumber::from(5))
+        );
     }
 
     #[test]
     fn a_flipped_byte_leaves_the_other_block() {
         let disk = SimDisk::new();
         let mut identity = Identity::unwritten(7);
-        identity.write(&disk, 1).expect("a disk without faults");
-        identity.write(&disk, 2).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(1)).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(2)).expect("a disk without faults");
         for at in 0..2 * BLOCK_BYTES as u64 {
             disk.damage(NAME, at, 1 << (at % 8)).expect("in the file");
-            assert_eq!(whole(&disk).newest, if at < BLOCK_BYTES as u64 { 2 } else { 1 });
+            assert_eq!(
+                whole(&disk).newest,
+                CheckpointNumber::from(if at < BLOCK_BYTES as u64 { 2 } else { 1 })
+            );
             disk.damage(NAME, at, 1 << (at % 8)).expect("in the file");
         }
         disk.truncate(NAME, 100).expect("it is there");
@@ -249,8 +267,8 @@ mod tests {
     fn the_golden_identity_opens() {
         let disk = SimDisk::new();
         let mut identity = Identity::unwritten(0x1122_3344_5566_7788);
-        identity.write(&disk, 0).expect("a disk without faults");
-        identity.write(&disk, 3).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(0)).expect("a disk without faults");
+        identity.write(&disk, CheckpointNumber::from(3)).expect("a disk without faults");
         assert_golden("version-3.identity", &disk.contents(NAME).expect("there"));
         let golden = include_bytes!("../../tests/golden/version-3.identity");
         disk.plant(NAME, golden).expect("planted");

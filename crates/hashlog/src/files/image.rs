@@ -16,6 +16,7 @@ use std::sync::Arc;
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File};
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::stored::{
     self, Damage, Envelope, FileKind, ImageChunk, ImageEnd, ImageHeader, Kind,
 };
@@ -46,7 +47,7 @@ impl<'a> ImageWriter<'a> {
     /// Begins the image of checkpoint `number`, in place of one that was left behind.
     pub(crate) fn create(
         disk: &'a dyn Disk,
-        number: u64,
+        number: CheckpointNumber,
         params: [u64; 8],
     ) -> Result<ImageWriter<'a>> {
         let file = FileKind::Image.create(disk, number)?;
@@ -63,7 +64,7 @@ impl<'a> ImageWriter<'a> {
         let mut block = Blocks::new(BLOCK_BYTES);
         let header = ImageHeader {
             envelope: Envelope::unsealed(),
-            number: number.into(),
+            number: number.get().into(),
             params: params.map(Into::into),
         };
         stored::seal(Kind::ImageHeader, &header, block.bytes_mut());
@@ -148,14 +149,14 @@ impl ImageReader {
     ///
     /// # Errors
     /// `Corrupt` when it is missing or its header is damaged, `Io` when the disk fails.
-    pub(crate) fn open(disk: &dyn Disk, number: u64) -> Result<ImageReader> {
+    pub(crate) fn open(disk: &dyn Disk, number: CheckpointNumber) -> Result<ImageReader> {
         let name = FileKind::Image.file_name(number);
         let file = FileKind::Image.open(disk, number)?;
         let file_bytes = stored::file_bytes(&*file, &name)?;
         let block = stored::read_block(&*file, &name, 0)?;
         let header: ImageHeader = stored::check_alone(Kind::ImageHeader, block.bytes())
             .map_err(|damage| damage.in_file(&name, 0))?;
-        if header.number != number {
+        if header.number != number.get() {
             let what = format!("the image of checkpoint {} under this name", header.number);
             let damage = Damage::new(std::mem::offset_of!(ImageHeader, number), what);
             return Err(damage.in_file(&name, 0));
@@ -263,7 +264,7 @@ fn parse_end(bytes: &[u8], sequence: u64, total: u64) -> std::result::Result<(),
 }
 
 /// Removes an image, if it is there.
-pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
+pub(crate) fn remove(disk: &dyn Disk, number: CheckpointNumber) -> Result<()> {
     FileKind::Image.remove(disk, number)
 }
 

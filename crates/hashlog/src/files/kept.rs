@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use sapwood_mem::sync::held::Mutex;
 
 use crate::files::Directory;
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::identity::Identity;
 use crate::files::manifest::Manifest;
 use crate::lock::lock;
@@ -25,7 +26,7 @@ pub(crate) struct State {
     /// Those that failed, and whose manifests may be there nonetheless.
     pub(crate) doubtful: Vec<Manifest>,
     /// The number of the next: higher than that of any file.
-    pub(crate) next: u64,
+    pub(crate) next: CheckpointNumber,
     pub(crate) identity: Identity,
 }
 
@@ -40,7 +41,7 @@ impl Checkpoints {
     pub(crate) fn new(
         disk: Directory,
         kept: Vec<Manifest>,
-        next: u64,
+        next: CheckpointNumber,
         identity: Identity,
     ) -> Checkpoints {
         let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
@@ -66,7 +67,7 @@ pub(crate) fn oldest_begin<'a>(named: impl Iterator<Item = &'a Manifest>) -> u64
 
 pub(crate) fn info(manifest: &Manifest) -> CheckpointInfo {
     CheckpointInfo {
-        number: manifest.number,
+        number: manifest.number.get(),
         full: manifest.full,
         begin: manifest.begin,
         end: manifest.end,

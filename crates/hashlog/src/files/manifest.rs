@@ -9,6 +9,7 @@ use std::mem::offset_of;
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk};
 
 use crate::error::{Error, Result};
+use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::stored::{self, Damage, Envelope, FileKind, Kind, ManifestBytes};
 use crate::options::Layout;
 
@@ -16,7 +17,7 @@ use crate::options::Layout;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Manifest {
     /// Number of the checkpoint, from 1; higher is newer.
-    pub(crate) number: u64,
+    pub(crate) number: CheckpointNumber,
     /// The number of its table.
     pub(crate) table_id: u64,
     /// Lengths of keys and values.
@@ -28,7 +29,7 @@ pub(crate) struct Manifest {
     /// Log address behind the last record, in bytes.
     pub(crate) end: u64,
     /// Number of the checkpoint with the index image that this one builds on.
-    pub(crate) image: u64,
+    pub(crate) image: CheckpointNumber,
     /// Log address that the image covers: the index of records from here on is found by reading
     /// the log.
     pub(crate) image_end: u64,
@@ -59,14 +60,14 @@ impl Manifest {
         let mut block = Blocks::new(BLOCK_BYTES);
         let structure = ManifestBytes {
             envelope: Envelope::unsealed(),
-            number: self.number.into(),
+            number: self.number.get().into(),
             table_id: self.table_id.into(),
             layout: to_code(&LAYOUTS, &self.layout).into(),
             extent: to_code(&EXTENTS, &self.full).into(),
             page_bytes: self.page_bytes.into(),
             begin: self.begin.into(),
             end: self.end.into(),
-            image: self.image.into(),
+            image: self.image.get().into(),
             image_end: self.image_end.into(),
             entries: self.entries.into(),
             written_bytes: self.written_bytes.into(),
@@ -90,13 +91,13 @@ impl Manifest {
         let full = from_code(&EXTENTS, raw.extent.get())
             .ok_or_else(|| unknown(offset_of!(ManifestBytes, extent), "extent", raw.extent))?;
         let manifest = Manifest {
-            number: raw.number.get(),
+            number: raw.number.get().into(),
             table_id: raw.table_id.get(),
             layout,
             page_bytes: raw.page_bytes.get(),
             begin: raw.begin.get(),
             end: raw.end.get(),
-            image: raw.image.get(),
+            image: raw.image.get().into(),
             image_end: raw.image_end.get(),
             entries: raw.entries.get(),
             full,
@@ -112,7 +113,11 @@ impl Manifest {
         let page_bytes_fit =
             self.page_bytes.is_power_of_two() && (64..=32 << 20).contains(&self.page_bytes);
         let checks = [
-            (self.number > 0, offset_of!(ManifestBytes, number), "checkpoints count from 1"),
+            (
+                self.number > CheckpointNumber::NONE,
+                offset_of!(ManifestBytes, number),
+                "checkpoints count from 1",
+            ),
             (
                 page_bytes_fit,
                 offset_of!(ManifestBytes, page_bytes),
@@ -124,7 +129,7 @@ impl Manifest {
                 "the log ends before it begins",
             ),
             (
-                (1..=self.number).contains(&self.image),
+                (CheckpointNumber::FIRST..=self.number).contains(&self.image),
                 offset_of!(ManifestBytes, image),
                 "the index image is of no earlier checkpoint",
             ),
@@ -183,7 +188,7 @@ fn write_unnamed(disk: &dyn Disk, manifest: &Manifest) -> Result<()> {
 ///
 /// # Errors
 /// `Corrupt` when it is missing or damaged, `Io` when the disk fails.
-pub(crate) fn read(disk: &dyn Disk, number: u64) -> Result<Manifest> {
+pub(crate) fn read(disk: &dyn Disk, number: CheckpointNumber) -> Result<Manifest> {
     let name = FileKind::Manifest.file_name(number);
     let file = FileKind::Manifest.open(disk, number)?;
     let bytes = stored::file_bytes(&*file, &name)?;
@@ -203,15 +208,15 @@ pub(crate) fn read(disk: &dyn Disk, number: u64) -> Result<Manifest> {
 /// All complete checkpoints, newest first: their numbers, and their manifests or what is wrong with
 /// them.
 #[cfg(test)]
-pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<(u64, Result<Manifest>)>> {
-    let numbers = FileKind::Manifest.list(disk)?;
+pub(crate) fn list(disk: &dyn Disk) -> Result<Vec<(CheckpointNumber, Result<Manifest>)>> {
+    let numbers: Vec<CheckpointNumber> = FileKind::Manifest.list(disk)?;
     Ok(numbers.into_iter().rev().map(|number| (number, read(disk, number))).collect())
 }
 
 /// Removes a manifest, so that its checkpoint is none any more, and what a crash left of one that
 /// was being written. Lasting after [`stored::sync_names`], which must come before anything that
 /// it names is removed.
-pub(crate) fn remove(disk: &dyn Disk, number: u64) -> Result<()> {
+pub(crate) fn remove(disk: &dyn Disk, number: CheckpointNumber) -> Result<()> {
     FileKind::UnfinishedManifest.remove(disk, number)?;
     FileKind::Manifest.remove(disk, number)
 }
@@ -223,7 +228,13 @@ pub(crate) mod tests {
     use proptest::prelude::*;
     use sapwood_disk::{FileDisk, SimDisk};
 
+    /// A manifest as [`list`] tells of it.
+    fn listed_as(manifest: Manifest) -> (CheckpointNumber, Result<Manifest>) {
+        (manifest.number, Ok(manifest))
+    }
+
     pub(crate) fn sample(number: u64) -> Manifest {
+        let number = CheckpointNumber::from(number);
         Manifest {
             number,
             table_id: 0x1122_3344_5566_7788,
@@ -247,14 +258,14 @@ pub(crate) mod tests {
         for disk in disks {
             assert!(list(disk).expect("none yet").is_empty());
             let older = Manifest { layout: Layout::Variable, ..sample(9) };
-            let newer = Manifest { full: false, image: 9, ..sample(0x10) };
+            let newer = Manifest { full: false, image: CheckpointNumber::from(9), ..sample(0x10) };
             for manifest in [&newer, &older] {
                 write(disk, manifest).expect("written");
             }
             let listed = list(disk).expect("listed");
-            assert_eq!(listed, [(0x10, Ok(newer.clone())), (9, Ok(older.clone()))]);
-            remove(disk, 0x10).expect("removed");
-            assert_eq!(list(disk).expect("listed"), [(9, Ok(older))]);
+            assert_eq!(listed, [listed_as(newer.clone()), listed_as(older.clone())]);
+            remove(disk, CheckpointNumber::from(0x10)).expect("removed");
+            assert_eq!(list(disk).expect("listed"), [listed_as(older)]);
             let names = disk.list().expect("names");
             assert_eq!(names, ["checkpoint-0000000000000009.manifest"], "nothing unfinished");
         }
@@ -281,15 +292,19 @@ pub(crate) mod tests {
         let disk = SimDisk::new();
         let good = sample(3);
         for bad in [
-            Manifest { number: 0, image: 0, ..good.clone() },
+            Manifest {
+                number: CheckpointNumber::from(0),
+                image: CheckpointNumber::from(0),
+                ..good.clone()
+            },
             Manifest { page_bytes: 0, ..good.clone() },
             Manifest { page_bytes: 65, ..good.clone() },
             Manifest { page_bytes: 32, ..good.clone() },
             Manifest { page_bytes: 64 << 20, ..good.clone() },
             Manifest { begin: 10_001, ..good.clone() },
-            Manifest { image: 4, ..good.clone() },
-            Manifest { image: 0, full: false, ..good.clone() },
-            Manifest { image: 2, ..good.clone() },
+            Manifest { image: CheckpointNumber::from(4), ..good.clone() },
+            Manifest { image: CheckpointNumber::from(0), full: false, ..good.clone() },
+            Manifest { image: CheckpointNumber::from(2), ..good.clone() },
             Manifest { full: false, ..good.clone() },
             Manifest { image_end: 10_001, ..good.clone() },
         ] {
@@ -342,9 +357,10 @@ pub(crate) mod tests {
         disk.plant("checkpoint-0000000000000005.manifest", b"short").expect("planted");
         let listed = list(&disk).expect("listed");
         assert_eq!(listed.len(), 3);
-        assert!(matches!(listed[0], (5, Err(Error::Corrupt { offset: 5, .. }))), "{listed:?}");
-        assert!(matches!(listed[1], (4, Err(Error::Corrupt { offset: 16, .. }))), "{listed:?}");
-        assert_eq!(listed[2], (3, Ok(sample(3))));
+        assert_eq!((listed[0].0.get(), listed[1].0.get()), (5, 4));
+        assert!(matches!(listed[0].1, Err(Error::Corrupt { offset: 5, .. })), "{listed:?}");
+        assert!(matches!(listed[1].1, Err(Error::Corrupt { offset: 16, .. })), "{listed:?}");
+        assert_eq!(listed[2], listed_as(sample(3)));
     }
 
     /// At every operation of writing the second manifest, power goes: the first is there, and the
@@ -363,10 +379,10 @@ pub(crate) mod tests {
             for image in images {
                 let listed = list(&image).expect("listed");
                 let (first, newer) = listed.split_last().expect("the first lasts");
-                assert_eq!(*first, (1, Ok(sample(1))));
+                assert_eq!(*first, listed_as(sample(1)));
                 match newer {
                     [] => assert!(!finished),
-                    newer => assert_eq!(newer, [(2, Ok(sample(2)))]),
+                    newer => assert_eq!(newer, [listed_as(sample(2))]),
                 }
                 seen[newer.len()] += 1;
                 write(&image, &sample(2)).expect("what was left behind is no obstacle");

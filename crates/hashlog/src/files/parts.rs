@@ -39,6 +39,7 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, Pending, Work};
 
 use crate::error::{Error, Result};
 use crate::files::stored::{self, FileKind, PageTrailer};
+use crate::record::address::PageNumber;
 use part::{Part, Scratch};
 
 /// Bytes of page areas in a part. Stored in the header as a number of pages: a part with another
@@ -89,8 +90,19 @@ impl PartShape {
         self.area_bytes() + 2 * self.trailer_bytes()
     }
 
-    fn part_of(self, page: u64) -> u64 {
-        page / self.pages_per_part
+    /// The number of the part with a page.
+    fn part_of(self, page: PageNumber) -> u64 {
+        page.get() / self.pages_per_part
+    }
+
+    /// The page of a log address in bytes.
+    fn page_of(self, address: u64) -> PageNumber {
+        PageNumber::new(address / self.page_bytes)
+    }
+
+    /// The first page of a part.
+    fn first_page_of(self, part: u64) -> PageNumber {
+        PageNumber::new(part * self.pages_per_part)
     }
 }
 
@@ -158,8 +170,8 @@ impl Parts {
         disk: Arc<dyn Disk>,
         page_bytes: usize,
         table_id: u64,
-        first_page: u64,
-        limit_page: u64,
+        first_page: PageNumber,
+        limit_page: PageNumber,
     ) -> Result<Parts> {
         let shape = PartShape::new(page_bytes, None).of_table(table_id);
         Parts::open_shaped(disk, shape, first_page, limit_page)
@@ -173,13 +185,13 @@ impl Parts {
     fn open_shaped(
         disk: Arc<dyn Disk>,
         shape: PartShape,
-        first_page: u64,
-        limit_page: u64,
+        first_page: PageNumber,
+        limit_page: PageNumber,
     ) -> Result<Parts> {
         let parts = Parts::with(disk, shape);
         if first_page < limit_page {
             let mut all = parts.parts_mut();
-            for number in shape.part_of(first_page)..=shape.part_of(limit_page - 1) {
+            for number in shape.part_of(first_page)..=shape.part_of(limit_page.before(1)) {
                 let pages = first_page..limit_page;
                 all.insert(number, Arc::new(Part::open(&*parts.disk, shape, number, &pages)?));
             }
@@ -208,7 +220,7 @@ impl Parts {
     /// I-PREFIX: nothing is written then.
     pub(crate) fn begin_write_page(
         &self,
-        page: u64,
+        page: PageNumber,
         mut buffer: Blocks,
         fill: impl FnOnce(&mut Blocks) -> usize + Send + 'static,
     ) -> PageWrite {
@@ -229,7 +241,7 @@ impl Parts {
         write
     }
 
-    fn expect_writing(&self, page: u64) -> Result<()> {
+    fn expect_writing(&self, page: PageNumber) -> Result<()> {
         match self.access {
             Access::Write => Ok(()),
             Access::Read => {
@@ -278,7 +290,7 @@ impl Parts {
     /// # Errors
     /// `Corrupt` when they were never written or are damaged, `Io` when the disk fails.
     pub(crate) fn read(&self, address: u64, bytes: &mut [u8]) -> Result<()> {
-        let part = self.part(address / self.shape.page_bytes)?;
+        let part = self.part(self.shape.page_of(address))?;
         let mut scratch = self.spares.take();
         let result = part.plan(address, bytes.len(), &mut scratch).and_then(|piece| {
             part.read(&piece, &mut scratch)?;
@@ -293,7 +305,7 @@ impl Parts {
     ///
     /// # Errors
     /// As [`Parts::read`].
-    pub(crate) fn used(&self, page: u64) -> Result<usize> {
+    pub(crate) fn used(&self, page: PageNumber) -> Result<usize> {
         self.part(page)?.used(page)
     }
 
@@ -306,7 +318,7 @@ impl Parts {
         let mut works: Vec<Work> = Vec::new();
         let mut begin = |wanted: Result<(u64, usize)>| {
             let (address, len) = wanted?;
-            let part = self.part(address / self.shape.page_bytes)?;
+            let part = self.part(self.shape.page_of(address))?;
             let spares = Arc::clone(&self.spares);
             let mut scratch = spares.take();
             let piece = part.plan(address, len, &mut scratch)?;
@@ -331,7 +343,7 @@ impl Parts {
     ///
     /// # Errors
     /// As [`Parts::read`].
-    pub(crate) fn read_page(&self, page: u64, into: &mut Blocks) -> Result<usize> {
+    pub(crate) fn read_page(&self, page: PageNumber, into: &mut Blocks) -> Result<usize> {
         let part = self.part(page)?;
         // The page's own buffer is read into, not one of the spares.
         let mut scratch = Scratch { blocks: std::mem::take(into), checksums: Vec::new() };
@@ -340,18 +352,19 @@ impl Parts {
         into.resize(self.shape.area_bytes() as usize);
         let used = *result.as_ref().unwrap_or(&0);
         into.bytes_mut()[used..].fill(0);
+        debug_assert!(used as u64 <= self.shape.page_bytes, "a page has no more");
         result
     }
 
     /// Deletes the parts of which all pages lie below `page`, those that a crash brought back
     /// among them. Answers the bytes that were freed. Reads that are under way go on.
-    pub(crate) fn remove_below(&self, page: u64) -> Result<u64> {
+    pub(crate) fn remove_below(&self, page: PageNumber) -> Result<u64> {
         let limit = self.shape.part_of(page);
         let mut parts = self.parts_mut();
         let kept = parts.split_off(&limit);
         let removed = std::mem::replace(&mut *parts, kept);
         drop(parts);
-        for first_page in FileKind::Part.list(&*self.disk)? {
+        for first_page in FileKind::Part.list::<PageNumber>(&*self.disk)? {
             if self.shape.part_of(first_page) < limit {
                 FileKind::Part.remove(&*self.disk, first_page)?;
             }
@@ -361,8 +374,8 @@ impl Parts {
 
     /// Forgets pages from `page` on, so that they may be written anew, and deletes their bytes:
     /// parts that have no others, and the end of the part that has.
-    pub(crate) fn remove_from(&self, page: u64) -> Result<()> {
-        let limit = page.div_ceil(self.shape.pages_per_part);
+    pub(crate) fn remove_from(&self, page: PageNumber) -> Result<()> {
+        let limit = page.get().div_ceil(self.shape.pages_per_part);
         let mut parts = self.parts_mut();
         parts.split_off(&limit);
         let shared = parts.get(&self.shape.part_of(page)).cloned();
@@ -370,8 +383,8 @@ impl Parts {
             part.forget_from(page);
         }
         drop(parts);
-        for first_page in FileKind::Part.list(&*self.disk)? {
-            if first_page.div_ceil(self.shape.pages_per_part) >= limit {
+        for first_page in FileKind::Part.list::<PageNumber>(&*self.disk)? {
+            if first_page.get().div_ceil(self.shape.pages_per_part) >= limit {
                 FileKind::Part.remove(&*self.disk, first_page)?;
             }
         }
@@ -379,7 +392,7 @@ impl Parts {
     }
 
     /// Whether there are pages from `page` on.
-    pub(crate) fn has_from(&self, page: u64) -> bool {
+    pub(crate) fn has_from(&self, page: PageNumber) -> bool {
         let parts = self.parts();
         let shared = parts.get(&self.shape.part_of(page));
         parts.range(self.shape.part_of(page) + 1..).next().is_some()
@@ -391,9 +404,9 @@ impl Parts {
     pub(crate) fn remove_foreign(&self) -> Result<()> {
         // Of a part that is being made the file may be there before the part is.
         let _none_is_made = lock(&self.making);
-        for first_page in FileKind::Part.list(&*self.disk)? {
+        for first_page in FileKind::Part.list::<PageNumber>(&*self.disk)? {
             let number = self.shape.part_of(first_page);
-            let is_ours = first_page.is_multiple_of(self.shape.pages_per_part)
+            let is_ours = first_page.get().is_multiple_of(self.shape.pages_per_part)
                 && self.parts().contains_key(&number);
             if !is_ours {
                 FileKind::Part.remove(&*self.disk, first_page)?;
@@ -418,10 +431,10 @@ impl Parts {
         self.disk.place()
     }
 
-    fn part(&self, page: u64) -> Result<Arc<Part>> {
+    fn part(&self, page: PageNumber) -> Result<Arc<Part>> {
         let number = self.shape.part_of(page);
         self.parts().get(&number).cloned().ok_or_else(|| {
-            let first_page = number * self.shape.pages_per_part;
+            let first_page = self.shape.first_page_of(number);
             Error::Corrupt {
                 file: FileKind::Part.file_name(first_page),
                 offset: 0,
@@ -430,7 +443,7 @@ impl Parts {
         })
     }
 
-    fn part_or_new(&self, page: u64) -> Result<Arc<Part>> {
+    fn part_or_new(&self, page: PageNumber) -> Result<Arc<Part>> {
         let number = self.shape.part_of(page);
         let find = || self.parts().get(&number).cloned();
         if let Some(part) = find() {

@@ -357,8 +357,8 @@ impl FileKind {
     }
 
     /// The name of file `number`.
-    pub(crate) fn file_name(self, number: u64) -> String {
-        let (prefix, suffix) = self.affixes();
+    pub(crate) fn file_name(self, number: impl Into<u64>) -> String {
+        let ((prefix, suffix), number) = (self.affixes(), number.into());
         format!("{prefix}{number:016x}{suffix}")
     }
 
@@ -372,19 +372,19 @@ impl FileKind {
     }
 
     /// The numbers of all files of this kind, ascending.
-    pub(crate) fn list(self, disk: &dyn Disk) -> Result<Vec<u64>> {
+    pub(crate) fn list<N: From<u64>>(self, disk: &dyn Disk) -> Result<Vec<N>> {
         Ok(self.among(&names(disk)?))
     }
 
     /// The numbers of those of this kind, ascending.
-    pub(crate) fn among(self, names: &[String]) -> Vec<u64> {
+    pub(crate) fn among<N: From<u64>>(self, names: &[String]) -> Vec<N> {
         let mut numbers: Vec<_> = names.iter().filter_map(|name| self.number_in(name)).collect();
         numbers.sort_unstable();
-        numbers
+        numbers.into_iter().map(N::from).collect()
     }
 
     /// Makes file `number`, in place of one that was left behind.
-    pub(crate) fn create(self, disk: &dyn Disk, number: u64) -> Result<Arc<dyn File>> {
+    pub(crate) fn create(self, disk: &dyn Disk, number: impl Into<u64>) -> Result<Arc<dyn File>> {
         let name = self.file_name(number);
         let made = match disk.create(&name) {
             Err(cause) if cause.kind() == std::io::ErrorKind::AlreadyExists => {
@@ -399,7 +399,7 @@ impl FileKind {
     ///
     /// # Errors
     /// `Corrupt` when it is missing: the caller knows that it was written.
-    pub(crate) fn open(self, disk: &dyn Disk, number: u64) -> Result<Arc<dyn File>> {
+    pub(crate) fn open(self, disk: &dyn Disk, number: impl Into<u64>) -> Result<Arc<dyn File>> {
         let name = self.file_name(number);
         disk.open(&name).map_err(|cause| match cause.kind() {
             std::io::ErrorKind::NotFound => {
@@ -411,7 +411,7 @@ impl FileKind {
     }
 
     /// Removes file `number`, if it is there.
-    pub(crate) fn remove(self, disk: &dyn Disk, number: u64) -> Result<()> {
+    pub(crate) fn remove(self, disk: &dyn Disk, number: impl Into<u64>) -> Result<()> {
         let name = self.file_name(number);
         match disk.remove(&name) {
             Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
@@ -556,13 +556,13 @@ pub(crate) mod tests {
         let disk = SimDisk::new();
         disk.plant("index-0000000000000007.image", b"torn").expect("planted");
         disk.plant("notes.txt", b"mine").expect("planted");
-        let file = FileKind::Image.create(&disk, 7).expect("made anew");
+        let file = FileKind::Image.create(&disk, 7_u64).expect("made anew");
         assert_eq!(file_bytes(&*file, "it").expect("a length"), 0);
-        assert_eq!(FileKind::Image.list(&disk).expect("names"), [7]);
-        FileKind::Image.remove(&disk, 7).expect("removed");
-        FileKind::Image.remove(&disk, 7).expect("gone already");
+        assert_eq!(FileKind::Image.list::<u64>(&disk).expect("names"), [7]);
+        FileKind::Image.remove(&disk, 7_u64).expect("removed");
+        FileKind::Image.remove(&disk, 7_u64).expect("gone already");
         assert_eq!(disk.list().expect("names"), ["notes.txt"]);
-        let missing = FileKind::Image.open(&disk, 7).expect_err("gone");
+        let missing = FileKind::Image.open(&disk, 7_u64).expect_err("gone");
         assert!(matches!(missing, Error::Corrupt { .. }), "{missing}");
     }
 }

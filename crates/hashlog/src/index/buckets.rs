@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::PAGE_BYTES;
-use sapwood_mem::reserve::{NoMemory, Reservation};
+use sapwood_mem::reserve::{Backing, NoMemory, Reservation};
 use sapwood_mem::sync::RawAtomicU64;
 
 use crate::index::bucket::Bucket;
@@ -52,7 +52,7 @@ impl Buckets {
         let bytes = |buckets: u64| (buckets as usize * bucket::BYTES).next_multiple_of(PAGE_BYTES);
         // In a model pages are committed again, which changes nothing.
         let from = *committed as usize * bucket::BYTES / PAGE_BYTES * PAGE_BYTES;
-        let _granted = self.space.commit(from, bytes(target) - from, true)?;
+        let _granted = self.space.commit(from, bytes(target) - from, Backing::Huge)?;
         for number in (*committed..target).filter(|_| cfg!(loom)) {
             for word in 0..bucket::BYTES / 8 {
                 let bucket = self.base().wrapping_add(number as usize).cast::<RawAtomicU64>();

@@ -36,7 +36,7 @@ use crate::error::Result;
 use crate::lock::lock;
 use crate::log::Log;
 use crate::record::Record;
-use crate::record::address::Address;
+use crate::record::address::{Address, PageNumber};
 use crate::record::layout::control;
 
 /// A record that was read from the disk earns so many bytes of pages: about as long as the disk
@@ -57,7 +57,7 @@ pub(super) struct Back {
     marking: AtomicU64,
     unmarked_below: AtomicU64,
     /// Of the pages below `marked`, those that have every mark.
-    marked_pages: Mutex<BTreeSet<u64>>,
+    marked_pages: Mutex<BTreeSet<PageNumber>>,
     walked: Mutex<Walked>,
     /// Where the log ended when it was opened.
     opened: AtomicU64,
@@ -102,7 +102,7 @@ pub(crate) enum Share {
 
 /// A page that is to come back.
 pub(crate) struct Returning {
-    pub(crate) page: u64,
+    pub(crate) page: PageNumber,
     pub(crate) start: Address,
 }
 
@@ -111,7 +111,7 @@ impl Log {
     /// back from now on as the budget has room for.
     pub(crate) fn bring_back(&self, beside: u64) {
         let (begin, end) = (self.begin(), self.head());
-        let first = self.page_of(begin).max(self.page_of(end).saturating_sub(self.room(beside)));
+        let first = self.page_of(begin).max(self.page_of(end).before(self.room(beside)));
         // Release: pairs with the Acquire in `begin_reading` and `next_to_come`.
         self.back.from.store(self.page_start(first).max(begin).units(), Ordering::Release);
         // Release: orders nothing yet; the log is not shared.
@@ -139,7 +139,7 @@ impl Log {
         // Pages may leave between the two.
         let first = self.page_of(self.head()).min(limit);
         let marked = lock(&self.back.marked_pages).range(first..limit).count() as u64;
-        (limit - first - marked) * self.page_bytes as u64
+        (limit.since(first) - marked) * self.page_bytes as u64
     }
 
     /// Of a record at an address that is superseded by one from the answer up, the mark is never
@@ -151,13 +151,13 @@ impl Log {
     }
 
     /// Whether the flags of a page in memory tell which of its records are superseded.
-    pub(crate) fn is_marked(&self, page: u64) -> bool {
+    pub(crate) fn is_marked(&self, page: PageNumber) -> bool {
         self.page_start(page) >= self.marked() || lock(&self.back.marked_pages).contains(&page)
     }
 
     /// Every superseded record of a page is marked, and the thread that supersedes another marks
     /// it.
-    pub(crate) fn note_marked(&self, page: u64) {
+    pub(crate) fn note_marked(&self, page: PageNumber) {
         lock(&self.back.marked_pages).insert(page);
     }
 
@@ -200,12 +200,13 @@ impl Log {
         let above = match unmarked {
             Address::NONE => Address::NONE,
             // Its page may have come back since.
-            met => self.page_start(self.page_of(met) + 1),
+            met => self.page_start(self.page_of(met).next()),
         };
         walked.from = walked.from.max(marking).max(above);
         if walked.done.len() == parts {
             let first = self.page_of(walked.from.max(self.head()));
-            lock(&self.back.marked_pages).extend(first..self.page_of(self.marked()));
+            lock(&self.back.marked_pages)
+                .extend(PageNumber::each(first..self.page_of(self.marked())));
             *walked = Walked::default();
         }
     }
@@ -264,7 +265,7 @@ impl Log {
         // Acquire: pairs with the Release in `bring_back`.
         let from = self.back.from.load(Ordering::Acquire).max(self.begin().units());
         (from < head.units()).then(|| {
-            let page = self.page_of(head) - 1;
+            let page = self.page_of(head).before(1);
             Returning { page, start: self.page_start(page) }
         })
     }
@@ -281,12 +282,13 @@ impl Log {
     ) -> Result<bool> {
         let _moving = lock(&self.moving);
         let is_next = self.comes_back(next.start)
-            && self.page_of(self.head()) == next.page + 1
+            && self.page_of(self.head()) == next.page.next()
             && next.start >= self.begin();
         // Beside the page there is room for another, which is written to.
         if !is_next || self.room(beside) <= self.frames.count() {
             return Ok(false);
         }
+        debug_assert_eq!(self.page_start(next.page), next.start);
         self.load(next.page, bytes, stale)?;
         // Release: I-BACK.
         self.bounds.head.store(next.start.units(), Ordering::Release);
@@ -316,7 +318,7 @@ impl Log {
     /// As if the log had just been opened: what was closed lies on the disk alone.
     pub(crate) fn leave_memory(&self) {
         let end = self.page_start(self.page_of(self.tail()));
-        for page in self.page_of(self.begin())..self.page_of(end) {
+        for page in PageNumber::each(self.page_of(self.begin())..self.page_of(end)) {
             self.frames.evict(page);
         }
         self.place(self.begin(), end, end);

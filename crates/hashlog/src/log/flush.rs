@@ -28,7 +28,7 @@ use crate::files::parts::{PageWrite, Parts};
 use crate::lock::lock;
 use crate::log::Log;
 use crate::options::Options;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 
 /// Most pages that are written at once: a disk that is written in large pieces is no faster with
 /// more.
@@ -48,7 +48,7 @@ const FRAMES_A_FLIGHT: u64 = 32;
 #[derive(Default)]
 pub(crate) struct Flights {
     /// The page that the first of them is of, while there are any.
-    first: u64,
+    first: PageNumber,
     all: VecDeque<Flight>,
     spares: Vec<Blocks>,
 }
@@ -74,10 +74,10 @@ impl Flights {
     }
 
     /// Pages that have landed without a gap leave: the page behind them.
-    fn clear(&mut self) -> u64 {
+    fn clear(&mut self) -> PageNumber {
         while let Some(Flight::Landed) = self.all.front() {
             self.all.pop_front();
-            self.first += 1;
+            self.first = self.first.next();
         }
         self.first
     }
@@ -102,6 +102,7 @@ impl Log {
     /// once as there may be, and those again that failed. Hold `moving`.
     pub(crate) fn begin_flush(&self, limit: Address) {
         let Some(parts) = &self.parts else { return };
+        debug_assert!(limit <= self.safe_read_only());
         let mut flights = lock(&self.flights);
         self.look_at(&mut flights);
         for number in 0..flights.all.len() {
@@ -148,9 +149,9 @@ impl Log {
         for flight in &mut *all {
             flight.land(spares);
         }
-        let given_up = self.page_of(limit).saturating_sub(*first).min(all.len() as u64);
+        let given_up = first.until(self.page_of(limit)).min(all.len() as u64);
         all.drain(..given_up as usize);
-        *first += given_up;
+        *first = first.plus(given_up);
         if self.flushed() < limit {
             self.set_flushed(limit);
         }
@@ -183,7 +184,7 @@ impl Log {
         if flights.all.is_empty() {
             flights.first = self.page_of(self.flushed());
         }
-        let next = flights.first + flights.all.len() as u64;
+        let next = flights.first.plus(flights.all.len() as u64);
         if self.page_start(next) >= limit || flights.in_the_air() >= self.in_the_air_max {
             return false;
         }
@@ -194,7 +195,11 @@ impl Log {
     }
 
     fn take_off(&self, parts: &Parts, flights: &mut Flights, number: usize) {
-        let page = flights.first + number as u64;
+        let page = flights.first.plus(number as u64);
+        // I-FLIGHTS; a page whose values may still change would be torn on the disk.
+        debug_assert!(number < flights.all.len());
+        debug_assert!(self.page_start(page.next()) <= self.safe_read_only());
+        debug_assert!(self.page_start(page) >= self.flushed(), "what has landed stays");
         let buffer = flights.spares.pop().unwrap_or_else(|| Blocks::new(self.page_bytes));
         let still = StillPage { base: self.page_base(page), bytes: self.page_bytes };
         // SAFETY: I-FLUSHED: the page stays in memory until its flight has landed. Eviction
@@ -211,7 +216,7 @@ struct StillPage {
     bytes: usize,
 }
 
-// SAFETY: its bytes are read as atomics, by whatever thread.
+// SAFETY: its bytes are read as atomics, on any thread.
 unsafe impl Send for StillPage {}
 
 impl StillPage {
@@ -224,7 +229,7 @@ impl StillPage {
         let mut used = 0;
         let words = into.bytes_mut()[..self.bytes].chunks_exact_mut(UNIT_BYTES);
         for (at, bytes) in words.enumerate() {
-            // SAFETY: in memory, as the caller says; words are valid as atomics for any bits.
+            // SAFETY: I-FLUSHED, by the caller: in memory; words are valid as atomics for any bits.
             let word = unsafe { &*base.add(at) }.load(Ordering::Relaxed);
             bytes.copy_from_slice(&word.to_le_bytes());
             if word != 0 {

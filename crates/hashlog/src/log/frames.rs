@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 
 use sapwood_mem::Pages;
 use sapwood_mem::region::{HUGE_PAGE_BYTES, PAGE_BYTES};
-use sapwood_mem::reserve::{Reservation, fillable_bytes};
+use sapwood_mem::reserve::{Backing, Reservation, fillable_bytes};
 use sapwood_mem::sync::RawAtomicU64;
 use sapwood_mem::sync::held::Mutex;
 
 use crate::lock::lock;
 use crate::options::frame_bytes;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 
 /// Address space that a ring begins with, and that it makes do with where there is little.
 const RING_BYTES_MIN: usize = 16 * HUGE_PAGE_BYTES;
@@ -45,7 +45,7 @@ impl Addressing {
 
 struct Owned {
     /// And how many bytes of memory each takes at most.
-    pages: BTreeMap<u64, u64>,
+    pages: BTreeMap<PageNumber, u64>,
     /// Sum of these.
     mapped_bytes: u64,
     /// The kind of machine pages under the newest frame.
@@ -88,29 +88,32 @@ impl Frames {
     }
 
     /// First byte of a page that is in memory.
-    pub(crate) fn base(&self, page: u64) -> *mut u8 {
-        self.at(Address::from_bytes(page * self.page_bytes as u64))
+    pub(crate) fn base(&self, page: PageNumber) -> *mut u8 {
+        self.at(Address::from_bytes(page.get() * self.page_bytes as u64))
     }
 
     /// Bytes from the ring's base to a page's frame.
-    fn offset(&self, page: u64) -> usize {
+    fn offset(&self, page: PageNumber) -> usize {
         self.base(page).addr() - self.ring.base().addr().get()
     }
 
     /// Gives a page a zeroed frame.
-    pub(crate) fn install(&self, page: u64) -> std::io::Result<()> {
+    pub(crate) fn install(&self, page: PageNumber) -> std::io::Result<()> {
         self.install_used(page, self.page_bytes)
     }
 
     /// The same for a page of which only the first `used` bytes will ever be written: memory comes
     /// with the first write to it, so that the rest costs address space alone.
-    pub(crate) fn install_used(&self, page: u64, used: usize) -> std::io::Result<()> {
+    pub(crate) fn install_used(&self, page: PageNumber, used: usize) -> std::io::Result<()> {
         let mut owned = lock(&self.owned);
+        debug_assert!(used <= self.page_bytes, "a page has no more");
+        debug_assert!(!owned.pages.contains_key(&page), "a page has one frame");
         // The first page of a small table shall not take a huge page, nor one that is mostly empty.
-        let huge = !owned.pages.is_empty() && used > self.page_bytes / 2;
+        let is_large = !owned.pages.is_empty() && used > self.page_bytes / 2;
+        let backing = if is_large { Backing::Huge } else { Backing::Small };
         // Several frames may share a page of the machine.
         let offset = self.offset(page) / PAGE_BYTES * PAGE_BYTES;
-        owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, huge)?;
+        owned.granted = self.ring.commit(offset, self.frame_bytes() as usize, backing)?;
         for word in (0..self.page_bytes / 8).filter(|_| cfg!(loom)) {
             // SAFETY: inside the frame, which no other thread knows yet.
             unsafe { RawAtomicU64::init(self.base(page).cast::<RawAtomicU64>().add(word), 0) };
@@ -123,15 +126,17 @@ impl Frames {
     }
 
     /// Takes the frame of a page back that no thread can reach any more: oldest first.
-    pub(crate) fn evict(&self, page: u64) {
+    pub(crate) fn evict(&self, page: PageNumber) {
         let mut owned = lock(&self.owned);
         let Some(bytes) = owned.pages.remove(&page) else { return };
+        debug_assert!(owned.pages.range(..page).next().is_none(), "the oldest goes first");
         owned.mapped_bytes -= bytes;
         let (begin, end) = (self.offset(page), self.offset(page) + self.page_bytes);
         // Of frames that share a page of the machine the last one gives it back.
         if end.is_multiple_of(PAGE_BYTES) {
             let begin = begin / PAGE_BYTES * PAGE_BYTES;
-            // SAFETY: no thread reaches this frame, nor the older ones beside it.
+            // SAFETY: I-PINNED: the caller has waited for the threads that could reach this frame;
+            // the older ones beside it went before.
             unsafe { self.ring.release(begin, end - begin) };
         }
     }

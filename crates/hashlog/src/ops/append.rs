@@ -6,7 +6,7 @@ use crate::error::{Error, no_memory};
 use crate::index::{Insert, SlotRef};
 use crate::ops::drive::Attempt;
 use crate::ops::store::Store;
-use crate::record::address::Address;
+use crate::record::address::{Address, UNIT_BYTES};
 use crate::record::in_place::Stop;
 use crate::record::layout::control;
 use crate::record::{Form, Record};
@@ -39,6 +39,11 @@ impl Store {
     ) -> Attempt<Old> {
         let bytes = F::bytes(key, value.map_or(0, <[u8]>::len));
         let address = self.log.alloc(bytes)?;
+        debug_assert_eq!(
+            self.log.page_of(address),
+            self.log.page_of(address.plus(bytes - UNIT_BYTES)),
+            "a record lies in one page"
+        );
         let record = self.log.record(pin, address);
         let flags = if value.is_some() { 0 } else { control::TOMBSTONE };
         // Known by now to a thread that allocated above a snapshot's boundary.

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::files::page::for_each_stored;
 use crate::log::Share;
 use crate::ops::store::Store;
+use crate::record::address::PageNumber;
 use crate::record::layout::control;
 use crate::record::{Form, word_at};
 
@@ -28,7 +29,7 @@ impl Store {
     /// says nothing in memory.
     fn read_stored<F: Form>(
         &self,
-        page: u64,
+        page: PageNumber,
         into: &mut Blocks,
     ) -> Result<(usize, Vec<(usize, u64)>)> {
         let parts = self.log.parts.as_ref().expect("only stored pages come back");

@@ -10,6 +10,7 @@ use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
 use crate::ops::compactor::Compactor;
 use crate::options::Options;
+use crate::record::address::PageNumber;
 use crate::striped::StripedCounter;
 
 /// Everything of a hash log but the choice of its layout.
@@ -46,7 +47,7 @@ impl Store {
             Some((checkpoints, parts)) => (Some(checkpoints), Some(parts)),
             None => (None, None),
         };
-        let log = Log::new(&options, parts, 1)?;
+        let log = Log::new(&options, parts, PageNumber::FIRST)?;
         Ok(Store::assemble(options, index, log, checkpoints))
     }
 

@@ -21,6 +21,7 @@ use crate::record::address::Address;
 use crate::record::layout::{bucket, control, slot};
 use crate::record::{Form, Record};
 use crate::walks::by_log::SENT;
+use crate::walks::places::Places;
 
 impl Store {
     /// Visits the entries of some buckets. The index does not grow meanwhile.
@@ -31,12 +32,16 @@ impl Store {
     ) -> Result<ControlFlow<B>> {
         let _begin_lock = self.share_begin()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
-        let share = Share { part, parts };
+        let places = Places::of_part(part, parts);
         let begun = self.log.begin_marks();
         let mut reads = Reads::default();
-        let flow = match share.is_whole(self.index.count().ilog2()) {
-            true => self.walk::<true, F, B>(share, &mut reads, visit),
-            false => self.walk::<false, F, B>(share, &mut reads, visit),
+        let numbers = 0..self.index.count();
+        let flow = match places.is_whole(numbers.end) {
+            true => {
+                let buckets = numbers.filter(|number| places.owns(*number));
+                self.walk_over::<true, F, B>(places, buckets, &mut reads, visit)
+            }
+            false => self.walk_over::<false, F, B>(places, numbers, &mut reads, visit),
         }?;
         if let Some(begun) = begun
             && flow.is_continue()
@@ -46,45 +51,28 @@ impl Store {
         Ok(flow)
     }
 
-    /// Most bits of a share's number.
-    pub(crate) const SHARE_BITS_MAX: u32 = Share::BITS;
-
-    /// Visits the entries of one of `1 << bits` shares, in buckets of its own. The index does not
-    /// grow meanwhile.
-    pub(crate) fn walk_share<F: Form, B>(
+    /// Visits the entries of a run of places, in their order. The index does not grow meanwhile.
+    pub(crate) fn walk_places<F: Form, B>(
         &self,
-        part: u64,
-        bits: u32,
+        places: Places,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        debug_assert!(bits <= Self::SHARE_BITS_MAX && part >> bits == 0);
         let _begin_lock = self.share_begin()?;
         let _still = self.index.growing.read().unwrap_or_else(PoisonError::into_inner);
-        let count = self.index.count();
-        debug_assert!(count >> bits != 0, "a share has a bucket");
-        // The buckets of a share end in its bits, reversed: see `Share::owns`.
-        let first = part.reverse_bits().checked_shr(u64::BITS - bits).unwrap_or(0);
-        let buckets = (first..count).step_by(1 << bits);
-        let share = Share { part: part as usize, parts: 1 << bits };
-        self.walk_over::<true, F, B>(share, buckets, &mut Reads::default(), visit)
+        let (count, mut reads) = (self.index.count(), Reads::default());
+        let buckets = places.buckets(count);
+        match places.is_whole(count) {
+            true => self.walk_over::<true, F, B>(places, buckets, &mut reads, visit),
+            false => self.walk_over::<false, F, B>(places, buckets, &mut reads, visit),
+        }
     }
 
-    /// `WHOLE`: whether all keys of a bucket are in the same part.
-    #[inline(always)]
-    fn walk<const WHOLE: bool, F: Form, B>(
-        &self,
-        share: Share,
-        reads: &mut Reads,
-        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
-    ) -> Result<ControlFlow<B>> {
-        let buckets = (0..self.index.count()).filter(|number| !WHOLE || share.owns(*number));
-        self.walk_over::<WHOLE, F, B>(share, buckets, reads, visit)
-    }
-
+    /// Visits the entries of buckets as far as their places are among `places`. `WHOLE`: whether all
+    /// are.
     #[inline(always)]
     fn walk_over<const WHOLE: bool, F: Form, B>(
         &self,
-        share: Share,
+        places: Places,
         mut buckets: impl Iterator<Item = u64>,
         reads: &mut Reads,
         visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
@@ -137,7 +125,7 @@ impl Store {
                         continue;
                     }
                 }
-                let chain = Chain::new(named, depth_of(named.number, count), share);
+                let chain = Chain::new(named, depth_of(named.number, count), places);
                 let flow = self.visit_chain::<F, B>(chain, &pin, &mut chains, reads, visit);
                 if flow.is_break() {
                     return Ok(flow);
@@ -370,39 +358,12 @@ impl Queue {
     }
 }
 
-/// Part of the keys, by bits of their hashes: the same keys however many buckets there are.
-#[derive(Clone, Copy)]
-struct Share {
-    part: usize,
-    parts: usize,
-}
-
-impl Share {
-    const BITS: u32 = 16;
-
-    #[inline(always)]
-    fn owns(self, hash: u64) -> bool {
-        if self.parts == 1 {
-            return true;
-        }
-        // Reversed, so that few parts are contiguous runs of many low bits.
-        let place = usize::from((hash as u16).reverse_bits());
-        (place * self.parts) >> Self::BITS == self.part
-    }
-
-    /// Whether all keys of a bucket of this depth are in the same part.
-    #[inline(always)]
-    fn is_whole(self, depth: u32) -> bool {
-        self.parts == 1 || depth >= Self::BITS
-    }
-}
-
 /// A chain that is being followed, from its newest record at one moment.
 struct Chain {
     word: u64,
     number: u64,
     depth: u32,
-    share: Share,
+    places: Places,
     next: Address,
     /// Keys met so far, of chains of more than one record, and where.
     seen: Vec<(Vec<u8>, Address)>,
@@ -411,16 +372,16 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(Named { word, number }: Named, depth: u32, share: Share) -> Chain {
+    fn new(Named { word, number }: Named, depth: u32, places: Places) -> Chain {
         let (next, seen, fetched) = (slot::address(word), Vec::new(), Fetched::default());
-        Chain { word, number, depth, share, next, seen, fetched, wanted: None }
+        Chain { word, number, depth, places, next, seen, fetched, wanted: None }
     }
 
     /// Whether the slot is the one that the key is looked for in: another may share its chain.
     fn owns(&self, hash: u64) -> bool {
         hash & ((1 << self.depth) - 1) == self.number
             && slot::agrees(self.word, slot::tag_of(hash, self.depth))
-            && self.share.owns(hash)
+            && self.places.owns(hash)
     }
 
     fn visit<F: Form, B>(

@@ -23,7 +23,7 @@ use crate::log::Share;
 use crate::log::begin_lock::Shared;
 use crate::log::cold::{self, Coming, Extent, Fetched};
 use crate::ops::store::Store;
-use crate::record::address::{Address, UNIT_BYTES};
+use crate::record::address::{Address, PageNumber, UNIT_BYTES};
 use crate::record::layout::control;
 use crate::record::{Form, Record, word_at};
 
@@ -118,7 +118,7 @@ impl Store {
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
         let mut scan = Scan::new(self, moment, part);
-        for page in scan.pages.clone() {
+        for page in PageNumber::each(scan.pages.clone()) {
             let mut flow = scan.page::<F, B>(page, visit)?;
             if flow.is_continue() {
                 flow = scan.resolve_some::<F, B>(visit)?;
@@ -179,7 +179,7 @@ impl Store {
     pub(crate) fn next_record<F: Form>(
         &self,
         pin: &Pin<'_>,
-        page: u64,
+        page: PageNumber,
         offset: &mut usize,
     ) -> Option<(Address, Record, u64)> {
         while *offset + F::PREFIX <= self.log.page_bytes {
@@ -198,8 +198,10 @@ impl Store {
         None
     }
 
-    pub(crate) fn at(&self, page: u64, offset: usize) -> Address {
-        Address::from_units((page * self.log.page_bytes as u64 + offset as u64) / UNIT_BYTES as u64)
+    pub(crate) fn at(&self, page: PageNumber, offset: usize) -> Address {
+        Address::from_units(
+            (page.get() * self.log.page_bytes as u64 + offset as u64) / UNIT_BYTES as u64,
+        )
     }
 }
 
@@ -207,7 +209,7 @@ impl Store {
 pub(crate) struct Scan<'a> {
     store: &'a Store,
     pub(crate) boundary: Address,
-    pub(crate) pages: Range<u64>,
+    pub(crate) pages: Range<PageNumber>,
     /// Holds a page that is not in memory.
     buffer: Option<Blocks>,
     doubts: Vec<Doubt>,
@@ -218,7 +220,7 @@ pub(crate) struct Scan<'a> {
     marks_below: Option<Address>,
     /// A page that was read because it was not in memory: the first, as long as it is not known
     /// whether the walk goes on.
-    read_first: Option<u64>,
+    read_first: Option<PageNumber>,
     /// Records that a chain was asked about.
     asked: u64,
 }
@@ -238,9 +240,9 @@ impl<'a> Scan<'a> {
     ) -> Self {
         let (log, boundary) = (&store.log, moment.boundary);
         let (first, last) = (log.page_of(log.begin()), log.page_of(boundary));
-        let limit = last + u64::from(boundary > log.page_start(last));
-        let (from, to) = share(limit - first, part, parts);
-        let pages = first + from..first + to;
+        let limit = if boundary > log.page_start(last) { last.next() } else { last };
+        let (from, to) = share(limit.since(first), part, parts);
+        let pages = first.plus(from)..first.plus(to);
         let (doubts, coming) = (Vec::new(), Coming::default());
         Scan {
             store,
@@ -257,7 +259,7 @@ impl<'a> Scan<'a> {
     }
 
     /// Before a page is walked, unpinned.
-    pub(crate) fn begin_page<F: Form>(&mut self, page: u64) {
+    pub(crate) fn begin_page<F: Form>(&mut self, page: PageNumber) {
         let log = &self.store.log;
         let start = log.page_start(page);
         if start < log.head() && log.comes_back(start) {
@@ -279,7 +281,7 @@ impl<'a> Scan<'a> {
     }
 
     /// After all of a page was walked.
-    pub(crate) fn end_page(&mut self, page: u64) {
+    pub(crate) fn end_page(&mut self, page: PageNumber) {
         if self.marks_below.take().is_some() {
             self.store.log.note_marked(page);
         }
@@ -334,7 +336,11 @@ impl<'a> Scan<'a> {
         Ok(live)
     }
 
-    fn page<F: Form, B>(&mut self, page: u64, visit: &mut impl Visit<B>) -> Result<ControlFlow<B>> {
+    fn page<F: Form, B>(
+        &mut self,
+        page: PageNumber,
+        visit: &mut impl Visit<B>,
+    ) -> Result<ControlFlow<B>> {
         let store = self.store;
         self.begin_page::<F>(page);
         let pin = store.log.epochs.pin();
@@ -373,7 +379,7 @@ impl<'a> Scan<'a> {
     /// Visits what is live of a page on the disk, from an offset on.
     pub(crate) fn stored_page<F: Form, B>(
         &mut self,
-        page: u64,
+        page: PageNumber,
         from: usize,
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {

@@ -12,7 +12,7 @@ use sapwood_engine::{ColumnBatch, ColumnBuffer, Columns, RecordAddress};
 use crate::error::Result;
 use crate::ops::store::Store;
 use crate::record::Fixed;
-use crate::record::address::Address;
+use crate::record::address::{Address, PageNumber};
 use crate::record::layout::{control, fixed};
 use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
 use crate::walks::snapshot::{Snapshot, check_part};
@@ -93,7 +93,7 @@ impl Gathering<'_> {
         visit: &mut impl FnMut(&ColumnBatch<'_>) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let page_bytes = self.store.log.page_bytes;
-        for page in self.scan.pages.clone() {
+        for page in PageNumber::each(self.scan.pages.clone()) {
             self.scan.begin_page::<Fixed>(page);
             let mut offset = 0;
             while offset < page_bytes {
@@ -140,7 +140,7 @@ impl Gathering<'_> {
     /// page at its end; false if the page is not in memory.
     fn gather<const KEYS: bool, const ADDRESSES: bool>(
         &mut self,
-        page: u64,
+        page: PageNumber,
         offset: &mut usize,
     ) -> bool {
         const FLAGS: u64 = control::VALID | control::SUPERSEDED | control::TOMBSTONE;

@@ -232,6 +232,25 @@ pub(crate) fn swept(log: &HashLog, parts: usize) -> sapwood_hashlog::Result<Vec<
     Ok(pairs)
 }
 
+/// What a walk in steps visits, with `between` after each step.
+pub(crate) fn stepped(
+    log: &HashLog,
+    entries_min: usize,
+    mut between: impl FnMut(),
+) -> sapwood_hashlog::Result<Vec<Pair>> {
+    let (mut cursor, mut pairs) = (0, Vec::new());
+    loop {
+        cursor = log.scan_from(cursor, entries_min, |key, value| {
+            pairs.push((steady(key), steady(value)));
+        })?;
+        if cursor == 0 {
+            return Ok(pairs);
+        }
+        between();
+        pause();
+    }
+}
+
 fn sorted(pairs: &[Pair]) -> Vec<Pair> {
     let mut pairs = pairs.to_vec();
     pairs.sort_unstable();
@@ -482,6 +501,9 @@ impl KeyedEngine for Adapter {
             }
             Walk::Iter => {
                 return self.log.iter().collect::<Result<_, _>>().map_err(refusal);
+            }
+            Walk::Steps(entries) => {
+                return stepped(&self.log, entries, || ()).map_err(refusal);
             }
             Walk::Sweep(parts) => return swept(&self.log, parts).map_err(refusal),
         };

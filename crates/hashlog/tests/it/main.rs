@@ -18,6 +18,8 @@ mod linearizable;
 mod opened;
 mod oracle;
 mod panics;
+mod resumable;
+mod sample;
 mod scans;
 mod soak;
 mod update_at;

@@ -22,8 +22,8 @@ impl HashTable {
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.named(self.log().put(key, value))
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.named(self.log().put(key.as_ref(), value.as_ref()))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -38,8 +38,8 @@ impl HashTable {
     /// assert!(!table.put_if_absent(b"k", b"second")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.named(self.log().put_if_absent(key, value))
+    pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.log().put_if_absent(key.as_ref(), value.as_ref()))
     }
 
     /// Removes a key; true if it was there.
@@ -55,15 +55,15 @@ impl HashTable {
     /// assert!(!table.remove(b"k")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.named(self.log().remove(key))
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.log().remove(key.as_ref()))
     }
 
     /// Changes a value, in one step for every reader; `None` if the key is not there. In place
     /// where the value lies in the mutable part of the log and keeps its length, else in a copy.
     ///
-    /// With [`RecordLayout::Fixed8`](crate::RecordLayout::Fixed8) the closure may run again when another
-    /// thread gets between; the last run counts.
+    /// The rule of every table: the closure may run again, and its last run counts. Here it does when
+    /// another thread gets between, and where a copy needs a new page of the log.
     ///
     /// # Errors
     /// As [`put`](Self::put) and [`get_with`](Self::get_with).
@@ -81,14 +81,14 @@ impl HashTable {
     /// ```
     pub fn update<R>(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         let table = &self.shared.name;
         let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        self.named(self.log().update(key, change))
+        self.named(self.log().update(key.as_ref(), change))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -109,15 +109,15 @@ impl HashTable {
     /// ```
     pub fn put_if_absent_or_update<R>(
         &self,
-        key: &[u8],
-        value: &[u8],
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
         let table = &self.shared.name;
         let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        self.named(self.log().put_if_absent_or_update(key, value, change))
+        self.named(self.log().put_if_absent_or_update(key.as_ref(), value.as_ref(), change))
     }
 
     /// Puts `new` if the value is `expected`; true if it did. A key that is not there has no
@@ -134,8 +134,13 @@ impl HashTable {
     /// assert!(leases.compare_and_put(b"printer", b"ada", b"bob")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        self.named(self.log().compare_and_put(key, expected, new))
+    pub fn compare_and_put(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        self.named(self.log().compare_and_put(key.as_ref(), expected.as_ref(), new.as_ref()))
     }
 
     /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
@@ -155,8 +160,8 @@ impl HashTable {
     /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
-        self.named(self.log().add(key, delta))
+    pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        self.named(self.log().add(key.as_ref(), delta))
     }
 
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than

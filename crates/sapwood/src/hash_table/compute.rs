@@ -17,8 +17,12 @@ impl HashTable {
     /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.named(self.log().remove_with(key, read))
+    pub fn remove_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.log().remove_with(key.as_ref(), read))
     }
 
     /// Shows the value of a key, or `None`, to a closure that decides what becomes of it, in one
@@ -51,10 +55,10 @@ impl HashTable {
     /// ```
     pub fn compute(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        self.named(self.log().compute(key, decide))
+        self.named(self.log().compute(key.as_ref(), decide))
     }
 
     /// Removes the entries of which `keep` says false, and answers how many. An entry that is put

@@ -3,6 +3,7 @@
 use std::ops::Bound;
 
 use super::text;
+use crate::KeyRange;
 
 /// All keys that begin with a prefix: from the prefix itself up to the least byte string that
 /// is greater than all of them.
@@ -19,7 +20,7 @@ use super::text;
 ///
 /// let united = key::prefix_range(&key::encode(&"UA"));
 /// let mut numbers = Vec::new();
-/// let _ = flights.scan_keys(united.bounds(), Direction::Descending, |bytes| {
+/// let _ = flights.scan_keys(united, Direction::Descending, |bytes| {
 ///     let (_, flight): (String, u16) = key::decode(bytes).expect("keys of this table");
 ///     numbers.push(flight);
 ///     ControlFlow::<()>::Continue(())
@@ -41,7 +42,8 @@ pub struct PrefixRange {
 /// assert_eq!((range.begin(), range.limit()), (&b"oak"[..], Some(&b"oal"[..])));
 /// assert_eq!(key::prefix_range(&[0xFF]).limit(), None);
 /// ```
-pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
+pub fn prefix_range(prefix: impl AsRef<[u8]>) -> PrefixRange {
+    let prefix = prefix.as_ref();
     // The least greater string: drop trailing 0xFF bytes, which cannot be raised, and raise
     // the byte before them. A prefix of 0xFF bytes alone has no such string: no limit.
     let kept = prefix.iter().rposition(|&byte| byte != 0xFF);
@@ -54,13 +56,17 @@ pub fn prefix_range(prefix: &[u8]) -> PrefixRange {
 }
 
 impl PrefixRange {
-    /// The bounds, as `OrderedTable::scan` and `OrderedTable::range` take them.
+    /// Where the range begins, and where it ends. Operations take the range itself: it is a
+    /// [`KeyRange`].
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions, key};
+    /// # use std::ops::Bound;
     /// # let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default())?;
     /// table.put_many(&[("oak tree", ""), ("oats", "")])?;
-    /// assert_eq!(table.range(key::prefix_range(b"oak").bounds()).count(), 1);
+    /// let oaks = key::prefix_range(b"oak");
+    /// assert_eq!(table.range(&oaks).count(), 1);
+    /// assert_eq!(oaks.bounds(), (Bound::Included(&b"oak"[..]), Bound::Excluded(&b"oal"[..])));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
@@ -76,6 +82,12 @@ impl PrefixRange {
     /// The least byte string above every key in the range; none when nothing lies above.
     pub fn limit(&self) -> Option<&[u8]> {
         self.limit.as_deref()
+    }
+}
+
+impl KeyRange for PrefixRange {
+    fn bounds(&self) -> (Bound<&[u8]>, Bound<&[u8]>) {
+        PrefixRange::bounds(self)
     }
 }
 

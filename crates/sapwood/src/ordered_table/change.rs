@@ -1,10 +1,8 @@
 //! The operations that change an ordered table.
 
-use std::ops::RangeBounds;
-
 use sapwood_chunkmap::BatchError;
 
-use crate::{Compute, Computed, Error, OrderedTable, Result, Upsert, ValueMut};
+use crate::{Compute, Computed, Error, KeyRange, OrderedTable, Result, Upsert, ValueMut};
 
 impl OrderedTable {
     /// Puts a value. It does not say whether it replaced one, as no table does;
@@ -23,8 +21,8 @@ impl OrderedTable {
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"new"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.named(self.map().put(key, value).map(drop))
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.named(self.map().put(key.as_ref(), value.as_ref()).map(drop))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -40,8 +38,8 @@ impl OrderedTable {
     /// assert_eq!(table.get(b"k")?.as_deref(), Some(&b"first"[..]));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.named(self.map().put_if_absent(key, value))
+    pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.map().put_if_absent(key.as_ref(), value.as_ref()))
     }
 
     /// Puts the entries in order, each as by [`put`](Self::put): faster than single calls, since
@@ -104,8 +102,13 @@ impl OrderedTable {
     /// assert!(leases.compare_and_put(b"printer", b"ada", b"bob")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        self.named(self.map().compare_and_put(key, expected, new))
+    pub fn compare_and_put(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: impl AsRef<[u8]>,
+        new: impl AsRef<[u8]>,
+    ) -> Result<bool> {
+        self.named(self.map().compare_and_put(key.as_ref(), expected.as_ref(), new.as_ref()))
     }
 
     /// Adds to a counter and answers the sum. A counter is a value of 8 bytes, an `i64` with its
@@ -125,8 +128,8 @@ impl OrderedTable {
     /// assert_eq!(hits.get_counter(b"/index.html")?, Some(42));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
-        self.named(self.map().add(key, delta))
+    pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        self.named(self.map().add(key.as_ref(), delta))
     }
 
     /// Adds to many counters, in order, each as by [`add`](Self::add): faster than single calls,
@@ -161,8 +164,8 @@ impl OrderedTable {
     /// assert!(!table.remove(b"k")?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        self.named(self.map().remove(key))
+    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        self.named(self.map().remove(key.as_ref()))
     }
 
     /// Removes a key and reads the value that was there.
@@ -178,12 +181,19 @@ impl OrderedTable {
     /// assert_eq!(table.remove_with(b"k", |value| value.len())?, None);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove_with<R>(&self, key: &[u8], read: impl FnOnce(&[u8]) -> R) -> Result<Option<R>> {
-        self.named(self.map().remove_with(key, read))
+    pub fn remove_with<R>(
+        &self,
+        key: impl AsRef<[u8]>,
+        read: impl FnOnce(&[u8]) -> R,
+    ) -> Result<Option<R>> {
+        self.named(self.map().remove_with(key.as_ref(), read))
     }
 
     /// Changes a value in place, in one step for every reader; `None` if the key is not there.
-    /// The closure runs at most once, and may shrink or grow the value.
+    /// The closure may shrink or grow the value.
+    ///
+    /// The rule of every table: the closure may run again, and its last run counts. Here it runs at
+    /// most once; code that relies on it does not move to a [`HashTable`](crate::HashTable).
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -209,17 +219,18 @@ impl OrderedTable {
     /// ```
     pub fn update<R>(
         &self,
-        key: &[u8],
-        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         let table = &self.shared.name;
         let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
             change(&mut ValueMut::of_ordered(value, table))
         };
-        self.named(self.map().update(key, change))
+        self.named(self.map().update(key.as_ref(), change))
     }
 
-    /// Puts `value` if the key is not there, or changes the value that is, with one search.
+    /// Puts `value` if the key is not there, or changes the value that is, with one search. The
+    /// closure runs as in [`update`](Self::update).
     ///
     /// # Errors
     /// As [`put`](Self::put).
@@ -236,15 +247,15 @@ impl OrderedTable {
     /// ```
     pub fn put_if_absent_or_update<R>(
         &self,
-        key: &[u8],
-        value: &[u8],
-        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
         let table = &self.shared.name;
         let change = |value: &mut sapwood_chunkmap::ValueMut<'_>| {
             change(&mut ValueMut::of_ordered(value, table))
         };
-        self.named(self.map().put_if_absent_or_update(key, value, change))
+        self.named(self.map().put_if_absent_or_update(key.as_ref(), value.as_ref(), change))
     }
 
     /// Lets `decide` keep, replace or remove what is at a key, seeing it first. The closure may
@@ -269,10 +280,10 @@ impl OrderedTable {
     /// ```
     pub fn compute(
         &self,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        self.named(self.map().compute(key, decide))
+        self.named(self.map().compute(key.as_ref(), decide))
     }
 
     /// Removes and answers the entry with the least key.
@@ -326,7 +337,7 @@ impl OrderedTable {
         self.named(self.map().clear())
     }
 
-    /// Removes the entries within `bounds`, and answers how many: those that are there when it
+    /// Removes the entries in `range`, and answers how many: those that are there when it
     /// starts; what is put meanwhile may stay. A series of removals, not one atomic one.
     ///
     /// # Errors
@@ -340,12 +351,12 @@ impl OrderedTable {
     ///     seen.put(&key::encode(&(minute, user)), b"")?;
     /// }
     /// let nine_o_clock = key::encode(&540_u32);
-    /// assert_eq!(seen.remove_range(..&nine_o_clock[..])?, 2);
+    /// assert_eq!(seen.remove_range(..nine_o_clock)?, 2);
     /// assert_eq!(seen.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn remove_range<'k>(&self, bounds: impl RangeBounds<&'k [u8]>) -> Result<u64> {
-        self.named(self.map().remove_range(bounds))
+    pub fn remove_range(&self, range: impl KeyRange) -> Result<u64> {
+        self.named(self.map().remove_range(range))
     }
 
     /// Removes the entries of which `keep` says false, and answers how many. A series of removals,

@@ -126,7 +126,9 @@ fn selections(rng: &mut Rng) -> Vec<Selection> {
     let (a, b, width) = (number(), number(), number() % 300);
     let (low, high) = (key_of(a.min(b)), key_of(a.max(b)));
     let some: Vec<[u8; 8]> = (0..width).map(|_| key_of(number())).collect();
-    let range = |begin, limit| Selection::range(begin, limit).expect("the right way around");
+    let range = |begin: Bound<&[u8]>, limit: Bound<&[u8]>| {
+        Selection::range((begin, limit)).expect("the right way around")
+    };
     vec![
         Selection::EVERYTHING,
         Selection::keys(&some),
@@ -157,6 +159,30 @@ fn questions() -> Vec<Query> {
             .aggregates(figures("median(n), top(low, 3), max(key)"))
             .filter("low < 200 and not n = 7".parse().expect("ok")),
     ]
+}
+
+#[test]
+fn a_key_of_other_types_than_the_layout_says_is_a_mismatch() {
+    let db = Db::in_memory();
+    let options = OrderedTableOptions::default();
+    let table = db.create_ordered_table("flights", options).expect("there is room");
+    table.put(&sapwood::key::encode(&("UA", 7_i32)), b"").expect("there is room");
+    let ask = |layout: &str, figures: &str| {
+        let query = Query::new(layout.parse().expect("it has the form"))
+            .aggregates(Aggregate::list(figures).expect("it has the form"));
+        table.aggregate(&query).and_then(|answer| Ok(answer.value(0, figures)?.as_i64()))
+    };
+    assert_eq!(ask("key(a:str, b:i32)", "sum(b)"), Ok(Some(7)));
+    for (layout, figures) in [
+        ("key(a:str, b:u16)", "sum(b)"),
+        ("key(a:str, b:u16)", "count(a)"),
+        ("key(a:str, b:u64)", "count(a)"),
+        ("key(a:str)", "count(a)"),
+    ] {
+        let refused = ask(layout, figures).expect_err("the key is longer or shorter");
+        assert!(matches!(refused, Error::Query(QueryError::Mismatched { .. })), "{refused}");
+    }
+    assert_eq!(ask("key(a:str, ..)", "count(a)"), Ok(Some(1)));
 }
 
 #[test]
@@ -213,7 +239,7 @@ fn the_planner_takes_look_ups_for_few_and_walks_for_many() {
         let few = Selection::keys((0..50).map(|number| key_of(number * 1_000)));
         assert_eq!(chosen(few), Executor::LookUp, "{kind:?}");
         let (low, high) = (key_of(700), key_of(720));
-        let short = Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("ok");
+        let short = Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("ok");
         let short_way = match kind {
             // Its keys are numbers of 8 bytes: all between the bounds can be looked up.
             Kind::Fixed => Executor::LookUp,
@@ -235,7 +261,7 @@ fn a_cancelled_run_says_so_and_leaves_no_trace() {
         let query = Query::new("n:i64le".parse().expect("a layout"))
             .aggregates(vec![Aggregate::sum("n")])
             .select(
-                Selection::range(Bound::Included(&key_of(0)), Bound::Excluded(&key_of(30_000)))
+                Selection::range((Bound::Included(&key_of(0)), Bound::Excluded(&key_of(30_000))))
                     .expect("ok"),
             )
             .compile()
@@ -400,8 +426,8 @@ fn the_last_keys_there_are_are_found_by_every_executor() {
         objects.iter().for_each(|(key, value)| kept.table.put(key, value));
         let (low, high) = (key_of(u64::MAX - 2_500), key_of(u64::MAX));
         let selections = [
-            Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("a range"),
-            Selection::range(Bound::Excluded(&low), Bound::Included(&high)).expect("a range"),
+            Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("a range"),
+            Selection::range((Bound::Excluded(&low), Bound::Included(&high))).expect("a range"),
             Selection::prefix(&[0xFF; 7]),
             Selection::prefix(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE]),
         ];

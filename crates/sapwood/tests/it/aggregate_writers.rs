@@ -67,7 +67,7 @@ fn staying_keys_are_counted_once_while_others_come_and_go() {
                     .expect("a query")
             };
             let (low, high) = (key_of(0), key_of(STAYING));
-            let range = Selection::range(Bound::Included(&low), Bound::Excluded(&high));
+            let range = Selection::range((Bound::Included(&low), Bound::Excluded(&high)));
             let list = Selection::keys((0..STAYING).map(key_of));
             // The low half of a value stays, the high half is rewritten all the time.
             let figures = "count, sum(low), distinct(low, 14), max(high)";

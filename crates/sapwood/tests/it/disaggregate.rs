@@ -101,7 +101,7 @@ fn equal_parts_add_up_on_every_engine_by_every_executor() {
             let selections = [
                 (Selection::EVERYTHING, (0..count).collect::<Vec<_>>()),
                 (
-                    Selection::range(Bound::Included(&low), Bound::Excluded(&high)).expect("ok"),
+                    Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("ok"),
                     (count / 3..count - count / 4).collect(),
                 ),
                 (Selection::keys(some.iter().copied().map(key_of)), some),

@@ -235,3 +235,36 @@ fn debug_forms_name_the_table() {
     let snapshot = table.snapshot().expect("a moment");
     assert_eq!(format!("{snapshot:?}"), "HashSnapshot { table: \"t\", .. }");
 }
+
+#[test]
+fn steps_of_a_walk_and_samples_reach_every_entry() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let fill = |table: &HashTable| {
+        for index in 0..500_u64 {
+            table.put(&index.to_be_bytes(), &index.to_le_bytes()).expect("put");
+        }
+    };
+    for db in [Db::in_memory(), Db::open(directory.path()).expect("a database")] {
+        let table = db.create_hash_table("t", HashTableOptions::default()).expect("a free name");
+        assert_eq!(table.scan_from(0, 10, |_, _| panic!("an entry")), Ok(0));
+        assert_eq!(table.sample(7), Ok(None));
+        fill(&table);
+        let (mut cursor, mut seen, mut steps) = (0, Vec::new(), 0);
+        loop {
+            let visit = |key: &[u8], value: &[u8]| seen.push((key.to_vec(), value.to_vec()));
+            cursor = table.scan_from(cursor, 10, visit).expect("a step");
+            steps += 1;
+            if cursor == 0 {
+                break;
+            }
+        }
+        seen.sort();
+        let right: Vec<_> = (0..500_u64)
+            .map(|index| (index.to_be_bytes().to_vec(), index.to_le_bytes().to_vec()))
+            .collect();
+        assert_eq!(seen, right);
+        assert!((10..=51).contains(&steps), "{steps} steps");
+        let (key, value) = table.sample(7).expect("a sample").expect("an entry");
+        assert!(right.contains(&(key, value)));
+    }
+}

@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 
 use sapwood::aggregate::{Aggregate, Layout, Query};
 use sapwood::record::{F64, FieldType, I16, I64, Record, RecordLength, U32, big_endian, record};
-use sapwood::{Db, Error, HashTableOptions, OrderedTableOptions, Records, Upsert};
+use sapwood::{
+    Db, Direction, Error, HashTableOptions, OrderedTableOptions, Records, Table, Upsert, key,
+};
 
 /// One of each kind of field.
 #[derive(Debug, PartialEq)]
@@ -116,9 +118,10 @@ fn both() -> [Records<Count>; 2] {
     let ordered = OrderedTableOptions::default().record::<Count>();
     let hash = HashTableOptions::default().record::<Count>();
     [
-        Records::new(db.create_ordered_table("ordered", ordered).expect("there is room")),
-        Records::new(db.create_hash_table("hash", hash).expect("there is room")),
+        Table::from(db.create_ordered_table("ordered", ordered).expect("there is room")),
+        Table::from(db.create_hash_table("hash", hash).expect("there is room")),
     ]
+    .map(|table| Records::new(table).expect("it declares these fields"))
 }
 
 #[test]
@@ -208,4 +211,115 @@ fn threads_lose_no_change_of_a_record() {
         assert_eq!(flights, THREADS * EACH);
         assert_eq!(minutes, i64::from(THREADS) * i64::from(EACH) * i64::from(EACH - 1) / 2);
     }
+}
+
+/// A table that declares these fields.
+fn declaring(fields: &str) -> Table {
+    let fields = fields.parse().expect("it has the form");
+    let options = HashTableOptions::default().fields(fields);
+    Db::in_memory().create_hash_table("t", options).expect("there is room").into()
+}
+
+#[test]
+fn a_struct_is_compared_with_the_fields_of_the_table() {
+    for same in [
+        "flights:u32le, minutes:i64le@4",
+        "key(from:str, to:str), minutes:i64le@4?-1, flights:u32le, raw:bytes12",
+    ] {
+        assert!(Records::<Count>::new(declaring(same)).is_ok(), "{same}");
+    }
+    for other in [
+        "flights:u32le",
+        "flights:u32be, minutes:i64le@4",
+        "flights:i32le, minutes:i64le@4",
+        "minutes:i64le, flights:u32le@8",
+        "flights:u32le, minutes:i64le@4, seats:u16le@12",
+        "flights:key.u32le, minutes:i64le@4",
+        "n:u32le, minutes:i64le@4",
+    ] {
+        let refused = Records::<Count>::new(declaring(other)).expect_err(other);
+        let Error::RecordFields { table, declared, record, fields } = &refused else {
+            panic!("{refused}");
+        };
+        assert_eq!((&**table, *record), ("t", "Count"));
+        assert_eq!((&declared[..], &fields[..]), (other, "flights:u32le, minutes:i64le@4"));
+        let text = refused.to_string();
+        assert!(text.contains("`t`") && text.contains("`Count`") && text.contains(other), "{text}");
+    }
+    // A text of so many bytes is such bytes.
+    let text = "flag:u8, type:i16le@1, total:i64le@3, share:f64le@11, net:u16be@19, code:text3@21";
+    assert!(Records::<Mixed>::new(declaring(text)).is_ok());
+    // Without declared fields there is nothing to compare.
+    let table = Db::in_memory().create_hash_table("t", HashTableOptions::default());
+    assert!(Records::<Count>::new(table.expect("there is room")).is_ok());
+}
+
+#[test]
+fn walks_of_records_go_by_key_where_there_is_order() {
+    let [ordered, hash] = both();
+    let entries: Vec<([u8; 1], Count)> = (0..9).map(|n| ([n], count(n.into(), -1))).collect();
+    for records in [&ordered, &hash] {
+        records.put_many(&entries).expect("there is room");
+        let walked: Result<Vec<_>, _> = records.iter().collect();
+        let mut walked = walked.expect("all are records");
+        walked.sort_by_key(|(key, _)| key.clone());
+        let expected: Vec<_> = entries.iter().map(|(key, it)| (key.to_vec(), *it)).collect();
+        assert_eq!(walked, expected);
+        let mut found = [None; 2];
+        let read = |index: usize, it: Option<&Count>| found[index] = it.map(|it| it.flights.get());
+        assert_eq!(records.get_many(&[[7], [77]], read), Ok(()));
+        assert_eq!(found, [Some(7), None]);
+        assert_eq!(records.update_many(&[[1], [99]], |_, it| it.minutes += 5), Ok(1));
+        assert_eq!(records.compare_and_put([1], &count(1, 4), &count(1, 9)), Ok(true));
+        assert_eq!(records.compare_and_put([1], &count(1, 4), &count(1, 7)), Ok(false));
+        assert_eq!(records.take([1]), Ok(Some(count(1, 9))));
+        assert_eq!(records.contains_key([1]), Ok(false));
+        assert_eq!(records.retain(|_, it| it.flights != 2), Ok(1));
+    }
+    let flights = |entry: sapwood::Result<(Vec<u8>, Count)>| entry.map(|(_, it)| it.flights.get());
+    let range = ordered.range([3]..[6]).expect("it has order");
+    assert_eq!(range.map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![3, 4, 5]));
+    let range = ordered.range(key::prefix_range([8])).expect("it has order");
+    assert_eq!(range.rev().map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![8]));
+    let mut seen = Vec::new();
+    let flow = ordered.scan([4].., Direction::Descending, |key, it| {
+        seen.push((key[0], it.flights.get()));
+        if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    assert_eq!((flow, seen), (Ok(ControlFlow::Break(())), vec![(8, 8), (7, 7)]));
+    let refused = hash.range(..).err().expect("it has no order");
+    assert_eq!(refused, Error::NoOrder { table: "hash".into() });
+    assert!(refused.to_string().contains("Records::iter"), "{refused}");
+}
+
+#[test]
+fn a_value_of_another_length_stops_no_walk_over_many() {
+    for records in both() {
+        records.put_many(&[("a", count(1, 1)), ("c", count(3, 3))]).expect("there is room");
+        records.table().put("b", "short").expect("there is room");
+        let refused = Error::Record {
+            table: records.table().name().into(),
+            cause: RecordLength { record: "Count", expected: 12, found: 5 },
+        };
+        let (good, bad): (Vec<_>, Vec<_>) = records.iter().partition(Result::is_ok);
+        assert_eq!((good.len(), bad), (2, vec![Err(refused.clone())]));
+        let mut read = 0;
+        let many = records.get_many(&["a", "b", "c"], |_, _| read += 1);
+        assert_eq!((many, read), (Err(refused.clone()), 2));
+        let many = records.update_many(&["a", "b", "c"], |_, it| it.flights += 1);
+        assert_eq!(many, Err(refused.clone()));
+        assert_eq!(records.get("c"), Ok(Some(count(4, 3))));
+        assert_eq!(records.retain(|_, _| false), Err(refused.clone()));
+        assert_eq!(records.table().len(), Ok(1));
+        assert_eq!(records.take("b"), Err(refused));
+        assert_eq!(records.table().len(), Ok(0));
+    }
+}
+
+#[test]
+fn a_key_that_is_none_is_an_error_of_the_facade() {
+    let decode = || -> sapwood::Result<u32> { Ok(key::decode(b"abc")?) };
+    let error = decode().expect_err("three bytes are no number of four");
+    assert!(matches!(&error, Error::Key(cause) if cause.offset == 0), "{error}");
+    assert!(error.to_string().contains("not a key of this type"), "{error}");
 }

@@ -46,6 +46,16 @@ pub(crate) const COMMANDS: &[Command] = &[
         .flags(Flags::SLOW_SCAN)
         .categories(Categories::DANGEROUS)
         .about("1.0.0", "pattern", "Returns all key names that match a pattern."),
+    generic("scan", -2, scan).reads().flags(Flags::SLOW_SCAN).about(
+        "2.8.0",
+        "cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        "Iterates over the key names in the database.",
+    ),
+    generic("randomkey", 1, randomkey).reads().about(
+        "1.0.0",
+        "",
+        "Returns a random key name from the database.",
+    ),
     generic("rename", 3, rename).grows().alone().keys(1, 2, 1).about(
         "1.0.0",
         "key newkey",
@@ -157,6 +167,70 @@ fn keys(call: &mut Call<'_>) -> Answer {
         found.iter().for_each(|key| reply.bulk(key));
         Ok(())
     })
+}
+
+fn scan(call: &mut Call<'_>) -> Answer {
+    let invalid = || Refusal::text("ERR invalid cursor");
+    let cursor = std::str::from_utf8(call.args[1]).map_err(|_| invalid())?;
+    let cursor: u64 = cursor.parse().map_err(|_| invalid())?;
+    let mut pattern = None;
+    let mut count = 10;
+    let mut is_type = true;
+    for option in call.args[2..].chunks(2) {
+        let [word, argument] = *option else { return Err(SYNTAX) };
+        if is(word, "match") {
+            pattern = Some(argument);
+        } else if is(word, "count") {
+            count = usize::try_from(integer(argument)?).map_err(|_| SYNTAX)?;
+            if count == 0 {
+                return Err(SYNTAX);
+            }
+        } else if is(word, "type") {
+            is_type = is(argument, "string");
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    let (keys, reply) = call.open()?;
+    let mut entries = Vec::new();
+    let next = keys.space.table().scan_from(cursor, count, |key, stored| {
+        // The stored form of a hashed key's value is small: it names parts.
+        let stored = if keyspace::is_plain(key) && keys.has_ended(stored) {
+            return;
+        } else if keyspace::is_plain(key) {
+            Vec::new()
+        } else {
+            stored.to_vec()
+        };
+        entries.push((key.to_vec(), stored));
+    })?;
+    let mut found = Vec::with_capacity(entries.len());
+    for (key, stored) in entries {
+        let key = if keyspace::is_plain(&key) { Some(key) } else { keys.key_of(key, &stored)? };
+        let is_wanted =
+            |key: &Vec<u8>| is_type && pattern.is_none_or(|pattern| glob::matches(pattern, key));
+        found.extend(key.filter(is_wanted));
+    }
+    reply.array(2);
+    reply.bulk(next.to_string().as_bytes());
+    reply.array(found.len());
+    found.iter().for_each(|key| reply.bulk(key));
+    Ok(())
+}
+
+fn randomkey(call: &mut Call<'_>) -> Answer {
+    // A key whose time has ended is passed over, and will go soon.
+    const TRIES: usize = 100;
+    let (keys, reply) = call.open()?;
+    for _ in 0..TRIES {
+        let Some((key, stored)) = keys.space.table().sample(fastrand::u64(..))? else { break };
+        if let Some(key) = keys.key_of(key, &stored)? {
+            reply.bulk(&key);
+            return Ok(());
+        }
+    }
+    reply.null();
+    Ok(())
 }
 
 const NO_KEY: Refusal = Refusal::text("ERR no such key");

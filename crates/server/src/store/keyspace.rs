@@ -369,7 +369,7 @@ impl<'k> Keys<'k> {
     /// Those of the table.
     pub fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<Option<()>> {
         debug_assert!(entries.iter().all(|(key, _)| is_plain(key)), "other keys are hashed");
-        // Relaxed: it is set by a caller who had the keyspace for itself.
+        // Relaxed: it is set by a caller that had the keyspace for itself.
         if self.space.has_parts.load(Ordering::Relaxed) {
             return Ok(None);
         }
@@ -491,6 +491,7 @@ impl<'k> Keys<'k> {
         let mut stored = Vec::new();
         let mut put = None;
         let mut end = None;
+        let is_removal = change == Change::Remove;
         match change {
             Change::Keep => return Ok(true),
             Change::Remove => {}
@@ -513,7 +514,6 @@ impl<'k> Keys<'k> {
                 end = expiry;
             }
         }
-        let is_removal = stored.is_empty() && put.is_none() && end.is_none();
         let outcome = self.space.table.compute(stored_key, |now| {
             if now != seen.as_deref() {
                 Compute::Keep

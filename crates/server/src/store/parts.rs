@@ -2,7 +2,7 @@
 //!
 //! A value gets a number that is never used again, and its parts lie in a table of their own under
 //! that number and theirs. They are put before the head that names them, and removed after it: a
-//! reader who finds a part missing looks at the head again.
+//! reader that misses a part looks at the head again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,5 +1,9 @@
 //! The integration tests of the server, one binary.
 
+mod client;
 mod glob;
+mod oracle;
 mod reply;
 mod request;
+mod transactions;
+mod walks;

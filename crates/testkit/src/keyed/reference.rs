@@ -256,8 +256,10 @@ impl KeyedEngine for LockedTable {
             }
             _ => self.everything(),
         };
-        let in_parts =
-            matches!(walk, Walk::ForEachParts(_) | Walk::SnapshotParts(_) | Walk::Sweep(_));
+        let in_parts = matches!(
+            walk,
+            Walk::ForEachParts(_) | Walk::SnapshotParts(_) | Walk::Sweep(_) | Walk::Steps(_)
+        );
         if self.fault == KeyedFault::PartsOverlap && in_parts {
             pairs.extend(pairs.first().cloned());
         }

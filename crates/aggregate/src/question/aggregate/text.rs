@@ -7,7 +7,7 @@ use crate::error::SyntaxError;
 use crate::question::group::Input as Read;
 use crate::question::group::text::{alias, read};
 use crate::question::syntax::{
-    self, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
+    self, Cursor, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
 };
 use crate::value::{Spread, Value};
 
@@ -15,7 +15,7 @@ pub(super) fn list(text: &str) -> Result<Vec<Aggregate>, SyntaxError> {
     syntax::whole("list of aggregates", text, |input| syntax::list(input, aggregate))
 }
 
-fn aggregate(input: &mut Input<'_>) -> Parsed<Aggregate> {
+fn aggregate(input: &mut Cursor<'_>) -> Parsed<Aggregate> {
     let aggregate = match call(input)? {
         Some(Called { function, name }) => Aggregate::of(function).named(name),
         None if keyword(input, "count")? => Aggregate::of(Function::Count),
@@ -50,7 +50,7 @@ pub(crate) fn function(text: &str) -> Option<Function> {
 }
 
 /// A function with its inputs in parentheses, if one comes next.
-pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<Called>> {
+pub(crate) fn call(input: &mut Cursor<'_>) -> Parsed<Option<Called>> {
     syntax::try_take(input, |input| {
         let Some(word) = syntax::word(input)? else {
             return Ok(None);
@@ -105,7 +105,7 @@ pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<Called>> {
     })
 }
 
-fn edge(input: &mut Input<'_>, is_first: bool) -> Parsed<Function> {
+fn edge(input: &mut Cursor<'_>, is_first: bool) -> Parsed<Function> {
     let of = read(input)?;
     let by = match keyword(input, "by")? {
         // By key is what happens anyway.
@@ -120,20 +120,20 @@ fn edge(input: &mut Input<'_>, is_first: bool) -> Parsed<Function> {
 
 /// What stands behind a comma, or the default.
 fn parameter<T>(
-    input: &mut Input<'_>,
+    input: &mut Cursor<'_>,
     default: T,
-    read: impl FnOnce(&mut Input<'_>) -> Parsed<T>,
+    read: impl FnOnce(&mut Cursor<'_>) -> Parsed<T>,
 ) -> Parsed<T> {
     if symbol(input, ",")? { read(input) } else { Ok(default) }
 }
 
-fn bounded<T: TryFrom<usize>>(input: &mut Input<'_>, of: &str) -> Parsed<T> {
+fn bounded<T: TryFrom<usize>>(input: &mut Cursor<'_>, of: &str) -> Parsed<T> {
     let begin = offset(input);
     let number = syntax::index(input, of)?;
     T::try_from(number).or_else(|_| fail_at(begin, format!("{of} is too large")))
 }
 
-fn fraction(input: &mut Input<'_>, of: &str) -> Parsed<f64> {
+fn fraction(input: &mut Cursor<'_>, of: &str) -> Parsed<f64> {
     match syntax::number(input)?.map(Value::into_float) {
         Some(Value::Float(value)) => Ok(value.get()),
         _ => fail(input, format!("{of} is expected, and {}", found(input))),

@@ -5,14 +5,14 @@ use std::fmt;
 use super::{Group, GroupBy, Input as Read};
 use crate::error::SyntaxError;
 use crate::question::layout;
-use crate::question::syntax::{self, Input, Parsed, expect, fail, found, keyword, symbol};
+use crate::question::syntax::{self, Cursor, Parsed, expect, fail, found, keyword, symbol};
 use crate::value::{Value, literal};
 
 pub(super) fn list(text: &str) -> Result<Vec<Group>, SyntaxError> {
     syntax::whole("list of groups", text, |input| syntax::list(input, group))
 }
 
-fn group(input: &mut Input<'_>) -> Parsed<Group> {
+fn group(input: &mut Cursor<'_>) -> Parsed<Group> {
     let group = Group::by(by(input)?);
     match alias(input)? {
         Some(name) => Ok(group.named(name)),
@@ -21,14 +21,14 @@ fn group(input: &mut Input<'_>) -> Parsed<Group> {
 }
 
 /// The name behind `as`, if it comes next.
-pub(crate) fn alias(input: &mut Input<'_>) -> Parsed<Option<String>> {
+pub(crate) fn alias(input: &mut Cursor<'_>) -> Parsed<Option<String>> {
     match keyword(input, "as")? {
         true => syntax::expect_name(input, "the column").map(Some),
         false => Ok(None),
     }
 }
 
-fn by(input: &mut Input<'_>) -> Parsed<GroupBy> {
+fn by(input: &mut Cursor<'_>) -> Parsed<GroupBy> {
     if let Some(by) = call(input)? {
         return Ok(by);
     }
@@ -42,7 +42,7 @@ fn by(input: &mut Input<'_>) -> Parsed<GroupBy> {
 }
 
 /// `bucket(...)` or `classes(...)`, if one comes next.
-pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<GroupBy>> {
+pub(crate) fn call(input: &mut Cursor<'_>) -> Parsed<Option<GroupBy>> {
     syntax::try_take(input, |input| {
         let word = syntax::word(input)?;
         if !symbol(input, "(")? {
@@ -72,7 +72,7 @@ pub(crate) fn call(input: &mut Input<'_>) -> Parsed<Option<GroupBy>> {
     })
 }
 
-fn whole(input: &mut Input<'_>) -> Parsed<i128> {
+fn whole(input: &mut Cursor<'_>) -> Parsed<i128> {
     match syntax::number(input)? {
         Some(Value::Int(number)) => Ok(number),
         _ => fail(input, "a whole number is expected, in the unit of the field"),
@@ -80,7 +80,7 @@ fn whole(input: &mut Input<'_>) -> Parsed<i128> {
 }
 
 /// A field or `key`, which must come next.
-pub(crate) fn read(input: &mut Input<'_>) -> Parsed<Read> {
+pub(crate) fn read(input: &mut Cursor<'_>) -> Parsed<Read> {
     match keyword(input, "key")? {
         true => Ok(Read::Key),
         false => syntax::expect_name(input, "a field").map(Read::Field),

@@ -6,10 +6,10 @@ use crate::value::{Float, Value};
 /// Reads `[+-]digits[.digits][e[+-]digits]`; one side of the point may be empty.
 pub(super) fn read(bytes: &[u8]) -> Result<Value<'static>, Why> {
     let text = std::str::from_utf8(bytes).map_err(|_| Why::NotDecimal)?;
-    match form(bytes).ok_or(Why::NotDecimal)? {
+    match numeral(bytes).ok_or(Why::NotDecimal)? {
         // All that can be wrong with digits is that they are too many.
-        Form::Whole => text.parse().map(Value::Int).map_err(|_| Why::Wide),
-        Form::Fraction => {
+        Numeral::Whole => text.parse().map(Value::Int).map_err(|_| Why::Wide),
+        Numeral::Fraction => {
             let value: f64 = text.parse().map_err(|_| Why::NotDecimal)?;
             let finite = Float::new(value).filter(|_| value.is_finite());
             finite.map(Value::Float).ok_or(Why::BeyondFloats)
@@ -17,12 +17,12 @@ pub(super) fn read(bytes: &[u8]) -> Result<Value<'static>, Why> {
     }
 }
 
-enum Form {
+enum Numeral {
     Whole,
     Fraction,
 }
 
-fn form(bytes: &[u8]) -> Option<Form> {
+fn numeral(bytes: &[u8]) -> Option<Numeral> {
     let unsigned = |bytes: &[u8]| match bytes {
         [b'+' | b'-', ..] => 1,
         _ => 0,
@@ -32,7 +32,7 @@ fn form(bytes: &[u8]) -> Option<Form> {
     let before = digits(rest);
     rest = &rest[before..];
     if rest.is_empty() && before > 0 {
-        return Some(Form::Whole);
+        return Some(Numeral::Whole);
     }
     let mut behind = 0;
     if let [b'.', fraction @ ..] = rest {
@@ -50,7 +50,7 @@ fn form(bytes: &[u8]) -> Option<Form> {
             return None;
         }
     }
-    rest.is_empty().then_some(Form::Fraction)
+    rest.is_empty().then_some(Numeral::Fraction)
 }
 
 #[cfg(test)]

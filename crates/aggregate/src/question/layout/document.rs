@@ -187,7 +187,7 @@ impl Visitor<'_> for Is<'_> {
 
 /// Reads what lies at `path` of a MessagePack document; `None` if nothing or nil does.
 pub(super) fn message_pack<'a>(bytes: &'a [u8], path: &Path) -> Result<Option<Value<'a>>, Why> {
-    let mut reader = Reader { all: bytes, rest: bytes };
+    let mut reader = MessagePackReader { all: bytes, rest: bytes };
     let found = reader.find(&path.0)?;
     match reader.rest {
         [] => found.map_or(Ok(None), Item::value),
@@ -195,7 +195,7 @@ pub(super) fn message_pack<'a>(bytes: &'a [u8], path: &Path) -> Result<Option<Va
     }
 }
 
-struct Reader<'a> {
+struct MessagePackReader<'a> {
     all: &'a [u8],
     rest: &'a [u8],
 }
@@ -240,7 +240,7 @@ impl<'a> Item<'a> {
     }
 }
 
-impl<'a> Reader<'a> {
+impl<'a> MessagePackReader<'a> {
     fn bad(&self) -> Why {
         Why::BadMessagePack { offset: self.all.len() - self.rest.len() }
     }

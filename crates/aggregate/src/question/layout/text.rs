@@ -4,14 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::document::{Path, Step};
-use super::number::Number;
-use super::tuple::Component;
+use super::tuple::{Component, Follow, Tuple};
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::SyntaxError;
 use crate::question::syntax::{
-    self, Input, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
+    self, Cursor, Parsed, expect, fail, fail_at, found, index, keyword, symbol,
 };
 use crate::value::literal;
+use crate::value::number::Number;
 
 impl FromStr for Layout {
     type Err = SyntaxError;
@@ -42,33 +42,68 @@ impl FromStr for Field {
 }
 
 /// `(carrier:str, flight:u16)` behind `key`.
-fn key_fields(input: &mut Input<'_>) -> Parsed<Vec<Field>> {
-    expect(input, "(")?;
-    let mut components = Vec::new();
-    let fields = syntax::list(input, |input| {
+fn key_fields(input: &mut Cursor<'_>) -> Parsed<Vec<Field>> {
+    let begin = syntax::offset(input);
+    let (named, follow) = components(input, |input| {
         let name = syntax::expect_name(input, "a component, or _ to skip one,")?;
         expect(input, ":")?;
-        components.push(component(input)?);
-        Ok((name != "_").then(|| Field {
-            name,
-            place: Place::Key,
-            part: Part::From(0),
-            read: Read::Tuple(components.clone()),
-            absent: None,
-        }))
+        Ok((name, component(input)?))
     })?;
-    expect(input, ")")?;
-    Ok(fields.into_iter().flatten().collect())
+    let (names, components): (Vec<String>, Vec<Component>) = named.into_iter().unzip();
+    let named = names.into_iter().enumerate().filter(|(_, name)| name != "_");
+    let field = |(index, name)| {
+        let read = Read::Tuple(tuple(begin, follow, components.clone(), index)?);
+        Ok(Field { name, place: Place::Key, part: Part::From(0), read, absent: None })
+    };
+    named.map(field).collect()
 }
 
-fn field(input: &mut Input<'_>) -> Parsed<Field> {
+/// Components in parentheses, and `..` behind them where bytes may follow.
+fn components<T>(
+    input: &mut Cursor<'_>,
+    mut component: impl FnMut(&mut Cursor<'_>) -> Parsed<T>,
+) -> Parsed<(Vec<T>, Follow)> {
+    expect(input, "(")?;
+    let mut follow = Follow::Nothing;
+    let components = syntax::list(input, |input| match follow {
+        Follow::Anything => fail(input, "`..` stands behind the last component"),
+        Follow::Nothing if symbol(input, "..")? => {
+            follow = Follow::Anything;
+            Ok(None)
+        }
+        Follow::Nothing => component(input).map(Some),
+    })?;
+    expect(input, ")")?;
+    Ok((components.into_iter().flatten().collect(), follow))
+}
+
+fn tuple(begin: usize, follow: Follow, components: Vec<Component>, index: usize) -> Parsed<Tuple> {
+    let tuple = Tuple::followed_by(follow, components, index);
+    tuple.or_else(|error| fail_at(begin, error.to_string()))
+}
+
+/// `(str,u16)[0]` behind `tuple`. Without an index the last one is read, and any bytes may follow:
+/// tables in directories have that form in their stored fields.
+fn tuple_read(input: &mut Cursor<'_>) -> Parsed<Tuple> {
+    let begin = syntax::offset(input);
+    let (components, follow) = components(input, component)?;
+    if !symbol(input, "[")? {
+        let last = components.len().saturating_sub(1);
+        return tuple(begin, Follow::Anything, components, last);
+    }
+    let index = index(input, "the number of a component")?;
+    expect(input, "]")?;
+    tuple(begin, follow, components, index)
+}
+
+fn field(input: &mut Cursor<'_>) -> Parsed<Field> {
     let name = syntax::expect_name(input, "a field")?;
     expect(input, ":")?;
     body(input, name)
 }
 
 /// What stands behind a field's name.
-pub(crate) fn body(input: &mut Input<'_>, name: String) -> Parsed<Field> {
+pub(crate) fn body(input: &mut Cursor<'_>, name: String) -> Parsed<Field> {
     let place = place(input)?;
     let part = part(input)?;
     let read = read(input)?;
@@ -94,7 +129,7 @@ pub(crate) fn body(input: &mut Input<'_>, name: String) -> Parsed<Field> {
     Ok(Field { name, place, part, read, absent })
 }
 
-fn place(input: &mut Input<'_>) -> Parsed<Place> {
+fn place(input: &mut Cursor<'_>) -> Parsed<Place> {
     for (word, place) in [("key", Place::Key), ("value", Place::Value)] {
         if keyword(input, word)? {
             expect(input, ".")?;
@@ -104,7 +139,7 @@ fn place(input: &mut Input<'_>) -> Parsed<Place> {
     Ok(Place::Value)
 }
 
-fn part(input: &mut Input<'_>) -> Parsed<Option<Part>> {
+fn part(input: &mut Cursor<'_>) -> Parsed<Option<Part>> {
     let part = if keyword(input, "split")? {
         expect(input, "(")?;
         let Some(separator) = syntax::text(input)? else {
@@ -124,9 +159,9 @@ fn part(input: &mut Input<'_>) -> Parsed<Option<Part>> {
     Ok(Some(part))
 }
 
-fn read(input: &mut Input<'_>) -> Parsed<Read> {
+fn read(input: &mut Cursor<'_>) -> Parsed<Read> {
     let begin = syntax::offset(input);
-    let unknown = |input: &Input<'_>| {
+    let unknown = |input: &Cursor<'_>| {
         let next = "a number such as i64le, or bytes, text, decimal, json, msgpack or tuple";
         format!("{next} is expected, and {}", found(input))
     };
@@ -137,13 +172,16 @@ fn read(input: &mut Input<'_>) -> Parsed<Read> {
     let width = |prefix: &str| word.strip_prefix(prefix).map(|digits| (digits, digits.parse()));
     let read = match word {
         "decimal" => Read::Decimal,
-        "json" | "msgpack" | "tuple" => {
+        "tuple" => {
+            syntax::word(input)?;
+            return tuple_read(input).map(Read::Tuple);
+        }
+        "json" | "msgpack" => {
             syntax::word(input)?;
             expect(input, "(")?;
             let read = match word {
                 "json" => Read::Json(path(input)?),
-                "msgpack" => Read::MessagePack(path(input)?),
-                _ => Read::Tuple(syntax::list(input, component)?),
+                _ => Read::MessagePack(path(input)?),
             };
             expect(input, ")")?;
             return Ok(read);
@@ -167,7 +205,7 @@ fn read(input: &mut Input<'_>) -> Parsed<Read> {
     Ok(read)
 }
 
-fn component(input: &mut Input<'_>) -> Parsed<Component> {
+fn component(input: &mut Cursor<'_>) -> Parsed<Component> {
     let form = syntax::next_word(input)?.and_then(Component::from_word);
     let Some(form) = form else {
         let what = "the type of a component is expected, such as str, u16, i64, f64 or bool";
@@ -177,7 +215,7 @@ fn component(input: &mut Input<'_>) -> Parsed<Component> {
     Ok(Component { form, optional: symbol(input, "?")? })
 }
 
-fn path(input: &mut Input<'_>) -> Parsed<Path> {
+fn path(input: &mut Cursor<'_>) -> Parsed<Path> {
     expect(input, "$")?;
     let mut steps = Vec::new();
     loop {
@@ -218,10 +256,7 @@ impl fmt::Display for Read {
             Read::Decimal => f.write_str("decimal"),
             Read::Json(path) => write!(f, "json({path})"),
             Read::MessagePack(path) => write!(f, "msgpack({path})"),
-            Read::Tuple(components) => {
-                let components: Vec<_> = components.iter().map(Component::to_string).collect();
-                write!(f, "tuple({})", components.join(","))
-            }
+            Read::Tuple(tuple) => tuple.fmt(f),
         }
     }
 }
@@ -271,6 +306,7 @@ mod tests {
             "a:cell(5).decimal?\"NA\"",
             "a:json($.a.b[0][\"x y\"]), b:msgpack($)",
             "a:key.tuple(str,u16,i64?,f32,bool)",
+            "a:key.tuple(str,u16)[1], b:key.tuple(str,u16,..)[0], c:key.tuple(bool)[0]?true",
             "`arr delay`:f64be, `key`:u8",
             "a:f64le?2.0, b:json($.b)?true",
         ] {
@@ -282,7 +318,9 @@ mod tests {
     #[test]
     fn a_key_names_its_components_at_once() {
         let layout: Layout = "key(a:str, _:u16, b:u8?)".parse().expect("a layout");
-        assert_eq!(layout.to_string(), "a:key.tuple(str), b:key.tuple(str,u16,u8?)");
+        assert_eq!(layout.to_string(), "a:key.tuple(str,u16,u8?)[0], b:key.tuple(str,u16,u8?)[2]");
+        let layout: Layout = "key(a:str, b:u16, ..)".parse().expect("a layout");
+        assert_eq!(layout.to_string(), "a:key.tuple(str,u16,..)[0], b:key.tuple(str,u16)");
         assert_eq!("n : value . u8 @ 3".parse::<Layout>().expect("a layout").to_string(), "n:u8@3");
     }
 
@@ -306,6 +344,10 @@ mod tests {
             ("a:json($.)", 9, "member's name"),
             ("a:json($[)", 9, "a number, or a name"),
             ("a:tuple(strr)", 8, "type of a component"),
+            ("a:tuple(str)[1]", 7, "components 0 to 0"),
+            ("a:tuple(..)", 7, "no components"),
+            ("a:tuple(str)[x]", 13, "number of a component"),
+            ("key(a:str, .., b:u8)", 15, "behind the last component"),
             ("key(a:str", 9, "`)` is expected"),
             ("key.a:str", 3, "`(` is expected"),
             ("a:u8?", 5, "stands for missing"),

@@ -1,13 +1,139 @@
 //! The components of an ordered key.
 //!
-//! `docs/design/keys.md` is the format; the tests here compare with its examples.
+//! `docs/design/keys.md` is the format; the tests here compare with its examples. Keys carry no marks
+//! of their types, so what a key can tell is its length: a field compares the bytes that are left
+//! behind its component with those that the components behind it take. That costs one comparison.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::number::{Form, Number, Order};
-use crate::error::Why;
+use crate::error::{QueryError, Result, Why};
+use crate::value::number::{Form, Number, Order};
 use crate::value::{Kind, Value};
+
+/// One component of a tuple, and all that the tuple is declared to have.
+///
+/// # Mismatches
+///
+/// The bytes behind the component must be as many as the components behind it take, or at least as
+/// many where one of them is a text or optional. So the last component is read only where the key ends
+/// behind it. Two types of the same width are not told apart: the bytes of an `i32` that is declared as
+/// `u32` are read as one.
+///
+/// ```
+/// use sapwood::aggregate::{Component, ComponentForm, Tuple};
+///
+/// let number = |form: &str| Component {
+///     form: ComponentForm::Number(form.parse().expect("a number")),
+///     optional: false,
+/// };
+/// let components = [Component { form: ComponentForm::Text, optional: false }, number("u16ord")];
+/// assert_eq!(Tuple::new(components, 0)?.to_string(), "tuple(str,u16)[0]");
+/// assert_eq!(Tuple::open(components, 0)?.to_string(), "tuple(str,u16,..)[0]");
+/// assert!(Tuple::new(components, 2).is_err());
+/// # Ok::<(), sapwood::aggregate::QueryError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tuple {
+    components: Vec<Component>,
+    /// Which of them is read.
+    index: usize,
+    behind: Behind,
+}
+
+/// The bytes behind the component that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Behind {
+    Exactly(usize),
+    AtLeast { bytes: usize, may_follow: Follow },
+}
+
+/// Whether bytes may follow the last component.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Follow {
+    Nothing,
+    Anything,
+}
+
+impl Tuple {
+    /// The component `index`, from 0, of a tuple that has these components and nothing more.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if there is no such component.
+    pub fn new(components: impl Into<Vec<Component>>, index: usize) -> Result<Tuple> {
+        Tuple::followed_by(Follow::Nothing, components.into(), index)
+    }
+
+    /// The component `index`, from 0, of a tuple that begins with these components; any bytes may
+    /// follow.
+    ///
+    /// # Errors
+    /// [`QueryError::Query`] if there is no such component.
+    pub fn open(components: impl Into<Vec<Component>>, index: usize) -> Result<Tuple> {
+        Tuple::followed_by(Follow::Anything, components.into(), index)
+    }
+
+    pub(super) fn followed_by(
+        may_follow: Follow,
+        components: Vec<Component>,
+        index: usize,
+    ) -> Result<Tuple> {
+        let Some(behind) = components.get(index..).and_then(|own| own.get(1..)) else {
+            let what = match components.len() {
+                0 => "the tuple has no components: name those up to the one to be read".to_owned(),
+                some => format!("the tuple has components 0 to {}, and no {index}", some - 1),
+            };
+            return Err(QueryError::Query(what));
+        };
+        let bytes = behind.iter().map(Component::bytes_min).sum();
+        let behind = match may_follow {
+            Follow::Nothing if behind.iter().all(Component::is_fixed) => Behind::Exactly(bytes),
+            _ => Behind::AtLeast { bytes, may_follow },
+        };
+        Ok(Tuple { components, index, behind })
+    }
+
+    /// The component that is read.
+    pub fn component(&self) -> &Component {
+        &self.components[self.index]
+    }
+
+    /// All components, in order.
+    pub fn components(&self) -> &[Component] {
+        &self.components
+    }
+
+    /// Reads the component of a tuple that begins at the first of `bytes`.
+    pub(super) fn read<'a>(&self, bytes: &'a [u8]) -> Result<Option<Value<'a>>, Why> {
+        let mut rest = bytes;
+        let mut last = Ok(None);
+        for (index, component) in self.components[..=self.index].iter().enumerate() {
+            (last, rest) = component.take(rest).ok_or(Why::BadComponent { index })?;
+        }
+        let left = rest.len();
+        match self.behind {
+            Behind::Exactly(bytes) if left > bytes => Err(Why::BytesLeft { left, declared: bytes }),
+            Behind::Exactly(bytes) | Behind::AtLeast { bytes, .. } if left < bytes => {
+                Err(Why::BytesLack { left, declared: bytes })
+            }
+            Behind::Exactly(_) | Behind::AtLeast { .. } => last,
+        }
+    }
+}
+
+/// As a layout has it: `tuple(str,u16)[0]`.
+impl fmt::Display for Tuple {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let components: Vec<_> = self.components.iter().map(Component::to_string).collect();
+        let is_open = matches!(self.behind, Behind::AtLeast { may_follow: Follow::Anything, .. });
+        let components = components.join(",");
+        match (is_open, self.index + 1 == self.components.len()) {
+            (true, true) => write!(f, "tuple({components})"),
+            (true, false) => write!(f, "tuple({components},..)[{}]", self.index),
+            (false, _) => write!(f, "tuple({components})[{}]", self.index),
+        }
+    }
+}
 
 /// One component of an ordered key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +166,20 @@ impl Component {
 
     pub(super) fn is_float(&self) -> bool {
         matches!(self.form, ComponentForm::Number(number) if number.form() == Form::Float)
+    }
+
+    /// The fewest bytes that it takes: a text has the mark that ends it, an option its own.
+    fn bytes_min(&self) -> usize {
+        match (self.optional, self.form) {
+            (true, _) | (false, ComponentForm::Bool) => 1,
+            (false, ComponentForm::Number(number)) => number.bytes(),
+            (false, ComponentForm::Text) => 2,
+        }
+    }
+
+    /// Whether it always takes as many.
+    fn is_fixed(&self) -> bool {
+        !self.optional && self.form != ComponentForm::Text
     }
 
     /// Reads `u16`, `str?` without the mark behind it.
@@ -103,19 +243,6 @@ fn take_text(bytes: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     }
 }
 
-/// The last component of a tuple that begins at the first of `bytes`.
-pub(super) fn read_last<'a>(
-    components: &[Component],
-    bytes: &'a [u8],
-) -> Result<Option<Value<'a>>, Why> {
-    let mut rest = bytes;
-    let mut last = Ok(None);
-    for (index, component) in components.iter().enumerate() {
-        (last, rest) = component.take(rest).ok_or(Why::BadComponent { index })?;
-    }
-    last
-}
-
 impl fmt::Display for Component {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.form {
@@ -151,6 +278,50 @@ mod tests {
         let bare = word.trim_end_matches('?');
         let form = Component::from_word(bare).expect("a component");
         Component { form, optional: bare != word }
+    }
+
+    /// The last component, whatever follows it.
+    fn read_last<'a>(components: &[Component], bytes: &'a [u8]) -> Result<Option<Value<'a>>, Why> {
+        let tuple = Tuple::open(components, components.len() - 1).expect("there is a last one");
+        tuple.read(bytes)
+    }
+
+    #[test]
+    fn bytes_that_the_layout_does_not_declare_are_a_mismatch() {
+        let whole = |words: &[&str], index: usize| {
+            let components: Vec<_> = words.iter().map(|word| component(word)).collect();
+            Tuple::new(components, index).expect("there is such a component")
+        };
+        // A literal `1` is an `i32`, and the layout says `u16`: seen in both components.
+        let key = b"UA\x00\x01\x80\x00\x00\x01";
+        let left = Err(Why::BytesLeft { left: 2, declared: 0 });
+        assert_eq!(whole(&["str", "u16"], 1).read(key), left);
+        let left = Err(Why::BytesLeft { left: 4, declared: 2 });
+        assert_eq!(whole(&["str", "u16"], 0).read(key), left);
+        let lack = Err(Why::BytesLack { left: 4, declared: 8 });
+        assert_eq!(whole(&["str", "u64"], 0).read(key), lack);
+        assert_eq!(whole(&["str", "i32"], 0).read(key), Ok(Some("UA".into())));
+        assert_eq!(whole(&["str", "i32"], 1).read(key), Ok(Some(1.into())));
+        // Of the same width, so that no length tells.
+        assert_eq!(whole(&["str", "u32"], 1).read(key), Ok(Some(0x8000_0001_u32.into())));
+        // A text or an option behind the field leaves the length open, but for the fewest bytes.
+        let text = b"\x05UA\x00\x01";
+        assert_eq!(whole(&["u8", "str"], 0).read(text), Ok(Some(5.into())));
+        assert_eq!(whole(&["u8", "str"], 1).read(text), Ok(Some("UA".into())));
+        assert_eq!(whole(&["u8", "u32?"], 0).read(text), Ok(Some(5.into())));
+        let lack = Err(Why::BytesLack { left: 4, declared: 5 });
+        assert_eq!(whole(&["u8", "str", "bool", "u16"], 0).read(text), lack);
+    }
+
+    #[test]
+    fn an_open_tuple_takes_any_bytes_behind_it() {
+        let components = ["str", "u16"].map(component);
+        let open = |index| Tuple::open(components, index).expect("there is such a component");
+        let key = b"UA\x00\x01\x00\x07and more";
+        assert_eq!(open(0).read(key), Ok(Some("UA".into())));
+        assert_eq!(open(1).read(key), Ok(Some(7.into())));
+        let lack = Err(Why::BytesLack { left: 1, declared: 2 });
+        assert_eq!(open(0).read(&key[..5]), lack);
     }
 
     #[test]

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Comparison, Operand, Predicate};
+use super::{Operand, Predicate};
 use crate::error::SyntaxError;
 use crate::question::syntax::{
-    self, DEPTH_MAX, Input, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
+    self, Cursor, DEPTH_MAX, Parsed, expect, fail, fail_at, found, keyword, offset, symbol,
 };
 use crate::question::{aggregate, group};
+use crate::value::comparison::Comparison;
 use crate::value::literal;
 
 impl FromStr for Predicate {
@@ -20,7 +21,7 @@ impl FromStr for Predicate {
 }
 
 /// Parts with `or` between.
-fn either(input: &mut Input<'_>, depth: usize) -> Parsed<Predicate> {
+fn either(input: &mut Cursor<'_>, depth: usize) -> Parsed<Predicate> {
     let first = both(input, depth)?;
     let mut parts = vec![first];
     while keyword(input, "or")? {
@@ -30,7 +31,7 @@ fn either(input: &mut Input<'_>, depth: usize) -> Parsed<Predicate> {
 }
 
 /// Parts with `and` between.
-fn both(input: &mut Input<'_>, depth: usize) -> Parsed<Predicate> {
+fn both(input: &mut Cursor<'_>, depth: usize) -> Parsed<Predicate> {
     let mut parts = vec![negated(input, depth)?];
     while keyword(input, "and")? {
         parts.push(negated(input, depth)?);
@@ -45,7 +46,7 @@ fn one_or(mut parts: Vec<Predicate>, many: fn(Vec<Predicate>) -> Predicate) -> P
     }
 }
 
-fn negated(input: &mut Input<'_>, depth: usize) -> Parsed<Predicate> {
+fn negated(input: &mut Cursor<'_>, depth: usize) -> Parsed<Predicate> {
     // Each level takes three in the tree at most: or, and, not.
     if depth > DEPTH_MAX / 3 {
         return fail(
@@ -64,7 +65,7 @@ fn negated(input: &mut Input<'_>, depth: usize) -> Parsed<Predicate> {
     condition(input)
 }
 
-fn condition(input: &mut Input<'_>) -> Parsed<Predicate> {
+fn condition(input: &mut Cursor<'_>) -> Parsed<Predicate> {
     let left = operand(input)?;
     if keyword(input, "is")? {
         let is_not = keyword(input, "not")?;
@@ -107,7 +108,7 @@ fn negate_if(is_not: bool, predicate: Predicate) -> Predicate {
     if is_not { Predicate::Not(Box::new(predicate)) } else { predicate }
 }
 
-fn values(input: &mut Input<'_>) -> Parsed<Vec<crate::Value<'static>>> {
+fn values(input: &mut Cursor<'_>) -> Parsed<Vec<crate::Value<'static>>> {
     expect(input, "(")?;
     if symbol(input, ")")? {
         return Ok(Vec::new());
@@ -122,7 +123,7 @@ fn values(input: &mut Input<'_>) -> Parsed<Vec<crate::Value<'static>>> {
     Ok(values)
 }
 
-fn comparison(input: &mut Input<'_>) -> Parsed<Option<Comparison>> {
+fn comparison(input: &mut Cursor<'_>) -> Parsed<Option<Comparison>> {
     // Longer ones first.
     for (text, comparison) in [
         ("==", Comparison::Equal),
@@ -141,7 +142,7 @@ fn comparison(input: &mut Input<'_>) -> Parsed<Option<Comparison>> {
     Ok(None)
 }
 
-fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
+fn operand(input: &mut Cursor<'_>) -> Parsed<Operand> {
     if keyword(input, "key")? {
         return Ok(Operand::Key);
     }
@@ -156,7 +157,7 @@ fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
 }
 
 /// A name, or the name of a column as it is computed: `sum(delay)`, `bucket(time, 3600)`.
-pub(crate) fn column(input: &mut Input<'_>) -> Parsed<Option<String>> {
+pub(crate) fn column(input: &mut Cursor<'_>) -> Parsed<Option<String>> {
     if let Some(called) = aggregate::text::call(input)? {
         return Ok(Some(called.name));
     }
@@ -164,19 +165,6 @@ pub(crate) fn column(input: &mut Input<'_>) -> Parsed<Option<String>> {
         return Ok(Some(by.to_string()));
     }
     syntax::name(input)
-}
-
-impl fmt::Display for Comparison {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "!=",
-            Comparison::Less => "<",
-            Comparison::LessOrEqual => "<=",
-            Comparison::Greater => ">",
-            Comparison::GreaterOrEqual => ">=",
-        })
-    }
 }
 
 impl fmt::Display for Operand {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use parking_lot::RwLock;
 
 use super::{DASHMAP, DICTIONARY, MOKA, PAPAYA, PAPAYA_ATOMIC, SCC, SHARDS, Singles};
-use crate::hash::in_process::{InProcess, Shared};
+use crate::hash::in_process::{InProcess, Rank, Shared};
 use crate::hash::load::Loadable;
 use crate::hash::store::Store;
 
@@ -24,7 +24,7 @@ pub(crate) type Hasher = foldhash::fast::RandomState;
 /// The peers with wanted names.
 pub(crate) fn chosen(wanted: &dyn Fn(&str) -> bool) -> Vec<Box<dyn Loadable>> {
     fn singles<S: Store + 'static>() -> Box<dyn Loadable> {
-        Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), true))
+        Box::new(InProcess::<S, Singles>::of(Arc::new(RwLock::new(Shared::empty())), Rank::First))
     }
     let all = [
         (SHARDS, singles::<shards::Shards> as fn() -> Box<dyn Loadable>),

@@ -3,15 +3,14 @@
 //! A shared disk is faster at one time than at another. So its own reads take their turn in every
 //! round, and rates are compared with those of the same round.
 
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use memmap2::MmapMut;
-use rustix::fs::OFlags;
 
 use crate::Error;
 use crate::figures::Percentiles;
@@ -62,8 +61,7 @@ impl DiskBaseline {
             file.write_all(&part).map_err(explain)?;
         }
         file.sync_all().map_err(explain)?;
-        let flags = i32::try_from(OFlags::DIRECT.bits()).expect("flags are few bits");
-        let opened = OpenOptions::new().read(true).custom_flags(flags).open(&path);
+        let opened = open_direct(&path);
         let direct = opened.is_ok();
         let file = opened.or_else(|_| File::open(&path)).map_err(explain)?;
         std::fs::remove_file(&path)?;
@@ -154,4 +152,18 @@ impl Contender<Job> for DiskReads {
     fn is_timed_singly(&self) -> bool {
         false
     }
+}
+
+/// Opens a file for reads past the page cache.
+#[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+fn open_direct(path: &Path) -> io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let flag = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    File::options().read(true).custom_flags(flag).open(path)
+}
+
+/// Refuses: the system has no flag for reads past the page cache.
+#[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+fn open_direct(_: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
 }

@@ -25,7 +25,7 @@ const WARM_CALL: usize = 256;
 const LOADED_TOGETHER: u32 = 256;
 
 /// One way of calling a store of its own, so that none finds in memory what another has read.
-pub(crate) struct Form {
+pub(crate) struct SpillContender {
     name: String,
     engine: Engine,
     place: Place,
@@ -39,16 +39,28 @@ pub(crate) struct Form {
     misses: Vec<f64>,
 }
 
-impl Form {
+impl SpillContender {
     /// Opens an empty store.
-    pub(crate) fn open(engine: &Engine, place: Place, call: usize) -> Result<Form, Error> {
+    pub(crate) fn open(
+        engine: &Engine,
+        place: Place,
+        call: usize,
+    ) -> Result<SpillContender, Error> {
         let name = match call {
             1 => engine.name.to_owned(),
             _ => format!("{}-batch-{call}", engine.name),
         };
         std::fs::create_dir_all(&place.dir)?;
         let store = Some((engine.open)(&place)?);
-        Ok(Form { name, engine: *engine, place, store, call, pace: usize::MAX, misses: Vec::new() })
+        Ok(SpillContender {
+            name,
+            engine: *engine,
+            place,
+            store,
+            call,
+            pace: usize::MAX,
+            misses: Vec::new(),
+        })
     }
 
     pub(crate) fn store(&self) -> &dyn SpillStore {
@@ -226,7 +238,7 @@ fn note(tally: &mut Tally, number: u32, value: &[u8]) {
     tally.add(checked(number, value).map_or(u64::MAX, number_of));
 }
 
-impl Contender<Job> for Form {
+impl Contender<Job> for SpillContender {
     fn name(&self) -> &str {
         &self.name
     }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::disk_baseline::{self, DiskBaseline, DiskReads};
-use super::form::Form;
+use super::form::SpillContender;
 use super::store::{Engine, Place};
 use super::{ENTRY_BYTES, Plan};
 use crate::Error;
@@ -83,19 +83,19 @@ impl Drop for Folder {
 
 /// A participant of a round.
 enum Entrant {
-    Store(Box<Form>),
+    Store(Box<SpillContender>),
     Disk(DiskReads),
 }
 
 impl Entrant {
-    fn form(&self) -> Option<&Form> {
+    fn form(&self) -> Option<&SpillContender> {
         match self {
             Entrant::Store(form) => Some(form),
             Entrant::Disk(_) => None,
         }
     }
 
-    fn form_mut(&mut self) -> Option<&mut Form> {
+    fn form_mut(&mut self) -> Option<&mut SpillContender> {
         match self {
             Entrant::Store(form) => Some(form),
             Entrant::Disk(_) => None,
@@ -139,13 +139,13 @@ impl Contender<Job> for Entrant {
 }
 
 /// Tells how far it is: by a bar on a terminal, else by a line for each workload.
-struct Told {
+struct ProgressLines {
     begin: Instant,
     done: usize,
     groups: usize,
 }
 
-impl Told {
+impl ProgressLines {
     fn line(&self, what: &str) {
         if !std::io::stderr().is_terminal() {
             let seconds = self.begin.elapsed().as_secs();
@@ -159,7 +159,7 @@ pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error>
     let folder = Folder::new(&plan.dir)?;
     let rounds = &plan.rounds;
     let groups = rounds.mixes.len() * rounds.draws.len() * rounds.threads.len();
-    let mut told = Told { begin: Instant::now(), done: 0, groups };
+    let mut lines = ProgressLines { begin: Instant::now(), done: 0, groups };
     let baseline = Arc::new(DiskBaseline::new(&folder.0, u64::from(plan.keys) * ENTRY_BYTES)?);
     let mut figures = Figures {
         keys: plan.keys,
@@ -170,7 +170,7 @@ pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error>
         memory: Vec::new(),
         misses: Vec::new(),
     };
-    let mut entrants = load(plan, engines, &folder.0, &mut figures, &told)?;
+    let mut entrants = load(plan, engines, &folder.0, &mut figures, &lines)?;
     for depth in depths(&entrants, &rounds.threads) {
         entrants.push(Entrant::Disk(DiskReads::new(&baseline, depth, plan.run_time / 2)));
     }
@@ -180,13 +180,13 @@ pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error>
         for &draw in &rounds.draws {
             for &threads in &rounds.threads {
                 let name = Workload::Mixed(mix, draw).name();
-                told.line(&format!("{name} on {threads}"));
+                lines.line(&format!("{name} on {threads}"));
                 workload(plan, &mut entrants, &mut figures, &progress, mix, draw, threads)?;
-                told.done += 1;
+                lines.done += 1;
             }
         }
     }
-    told.line("the end");
+    lines.line("the end");
     progress.finish_and_clear();
     for form in entrants.iter().filter_map(Entrant::form) {
         let bytes = form.store().accounted_bytes();
@@ -203,7 +203,7 @@ fn load(
     engines: &[Engine],
     folder: &Path,
     figures: &mut Figures,
-    told: &Told,
+    lines: &ProgressLines,
 ) -> Result<Vec<Entrant>, Error> {
     let wanted =
         |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|wanted| wanted == name);
@@ -213,12 +213,12 @@ fn load(
     let mut entrants = Vec::new();
     for engine in wanted {
         progress.set_message(format!("{}: loading", engine.name));
-        told.line(&format!("{}: loading", engine.name));
+        lines.line(&format!("{}: loading", engine.name));
         let mut rounds = Vec::new();
         for call in calls(engine) {
             let dir = folder.join(format!("{}-{call}", engine.name));
             let place = Place { dir, budget_bytes: plan.budget_bytes, keys: plan.keys };
-            let form = Form::open(engine, place, call)?;
+            let form = SpillContender::open(engine, place, call)?;
             rounds.push(form.load()?);
             entrants.push(Entrant::Store(Box::new(form)));
             progress.inc(1);
@@ -232,7 +232,7 @@ fn load(
 
 /// Reads in flight that calls of these stores come to.
 fn depths(entrants: &[Entrant], threads: &[usize]) -> Vec<usize> {
-    let calls = entrants.iter().filter_map(Entrant::form).map(Form::call);
+    let calls = entrants.iter().filter_map(Entrant::form).map(SpillContender::call);
     let mut depths: Vec<usize> = calls
         .flat_map(|call| threads.iter().map(move |threads| disk_baseline::depth_of(call, *threads)))
         .collect();

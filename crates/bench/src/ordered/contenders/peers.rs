@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use triomphe::ThinArc;
 
 use crate::consume::consume;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) const OFF_HEAP: &str = "skiplist-offheap";
@@ -62,17 +62,17 @@ impl Cell {
 fn tally<'a>(
     entries: impl Iterator<Item = (&'a [u8], &'a Cell)>,
     limit: usize,
-    form: Form,
+    form: ScanForm,
 ) -> Tally {
     let mut tally = Tally::default();
     match form {
-        Form::Keys => {
+        ScanForm::Keys => {
             for (key, _) in entries.take(limit) {
                 tally.add(consume(key));
             }
         }
         // These peers have iterators only: both forms are one.
-        Form::Stream | Form::Iterator => {
+        ScanForm::Stream | ScanForm::Iterator => {
             for (key, value) in entries.take(limit) {
                 tally.add(consume(key).wrapping_add(value.sum()));
             }

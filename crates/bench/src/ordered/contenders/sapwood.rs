@@ -7,7 +7,7 @@ use sapwood_chunkmap::{ChunkMap, Direction, Entry, ValueMut};
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
 use crate::ordered::load::Accounted;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) struct Sapwood(ChunkMap);
@@ -51,18 +51,18 @@ impl Ordered for Sapwood {
         self.0.remove(key).expect(SOUND)
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let bounds = (Bound::Included(from), Bound::Unbounded);
         match form {
-            Form::Iterator => iterate(self.0.range(bounds), limit),
+            ScanForm::Iterator => iterate(self.0.range(bounds), limit),
             _ => stream(&self.0, bounds, Direction::Ascending, limit, form),
         }
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let bounds = (Bound::Unbounded, Bound::Included(from));
         match form {
-            Form::Iterator => iterate(self.0.range(bounds).rev(), limit),
+            ScanForm::Iterator => iterate(self.0.range(bounds).rev(), limit),
             _ => stream(&self.0, bounds, Direction::Descending, limit, form),
         }
     }
@@ -95,7 +95,7 @@ fn stream(
     bounds: Bounds<'_>,
     direction: Direction,
     limit: usize,
-    form: Form,
+    form: ScanForm,
 ) -> Tally {
     let mut tally = Tally::default();
     let mut left = limit;
@@ -106,7 +106,7 @@ fn stream(
     };
     // Whether the scan broke off or ran out does not matter here.
     let _ = match form {
-        Form::Keys => map.scan_keys(bounds, direction, |key| next(consume(key))),
+        ScanForm::Keys => map.scan_keys(bounds, direction, |key| next(consume(key))),
         _ => map
             .scan(bounds, direction, |key, value| next(consume(key).wrapping_add(consume(value)))),
     }

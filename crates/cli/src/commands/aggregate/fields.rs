@@ -11,7 +11,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 
 use sapwood::aggregate::{
-    self, Compiled, Component, ComponentForm, Field, Layout, Part, Path, Place, Read, Step,
+    self, Compiled, ComponentForm, Field, Layout, Part, Path, Place, Read, Step,
 };
 use serde_json::Value;
 
@@ -116,9 +116,7 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
 /// Whether a field of the key is text.
 fn is_text(field: &Field) -> bool {
     match &field.read {
-        Read::Tuple(components) => {
-            matches!(components.last(), Some(Component { form: ComponentForm::Text, .. }))
-        }
+        Read::Tuple(tuple) => tuple.component().form == ComponentForm::Text,
         _ => false,
     }
 }

@@ -57,8 +57,8 @@ pub(super) fn selection(
     match range.bounds(keys)? {
         (begin, None) if begin.is_empty() => Ok(Selection::EVERYTHING),
         (begin, limit) => {
-            let limit = limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-            Selection::range(Bound::Included(&begin), limit).map_err(super::usage)
+            let limit = limit.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            Selection::range((Bound::Included(&begin), limit)).map_err(super::usage)
         }
     }
 }

@@ -30,16 +30,16 @@ const LEFT: &str = "dep_delay is not missing";
 
 /// The way the budget is spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum How {
+enum Weighting {
     Equally,
     ByDistance,
 }
 
-impl How {
+impl Weighting {
     fn name(self) -> &'static str {
         match self {
-            How::Equally => "equally",
-            How::ByDistance => "in proportion to distance",
+            Weighting::Equally => "equally",
+            Weighting::ByDistance => "in proportion to distance",
         }
     }
 }
@@ -52,8 +52,8 @@ struct Part<'a> {
 }
 
 /// The outcome in a table.
-struct Spread {
-    how: How,
+struct TableReport {
+    how: Weighting,
     table: &'static str,
     report: Disaggregated,
     plan: Plan,
@@ -65,10 +65,10 @@ struct Spread {
 pub(super) fn answer(tables: &Tables, rows: &[Flight], threads: u16, ui: &Ui) -> Outcome {
     let execution = Execution::new().threads(threads.into()).cancel(ui.interrupt.cancel());
     let total = late_minutes(tables, rows)?;
-    let equally = parts(rows, How::Equally, total);
-    let by_distance = parts(rows, How::ByDistance, total);
+    let equally = parts(rows, Weighting::Equally, total);
+    let by_distance = parts(rows, Weighting::ByDistance, total);
     let mut spreads = Vec::new();
-    for (how, parts) in [(How::Equally, &equally), (How::ByDistance, &by_distance)] {
+    for (how, parts) in [(Weighting::Equally, &equally), (Weighting::ByDistance, &by_distance)] {
         for table in both(tables) {
             spreads.push(spread_over(&table, how, total, parts, &execution)?);
         }
@@ -92,7 +92,7 @@ pub(super) fn answer(tables: &Tables, rows: &[Flight], threads: u16, ui: &Ui) ->
             "minutes": total as i64,
             "flights": flights,
             "threads": threads,
-            "spreads": spreads.iter().map(Spread::as_json).collect::<Value>(),
+            "spreads": spreads.iter().map(TableReport::as_json).collect::<Value>(),
         }),
         effort: Effort { work: spreads.len() as u64 * flights, unit: "flights", elapsed },
         verified: "the part of each flight is that of a plain loop, to the minute, and all parts \
@@ -109,11 +109,11 @@ fn both(tables: &Tables) -> [Table; 2] {
 /// Spreads the budget, and checks every part of it.
 fn spread_over(
     table: &Table,
-    how: How,
+    how: Weighting,
     total: i128,
     parts: &[Part<'_>],
     execution: &Execution<'_>,
-) -> Outcome<Spread> {
+) -> Outcome<TableReport> {
     let what = spread(how, total).compile().map_err(Error::from)?;
     let started = Instant::now();
     let (report, plan) = disaggregate(table, &what, execution)?;
@@ -128,7 +128,7 @@ fn spread_over(
     equal("flights with a part", report.changed, parts.len() as u64)?;
     equal("minutes given", report.given, total)?;
     equal("minutes after", &report.sum_after, &Some(total.into()))?;
-    Ok(Spread {
+    Ok(TableReport {
         how,
         table: if table.as_ordered().is_some() { "ordered" } else { "hash" },
         report,
@@ -160,7 +160,7 @@ fn disaggregate(
     }
 }
 
-fn spreads_listing(spreads: &[Spread]) -> comfy_table::Table {
+fn spreads_listing(spreads: &[TableReport]) -> comfy_table::Table {
     let mut listing =
         listing(&["how", "table", "by", "flights", "least", "most", "before", "after", "took"]);
     for spread in spreads {
@@ -206,18 +206,18 @@ fn is_of_day(flight: &Flight) -> bool {
     (flight.id.month, flight.id.day) == (MONTH, DAY)
 }
 
-fn spread(how: How, total: i128) -> Disaggregation {
+fn spread(how: Weighting, total: i128) -> Disaggregation {
     let left: Predicate = LEFT.parse().expect("a predicate that the sample's test asks");
     let spread = Disaggregation::new(record::layout(), "budget", total).select(day()).filter(left);
     match how {
-        How::Equally => spread.equally(),
-        How::ByDistance => spread.in_proportion_to("distance"),
+        Weighting::Equally => spread.equally(),
+        Weighting::ByDistance => spread.in_proportion_to("distance"),
     }
 }
 
 /// Each flight's part by plain arithmetic: what divides, and a minute more for those that lose most
 /// by it, by their keys where these tie.
-fn parts(rows: &[Flight], how: How, total: i128) -> Vec<Part<'_>> {
+fn parts(rows: &[Flight], how: Weighting, total: i128) -> Vec<Part<'_>> {
     let left = rows.iter().filter(|flight| is_of_day(flight) && !flight.is_cancelled());
     let mut parts: Vec<Part<'_>> = left
         .map(|flight| {
@@ -227,8 +227,8 @@ fn parts(rows: &[Flight], how: How, total: i128) -> Vec<Part<'_>> {
         })
         .collect();
     let weight = |part: &Part<'_>| match how {
-        How::Equally => 1,
-        How::ByDistance => part.flight.details.distance.map_or(0, i128::from),
+        Weighting::Equally => 1,
+        Weighting::ByDistance => part.flight.details.distance.map_or(0, i128::from),
     };
     let weights: i128 = parts.iter().map(weight).sum();
     let mut given = 0;
@@ -259,7 +259,7 @@ fn extremes(parts: &[Part<'_>]) -> Vec<String> {
 
 /// Takes the budget back, and checks every record of the year.
 fn undo(tables: &Tables, rows: &[Flight], execution: &Execution<'_>) -> Outcome {
-    let nothing = spread(How::Equally, 0).compile().map_err(Error::from)?;
+    let nothing = spread(Weighting::Equally, 0).compile().map_err(Error::from)?;
     for table in both(tables) {
         disaggregate(&table, &nothing, execution)?;
     }
@@ -270,7 +270,7 @@ fn sum_text(sum: &Option<Figure<'static>>) -> String {
     sum.as_ref().map_or("-".to_owned(), ToString::to_string)
 }
 
-impl Spread {
+impl TableReport {
     fn as_json(&self) -> Value {
         json!({
             "how": self.how.name(),

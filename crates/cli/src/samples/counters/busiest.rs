@@ -51,11 +51,11 @@ const QUESTIONS: [Question; 5] = [
 const SHOWN: usize = 3;
 
 /// A counter's value and its key: sorts by value, and by key among equals.
-type Sum = (Reverse<i64>, Vec<u8>);
+type Counted = (Reverse<i64>, Vec<u8>);
 
 pub(super) fn answer(table: &HashTable, recount: &Recount, ui: &Ui) -> Outcome {
     let started = Instant::now();
-    let mut most: [Vec<Sum>; QUESTIONS.len()] = Default::default();
+    let mut most: [Vec<Counted>; QUESTIONS.len()] = Default::default();
     let prefixes = QUESTIONS.map(|question| question.kind.prefix());
     let mut walked = 0;
     // In log order, which reads what lies on the disk from one end to the other.
@@ -102,7 +102,7 @@ pub(super) fn answer(table: &HashTable, recount: &Recount, ui: &Ui) -> Outcome {
     .print_as("counters", ui)
 }
 
-fn keep_most(most: &mut Vec<Sum>, sum: Sum) {
+fn keep_most(most: &mut Vec<Counted>, sum: Counted) {
     let place = most.partition_point(|other| *other < sum);
     if place < SHOWN {
         most.insert(place, sum);

@@ -12,7 +12,7 @@ fn word(at: u64) -> u64 {
 }
 
 fn write(disk: &dyn Disk, number: u64, count: u64) -> Result<u64> {
-    let mut writer = ImageWriter::create(disk, number, PARAMS)?;
+    let mut writer = ImageWriter::create(disk, CheckpointNumber::from(number), PARAMS)?;
     for at in 0..count {
         writer.push(word(at))?;
     }
@@ -21,7 +21,7 @@ fn write(disk: &dyn Disk, number: u64, count: u64) -> Result<u64> {
 
 /// All words, or the first complaint.
 fn read(disk: &dyn Disk, number: u64) -> Result<Vec<u64>> {
-    let mut reader = ImageReader::open(disk, number)?;
+    let mut reader = ImageReader::open(disk, CheckpointNumber::from(number))?;
     assert_eq!(reader.params(), PARAMS);
     let mut all = Vec::new();
     while let Some(words) = reader.next_words()? {
@@ -58,8 +58,11 @@ fn words_come_back_in_order() {
             let words = read(disk, number).expect("read");
             assert!(words.iter().copied().eq((0..count).map(word)), "{count} words");
         }
-        assert_eq!(FileKind::Image.list(disk).expect("numbers"), (1..=8).collect::<Vec<_>>());
-        remove(disk, 1).expect("removed");
+        assert_eq!(
+            FileKind::Image.list::<u64>(disk).expect("numbers"),
+            (1..=8).collect::<Vec<_>>()
+        );
+        remove(disk, CheckpointNumber::from(1)).expect("removed");
         assert!(matches!(read(disk, 1), Err(Error::Corrupt { .. })));
     }
 }
@@ -68,7 +71,8 @@ fn words_come_back_in_order() {
 fn an_image_that_was_left_behind_is_replaced() {
     let disk = SimDisk::new();
     write(&disk, 7, 10).expect("written");
-    let mut abandoned = ImageWriter::create(&disk, 7, PARAMS).expect("in its place");
+    let mut abandoned =
+        ImageWriter::create(&disk, CheckpointNumber::from(7), PARAMS).expect("in its place");
     abandoned.push(1).expect("buffered");
     drop(abandoned);
     assert!(matches!(read(&disk, 7), Err(Error::Corrupt { .. })), "unfinished");
@@ -164,7 +168,7 @@ fn a_sealed_image_that_is_never_written_is_refused() {
 fn a_flipped_byte_anywhere_is_noticed() {
     let disk = SimDisk::new();
     write(&disk, 7, 600).expect("written");
-    let name = FileKind::Image.file_name(7);
+    let name = FileKind::Image.file_name(7_u64);
     let bytes = disk.contents(&name).expect("there").len() as u64;
     for at in 0..bytes {
         disk.damage(&name, at, 1 << (at % 8)).expect("in the file");

@@ -9,6 +9,7 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, Read, checksum};
 use super::PartShape;
 use crate::error::{Error, Result};
 use crate::files::stored::{self, Damage, Envelope, FileKind, Kind, PageTrailer, PartHeader};
+use crate::record::address::PageNumber;
 
 /// Pages whose trailers are read at once when a part is opened.
 const OPEN_BATCH: usize = 64;
@@ -23,7 +24,7 @@ pub(super) struct Scratch {
 /// Blocks of a page that are to be read, and the bytes of them that are wanted.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    page: u64,
+    page: PageNumber,
     /// In the file, of the first block.
     offset: u64,
     /// Bytes of the blocks that are used, and have checksums.
@@ -34,7 +35,7 @@ pub(super) struct Piece {
 #[derive(Debug)]
 pub(super) struct Part {
     shape: PartShape,
-    first_page: u64,
+    first_page: PageNumber,
     name: String,
     file: Arc<dyn File>,
     /// Shared by writers of pages; a sync has it alone, since a trailer that is written again while
@@ -75,7 +76,7 @@ struct Page {
     /// Whether it can be read, and up to which byte.
     used: Option<u32>,
     /// The trailer that says so.
-    trailer: Place,
+    trailer: TrailerSide,
     /// The bytes that a crash leaves.
     lasting: Option<Lasting>,
 }
@@ -83,22 +84,22 @@ struct Page {
 #[derive(Debug, Clone, Copy)]
 struct Lasting {
     used: u32,
-    trailer: Place,
+    trailer: TrailerSide,
 }
 
 /// One of a page's two trailers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-enum Place {
+enum TrailerSide {
     #[default]
     First,
     Second,
 }
 
-impl Place {
-    fn other(self) -> Place {
+impl TrailerSide {
+    fn other(self) -> TrailerSide {
         match self {
-            Place::First => Place::Second,
-            Place::Second => Place::First,
+            TrailerSide::First => TrailerSide::Second,
+            TrailerSide::Second => TrailerSide::First,
         }
     }
 }
@@ -108,21 +109,21 @@ impl Place {
 struct Trailer {
     generation: u64,
     used: u32,
-    place: Place,
+    place: TrailerSide,
     checksums: Vec<u32>,
 }
 
 impl Part {
     /// Makes the file and writes its header.
     pub(super) fn create(disk: &dyn Disk, shape: PartShape, number: u64) -> Result<Part> {
-        let first_page = number * shape.pages_per_part;
+        let first_page = shape.first_page_of(number);
         let file = FileKind::Part.create(disk, first_page)?;
         let part = Part::with(shape, first_page, file, Table::default());
         part.write_header()?;
         Ok(part)
     }
 
-    fn with(shape: PartShape, first_page: u64, file: Arc<dyn File>, table: Table) -> Part {
+    fn with(shape: PartShape, first_page: PageNumber, file: Arc<dyn File>, table: Table) -> Part {
         let name = FileKind::Part.file_name(first_page);
         let (writing, table) = (RwLock::default(), RwLock::new(table));
         Part { shape, first_page, name, file, writing, table }
@@ -133,7 +134,7 @@ impl Part {
         let header = PartHeader {
             envelope: Envelope::unsealed(),
             page_bytes: self.shape.page_bytes.into(),
-            first_page: self.first_page.into(),
+            first_page: self.first_page.get().into(),
             page_count: self.shape.pages_per_part.into(),
             table_id: self.shape.table_id.into(),
         };
@@ -150,22 +151,22 @@ impl Part {
         disk: &dyn Disk,
         shape: PartShape,
         number: u64,
-        pages: &Range<u64>,
+        pages: &Range<PageNumber>,
     ) -> Result<Part> {
-        let first_page = number * shape.pages_per_part;
+        let first_page = shape.first_page_of(number);
         let file = FileKind::Part.open(disk, first_page)?;
         let part = Part::with(shape, first_page, file, Table::default());
         let file_bytes = stored::file_bytes(&*part.file, &part.name)?;
         part.check_header()?;
         let expected =
-            pages.start.max(first_page)..pages.end.min(first_page + shape.pages_per_part);
-        let limit = part.slot_limit(expected.end - 1);
+            pages.start.max(first_page)..pages.end.min(first_page.plus(shape.pages_per_part));
+        let limit = part.slot_limit(expected.end.before(1));
         if file_bytes < limit {
             let what = format!("the file ends before byte {limit}, where its last page should");
             return Err(Error::Corrupt { file: part.name, offset: file_bytes, what });
         }
         let mut table = Table { header: Fate::Lasting, file_bytes, ..Table::default() };
-        let numbers: Vec<u64> = expected.collect();
+        let numbers: Vec<PageNumber> = PageNumber::each(expected).collect();
         for batch in numbers.chunks(OPEN_BATCH) {
             part.open_pages(disk, batch, &mut table)?;
         }
@@ -188,7 +189,7 @@ impl Part {
                 std::mem::offset_of!(PartHeader, first_page),
                 "for its first page",
                 header.first_page,
-                self.first_page,
+                self.first_page.get(),
             ),
             (
                 std::mem::offset_of!(PartHeader, page_count),
@@ -210,14 +211,14 @@ impl Part {
     }
 
     /// Learns of pages from their trailers.
-    fn open_pages(&self, disk: &dyn Disk, batch: &[u64], table: &mut Table) -> Result<()> {
+    fn open_pages(&self, disk: &dyn Disk, batch: &[PageNumber], table: &mut Table) -> Result<()> {
         let trailer_bytes = self.shape.trailer_bytes() as usize;
         let mut buffers = vec![Blocks::new(2 * trailer_bytes); batch.len()];
         let mut reads: Vec<Read<'_>> = batch
             .iter()
             .zip(&mut buffers)
             .map(|(page, into)| {
-                let offset = self.trailer_offset(*page, Place::First);
+                let offset = self.trailer_offset(*page, TrailerSide::First);
                 Read { file: &*self.file, offset, into, result: Ok(()) }
             })
             .collect();
@@ -227,8 +228,8 @@ impl Part {
                 stored::read_error(&self.name, read.offset, 2 * trailer_bytes, &cause)
             })?;
             let (first, second) = read.into.bytes().split_at(trailer_bytes);
-            let first = self.parse_trailer(*page, Place::First, first);
-            let second = self.parse_trailer(*page, Place::Second, second);
+            let first = self.parse_trailer(*page, TrailerSide::First, first);
+            let second = self.parse_trailer(*page, TrailerSide::Second, second);
             let trailer = match (first, second) {
                 (Ok(first), Ok(second)) => self.pick(*page, first, second)?,
                 (Ok(trailer), Err(_)) | (Err(_), Ok(trailer)) => trailer,
@@ -241,14 +242,14 @@ impl Part {
 
     /// The newer of two valid trailers, if the blocks that it vouches for are there: it may have
     /// reached the disk before they did.
-    fn pick(&self, page: u64, first: Trailer, second: Trailer) -> Result<Trailer> {
+    fn pick(&self, page: PageNumber, first: Trailer, second: Trailer) -> Result<Trailer> {
         let (older, newer) =
             if first.generation < second.generation { (first, second) } else { (second, first) };
         Ok(if self.blocks_match(page, &older, &newer)? { newer } else { older })
     }
 
     /// Whether the blocks are there that `newer` vouches for and `older` does not.
-    fn blocks_match(&self, page: u64, older: &Trailer, newer: &Trailer) -> Result<bool> {
+    fn blocks_match(&self, page: PageNumber, older: &Trailer, newer: &Trailer) -> Result<bool> {
         let used = newer.used as usize;
         let count = used.div_ceil(BLOCK_BYTES);
         let old_whole = older.used as usize / BLOCK_BYTES;
@@ -268,12 +269,12 @@ impl Part {
 
     fn parse_trailer(
         &self,
-        page: u64,
-        place: Place,
+        page: PageNumber,
+        place: TrailerSide,
         bytes: &[u8],
     ) -> std::result::Result<Trailer, Damage> {
         let raw: PageTrailer = stored::check(Kind::PageTrailer, bytes)?;
-        if raw.page != page {
+        if raw.page != page.get() {
             let what = format!("the trailer is of page {}, not {page}", raw.page);
             return Err(Damage::new(std::mem::offset_of!(PageTrailer, page), what));
         }
@@ -299,11 +300,12 @@ impl Part {
 
     pub(super) fn write_page(
         &self,
-        page: u64,
+        page: PageNumber,
         used: usize,
         bytes: &Blocks,
         scratch: &mut Scratch,
     ) -> Result<()> {
+        debug_assert!(used as u64 <= self.shape.page_bytes && used <= bytes.bytes().len());
         let _shared = self.writing.read().unwrap_or_else(PoisonError::into_inner);
         if self.table().header == Fate::Doubtful {
             self.write_header()?;
@@ -323,7 +325,7 @@ impl Part {
         table.file_bytes = table.file_bytes.max(self.slot_limit(page));
         drop(table);
 
-        let place = lasting.map_or(Place::First, |lasting| lasting.trailer.other());
+        let place = lasting.map_or(TrailerSide::First, |lasting| lasting.trailer.other());
         // Blocks that last whole are not touched again.
         let from = lasting.map_or(0, |lasting| lasting.used as usize / BLOCK_BYTES);
         let offset = self.area_offset(page) + (from * BLOCK_BYTES) as u64;
@@ -353,7 +355,7 @@ impl Part {
     /// Refuses what breaks I-PREFIX.
     fn check_prefix(
         &self,
-        page: u64,
+        page: PageNumber,
         used: usize,
         bytes: &Blocks,
         checksums: &[u32],
@@ -383,7 +385,7 @@ impl Part {
         })
     }
 
-    fn seal_trailer(&self, page: u64, used: usize, generation: u64, scratch: &mut Scratch) {
+    fn seal_trailer(&self, page: PageNumber, used: usize, generation: u64, scratch: &mut Scratch) {
         scratch.blocks.resize(self.shape.trailer_bytes() as usize);
         let bytes = scratch.blocks.bytes_mut();
         bytes.fill(0);
@@ -393,7 +395,7 @@ impl Part {
         }
         let trailer = PageTrailer {
             envelope: Envelope::unsealed(),
-            page: page.into(),
+            page: page.get().into(),
             generation: generation.into(),
             used: (used as u64).into(),
             reserved: 0.into(),
@@ -414,14 +416,14 @@ impl Part {
         let Some(index) = doubtful else {
             return Ok(());
         };
-        let page = self.first_page + index as u64;
+        let page = self.first_page.plus(index as u64);
         let why =
             format!("page {page} may be lost since a write or sync of it failed: write it again");
         Err(Error::io(format!("sync {}", self.name), &io::Error::other(why)))
     }
 
     /// Bytes of a page that were written.
-    pub(super) fn used(&self, page: u64) -> Result<usize> {
+    pub(super) fn used(&self, page: PageNumber) -> Result<usize> {
         let used = self.table().page(self.index(page)).used;
         used.map(|used| used as usize).ok_or_else(|| Error::Corrupt {
             file: self.name.clone(),
@@ -434,7 +436,7 @@ impl Part {
     /// was asked. Should the page be written again meanwhile, the bytes that these vouch for stay
     /// the same (I-PREFIX).
     pub(super) fn plan(&self, address: u64, len: usize, scratch: &mut Scratch) -> Result<Piece> {
-        let page = address / self.shape.page_bytes;
+        let page = self.shape.page_of(address);
         let begin = (address % self.shape.page_bytes) as usize;
         let index = self.index(page);
         let table = self.table();
@@ -460,12 +462,15 @@ impl Part {
         drop(table);
         scratch.blocks.resize(blocks.len() * BLOCK_BYTES);
         let base = blocks.start * BLOCK_BYTES;
-        Ok(Piece {
+        let piece = Piece {
             page,
             offset: self.area_offset(page) + base as u64,
             used: used.min(blocks.end * BLOCK_BYTES).saturating_sub(base),
             wanted: begin - base..limit - base,
-        })
+        };
+        debug_assert!(piece.wanted.end <= piece.used, "only what is used has checksums");
+        debug_assert!(piece.offset + scratch.blocks.bytes().len() as u64 <= self.slot_limit(page));
+        Ok(piece)
     }
 
     pub(super) fn read(&self, piece: &Piece, scratch: &mut Scratch) -> Result<()> {
@@ -474,6 +479,8 @@ impl Part {
 
     /// The wanted bytes, once their blocks have been compared with their checksums.
     pub(super) fn check<'a>(&self, piece: &Piece, scratch: &'a Scratch) -> Result<&'a [u8]> {
+        debug_assert!(piece.wanted.end <= piece.used, "each byte is checked before it is shown");
+        debug_assert_eq!(scratch.checksums.len(), scratch.blocks.bytes().len() / BLOCK_BYTES);
         let used = &scratch.blocks.bytes()[..piece.used];
         for (number, (block, expected)) in
             used.chunks(BLOCK_BYTES).zip(&scratch.checksums).enumerate()
@@ -490,28 +497,28 @@ impl Part {
     }
 
     /// Reads the used bytes of a page to the front of `scratch`.
-    pub(super) fn read_page(&self, page: u64, scratch: &mut Scratch) -> Result<usize> {
+    pub(super) fn read_page(&self, page: PageNumber, scratch: &mut Scratch) -> Result<usize> {
         let used = self.table().page(self.index(page)).used.unwrap_or(0) as usize;
-        let piece = self.plan(page * self.shape.page_bytes, used, scratch)?;
+        let piece = self.plan(page.get() * self.shape.page_bytes, used, scratch)?;
         self.read(&piece, scratch)?;
         Ok(self.check(&piece, scratch)?.len())
     }
 
     /// Forgets pages from `page` on.
-    pub(super) fn forget_from(&self, page: u64) {
+    pub(super) fn forget_from(&self, page: PageNumber) {
         let mut table = self.table_mut();
-        let from = page.saturating_sub(self.first_page) as usize;
+        let from = self.first_page.until(page) as usize;
         table.pages.truncate(from);
         table.checksums.truncate(from * self.shape.blocks_per_page());
     }
 
     /// Whether there are pages from `page` on.
-    pub(super) fn has_from(&self, page: u64) -> bool {
-        self.table().pages.len() > page.saturating_sub(self.first_page) as usize
+    pub(super) fn has_from(&self, page: PageNumber) -> bool {
+        self.table().pages.len() > self.first_page.until(page) as usize
     }
 
     /// Cuts off the bytes of forgotten pages from `page` on.
-    pub(super) fn cut_from(&self, page: u64) -> Result<()> {
+    pub(super) fn cut_from(&self, page: PageNumber) -> Result<()> {
         let limit = self.area_offset(page);
         if stored::file_bytes(&*self.file, &self.name)? > limit {
             self.file
@@ -533,24 +540,24 @@ impl Part {
         (bytes + size_of::<Part>() + self.name.capacity()) as u64
     }
 
-    fn index(&self, page: u64) -> usize {
-        debug_assert_eq!(self.shape.part_of(page) * self.shape.pages_per_part, self.first_page);
-        (page - self.first_page) as usize
+    fn index(&self, page: PageNumber) -> usize {
+        debug_assert_eq!(self.shape.first_page_of(self.shape.part_of(page)), self.first_page);
+        page.since(self.first_page) as usize
     }
 
-    fn area_offset(&self, page: u64) -> u64 {
-        BLOCK_BYTES as u64 + (page - self.first_page) * self.shape.slot_bytes()
+    fn area_offset(&self, page: PageNumber) -> u64 {
+        BLOCK_BYTES as u64 + page.since(self.first_page) * self.shape.slot_bytes()
     }
 
-    fn trailer_offset(&self, page: u64, place: Place) -> u64 {
+    fn trailer_offset(&self, page: PageNumber, place: TrailerSide) -> u64 {
         let first = self.area_offset(page) + self.shape.area_bytes();
         match place {
-            Place::First => first,
-            Place::Second => first + self.shape.trailer_bytes(),
+            TrailerSide::First => first,
+            TrailerSide::Second => first + self.shape.trailer_bytes(),
         }
     }
 
-    fn slot_limit(&self, page: u64) -> u64 {
+    fn slot_limit(&self, page: PageNumber) -> u64 {
         self.area_offset(page) + self.shape.slot_bytes()
     }
 

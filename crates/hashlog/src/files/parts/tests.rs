@@ -2,6 +2,7 @@ use super::*;
 use crate::files::stored::tests::rounds;
 use sapwood_disk::{Faults, FileDisk, ReadFault, SimDisk, SyncFault, WriteFault};
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 mod crashes;
@@ -32,7 +33,7 @@ fn shapes() -> [PartShape; 3] {
 impl Parts {
     /// Writes a page and waits for it.
     fn write_page(&self, page: u64, used: usize, bytes: &Blocks) -> Result<()> {
-        self.begin_write_page(page, bytes.clone(), move |_| used).wait().0
+        self.begin_write_page(PageNumber::from(page), bytes.clone(), move |_| used).wait().0
     }
 }
 
@@ -43,7 +44,7 @@ fn write(parts: &Parts, page: u64, used: usize) -> Result<()> {
 /// Checks that the page has these bytes used, every way of reading.
 fn check_page(parts: &Parts, page: u64, used: usize) {
     let mut into = Blocks::default();
-    assert_eq!(parts.read_page(page, &mut into), Ok(used), "page {page}");
+    assert_eq!(parts.read_page(PageNumber::from(page), &mut into), Ok(used), "page {page}");
     let (front, rest) = into.bytes().split_at(used);
     assert!(front.iter().enumerate().all(|(at, found)| *found == byte(page, at)));
     assert!(rest.iter().all(|found| *found == 0));
@@ -64,6 +65,10 @@ fn check_page(parts: &Parts, page: u64, used: usize) {
     let mut beyond = vec![0; used - last + 1];
     let refused = parts.read(base + last as u64, &mut beyond).expect_err("not used");
     assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+}
+
+fn open(disk: Arc<dyn Disk>, shape: PartShape, pages: Range<u64>) -> Result<Parts> {
+    Parts::open_shaped(disk, shape, pages.start.into(), pages.end.into())
 }
 
 fn on_every_disk(check: impl Fn(Arc<dyn Disk>, PartShape)) {
@@ -91,7 +96,7 @@ fn pages_come_back_now_and_after_opening() {
         let written = parts.file_bytes();
         assert!(written >= 7 * shape.area_bytes());
         drop(parts);
-        let parts = Parts::open_shaped(disk, shape, 5, 12).expect("opened");
+        let parts = open(disk, shape, 5..12).expect("opened");
         for (page, used) in (5..).zip(uses) {
             check_page(&parts, page, used);
         }
@@ -112,9 +117,9 @@ fn a_page_may_have_more_blocks_than_one_block_of_trailer_has_checksums() {
     for used in [1 << 20, 4 << 20] {
         write(&parts, 1, used).expect("written");
         parts.sync().expect("synced");
-        let parts = Parts::open_shaped(disk.clone(), shape, 1, 2).expect("opened");
+        let parts = open(disk.clone(), shape, 1..2).expect("opened");
         let mut into = Blocks::default();
-        assert_eq!(parts.read_page(1, &mut into), Ok(used));
+        assert_eq!(parts.read_page(PageNumber::from(1), &mut into), Ok(used));
         let expected = page_of(shape, 1);
         assert!(into.bytes()[..used] == expected.bytes()[..used]);
         let mut last = [0; 8];
@@ -124,8 +129,12 @@ fn a_page_may_have_more_blocks_than_one_block_of_trailer_has_checksums() {
     // The last block is verified like the others.
     let last = 4096 + (4 << 20) - 1;
     disk.damage("log-0000000000000001.part", last, 1).expect("in the file");
-    let parts = Parts::open_shaped(disk, shape, 1, 2).expect("only the newer trailer's block");
-    assert_eq!(parts.read_page(1, &mut Blocks::default()), Ok(1 << 20), "as it was before");
+    let parts = open(disk, shape, 1..2).expect("only the newer trailer's block");
+    assert_eq!(
+        parts.read_page(PageNumber::from(1), &mut Blocks::default()),
+        Ok(1 << 20),
+        "as it was before"
+    );
 }
 
 #[test]
@@ -140,7 +149,7 @@ fn a_page_may_be_written_again_with_more() {
             // Some steps last, and some are overtaken before they do.
             if number % 2 == 0 {
                 parts.sync().expect("synced");
-                let parts = Parts::open_shaped(Arc::clone(&disk), shape, 1, 2).expect("opened");
+                let parts = open(Arc::clone(&disk), shape, 1..2).expect("opened");
                 check_page(&parts, 1, used);
             }
         }
@@ -256,7 +265,7 @@ fn a_failed_sync_stays_failed_until_its_pages_are_written_again() {
         write(&parts, 1, 64).expect("written again");
         parts.sync().expect("all was written and synced");
         for image in disk.crash_images(100) {
-            let parts = Parts::open_shaped(Arc::new(image), shape, 0, 5).expect("all lasts");
+            let parts = open(Arc::new(image), shape, 0..5).expect("all lasts");
             for page in 0..5 {
                 check_page(&parts, page, 64);
             }
@@ -275,7 +284,7 @@ fn the_first_sync_of_a_part_may_fail_too() {
     assert!(parts.sync().is_err());
     write(&parts, 0, 64).expect("written again, and the header too");
     parts.sync().expect("synced");
-    let parts = Parts::open_shaped(Arc::new(disk.crash(1)), shape, 0, 1).expect("opened");
+    let parts = open(Arc::new(disk.crash(1)), shape, 0..1).expect("opened");
     check_page(&parts, 0, 64);
 }
 
@@ -311,8 +320,9 @@ fn a_failed_write_keeps_sync_failing() {
         assert!(failed.to_string().contains("write it again"), "{failed}");
         for seed in 0..20 {
             let image = Arc::new(disk.crash(seed));
-            let parts = Parts::open_shaped(image, shape, 0, 1).expect("opened");
-            let used = parts.read_page(0, &mut Blocks::default()).expect("it is there");
+            let parts = open(image, shape, 0..1).expect("opened");
+            let used =
+                parts.read_page(PageNumber::ZERO, &mut Blocks::default()).expect("it is there");
             // A torn trailer is whole where only its zeros are missing.
             assert!([5000, 16_000].contains(&used));
             check_page(&parts, 0, used);
@@ -320,7 +330,7 @@ fn a_failed_write_keeps_sync_failing() {
         write(&parts, 0, 16_000).expect("written again");
         parts.sync().expect("synced");
         let image = Arc::new(disk.crash(0));
-        check_page(&Parts::open_shaped(image, shape, 0, 1).expect("opened"), 0, 16_000);
+        check_page(&open(image, shape, 0..1).expect("opened"), 0, 16_000);
     }
 }
 
@@ -342,7 +352,7 @@ fn a_full_disk_refuses_a_page_and_takes_it_later() {
         assert!(parts.read(4 * 4096, &mut [0]).is_err(), "it is not there");
         check_page(&parts, 3, 4096);
     }
-    assert_eq!(parts.remove_below(2), Ok(full / 2));
+    assert_eq!(parts.remove_below(PageNumber::from(2)), Ok(full / 2));
     write(&parts, 4, 4096).expect("there is room again");
     parts.sync().expect("synced");
     check_page(&parts, 4, 4096);
@@ -360,15 +370,15 @@ fn parts_are_removed_from_the_front() {
         let all = parts.file_bytes();
         let before = disk.list().expect("names").len();
         // One page short of a part removes nothing of it.
-        assert_eq!(parts.remove_below(n - 1), Ok(0));
+        assert_eq!(parts.remove_below(PageNumber::from(n - 1)), Ok(0));
         check_page(&parts, 0, 50);
-        let freed = parts.remove_below(2 * n).expect("removed");
+        let freed = parts.remove_below(PageNumber::from(2 * n)).expect("removed");
         assert_eq!(parts.file_bytes(), all - freed);
         assert_eq!(disk.list().expect("names").len(), before - 2);
         assert!(parts.read(0, &mut [0]).is_err());
         check_page(&parts, 2 * n, 50);
         drop(parts);
-        let parts = Parts::open_shaped(disk, shape, 2 * n, 3 * n).expect("opened");
+        let parts = open(disk, shape, 2 * n..3 * n).expect("opened");
         check_page(&parts, 3 * n - 1, 50);
     });
 }
@@ -382,11 +392,11 @@ fn parts_that_a_crash_brought_back_are_removed_the_next_time() {
         write(&parts, page, 64).expect("written");
     }
     parts.sync().expect("synced");
-    parts.remove_below(2).expect("removed");
+    parts.remove_below(PageNumber::from(2)).expect("removed");
     let image = disk.crash_images(10).next().expect("the one in which no change of names was kept");
     assert_eq!(image.list().expect("names").len(), 4);
-    let parts = Parts::open_shaped(Arc::new(image.clone()), shape, 2, 4).expect("opened");
-    assert_eq!(parts.remove_below(3).expect("removed"), parts.file_bytes());
+    let parts = open(Arc::new(image.clone()), shape, 2..4).expect("opened");
+    assert_eq!(parts.remove_below(PageNumber::from(3)).expect("removed"), parts.file_bytes());
     assert_eq!(image.list().expect("names"), ["log-0000000000000003.part"]);
 }
 
@@ -404,8 +414,8 @@ fn a_log_takes_another_course_from_a_page_on() {
                 parts.sync().expect("synced");
             }
             drop(parts);
-            let parts = Parts::open_shaped(Arc::clone(&disk), shape, 0, limit).expect("opened");
-            parts.remove_from(limit).expect("removed");
+            let parts = open(Arc::clone(&disk), shape, 0..limit).expect("opened");
+            parts.remove_from(PageNumber::from(limit)).expect("removed");
             assert!(parts.read(limit * shape.page_bytes, &mut [0]).is_err(), "forgotten");
             // Other bytes, and fewer; the second page beyond is left as it was.
             let mut other = page_of(shape, limit);
@@ -413,16 +423,16 @@ fn a_log_takes_another_course_from_a_page_on() {
             parts.write_page(limit, 40, &other).expect("written");
             parts.sync().expect("synced");
             drop(parts);
-            let parts = Parts::open_shaped(Arc::clone(&disk), shape, 0, limit + 1).expect("opened");
+            let parts = open(Arc::clone(&disk), shape, 0..limit + 1).expect("opened");
             check_page(&parts, limit - 1, full);
             let mut into = Blocks::default();
-            assert_eq!(parts.read_page(limit, &mut into), Ok(40));
+            assert_eq!(parts.read_page(PageNumber::from(limit), &mut into), Ok(40));
             assert_eq!(into.bytes()[..40], [0xee; 40]);
             // And once more, without opening in between.
-            parts.remove_from(limit).expect("removed");
+            parts.remove_from(PageNumber::from(limit)).expect("removed");
             write(&parts, limit, full).expect("written");
             check_page(&parts, limit, full);
-            parts.remove_from(0).expect("removed");
+            parts.remove_from(PageNumber::ZERO).expect("removed");
             assert!(disk.list().expect("names").is_empty());
             assert_eq!(parts.file_bytes(), 0);
         }
@@ -443,9 +453,9 @@ fn a_page_of_which_nothing_lasts_may_be_written_with_other_bytes_after_a_failure
     parts.write_page(0, 8000, &other).expect("written as if anew");
     parts.sync().expect("synced");
     for seed in 0..20 {
-        let parts = Parts::open_shaped(Arc::new(disk.crash(seed)), shape, 0, 1).expect("opened");
+        let parts = open(Arc::new(disk.crash(seed)), shape, 0..1).expect("opened");
         let mut into = Blocks::default();
-        assert_eq!(parts.read_page(0, &mut into), Ok(8000));
+        assert_eq!(parts.read_page(PageNumber::ZERO, &mut into), Ok(8000));
         assert_eq!(into.bytes()[..8000], other.bytes()[..8000]);
     }
     // What lasts is protected, failure or not.
@@ -474,7 +484,8 @@ fn readers_go_on_while_pages_are_written_again_and_parts_removed() {
                     let mut seen = 0;
                     while !stop.load(Ordering::Relaxed) {
                         // The page that grows: always what was there when asked, or more.
-                        let used = parts.read_page(8, &mut into).expect("it is there");
+                        let used =
+                            parts.read_page(PageNumber::from(8), &mut into).expect("it is there");
                         assert!(used >= seen && used >= 100);
                         assert!(
                             into.bytes()[..used]
@@ -503,7 +514,7 @@ fn readers_go_on_while_pages_are_written_again_and_parts_removed() {
                     parts.sync().expect("synced");
                 }
                 if used > 8000 {
-                    parts.remove_below(3).expect("removed");
+                    parts.remove_below(PageNumber::from(3)).expect("removed");
                 }
             }
             stop.store(true, Ordering::Relaxed);
@@ -532,7 +543,7 @@ fn pages_are_written_by_several_threads_while_another_syncs() {
         }
     });
     parts.sync().expect("synced");
-    let parts = Parts::open_shaped(Arc::new(disk.crash(3)), shape, 0, 60).expect("opened");
+    let parts = open(Arc::new(disk.crash(3)), shape, 0..60).expect("opened");
     for page in 0..60 {
         check_page(&parts, page, 64);
     }
@@ -546,7 +557,8 @@ fn memory_is_four_bytes_a_block_and_a_little() {
         write(&parts, page, 2 << 20).expect("written");
     }
     parts.sync().expect("synced");
-    let parts = Parts::open(disk, 2 << 20, 0, 0, 32).expect("opened");
+    let parts =
+        Parts::open(disk, 2 << 20, 0, PageNumber::ZERO, PageNumber::from(32)).expect("opened");
     let checksums = 4 * 32 * 512;
     assert!(
         (checksums..checksums + 16_000).contains(&parts.table_bytes()),

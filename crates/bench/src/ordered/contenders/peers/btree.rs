@@ -10,7 +10,7 @@ use parking_lot::RwLock;
 use crate::consume::consume;
 use crate::ordered::contenders::BTREE;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 type Bytes = Box<[u8]>;
@@ -62,12 +62,12 @@ impl Ordered for LockedBTree {
         self.0.write().remove(key).is_some()
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let map = self.0.read();
         scan(map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)), limit, form)
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let map = self.0.read();
         scan(map.range::<[u8], _>((Bound::Unbounded, Bound::Included(from))).rev(), limit, form)
     }
@@ -77,12 +77,12 @@ impl Ordered for LockedBTree {
 fn scan<'a>(
     entries: impl Iterator<Item = (&'a Box<[u8]>, &'a Box<[u8]>)>,
     limit: usize,
-    form: Form,
+    form: ScanForm,
 ) -> Tally {
     let mut sums = Tally::default();
     for (key, value) in entries.take(limit) {
         sums.add(match form {
-            Form::Keys => consume(key),
+            ScanForm::Keys => consume(key),
             _ => consume(key).wrapping_add(consume(value)),
         });
     }

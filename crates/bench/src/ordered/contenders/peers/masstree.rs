@@ -13,7 +13,7 @@ use super::Cell;
 use super::MASSTREE;
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) struct Masstree {
@@ -91,12 +91,12 @@ impl Ordered for Masstree {
             .is_some()
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let guard = self.tree.guard();
         let (begin, end) = (RangeBound::Included(from), RangeBound::Unbounded);
         let mut visit = Visit::new(limit, form);
         match form {
-            Form::Iterator => {
+            ScanForm::Iterator => {
                 for entry in self.tree.range(begin, end, &guard) {
                     if !visit.entry(&entry.key, &entry.value) {
                         break;
@@ -110,12 +110,12 @@ impl Ordered for Masstree {
         visit.tally
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let guard = self.tree.guard();
         let (begin, end) = (RangeBound::Unbounded, RangeBound::Included(from));
         let mut visit = Visit::new(limit, form);
         match form {
-            Form::Iterator => {
+            ScanForm::Iterator => {
                 for entry in self.tree.range(begin, end, &guard).rev() {
                     if !visit.entry(&entry.key, &entry.value) {
                         break;
@@ -138,11 +138,11 @@ impl Ordered for Masstree {
 struct Visit {
     tally: Tally,
     left: usize,
-    form: Form,
+    form: ScanForm,
 }
 
 impl Visit {
-    fn new(limit: usize, form: Form) -> Self {
+    fn new(limit: usize, form: ScanForm) -> Self {
         Visit { tally: Tally::default(), left: limit, form }
     }
 
@@ -150,7 +150,7 @@ impl Visit {
     #[inline]
     fn entry(&mut self, key: &[u8], value: &Cell) -> bool {
         self.tally.add(match self.form {
-            Form::Keys => consume(key),
+            ScanForm::Keys => consume(key),
             _ => consume(key).wrapping_add(value.sum()),
         });
         self.left -= 1;

@@ -20,7 +20,7 @@ use super::OFF_HEAP;
 use crate::consume::consume;
 use crate::ordered::arena::{BLOCK_WORDS, give_block, take_block};
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) struct OffHeap {
@@ -78,12 +78,12 @@ impl Ordered for OffHeap {
         self.map.remove(probe(&key)).is_some()
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let bounds = (Bound::Included(probe(&from)), Bound::Unbounded);
         scan(self.map.range::<dyn Probe + '_, _>(bounds), limit, form)
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let bounds = (Bound::Unbounded, Bound::Included(probe(&from)));
         scan(self.map.range::<dyn Probe + '_, _>(bounds).rev(), limit, form)
     }
@@ -93,12 +93,12 @@ impl Ordered for OffHeap {
 fn scan<'a>(
     entries: impl Iterator<Item = crossbeam_skiplist::map::Entry<'a, Slice, Slice>>,
     limit: usize,
-    form: Form,
+    form: ScanForm,
 ) -> Tally {
     let mut sums = Tally::default();
     for entry in entries.take(limit) {
         sums.add(match form {
-            Form::Keys => entry.key().sum(),
+            ScanForm::Keys => entry.key().sum(),
             _ => entry.key().sum().wrapping_add(entry.value().sum()),
         });
     }

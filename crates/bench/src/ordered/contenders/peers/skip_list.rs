@@ -6,7 +6,7 @@ use super::Cell;
 use crate::consume::consume;
 use crate::ordered::contenders::SKIP_LIST;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) struct SkipList(SkipMap<Box<[u8]>, Cell>);
@@ -55,7 +55,7 @@ impl Ordered for SkipList {
         self.0.remove(key).is_some()
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         scan(
             self.0.range::<[u8], _>((std::ops::Bound::Included(from), std::ops::Bound::Unbounded)),
             limit,
@@ -63,7 +63,7 @@ impl Ordered for SkipList {
         )
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         scan(
             self.0
                 .range::<[u8], _>((std::ops::Bound::Unbounded, std::ops::Bound::Included(from)))
@@ -77,11 +77,11 @@ impl Ordered for SkipList {
 type SkipEntry<'a> = crossbeam_skiplist::map::Entry<'a, Box<[u8]>, Cell>;
 
 #[inline]
-fn scan<'a>(entries: impl Iterator<Item = SkipEntry<'a>>, limit: usize, form: Form) -> Tally {
+fn scan<'a>(entries: impl Iterator<Item = SkipEntry<'a>>, limit: usize, form: ScanForm) -> Tally {
     let mut sums = Tally::default();
     for entry in entries.take(limit) {
         sums.add(match form {
-            Form::Keys => consume(entry.key()),
+            ScanForm::Keys => consume(entry.key()),
             _ => consume(entry.key()).wrapping_add(entry.value().sum()),
         });
     }

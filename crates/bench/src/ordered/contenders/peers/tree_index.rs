@@ -8,7 +8,7 @@ use super::TREE_INDEX;
 use super::{Cell, tally};
 use crate::consume::consume;
 use crate::ordered::in_process::Ordered;
-use crate::ordered::workload::Form;
+use crate::ordered::workload::ScanForm;
 use crate::tally::Tally;
 
 pub(crate) struct TreeIndex(scc::TreeIndex<Box<[u8]>, Cell>);
@@ -57,13 +57,13 @@ impl Ordered for TreeIndex {
         self.0.remove_sync(key)
     }
 
-    fn ascend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn ascend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let guard = Guard::new();
         let range = self.0.range::<[u8], _>((Bound::Included(from), Bound::Unbounded), &guard);
         tally(range.map(|(key, value)| (&**key, value)), limit, form)
     }
 
-    fn descend(&self, from: &[u8], limit: usize, form: Form) -> Tally {
+    fn descend(&self, from: &[u8], limit: usize, form: ScanForm) -> Tally {
         let guard = Guard::new();
         let range = self.0.range::<[u8], _>((Bound::Unbounded, Bound::Included(from)), &guard);
         tally(range.rev().map(|(key, value)| (&**key, value)), limit, form)

@@ -20,7 +20,7 @@ fn at_every_operation(
         disk.stop_after(stop);
         let done = act(&parts).ok();
         for image in disk.crash_images(200) {
-            let opened = Parts::open_shaped(Arc::new(image), shape, 0, pages);
+            let opened = open(Arc::new(image), shape, 0..pages);
             check(&opened.expect("what lasted is there"), done);
         }
         if done.is_some() {
@@ -31,7 +31,8 @@ fn at_every_operation(
 }
 
 fn used(parts: &Parts, page: u64) -> usize {
-    let used = parts.read_page(page, &mut Blocks::default()).expect("it can be read");
+    let used =
+        parts.read_page(PageNumber::from(page), &mut Blocks::default()).expect("it can be read");
     check_page(parts, page, used);
     used
 }
@@ -110,7 +111,7 @@ fn another_course_harms_nothing_of_the_one_before() {
             parts.sync().expect("synced, and no checkpoint came of it");
         },
         |parts| {
-            parts.remove_from(1)?;
+            parts.remove_from(PageNumber::from(1))?;
             parts.write_page(1, full, &other)?;
             parts.sync()
         },
@@ -207,18 +208,20 @@ impl Course {
     fn crash(&mut self, context: &str) {
         self.disk = self.disk.crash(self.rng.random());
         let limit = self.lasting.len() as u64;
-        let opened = Parts::open_shaped(Arc::new(self.disk.clone()), self.shape, 0, limit);
+        let opened = open(Arc::new(self.disk.clone()), self.shape, 0..limit);
         self.parts = opened.unwrap_or_else(|refused| panic!("{context}: {refused}"));
         for (page, lasting) in self.lasting.iter().enumerate() {
             let mut into = Blocks::default();
-            let used = self.parts.read_page(page as u64, &mut into);
+            let used = self.parts.read_page(PageNumber::from(page as u64), &mut into);
             let used = used.unwrap_or_else(|refused| panic!("{context}: {refused}"));
             assert!(used >= *lasting, "{context}");
             assert_eq!(into.bytes()[..*lasting], self.pages[page][..*lasting], "{context}");
             // The page ends here: the log goes on in another.
             self.pages[page] = into.bytes()[..used].to_vec();
         }
-        self.parts.remove_from(limit).unwrap_or_else(|refused| panic!("{context}: {refused}"));
+        self.parts
+            .remove_from(PageNumber::from(limit))
+            .unwrap_or_else(|refused| panic!("{context}: {refused}"));
         self.pages.truncate(self.lasting.len());
         self.written.clone_from(&self.lasting);
         let ended = self.pages.iter().map(Vec::len);

@@ -21,11 +21,11 @@ const NAME: &str = "log-0000000000000000.part";
 
 /// Reads everything: what is used of each page, with right bytes, or the first complaint.
 fn read_all(disk: &SimDisk, shape: PartShape, limit: u64) -> Result<Vec<usize>> {
-    let parts = Parts::open_shaped(Arc::new(disk.clone()), shape, 0, limit)?;
+    let parts = open(Arc::new(disk.clone()), shape, 0..limit)?;
     (0..limit)
         .map(|page| {
             let mut into = Blocks::default();
-            let used = parts.read_page(page, &mut into)?;
+            let used = parts.read_page(PageNumber::from(page), &mut into)?;
             let front = &into.bytes()[..used];
             assert!(front.iter().enumerate().all(|(at, found)| *found == byte(page, at)));
             Ok(used)
@@ -84,7 +84,7 @@ fn a_file_that_ends_early_is_refused() {
 fn a_file_that_is_missing_or_of_another_log_is_refused() {
     let (disk, shape) = sample();
     let expect = |shape: PartShape, first: u64, limit: u64, part: &str| {
-        let opened = Parts::open_shaped(Arc::new(disk.clone()), shape, first, limit);
+        let opened = open(Arc::new(disk.clone()), shape, first..limit);
         let refused = opened.expect_err("refused");
         assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
         assert!(refused.to_string().contains(part), "{refused}");

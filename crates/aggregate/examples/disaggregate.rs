@@ -1,13 +1,15 @@
 //! The speed of a disaggregation over objects of fixed width, phase by phase.
 //!
-//! `cargo run --release -p sapwood-aggregate --example spread [objects] [runs]` prints nanoseconds on the
+//! `cargo run --release -p sapwood-aggregate --example disaggregate [objects] [runs]` prints nanoseconds on the
 //! processor per object of one thread over records of 24 bytes (a word that says whether they live, a key, a value),
 //! as a hash table's log has them: the medians of interleaved runs with their least and greatest.
 //! Addresses are numbers of records, so that applying is adding to a word at an address.
 
 use std::time::{Duration, Instant};
 
-use sapwood_aggregate::{Disaggregation, Disaggregator, Progress, QueryError, Result, Shares};
+use sapwood_aggregate::{
+    Disaggregation, DisaggregationProgress, Disaggregator, QueryError, Result, Shares,
+};
 use sapwood_engine::{Addresses, Column, ColumnBatch, RecordAddress, Validity};
 
 const STRIDE: usize = 24;
@@ -127,7 +129,7 @@ fn on_processor() -> Option<Duration> {
     told.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-type Apply = fn(&Disaggregator, &Shares, &mut [u8]) -> Progress;
+type Apply = fn(&Disaggregator, &Shares, &mut [u8]) -> DisaggregationProgress;
 
 fn run(by: &Disaggregator, apply: Apply, bytes: &mut [u8]) -> Result<[Duration; 4]> {
     let started = Started::now();
@@ -164,7 +166,7 @@ fn value_at(bytes: &mut [u8], address: Option<RecordAddress>) -> &mut [u8; 8] {
 }
 
 /// As an engine does that adds to words.
-fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
+fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> DisaggregationProgress {
     let mut progress = shares.progress();
     let (mut addresses, mut parts) = (Vec::new(), Vec::new());
     for at in 0..shares.batch_count() {
@@ -183,7 +185,7 @@ fn add_words(_: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
     progress
 }
 
-fn change(by: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> Progress {
+fn change(by: &Disaggregator, shares: &Shares, bytes: &mut [u8]) -> DisaggregationProgress {
     let mut progress = shares.progress();
     for at in 0..shares.batch_count() {
         for share in shares.batch(at).shares() {

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use super::{Float, Value};
 use crate::error::{SyntaxError, Why};
-use crate::value::{Float, Value};
 
 /// A number of fixed width: whole or floating point, in 1 to 16 bytes, in an order of bytes.
 ///
@@ -188,7 +188,7 @@ impl Number {
     }
 
     /// Reads the text form, or says what is wrong with it.
-    pub(super) fn from_word(word: &str) -> Result<Number, String> {
+    pub(crate) fn from_word(word: &str) -> Result<Number, String> {
         let digits = word.trim_start_matches(['u', 'i', 'f']);
         let width = digits.trim_end_matches(|c: char| c.is_ascii_alphabetic());
         let form = match &word[..word.len() - digits.len()] {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::{SpreadJob, Total};
+use super::{DisaggregationJob, Total};
 use crate::Error;
 use crate::aggregate::baseline::{self, LIVE, LOOK_UPS, Memory, RECORDS};
 use crate::aggregate::objects::{Objects, Placed};
@@ -19,7 +19,7 @@ use crate::rounds::{Contender, Outcome, run_threads};
 use crate::tally::Tally;
 
 /// One form of the baseline, on memory that both share.
-pub(crate) struct SpreadBaseline {
+pub(crate) struct DisaggregationBaseline {
     name: &'static str,
     memory: Arc<Mutex<Memory>>,
 }
@@ -27,20 +27,23 @@ pub(crate) struct SpreadBaseline {
 /// Words are loaded and stored relaxed, as plain ones are; but threads may share them.
 type Record = [AtomicU64; 3];
 
-impl SpreadBaseline {
+impl DisaggregationBaseline {
     /// Those forms that are wanted.
-    pub(crate) fn forms(objects: &Objects, wanted: &dyn Fn(&str) -> bool) -> Vec<SpreadBaseline> {
+    pub(crate) fn forms(
+        objects: &Objects,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Vec<DisaggregationBaseline> {
         let names: Vec<_> = [RECORDS, LOOK_UPS].into_iter().filter(|name| wanted(name)).collect();
         if names.is_empty() {
             return Vec::new();
         }
         let memory = Arc::new(Mutex::new(Memory::load(objects)));
-        let form = |name| SpreadBaseline { name, memory: Arc::clone(&memory) };
+        let form = |name| DisaggregationBaseline { name, memory: Arc::clone(&memory) };
         names.into_iter().map(form).collect()
     }
 
     /// Adds to each selected record its part, so many times over.
-    fn spread(&self, job: &SpreadJob, times: i64) -> (Duration, Tally) {
+    fn add_parts(&self, job: &DisaggregationJob, times: i64) -> (Duration, Tally) {
         let mut memory = self.memory.lock();
         let (records, buckets) = memory.records_and_buckets();
         let (records, total) = (&*records, &*job.total);
@@ -59,28 +62,28 @@ fn parts<T>(all: &[T], threads: usize) -> Vec<&[T]> {
     all.chunks(all.len().div_ceil(threads).max(1)).collect()
 }
 
-impl Contender<SpreadJob> for SpreadBaseline {
+impl Contender<DisaggregationJob> for DisaggregationBaseline {
     fn name(&self) -> &str {
         self.name
     }
 
     fn runs(&self, workload: Workload) -> bool {
-        let Workload::Spread(pick) = workload else { return false };
+        let Workload::Disaggregate(pick) = workload else { return false };
         (self.name == RECORDS) == (pick == Pick::Everything)
     }
 
-    fn run(&mut self, job: &SpreadJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &DisaggregationJob) -> Result<Outcome, Error> {
         let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
         for _ in 0..job.times {
-            let (took, found) = self.spread(job, 1);
+            let (took, found) = self.add_parts(job, 1);
             elapsed += took;
             tally = tally.merge(found);
-            self.spread(job, -1);
+            self.add_parts(job, -1);
         }
         Ok(Outcome { elapsed, tally, operations: None })
     }
 
-    fn latencies(&mut self, _: &SpreadJob) -> Result<Percentiles, Error> {
+    fn latencies(&mut self, _: &DisaggregationJob) -> Result<Percentiles, Error> {
         Err("the baseline has no operations to time".into())
     }
 
@@ -131,17 +134,17 @@ mod tests {
     use crate::aggregate::workload::Picked;
 
     #[test]
-    fn every_form_spreads_the_total_and_takes_it_back() {
+    fn every_form_disaggregates_the_total_and_takes_it_back() {
         let objects = Arc::new(Objects::new(2_000));
-        let mut forms = SpreadBaseline::forms(&objects, &|_| true);
+        let mut forms = DisaggregationBaseline::forms(&objects, &|_| true);
         for pick in PICKS {
             let picked = Arc::new(Picked::new(pick, &objects).expect("the query is sound"));
             let total = Arc::new(Total::new(&picked).expect("the total is sound"));
             for threads in [1, 3] {
-                let job = SpreadJob { total: Arc::clone(&total), threads, times: 2 };
+                let job = DisaggregationJob { total: Arc::clone(&total), threads, times: 2 };
                 let mut ran = 0;
                 for form in &mut forms {
-                    if form.runs(Workload::Spread(pick)) {
+                    if form.runs(Workload::Disaggregate(pick)) {
                         let outcome = form.run(&job).expect("it cannot fail");
                         assert_eq!(outcome.tally, job.expected(), "{}, {}", form.name, pick.name());
                         ran += 1;

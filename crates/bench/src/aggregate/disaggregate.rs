@@ -13,32 +13,32 @@ use std::time::{Duration, Instant};
 use sapwood::aggregate::{Disaggregation, Disaggregator, Execution, Value};
 
 use super::contenders::{
-    LOG, LOOK_UP, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, Store, WALK, Way, execution_by,
+    LOG, LOOK_UP, LoadedTable, ORDERED_LOOK_UP, ORDERED_RANGE, Patience, WALK, Way, execution_by,
 };
-use super::workload::{FIELD, LAYOUT, Pick, Picked, Share, Workload};
+use super::workload::{FIELD, Fraction, LAYOUT, Pick, Picked, Workload};
 use crate::Error;
 use crate::figures::Percentiles;
 use crate::rounds::{Contender, Outcome, Run};
 use crate::tally::Tally;
 
-pub(crate) use baseline::SpreadBaseline;
+pub(crate) use baseline::DisaggregationBaseline;
 
 /// The part of every object; the first half, by key, gets one more.
 const PART: i64 = 3;
 
-/// The way that spreads, and the objects.
-const SPREAD: [(Way, Pick); 6] = [
+/// The ways to disaggregate, and the objects.
+const CONTENDERS: [(Way, Pick); 6] = [
     (WALK, Pick::Everything),
     (LOG, Pick::Everything),
-    (LOOK_UP, Pick::Range(Share::Tenth)),
-    (ORDERED_RANGE, Pick::Range(Share::Tenth)),
-    (LOOK_UP, Pick::List(Share::Tenth)),
-    (ORDERED_LOOK_UP, Pick::List(Share::Tenth)),
+    (LOOK_UP, Pick::Range(Fraction::Tenth)),
+    (ORDERED_RANGE, Pick::Range(Fraction::Tenth)),
+    (LOOK_UP, Pick::List(Fraction::Tenth)),
+    (ORDERED_LOOK_UP, Pick::List(Fraction::Tenth)),
 ];
 
 /// The objects that totals are spread over.
 pub(crate) const PICKS: [Pick; 3] =
-    [Pick::Everything, Pick::Range(Share::Tenth), Pick::List(Share::Tenth)];
+    [Pick::Everything, Pick::Range(Fraction::Tenth), Pick::List(Fraction::Tenth)];
 
 /// A total for the selected objects, and the way back.
 pub(crate) struct Total {
@@ -55,7 +55,7 @@ impl Total {
     pub(crate) fn new(picked: &Arc<Picked>) -> Result<Total, Error> {
         let greater = picked.len() / 2;
         let total = PART as i128 * picked.len() as i128 + greater as i128;
-        let spread = |total| {
+        let compiled = |total| {
             Disaggregation::new(LAYOUT.parse()?, FIELD, total)
                 .select(picked.query.selection().clone())
                 .equally()
@@ -63,8 +63,8 @@ impl Total {
                 .compile()
         };
         Ok(Total {
-            there: spread(total)?,
-            back: spread(-total)?,
+            there: compiled(total)?,
+            back: compiled(-total)?,
             after: picked.sum() + total,
             cutoff: picked.placed()[greater].number,
             picked: Arc::clone(picked),
@@ -80,24 +80,24 @@ impl Total {
 
 /// One timed run: the same total, several times where the table is small.
 #[derive(Clone)]
-pub(crate) struct SpreadJob {
+pub(crate) struct DisaggregationJob {
     pub(crate) total: Arc<Total>,
     pub(crate) threads: usize,
     pub(crate) times: usize,
 }
 
-impl SpreadJob {
+impl DisaggregationJob {
     pub(crate) fn expected(&self) -> Tally {
         let once = Tally { entries: self.total.picked.len() as u64, sum: self.total.after as u64 };
         (0..self.times).fold(Tally::default(), |sum, _| sum.merge(once))
     }
 }
 
-impl Run for SpreadJob {
+impl Run for DisaggregationJob {
     type Workload = Workload;
 
     fn workload(&self) -> Workload {
-        Workload::Spread(self.total.picked.pick)
+        Workload::Disaggregate(self.total.picked.pick)
     }
 
     fn threads(&self) -> usize {
@@ -109,24 +109,31 @@ impl Run for SpreadJob {
     }
 }
 
-/// A way to spread, as a contender.
-pub(crate) struct Spreads {
+/// A way to disaggregate, as a contender.
+pub(crate) struct DisaggregationContender {
     way: Way,
-    store: Store,
+    store: LoadedTable,
     patience: Patience,
 }
 
-impl Spreads {
+impl DisaggregationContender {
     /// All that a table of this kind takes part with.
-    pub(crate) fn ways(store: &Store, wanted: &dyn Fn(&str) -> bool) -> Vec<Spreads> {
+    pub(crate) fn ways(
+        store: &LoadedTable,
+        wanted: &dyn Fn(&str) -> bool,
+    ) -> Vec<DisaggregationContender> {
         let mut ways: Vec<Way> = Vec::new();
-        for (way, _) in SPREAD {
+        for (way, _) in CONTENDERS {
             if way.kind == store.kind() && wanted(way.name) && !ways.contains(&way) {
                 ways.push(way);
             }
         }
-        let spreads = |way| Spreads { way, store: store.clone(), patience: Patience::default() };
-        ways.into_iter().map(spreads).collect()
+        let contender = |way| DisaggregationContender {
+            way,
+            store: store.clone(),
+            patience: Patience::default(),
+        };
+        ways.into_iter().map(contender).collect()
     }
 
     /// Rounds of another workload, or on other threads, begin.
@@ -134,17 +141,17 @@ impl Spreads {
         self.patience = Patience::default();
     }
 
-    /// Spreads once and takes it back; answers how long the first took.
+    /// DisaggregationContender once and takes it back; answers how long the first took.
     fn there_and_back(
         &self,
         total: &Total,
         execution: &Execution<'_>,
     ) -> Result<(Duration, Tally), Error> {
         let begin = Instant::now();
-        let (changed, after) = self.store.spread(&total.there, execution)?;
+        let (changed, after) = self.store.disaggregate(&total.there, execution)?;
         let elapsed = begin.elapsed();
         let (found, sum, _) = self.store.sum(&total.picked.query, execution)?;
-        let (restored, before) = self.store.spread(&total.back, execution)?;
+        let (restored, before) = self.store.disaggregate(&total.back, execution)?;
         let count = total.picked.len() as u64;
         if (found, sum) != (changed, after) || (restored, before) != (count, total.picked.sum()) {
             return Err(format!(
@@ -158,17 +165,17 @@ impl Spreads {
     }
 }
 
-impl Contender<SpreadJob> for Spreads {
+impl Contender<DisaggregationJob> for DisaggregationContender {
     fn name(&self) -> &str {
         self.way.name
     }
 
     fn runs(&self, workload: Workload) -> bool {
-        let Workload::Spread(pick) = workload else { return false };
-        SPREAD.contains(&(self.way, pick)) && !self.patience.is_over()
+        let Workload::Disaggregate(pick) = workload else { return false };
+        CONTENDERS.contains(&(self.way, pick)) && !self.patience.is_over()
     }
 
-    fn run(&mut self, job: &SpreadJob) -> Result<Outcome, Error> {
+    fn run(&mut self, job: &DisaggregationJob) -> Result<Outcome, Error> {
         let execution = execution_by(self.way, job.threads);
         let (mut elapsed, mut tally) = (Duration::ZERO, Tally::default());
         for _ in 0..job.times {
@@ -180,7 +187,7 @@ impl Contender<SpreadJob> for Spreads {
         Ok(Outcome { elapsed, tally, operations: None })
     }
 
-    fn latencies(&mut self, _: &SpreadJob) -> Result<Percentiles, Error> {
+    fn latencies(&mut self, _: &DisaggregationJob) -> Result<Percentiles, Error> {
         Err("a run is one call, or few: there are no single calls to time".into())
     }
 
@@ -189,9 +196,9 @@ impl Contender<SpreadJob> for Spreads {
     }
 }
 
-impl Store {
-    /// Spreads a total; answers how many objects were changed, and what they then sum to.
-    fn spread(
+impl LoadedTable {
+    /// DisaggregationContender a total; answers how many objects were changed, and what they then sum to.
+    fn disaggregate(
         &self,
         total: &Disaggregator,
         execution: &Execution<'_>,

@@ -1,0 +1,158 @@
+//! Transactions, and what breaks them.
+
+use crate::client::{Client, START, Value, ok, service};
+
+fn queued() -> Value {
+    Value::Simple("QUEUED".to_owned())
+}
+
+fn error(text: &str) -> Value {
+    Value::Error(text.to_owned())
+}
+
+#[test]
+fn commands_wait_for_exec() {
+    let service = service();
+    let (mut one, mut two) = (Client::new(&service), Client::new(&service));
+    assert_eq!(one.line("multi"), ok());
+    assert_eq!(one.line("set a 1"), queued());
+    assert_eq!(one.line("incr a"), queued());
+    assert_eq!(one.line("keys *"), queued());
+    assert_eq!(two.line("get a"), Value::Null);
+    let keys = Value::Array(vec!["a".into()]);
+    assert_eq!(one.line("exec"), Value::Array(vec![ok(), Value::Integer(2), keys]));
+    assert_eq!(two.line("get a"), "2".into());
+    assert_eq!(one.line("exec"), error("ERR EXEC without MULTI"));
+    assert_eq!(one.line("discard"), error("ERR DISCARD without MULTI"));
+}
+
+#[test]
+fn a_command_that_is_refused_breaks_the_transaction() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("multi");
+    assert_eq!(client.line("set a 1"), queued());
+    assert_eq!(client.line("multi"), error("ERR MULTI calls can not be nested"));
+    assert_eq!(client.line("watch a"), error("ERR WATCH inside MULTI is not allowed"));
+    assert_eq!(client.line("get"), error("ERR wrong number of arguments for 'get' command"));
+    let aborted = "EXECABORT Transaction discarded because of previous errors.";
+    assert_eq!(client.line("exec"), error(aborted));
+    assert_eq!(client.line("get a"), Value::Null);
+}
+
+#[test]
+fn one_that_fails_in_exec_leaves_the_others() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("set a text");
+    client.line("multi");
+    client.line("incr a");
+    client.line("set b 1");
+    let Value::Array(replies) = client.line("exec") else { panic!("an array") };
+    assert_eq!(replies, [error("ERR value is not an integer or out of range"), ok()]);
+}
+
+/// What breaks a watch of the key `a`, and what does not.
+#[test]
+fn a_watch_is_broken_by_each_change_of_the_key() {
+    let changes = [
+        "set a 2",
+        "append a x",
+        "del a",
+        "unlink a b",
+        "getdel a",
+        "mset b 1 a 2",
+        "rename b a",
+        "rename a c",
+        "expire a 100",
+        "pexpire a -1",
+        "incrby b 0 a",
+        "setrange a 0 x",
+        "flushall",
+        "flushdb",
+        "copy b a replace",
+        "getex a ex 5",
+        "getset a 1",
+        "setex a 5 1",
+        "decr a",
+        "incrbyfloat a 0.5",
+    ];
+    let others = [
+        "get a",
+        "set b 2",
+        "setnx a 3",
+        "exists a",
+        "persist a",
+        "del c",
+        "msetnx a 1 c 2",
+        "copy a c",
+        "set a 2 nx",
+        "getex a",
+        "renamenx b a",
+        "ttl a",
+        "keys *",
+        "append c x",
+    ];
+    for (commands, breaks) in [(&changes[..], true), (&others[..], false)] {
+        for change in commands.iter().filter(|change| **change != "incrby b 0 a") {
+            let service = service();
+            let (mut one, mut two) = (Client::new(&service), Client::new(&service));
+            assert_eq!(one.line("mset a 1 b 1"), ok());
+            assert_eq!(one.line("watch a"), ok());
+            two.line(change);
+            one.line("multi");
+            one.line("ping");
+            let expected = match breaks {
+                true => Value::Null,
+                false => Value::Array(vec![Value::Simple("PONG".to_owned())]),
+            };
+            assert_eq!(one.line("exec"), expected, "after {change}");
+        }
+    }
+}
+
+#[test]
+fn a_watched_key_whose_time_ends_has_changed() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("set a 1 px 10");
+    client.line("watch a");
+    service.set_clock(START + 10);
+    client.line("multi");
+    client.line("ping");
+    assert_eq!(client.line("exec"), Value::Null);
+}
+
+#[test]
+fn unwatch_and_discard_forget() {
+    let service = service();
+    let mut client = Client::new(&service);
+    for forget in [&["unwatch"][..], &["multi", "discard"], &["reset"]] {
+        client.line("watch a");
+        client.line("set a 2");
+        forget.iter().for_each(|line| drop(client.line(line)));
+        client.line("multi");
+        assert_eq!(client.line("exec"), Value::Array(Vec::new()), "after {forget:?}");
+    }
+}
+
+#[test]
+fn databases_are_apart() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("set a 0");
+    assert_eq!(client.line("select 9"), ok());
+    assert_eq!(client.line("get a"), Value::Null);
+    client.line("set a 9");
+    client.line("copy a a db 3");
+    assert_eq!(client.line("select 16"), error("ERR DB index is out of range"));
+    assert_eq!(client.line("flushdb"), ok());
+    assert_eq!(client.line("get a"), Value::Null);
+    client.line("select 3");
+    assert_eq!(client.line("get a"), "9".into());
+    client.line("select 0");
+    assert_eq!(client.line("get a"), "0".into());
+    client.line("flushall");
+    client.line("select 3");
+    assert_eq!(client.line("get a"), Value::Null);
+}
