@@ -40,7 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-server",
         ],
     ),
-    ("sapwood-cli", &["sapwood", "sapwood-bench"]),
+    ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &[]),
     ("sapwood-shim", &[]),
