@@ -1,9 +1,12 @@
 //! The integration tests of the server, one binary.
 
 mod client;
+mod clients;
 mod glob;
 mod oracle;
+mod pubsub;
 mod reply;
 mod request;
+mod sockets;
 mod transactions;
 mod walks;
