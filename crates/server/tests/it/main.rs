@@ -1,5 +1,6 @@
 //! The integration tests of the server, one binary.
 
+mod beside_redis;
 mod client;
 mod clients;
 mod glob;

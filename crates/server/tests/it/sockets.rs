@@ -170,13 +170,13 @@ fn every_kind_of_kill_ends_connections() {
         assert_eq!(killer.call(&line), reply, "{line}");
         assert_eq!(victim.expect_end(), b"", "{filter}");
         // The entry goes when the connection's task ends.
-        while killer.call(&format!("CLIENT LIST ID {id}")) != "" {}
+        while !killer.call(&format!("CLIENT LIST ID {id}")).is_empty() {}
     }
     let mut gone = server.connect();
     let id = gone.id();
     gone.send(b"QUIT\r\n");
     assert_eq!(gone.expect_end(), b"+OK\r\n");
-    while killer.call(&format!("CLIENT LIST ID {id}")) != "" {}
+    while !killer.call(&format!("CLIENT LIST ID {id}")).is_empty() {}
     assert_eq!(killer.call(&format!("CLIENT KILL ID {id}")), ":0");
     killer.send(format!("CLIENT KILL {}\r\nPING\r\n", killer.own_address()).as_bytes());
     killer.expect(b"+OK\r\n");
@@ -277,7 +277,7 @@ fn a_client_that_never_reads_costs_little_and_can_be_killed() {
     assert!(most > 1 << 20, "replies are made: {most} bytes");
     assert!(most < 64 << 20, "replies wait for the client: {most} bytes");
     assert_eq!(other.call(&format!("CLIENT KILL ID {id}")), ":1");
-    while other.call(&format!("CLIENT LIST ID {id}")) != "" {}
+    while !other.call(&format!("CLIENT LIST ID {id}")).is_empty() {}
 }
 
 #[test]
