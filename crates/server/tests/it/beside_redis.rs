@@ -75,7 +75,7 @@ impl Clients {
     fn call(&mut self, name: &str, request: &str) -> String {
         self.asked += 1;
         let mark = format!("mark-{}", self.asked);
-        let request = format!("{request}\r\nPING {mark}\r\n");
+        let request = format!("{}\r\nPING {mark}\r\n", request.replace("; ", "\r\n"));
         let stream = self.stream(name);
         if stream.write_all(request.as_bytes()).is_err() {
             return "it was killed".to_owned();
@@ -95,7 +95,8 @@ impl Clients {
     }
 }
 
-/// Each line has a client's name and a request.
+/// Each line has a client's name and requests. A transaction is one line, so that it is over when
+/// the mark comes.
 const REQUESTS: &str = r#"
 a CLIENT GETNAME
 a CLIENT SETNAME one
@@ -124,6 +125,9 @@ a CLIENT LIST x
 a CLIENT PAUSE x
 a CLIENT PAUSE -1
 a CLIENT PAUSE 1 x
+a CLIENT PAUSE 1 x y
+a CLIENT UNBLOCK 1 x y
+c PUBSUB SHARDCHANNELS a b
 a CLIENT PAUSE 0
 a CLIENT PAUSE 1 WRITE
 a CLIENT UNPAUSE
@@ -184,19 +188,12 @@ a SUNSUBSCRIBE
 a PUNSUBSCRIBE
 a SUNSUBSCRIBE
 a GET k
-a MULTI
-a SUBSCRIBE m
-a PUBLISH n 1
-a PSUBSCRIBE m*
-a EXEC
+a MULTI; SUBSCRIBE m; PUBLISH n 1; PSUBSCRIBE m*; EXEC
 c PUBLISH m 1
 a RESET
 a GET k
 c PUBLISH m 1
-c MULTI
-c PUBLISH m 1
-c CLIENT GETNAME
-c EXEC
+c MULTI; PUBLISH m 1; CLIENT GETNAME; EXEC
 d SUBSCRIBE z
 c CLIENT KILL TYPE pubsub
 d PING

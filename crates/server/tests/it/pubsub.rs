@@ -158,7 +158,10 @@ fn subscriptions_are_counted() {
     assert_eq!(other.line("PUBSUB NUMPAT"), 2.into());
     assert_eq!(
         other.line("PUBSUB CHANNELS a b"),
-        Value::Error("ERR wrong number of arguments for 'pubsub|channels' command".to_owned())
+        Value::Error(
+            "ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP."
+                .to_owned()
+        )
     );
 }
 
