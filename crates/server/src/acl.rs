@@ -258,7 +258,7 @@ impl Known {
 
     fn user_or_new(&mut self, name: &[u8]) -> User {
         match self.by_name.get(name) {
-            Some(user) => User { new_channels: self.new_channels, ..User::clone(user) },
+            Some(user) => user.with_new_channels(self.new_channels),
             None => User::new(self.next_id(), name, self.new_channels),
         }
     }

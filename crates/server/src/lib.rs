@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
-mod clients;
+pub mod clients;
 pub mod clock;
 pub mod command;
 mod jobs;

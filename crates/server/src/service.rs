@@ -8,7 +8,7 @@ use std::time::Duration;
 use sapwood::{Db, HashTableOptions};
 
 use crate::acl::{self, FileError, Users};
-use crate::clients::{Clients, Limits};
+use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
 use crate::jobs::Jobs;
@@ -187,6 +187,16 @@ impl Service {
         if let Some(limit) = self.options.maxmemory {
             self.is_full.store(self.used_memory() > limit, Ordering::Relaxed);
         }
+    }
+
+    /// Limits of clients.
+    pub fn limits(&self) -> &Limits {
+        &self.clients.limits
+    }
+
+    /// Numbers of clients, and of what they listen to.
+    pub fn client_counts(&self) -> Counts {
+        self.clients.counts()
     }
 
     /// Closes clients that do nothing for longer than they may. For a timer.

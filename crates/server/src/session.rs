@@ -78,9 +78,10 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// Messages to a client from beside its session, such as from a job that tells how far it is.
+/// A way for messages to a client from beside its session, such as from a job that tells how far it
+/// is. Clones are the same. It may outlive the session; its messages go nowhere then.
 #[derive(Debug, Clone)]
-pub(crate) struct Messages {
+pub struct Messages {
     entry: Arc<Entry>,
     bytes_max: usize,
 }
@@ -88,7 +89,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Sends a message, written in the client's version of the protocol: in version 3 a push, which
     /// comes between replies. A client of version 2 that has not subscribed expects none.
-    pub(crate) fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
+    pub fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
         self.entry.mailbox.post(self.bytes_max, write);
     }
 }
@@ -246,6 +247,23 @@ impl Session {
     /// Milliseconds for which requests wait, if clients are paused.
     pub fn pause_millis(&self) -> Option<Millis> {
         self.service.clients.pause.left(self.service.options.clock.now())
+    }
+
+    /// A way for messages to the client, for other threads.
+    ///
+    /// ```
+    /// # use sapwood_server::{Service, Session, service::Options};
+    /// let service = std::sync::Arc::new(Service::new(sapwood::Db::in_memory(), Options::default())?);
+    /// let mut session = Session::new(service);
+    /// let messages = session.to_messages();
+    /// std::thread::spawn(move || messages.post(|reply| reply.integer(7))).join().expect("it ends");
+    /// let mut out = Vec::new();
+    /// session.messages(&mut out);
+    /// assert_eq!(out, b":7\r\n");
+    /// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+    /// ```
+    pub fn to_messages(&self) -> Messages {
+        self.client.to_messages(&self.service)
     }
 
     /// What others see of the client.
