@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, UnixListener};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -19,10 +20,14 @@ const BACKLOG: u32 = 1024;
 /// A pause when the process has no descriptors left for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The time for a client to agree on keys.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Sockets that clients connect to.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Listeners {
     tcp: Vec<TcpListener>,
+    tls: Vec<(TcpListener, TlsAcceptor)>,
     unix: Vec<(UnixListener, PathBuf)>,
 }
 
@@ -32,15 +37,21 @@ impl Listeners {
     /// # Errors
     /// Those of the system, such as for an address that is in use.
     pub fn tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let socket = match address {
-            SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4(),
-            SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6(),
-        }?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(BACKLOG)?;
+        let listener = listen(address)?;
         let address = listener.local_addr()?;
         self.tcp.push(listener);
+        Ok(address)
+    }
+
+    /// Listens at an address for clients that speak TLS as well; answers it with the port that it
+    /// has.
+    ///
+    /// # Errors
+    /// Those of the system, such as for an address that is in use.
+    pub fn tls(&mut self, address: SocketAddr, acceptor: TlsAcceptor) -> io::Result<SocketAddr> {
+        let listener = listen(address)?;
+        let address = listener.local_addr()?;
+        self.tls.push((listener, acceptor));
         Ok(address)
     }
 
@@ -56,6 +67,26 @@ impl Listeners {
         self.unix.push((UnixListener::bind(path)?, path.to_owned()));
         Ok(())
     }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listeners")
+            .field("tcp", &self.tcp)
+            .field("tls", &self.tls.len())
+            .field("unix", &self.unix)
+            .finish()
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4(),
+        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves the clients of some listeners.
@@ -80,6 +111,10 @@ impl Server {
         for listener in listeners.tcp {
             let server = self.clone_parts();
             self.clients.spawn(async move { server.accept_tcp(listener).await });
+        }
+        for (listener, acceptor) in listeners.tls {
+            let server = self.clone_parts();
+            self.clients.spawn(async move { server.accept_tls(listener, acceptor).await });
         }
         for (listener, path) in listeners.unix {
             let server = self.clone_parts();
@@ -117,6 +152,35 @@ impl Server {
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
+        }
+    }
+
+    async fn accept_tls(&self, listener: TcpListener, acceptor: TlsAcceptor) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, _address)) = accepted else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            // Replies go out when they are written: a client waits for each.
+            let _ = stream.set_nodelay(true);
+            let (server, acceptor) = (self.clone_parts(), acceptor.clone());
+            // Apart: a client that is slow with it holds no other up.
+            self.clients.spawn(async move {
+                let greeting = tokio::time::timeout(GREETING_TIMEOUT, acceptor.accept(stream));
+                let greeted = tokio::select! {
+                    () = server.stop.cancelled() => return,
+                    greeted = greeting => greeted,
+                };
+                match greeted {
+                    Ok(Ok(stream)) => server.spawn(stream),
+                    Ok(Err(error)) => tracing::debug!(%error, "a client failed to speak TLS"),
+                    Err(_) => tracing::debug!("a client was too slow to speak TLS"),
+                }
+            });
         }
     }
 
