@@ -12,15 +12,25 @@
 //! | `clients` | `CLIENT` |
 //! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
 //! | `acl` | `AUTH`, and `ACL` with its subcommands |
+//! | `object` | `OBJECT` |
+//! | `server` | `INFO`, `CONFIG`, `SAVE`, and all that is about the server |
+//! | `latency` | `SLOWLOG` and `LATENCY` |
+//! | `documented` | `COMMAND` |
+//! | `info` | the sections of `INFO` |
 
 mod acl;
 mod arguments;
 mod clients;
 mod connection;
 mod counters;
+mod documented;
 mod expiry;
+pub(crate) mod info;
 mod keys;
+mod latency;
+mod object;
 pub(crate) mod pubsub;
+mod server;
 mod strings;
 mod tables;
 pub(crate) mod transactions;
@@ -301,6 +311,10 @@ pub const GROUPS: &[&[Command]] = &[
     clients::COMMANDS,
     pubsub::COMMANDS,
     acl::COMMANDS,
+    object::COMMANDS,
+    documented::COMMANDS,
+    server::COMMANDS,
+    latency::COMMANDS,
 ];
 
 /// All commands with their numbers; those of a command's subcommands follow its own.

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
+pub mod admin;
 pub mod clients;
 pub mod clock;
 pub mod command;

@@ -1,5 +1,6 @@
 //! The integration tests of the server, one binary.
 
+mod admin;
 mod beside_redis;
 mod client;
 mod clients;
