@@ -3,10 +3,12 @@
 //! | module | holds |
 //! |---|---|
 //! | `key_spec` | the argument of `--key` |
+//! | `serve` | the options of a server |
 //! | `quotes` | the quotes of CSV, for lists on the command line and for files |
 
 pub(crate) mod key_spec;
 pub(crate) mod quotes;
+pub(crate) mod serve;
 
 use std::path::PathBuf;
 
@@ -16,6 +18,7 @@ use sapwood::aggregate::Executor;
 use crate::terminal::format::parse_bytes;
 
 use key_spec::KeySpec;
+use serve::{Config, Serve};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -138,6 +141,28 @@ Examples:
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
   sapwood bench aggregate --objects 10000000 --threads 1")]
     Bench(Bench),
+
+    /// Serve tables to Redis clients, until it is told to stop
+    #[command(after_help = "\
+Examples:
+  sapwood serve
+  sapwood serve --port 7000 --dir data --maxmemory 2G
+  sapwood serve --sample flights
+  sapwood serve --config sapwood.toml --http 127.0.0.1:9121
+
+A flag goes before its variable of the environment, and that before the file of --config, whose
+options have the flags' names: `port = 7000`. `sapwood config print` shows what holds.
+
+Stop it with Ctrl-C, SIGTERM or SHUTDOWN: with --dir a last checkpoint is taken then. A second signal
+ends it at once, as of the checkpoint before.")]
+    Serve(Box<Serve>),
+
+    /// Look at the options that a server would have
+    #[command(after_help = "\
+Examples:
+  sapwood config print
+  sapwood config print --config sapwood.toml --port 7000 --json")]
+    Config(Config),
 
     /// Count the bundled flights until killed; a part of `sapwood sample counters`
     #[command(hide = true)]
@@ -509,6 +534,8 @@ pub(crate) enum BenchEngine {
     Hash(sapwood_bench::hash::Args),
     /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
     Aggregate(sapwood_bench::aggregate::Args),
+    /// The server beside Redis, over loopback: requests, memory, and sums over the wire
+    Server(sapwood_bench::server::Args),
 }
 
 #[derive(Debug, clap::Args)]

@@ -7,20 +7,32 @@
 //! | `keys` | `DEL`, `SCAN`, `RENAME`, and all that needs no value |
 //! | `expiry` | `EXPIRE`, `TTL` and their like |
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
+//! | `tables` | `SW.PUT`, `SW.AGGREGATE`, and all that works on tables of Sapwood |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
 //! | `clients` | `CLIENT` |
 //! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
 //! | `acl` | `AUTH`, and `ACL` with its subcommands |
+//! | `object` | `OBJECT` |
+//! | `server` | `INFO`, `CONFIG`, `SAVE`, and all that is about the server |
+//! | `latency` | `SLOWLOG` and `LATENCY` |
+//! | `documented` | `COMMAND` |
+//! | `info` | the sections of `INFO` |
 
 mod acl;
 mod arguments;
 mod clients;
 mod connection;
 mod counters;
+mod documented;
 mod expiry;
+pub(crate) mod info;
 mod keys;
+mod latency;
+mod object;
 pub(crate) mod pubsub;
+mod server;
 mod strings;
+mod tables;
 pub(crate) mod transactions;
 
 use std::borrow::Cow;
@@ -294,10 +306,15 @@ pub const GROUPS: &[&[Command]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
     transactions::COMMANDS,
+    tables::COMMANDS,
     connection::COMMANDS,
     clients::COMMANDS,
     pubsub::COMMANDS,
     acl::COMMANDS,
+    object::COMMANDS,
+    documented::COMMANDS,
+    server::COMMANDS,
+    latency::COMMANDS,
 ];
 
 /// All commands with their numbers; those of a command's subcommands follow its own.
@@ -464,6 +481,7 @@ pub(crate) enum Access<'a> {
 pub(crate) trait AllReplicas {
     fn databases(&self) -> &Databases;
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
 }
 
 impl AllReplicas for Exclusive<'_, Databases> {
@@ -473,6 +491,10 @@ impl AllReplicas for Exclusive<'_, Databases> {
 
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
         self.change(|databases| databases.set(number, space));
+    }
+
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
+        self.change(|databases| databases.tables_mut().set(name, table));
     }
 }
 

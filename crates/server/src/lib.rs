@@ -6,9 +6,11 @@
 #![forbid(unsafe_code)]
 
 pub mod acl;
-mod clients;
+pub mod admin;
+pub mod clients;
 pub mod clock;
 pub mod command;
+mod jobs;
 pub mod net;
 pub mod protocol;
 mod replicas;

@@ -1,6 +1,8 @@
 //! A client's session: bytes that it sent in, replies out.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
 use smallvec::SmallVec;
@@ -78,9 +80,10 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// Messages to a client from beside its session, such as from a job that tells how far it is.
+/// A way for messages to a client from beside its session, such as from a job that tells how far it
+/// is. Clones are the same. It may outlive the session; its messages go nowhere then.
 #[derive(Debug, Clone)]
-pub(crate) struct Messages {
+pub struct Messages {
     entry: Arc<Entry>,
     bytes_max: usize,
 }
@@ -88,7 +91,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Sends a message, written in the client's version of the protocol: in version 3 a push, which
     /// comes between replies. A client of version 2 that has not subscribed expects none.
-    pub(crate) fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
+    pub fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
         self.entry.mailbox.post(self.bytes_max, write);
     }
 }
@@ -195,6 +198,7 @@ impl Session {
             login: Login::new(&service.users),
         };
         client.show_user();
+        service.note_client();
         let parser = Parser::new(client.limits());
         Session { service, parser, client }
     }
@@ -246,6 +250,23 @@ impl Session {
     /// Milliseconds for which requests wait, if clients are paused.
     pub fn pause_millis(&self) -> Option<Millis> {
         self.service.clients.pause.left(self.service.options.clock.now())
+    }
+
+    /// A way for messages to the client, for other threads.
+    ///
+    /// ```
+    /// # use sapwood_server::{Service, Session, service::Options};
+    /// let service = std::sync::Arc::new(Service::new(sapwood::Db::in_memory(), Options::default())?);
+    /// let mut session = Session::new(service);
+    /// let messages = session.to_messages();
+    /// std::thread::spawn(move || messages.post(|reply| reply.integer(7))).join().expect("it ends");
+    /// let mut out = Vec::new();
+    /// session.messages(&mut out);
+    /// assert_eq!(out, b":7\r\n");
+    /// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+    /// ```
+    pub fn to_messages(&self) -> Messages {
+        self.client.to_messages(&self.service)
     }
 
     /// What others see of the client.
@@ -388,14 +409,17 @@ impl Session {
         };
         let keys = Keys { space, now, is_exclusive: false };
         let mut reply = Reply::new(out, self.client.protocol);
+        let begun = Instant::now();
         if !batch.gets.is_empty() {
             self.client.last_command = "get";
-            execute_gets(&keys, &batch.gets, &mut reply);
+            let hits = execute_gets(&keys, &batch.gets, &mut reply);
+            self.service.note_gets(&batch.gets, hits, begun.elapsed(), now);
             batch.gets.clear();
         }
         if !batch.sets.is_empty() {
             self.client.last_command = "set";
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
+            self.service.note_sets(&batch.sets, begun.elapsed(), now);
             batch.sets.clear();
         }
     }
@@ -406,6 +430,7 @@ impl Drop for Session {
         self.client.unwatch(&self.service);
         self.client.end_subscriptions(&self.service);
         self.service.clients.remove(self.client.id);
+        self.service.note_end();
     }
 }
 
@@ -598,12 +623,17 @@ impl<'i> Batch<'i> {
     }
 }
 
-fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) {
+/// Answers how many keys were there.
+fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) -> u64 {
     let mut shown = 0;
+    let mut hits = 0;
     let mut show = |value: Option<&[u8]>| {
         shown += 1;
         match value {
-            Some(value) => reply.bulk(value),
+            Some(value) => {
+                hits += 1;
+                reply.bulk(value);
+            }
             None => reply.null(),
         }
     };
@@ -617,6 +647,7 @@ fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) {
             refuse(reply, &error.clone().into());
         }
     }
+    hits
 }
 
 fn execute_sets(
@@ -688,12 +719,14 @@ fn dispatch(
         Ok(command) => command,
         Err(refusal) => {
             client.break_transaction();
+            service.note_refusal(command::find(args[0]), &refusal);
             refuse(&mut Reply::new(out, protocol), &refusal);
             return Dispatched::Done(None);
         }
     };
     if let Err(refusal) = permit(service, client, command, args) {
         client.break_transaction();
+        service.note_refusal(Some(command), &refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
     }
@@ -729,7 +762,12 @@ fn dispatch(
     let reply = Reply::new(out, protocol);
     let access = access.reborrow();
     let mut call = Call { service, client, args, command, reply, access, now, job: None };
-    match (command.run)(&mut call) {
+    let begun = Instant::now();
+    let outcome = (command.run)(&mut call);
+    if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
+        service.note_call(command, args, begun.elapsed(), now, &outcome);
+    }
+    match outcome {
         Ok(()) => Dispatched::Done(call.job),
         Err(refusal) => {
             call.reply.truncate(before);
@@ -755,8 +793,10 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         now: call.now,
         job: None,
     };
+    let begun = Instant::now();
     let result = permit_queued(inner.service, inner.client, command, args)
         .and_then(|()| (command.run)(&mut inner));
+    inner.service.note_call(command, args, begun.elapsed(), inner.now, &result);
     let job = inner.job.take();
     match (result, job) {
         (Err(refusal), _) => {
@@ -860,3 +900,104 @@ impl Client {
         }
     }
 }
+
+/// What `INFO` and `SLOWLOG` tell of clients and commands.
+impl Service {
+    fn note_client(&self) {
+        let tally = &self.admin.tally;
+        // Relaxed: counts for reports.
+        tally.connected.fetch_add(1, Ordering::Relaxed);
+        tally.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note_end(&self) {
+        // Relaxed: a count for reports.
+        self.admin.tally.connected.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn note_call(
+        &self,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+        outcome: &Result<(), Refusal>,
+    ) {
+        let admin = &self.admin;
+        admin.tally.called(command.id, 1, took);
+        match outcome {
+            Err(Refusal::Text(text)) => {
+                admin.tally.failed(command.id);
+                admin.tally.error(text);
+            }
+            Ok(()) if command.flags.contains(Flags::WRITE) => admin.tally.changes.add(1),
+            _ => {}
+        }
+        if self.is_slow(took) {
+            match command.flags.contains(Flags::SENSITIVE) {
+                true => self.note_slow(&[args[0], b"(redacted)"], took, now),
+                false => self.note_slow(args, took, now),
+            }
+        }
+    }
+
+    fn note_gets(&self, keys: &[&[u8]], hits: u64, took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, keys.len() as u64);
+        tally.called(*GET, count, took);
+        tally.hits.add(hits);
+        tally.misses.add(count - hits);
+        let each = took / keys.len() as u32;
+        if self.is_slow(each) {
+            self.note_slow(&[b"GET", keys[0]], each, now);
+        }
+    }
+
+    fn note_sets(&self, entries: &[(&[u8], &[u8])], took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, entries.len() as u64);
+        tally.called(*SET, count, took);
+        tally.changes.add(count);
+        let each = took / entries.len() as u32;
+        if self.is_slow(each) {
+            let value = match format::decode(entries[0].1) {
+                Some(format::Stored::Inline { value, .. }) => value,
+                _ => &[],
+            };
+            self.note_slow(&[b"SET", entries[0].0, value], each, now);
+        }
+    }
+
+    fn note_refusal(&self, command: Option<&'static Command>, refusal: &Refusal) {
+        if let Some(command) = command {
+            self.admin.tally.rejected(command.id);
+        }
+        if let Refusal::Text(text) = refusal {
+            self.admin.tally.error(text);
+        }
+    }
+
+    #[inline]
+    fn is_slow(&self, took: Duration) -> bool {
+        let settings = &self.admin.settings;
+        let least = settings.slowlog_micros();
+        let millis = settings.latency_millis();
+        (least >= 0 && took.as_micros() as i64 >= least)
+            || (millis > 0 && took.as_millis() as u64 >= millis)
+    }
+
+    #[cold]
+    fn note_slow(&self, args: &[&[u8]], took: Duration, now: Millis) {
+        let settings = &self.admin.settings;
+        let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
+        let least = settings.slowlog_micros();
+        if least >= 0 && micros as i64 >= least {
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args);
+        }
+        let threshold = settings.latency_millis();
+        if threshold > 0 && millis >= threshold {
+            self.admin.spikes.add("command", now / 1_000, millis);
+        }
+    }
+}
+
+static GET: LazyLock<usize> = LazyLock::new(|| command::find(b"get").map_or(0, |get| get.id));
+static SET: LazyLock<usize> = LazyLock::new(|| command::find(b"set").map_or(0, |set| set.id));

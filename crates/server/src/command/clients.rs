@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clients::{Entry, Paused};
-use crate::command::arguments::{help, integer, is};
+use crate::command::arguments::{help, integer, is, subcommand_arguments};
 use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX};
 use crate::session::Replies;
 
@@ -378,7 +378,7 @@ fn pause(call: &mut Call<'_>) -> Answer {
         [mode] if is(mode, "all") => Paused::All,
         [mode] if is(mode, "write") => Paused::Writes,
         [_] => return Err(Refusal::text("ERR CLIENT PAUSE mode must be WRITE or ALL")),
-        _ => return Err(SYNTAX),
+        _ => return Err(subcommand_arguments(call.args)),
     };
     let millis = integer(call.args[2])
         .map_err(|_| Refusal::text("ERR timeout is not an integer or out of range"))?;
@@ -402,7 +402,7 @@ fn unblock(call: &mut Call<'_>) -> Answer {
         [_] => {
             return Err(Refusal::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
-        _ => return Err(SYNTAX),
+        _ => return Err(subcommand_arguments(call.args)),
     }
     integer(call.args[2])?;
     call.reply.integer(0);
