@@ -8,6 +8,7 @@
 pub(crate) mod key_spec;
 pub(crate) mod quotes;
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -139,6 +140,15 @@ Examples:
   sapwood bench aggregate --objects 10000000 --threads 1")]
     Bench(Bench),
 
+    /// Serve tables to Redis clients, until it is told to stop
+    #[command(after_help = "\
+Examples:
+  sapwood serve
+  sapwood serve --port 7000 --dir data
+
+Stop it with Ctrl-C or SIGTERM: with --dir, what it holds is kept then.")]
+    Serve(Serve),
+
     /// Count the bundled flights until killed; a part of `sapwood sample counters`
     #[command(hide = true)]
     CountFlights(CountFlights),
@@ -171,6 +181,21 @@ pub(crate) struct Sample {
 
     /// Where the counters are kept: a directory that is empty or not there yet [default: a
     /// temporary one]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The addresses to listen at
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', default_value = "127.0.0.1")]
+    pub(crate) bind: Vec<IpAddr>,
+
+    /// The port to listen at; 0 lets the system choose
+    #[arg(long, default_value_t = 6379)]
+    pub(crate) port: u16,
+
+    /// Keep what is stored in this directory [default: in memory alone]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -509,6 +534,8 @@ pub(crate) enum BenchEngine {
     Hash(sapwood_bench::hash::Args),
     /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
     Aggregate(sapwood_bench::aggregate::Args),
+    /// The server beside Redis, over loopback: requests, memory, and sums over the wire
+    Server(sapwood_bench::server::Args),
 }
 
 #[derive(Debug, clap::Args)]

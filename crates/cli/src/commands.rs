@@ -8,6 +8,7 @@
 //! | `stats` | the costs of a table |
 //! | `checkpoints` | the checkpoints of a directory |
 //! | `bench` | the workloads of `sapwood_bench` |
+//! | `serve` | a server for the Redis protocol |
 //! | `manual` | completions and manual pages |
 
 pub(crate) mod aggregate;
@@ -17,4 +18,5 @@ pub(crate) mod get;
 pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod scan;
+pub(crate) mod serve;
 pub(crate) mod stats;

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Command};
-use commands::{aggregate, bench, checkpoints, get, load, manual, scan, stats};
+use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, stats};
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
@@ -33,6 +33,10 @@ fn main() -> ExitCode {
         Ok(args) => args,
         Err(error) => return exit::of_arguments(&error),
     };
+    // It has signals of its own.
+    if let Command::Serve(args) = &args.command {
+        return exit::code(serve::run(args));
+    }
     let answers = if args.json { Answers::Json } else { Answers::Text };
     let notices = if args.quiet { Notices::Hidden } else { Notices::Shown };
     let ui = Ui::new(answers, notices);
@@ -46,6 +50,7 @@ fn main() -> ExitCode {
         Command::Stats(stats) => stats::run(stats, &ui),
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
+        Command::Serve(args) => serve::run(args),
         Command::Completions(completions) => manual::completions(completions, &ui),
         Command::Man(man) => manual::man(man, &ui),
     };

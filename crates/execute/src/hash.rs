@@ -96,7 +96,15 @@ fn scan_log<S: Sink>(
     // More parts than threads, so that no thread waits long for the last.
     let parts = if pool.threads() == 1 { 1 } else { pool.threads() * 8 };
     if request.at_one_moment {
-        let snapshot = log.snapshot()?;
+        let mut taken = None;
+        let mut take = || {
+            taken.get_or_insert_with(|| log.snapshot());
+        };
+        match request.within {
+            Some(within) => within(&mut take),
+            None => take(),
+        }
+        let snapshot = taken.unwrap_or_else(|| log.snapshot())?;
         return pool.in_parts(parts, make, |part, worker| {
             Ok(match snapshot.by_columns(request.columns) {
                 Some(walk) => walk.scan_part(part, parts, |batch| worker.push_batch(batch)),

@@ -7,6 +7,7 @@
 //! | `keys` | `DEL`, `SCAN`, `RENAME`, and all that needs no value |
 //! | `expiry` | `EXPIRE`, `TTL` and their like |
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
+//! | `tables` | `SW.PUT`, `SW.AGGREGATE`, and all that works on tables of Sapwood |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
 //! | `clients` | `CLIENT` |
 //! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
@@ -19,6 +20,7 @@ mod expiry;
 mod keys;
 pub(crate) mod pubsub;
 mod strings;
+mod tables;
 pub(crate) mod transactions;
 
 use std::borrow::Cow;
@@ -280,6 +282,7 @@ pub const GROUPS: &[&[Command]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
     transactions::COMMANDS,
+    tables::COMMANDS,
     connection::COMMANDS,
     clients::COMMANDS,
     pubsub::COMMANDS,
@@ -419,6 +422,7 @@ pub(crate) enum Access<'a> {
 pub(crate) trait AllReplicas {
     fn databases(&self) -> &Databases;
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
 }
 
 impl AllReplicas for Exclusive<'_, Databases> {
@@ -428,6 +432,10 @@ impl AllReplicas for Exclusive<'_, Databases> {
 
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
         self.change(|databases| databases.set(number, space));
+    }
+
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
+        self.change(|databases| databases.tables_mut().set(name, table));
     }
 }
 

@@ -8,6 +8,7 @@
 pub mod clients;
 pub mod clock;
 pub mod command;
+mod jobs;
 pub mod net;
 pub mod protocol;
 mod replicas;

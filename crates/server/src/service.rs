@@ -9,9 +9,11 @@ use sapwood::{Db, HashTableOptions};
 use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
+use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
+use crate::store::tables::Tables;
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -53,9 +55,9 @@ impl Default for Options {
     }
 }
 
-/// Databases by number. One is made when it is used first.
+/// Databases by number, each made when it is used first, and tables by name.
 #[derive(Debug, Clone)]
-pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>);
+pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>, Tables);
 
 impl Databases {
     #[inline]
@@ -77,13 +79,24 @@ impl Databases {
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
+
+    /// Tables that commands have used.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.1
+    }
+
+    pub(crate) fn tables_mut(&mut self) -> &mut Tables {
+        &mut self.1
+    }
 }
 
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Service {
     pub(crate) db: Db,
-    pub(crate) databases: Replicas<Databases>,
+    /// Shared with jobs.
+    pub(crate) databases: Arc<Replicas<Databases>>,
+    pub(crate) jobs: Arc<Jobs>,
     pub(crate) options: Options,
     pub(crate) watched: Watched,
     /// Whether the memory's limit is reached.
@@ -97,7 +110,7 @@ impl Service {
     /// # Errors
     /// Those of opening its tables.
     pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
-        let databases = Databases(vec![None; options.databases]);
+        let databases = Databases(vec![None; options.databases], Tables::default());
         let limits = Limits::new(
             options.maxclients,
             options.timeout,
@@ -105,7 +118,8 @@ impl Service {
             options.messages_bytes_max,
         );
         let service = Service {
-            databases: Replicas::new(options.threads + 1, &databases),
+            databases: Arc::new(Replicas::new(options.threads + 1, &databases)),
+            jobs: Arc::default(),
             db,
             watched: Watched::default(),
             is_full: AtomicBool::new(false),
@@ -141,7 +155,12 @@ impl Service {
 
     /// Bytes of memory that the tables have taken.
     pub fn used_memory(&self) -> u64 {
-        self.databases.shared().made().map(|(_, space)| space.reserved_bytes()).sum()
+        let (spaces, tables): (u64, _) = {
+            let databases = self.databases.shared();
+            let spaces = databases.made().map(|(_, space)| space.reserved_bytes()).sum();
+            (spaces, databases.tables().clone())
+        };
+        spaces + tables.reserved_bytes()
     }
 
     /// Compares the memory that is used with its limit. For a timer.

@@ -31,9 +31,16 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "sapwood-bench",
-        &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],
+        &[
+            "sapwood",
+            "sapwood-chunkmap",
+            "sapwood-disk",
+            "sapwood-hashlog",
+            "sapwood-mem",
+            "sapwood-server",
+        ],
     ),
-    ("sapwood-cli", &["sapwood", "sapwood-bench"]),
+    ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &[]),
     ("sapwood-shim", &[]),
