@@ -5,6 +5,7 @@
 //! share. [`net`] puts it behind sockets.
 #![forbid(unsafe_code)]
 
+pub mod acl;
 pub mod clients;
 pub mod clock;
 pub mod command;

@@ -138,9 +138,14 @@ fn setname(call: &mut Call<'_>) -> Answer {
 }
 
 impl crate::session::Client {
+    /// A name that a connection may have.
+    pub(crate) fn checked_name(name: &[u8]) -> Result<&str, Refusal> {
+        plain("Client names", name)
+    }
+
     /// Sets the name of the connection; an empty one takes it back.
     pub(crate) fn set_name(&self, name: &[u8]) -> Answer {
-        let name = plain("Client names", name)?;
+        let name = Self::checked_name(name)?;
         self.entry.seen().name = if name.is_empty() { None } else { Some(name.into()) };
         Ok(())
     }
@@ -305,8 +310,7 @@ fn kill(call: &mut Call<'_>) -> Answer {
     let filter = Filter::of(&call.args[2..])?;
     let all = call.service.clients.all();
     if let Some(user) = filter.user
-        && user != b"default"
-        && !all.iter().any(|entry| entry.seen().user.as_bytes() == user)
+        && call.service.users.get(user).is_none()
     {
         let user = String::from_utf8_lossy(user);
         return Err(Refusal::err(format!("No such user '{user}'")));

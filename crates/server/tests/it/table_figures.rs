@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::thread;
 
-use sapwood_server::Service;
+use sapwood_server::session::Next;
+use sapwood_server::{Service, Session};
 
-use crate::client::{Client, Value, ok, service};
+use crate::client::{Client, Value, ok, replies, request, service};
 use crate::table_oracle::field;
 
 /// The answer of a query.
@@ -329,6 +330,45 @@ fn a_moment_sees_transactions_whole() {
         let answer = aggregate(&mut client, engine, &[b"select", b"sum(n)"]);
         assert_eq!(figure(&answer), sum);
     }
+}
+
+/// The transactions are long, and the jobs are at hand: without a wait for the end of a transaction
+/// a moment would lie inside of one.
+#[test]
+fn a_moment_waits_for_the_end_of_a_transaction() {
+    let service = service();
+    let mut client = accounts(&service, "hash");
+    let jobs: Vec<_> = (0..100)
+        .map(|_| {
+            let args: [&[u8]; 5] = [b"sw.aggregate", b"hash", b"select", b"sum(n)", b"moment"];
+            let mut session = Session::new(Arc::clone(&service));
+            match session.run(&request(&args), &mut Vec::new()).1 {
+                Next::Job(job) => job,
+                other => panic!("{other:?}"),
+            }
+        })
+        .collect();
+    let mut requests = request(&[b"multi"]);
+    requests.extend(request(&[b"sw.add", b"hash", b"account1", b"-5"]));
+    let long: [&[u8]; 4] = [b"sw.aggregate", b"hash", b"select", b"median(n), distinct(n)"];
+    requests.extend(request(&long).repeat(50));
+    requests.extend(request(&[b"sw.add", b"hash", b"account2", b"5"]));
+    requests.extend(request(&[b"exec"]));
+    thread::scope(|scope| {
+        let asking = scope.spawn(move || {
+            let sums = jobs.into_iter().map(|job| {
+                let mut out = Vec::new();
+                job.run(&mut out);
+                figure(&replies(&out)[0])
+            });
+            sums.collect::<Vec<_>>()
+        });
+        while !asking.is_finished() {
+            assert!(matches!(client.send(&requests).last(), Some(Value::Array(_))));
+        }
+        let sums = asking.join().expect("it ends");
+        assert_eq!(sums, vec![Value::Integer(ACCOUNTS as i64 * 100); 100]);
+    });
 }
 
 /// What is spread and what is added meanwhile is all there in the end.

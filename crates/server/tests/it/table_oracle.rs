@@ -313,7 +313,7 @@ impl Oracle {
                 if is_done {
                     self.entries = after;
                 }
-                ("sw.disaggregate", args, is_done.then(|| Value::Integer(*total)))
+                ("sw.disaggregate", args, is_done.then_some(Value::Integer(*total)))
             }
             Command::Scan(_) => unreachable!("a scan is many commands"),
         }
