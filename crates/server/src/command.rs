@@ -11,7 +11,9 @@
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
 //! | `clients` | `CLIENT` |
 //! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
+//! | `acl` | `AUTH`, and `ACL` with its subcommands |
 
+mod acl;
 mod arguments;
 mod clients;
 mod connection;
@@ -112,8 +114,10 @@ pub struct KeyPlaces {
 }
 
 /// A command.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Command {
+    /// Its number among all commands and subcommands, of those that [`all`] answers.
+    pub(crate) id: usize,
     /// Its name in small letters; that of a subcommand is behind a `|`.
     pub name: &'static str,
     /// Arguments with the name; below 0 there may be more.
@@ -155,6 +159,7 @@ impl Command {
         run: Run,
     ) -> Self {
         Command {
+            id: 0,
             name,
             arity,
             flags: Flags::empty(),
@@ -252,7 +257,11 @@ impl Command {
             true => Categories::ADMIN | Categories::DANGEROUS,
             false => Categories::empty(),
         };
-        self.categories | speed | admin
+        let messages = match self.flags.contains(Flags::PUBSUB) {
+            true => Categories::PUBSUB,
+            false => Categories::empty(),
+        };
+        self.categories | speed | admin | messages
     }
 
     /// Whether so many arguments are right.
@@ -265,13 +274,18 @@ impl Command {
 
     /// The keys among its arguments.
     pub fn keys_of<'a>(&self, args: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        self.key_places(args.len()).filter_map(|at| args.get(at).copied())
+    }
+
+    /// Where its keys stand among so many arguments.
+    pub(crate) fn key_places(&self, arguments: usize) -> impl Iterator<Item = usize> {
         let last = match self.keys.last {
-            last if last < 0 => args.len().saturating_sub(last.unsigned_abs()),
-            last => last.unsigned_abs().min(args.len().saturating_sub(1)),
+            last if last < 0 => arguments.saturating_sub(last.unsigned_abs()),
+            last => last.unsigned_abs().min(arguments.saturating_sub(1)),
         };
         let first = self.keys.first;
         let places = if first == 0 { 1..1 } else { first..last.max(first - 1) + 1 };
-        places.step_by(self.keys.step.max(1)).filter_map(|at| args.get(at).copied())
+        places.step_by(self.keys.step.max(1))
     }
 }
 
@@ -286,11 +300,35 @@ pub const GROUPS: &[&[Command]] = &[
     connection::COMMANDS,
     clients::COMMANDS,
     pubsub::COMMANDS,
+    acl::COMMANDS,
 ];
+
+/// All commands with their numbers; those of a command's subcommands follow its own.
+static COMMANDS: LazyLock<Vec<Command>> =
+    LazyLock::new(|| numbered(&mut GROUPS.iter().copied().flatten(), &mut 0));
+
+/// Commands with numbers from `next` on. Lists of subcommands stay as long as the process.
+fn numbered(
+    commands: &mut dyn Iterator<Item = &'static Command>,
+    next: &mut usize,
+) -> Vec<Command> {
+    let number = |command: &Command| {
+        let id = *next;
+        *next += 1;
+        let subcommands = Vec::leak(numbered(&mut command.subcommands.iter(), next));
+        Command { id, subcommands, ..*command }
+    };
+    commands.map(number).collect()
+}
 
 /// All commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {
-    GROUPS.iter().flat_map(|group| group.iter())
+    COMMANDS.iter()
+}
+
+/// All commands, each with its subcommands behind it: in the order of their numbers.
+pub(crate) fn all_with_subcommands() -> impl Iterator<Item = &'static Command> {
+    all().flat_map(|command| std::iter::once(command).chain(command.subcommands))
 }
 
 /// Bytes of the longest name.
@@ -305,6 +343,13 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     BY_NAME.get(&*lower).copied()
+}
+
+/// The command of a name, or the subcommand of a name with a `|`.
+pub(crate) fn find_with_subcommand(name: &[u8]) -> Option<&'static Command> {
+    let Some(bar) = name.iter().position(|byte| *byte == b'|') else { return find(name) };
+    let of_name = |command: &&Command| command.name.as_bytes().eq_ignore_ascii_case(name);
+    find(&name[..bar])?.subcommands.iter().find(of_name)
 }
 
 /// The command that arguments name, or its subcommand.

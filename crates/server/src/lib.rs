@@ -5,7 +5,8 @@
 //! share. [`net`] puts it behind sockets.
 #![forbid(unsafe_code)]
 
-mod clients;
+pub mod acl;
+pub mod clients;
 pub mod clock;
 pub mod command;
 mod jobs;

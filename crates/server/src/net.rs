@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `connection` | a session behind a stream of bytes |
 //! | `listener` | addresses, and the connections that come there |
+//! | `protected` | clients of other machines, which are not served without a password |
 //! | `housekeeping` | what is done by time: keys end, memory is looked at |
 //!
 //! The sockets are tokio's, over epoll, on threads that take work from each other: measured with a
@@ -13,6 +14,7 @@
 mod connection;
 mod housekeeping;
 mod listener;
+mod protected;
 
 pub use connection::serve;
 pub use housekeeping::Housekeeping;

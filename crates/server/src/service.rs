@@ -1,12 +1,14 @@
 //! What all sessions share: databases, transactions that watch, and the clock.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sapwood::{Db, HashTableOptions};
 
-use crate::clients::{Clients, Limits};
+use crate::acl::{self, FileError, Users};
+use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
 use crate::jobs::Jobs;
@@ -35,6 +37,8 @@ pub struct Options {
     pub tcp_keepalive: Duration,
     /// Bytes of messages to a client that it has not taken, at most; one with more is closed.
     pub messages_bytes_max: usize,
+    /// Users and passwords.
+    pub users: acl::Options,
 }
 
 impl Default for Options {
@@ -51,6 +55,7 @@ impl Default for Options {
             timeout: Duration::ZERO,
             tcp_keepalive: Duration::from_secs(300),
             messages_bytes_max: 32 << 20,
+            users: acl::Options::default(),
         }
     }
 }
@@ -102,6 +107,7 @@ pub struct Service {
     /// Whether the memory's limit is reached.
     is_full: AtomicBool,
     pub(crate) clients: Clients,
+    pub(crate) users: Arc<Users>,
 }
 
 impl Service {
@@ -124,6 +130,7 @@ impl Service {
             watched: Watched::default(),
             is_full: AtomicBool::new(false),
             clients: Clients::new(limits),
+            users: Arc::new(Users::new(&options.users)),
             options,
         };
         {
@@ -136,6 +143,18 @@ impl Service {
             }
         }
         Ok(service)
+    }
+
+    /// The same service with the users of a file, which `ACL LOAD` reads again and `ACL SAVE`
+    /// writes. A user `default` that the file does not have stays as the options made it.
+    ///
+    /// # Errors
+    /// [`FileError`], for a file that cannot be read and for each line of it that is wrong.
+    pub fn with_users_of(mut self, path: PathBuf) -> Result<Service, FileError> {
+        let mut users = Users::new(&self.options.users);
+        users.set_file(path)?;
+        self.users = Arc::new(users);
+        Ok(self)
     }
 
     pub(crate) fn open_keyspace(&self, number: usize) -> keyspace::Result<Keyspace> {
@@ -168,6 +187,16 @@ impl Service {
         if let Some(limit) = self.options.maxmemory {
             self.is_full.store(self.used_memory() > limit, Ordering::Relaxed);
         }
+    }
+
+    /// Limits of clients.
+    pub fn limits(&self) -> &Limits {
+        &self.clients.limits
+    }
+
+    /// Numbers of clients, and of what they listen to.
+    pub fn client_counts(&self) -> Counts {
+        self.clients.counts()
     }
 
     /// Closes clients that do nothing for longer than they may. For a timer.

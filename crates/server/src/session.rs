@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sapwood::aggregate::Cancel;
 use smallvec::SmallVec;
 
+use crate::acl::{self, Context, Denied, Login, Reason, User};
 use crate::clients::{Entry, Kind, Origin, Paused, Subscriptions};
 use crate::command::{self, Access, Call, Command, Flags, OUT_OF_MEMORY, Refusal, pubsub};
 use crate::protocol::reply::{Protocol, Reply};
@@ -77,9 +78,10 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// Messages to a client from beside its session, such as from a job that tells how far it is.
+/// A way for messages to a client from beside its session, such as from a job that tells how far it
+/// is. Clones are the same. It may outlive the session; its messages go nowhere then.
 #[derive(Debug, Clone)]
-pub(crate) struct Messages {
+pub struct Messages {
     entry: Arc<Entry>,
     bytes_max: usize,
 }
@@ -87,7 +89,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Sends a message, written in the client's version of the protocol: in version 3 a push, which
     /// comes between replies. A client of version 2 that has not subscribed expects none.
-    pub(crate) fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
+    pub fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
         self.entry.mailbox.post(self.bytes_max, write);
     }
 }
@@ -105,11 +107,20 @@ pub(crate) enum Replies {
 }
 
 /// Commands that wait for `EXEC`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) queued: Vec<(&'static Command, Vec<Vec<u8>>)>,
     /// Whether a command was refused: `EXEC` will be, too.
     pub(crate) is_broken: bool,
+}
+
+impl std::fmt::Debug for Transaction {
+    /// Without the arguments, among which passwords may be.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.queued.iter().map(|(command, _)| command.name).collect();
+        let mut debug = f.debug_struct("Transaction");
+        debug.field("queued", &names).field("is_broken", &self.is_broken).finish()
+    }
 }
 
 /// What is known of a client.
@@ -133,6 +144,8 @@ pub struct Client {
     pub(crate) last_command: &'static str,
     pub(crate) now: Millis,
     pub(crate) bytes_waiting: usize,
+    /// The user that it is.
+    pub(crate) login: Login,
 }
 
 /// A client's session.
@@ -180,8 +193,11 @@ impl Session {
             last_command: "NULL",
             now,
             bytes_waiting: 0,
+            login: Login::new(&service.users),
         };
-        Session { service, parser: Parser::new(Limits::REDIS), client }
+        client.show_user();
+        let parser = Parser::new(client.limits());
+        Session { service, parser, client }
     }
 
     /// Executes the requests in `input` and appends their replies to `out`, in order; answers how
@@ -233,6 +249,23 @@ impl Session {
         self.service.clients.pause.left(self.service.options.clock.now())
     }
 
+    /// A way for messages to the client, for other threads.
+    ///
+    /// ```
+    /// # use sapwood_server::{Service, Session, service::Options};
+    /// let service = std::sync::Arc::new(Service::new(sapwood::Db::in_memory(), Options::default())?);
+    /// let mut session = Session::new(service);
+    /// let messages = session.to_messages();
+    /// std::thread::spawn(move || messages.post(|reply| reply.integer(7))).join().expect("it ends");
+    /// let mut out = Vec::new();
+    /// session.messages(&mut out);
+    /// assert_eq!(out, b":7\r\n");
+    /// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+    /// ```
+    pub fn to_messages(&self) -> Messages {
+        self.client.to_messages(&self.service)
+    }
+
     /// What others see of the client.
     pub(crate) fn entry(&self) -> &Arc<Entry> {
         &self.client.entry
@@ -251,6 +284,10 @@ impl Session {
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
         let service = Arc::clone(&self.service);
+        self.see_users(&service);
+        if self.client.is_closing {
+            return (0, Next::Close);
+        }
         let mut databases = service.databases.shared();
         let now = service.options.clock.now();
         self.client.now = now;
@@ -320,6 +357,8 @@ impl Session {
                 }
             };
             let is_silent = client.is_silenced(out, before);
+            drop(args);
+            self.see_users(&service);
             if let Some(mut job) = job {
                 job.is_silent = is_silent;
                 return (used, Next::Job(job));
@@ -328,6 +367,22 @@ impl Session {
                 return (used, Next::Close);
             }
         }
+    }
+
+    /// Sees changes of users, and of the user that the client is.
+    fn see_users(&mut self, service: &Service) {
+        let client = &mut self.client;
+        match client.login.refresh(&service.users) {
+            Ok(false) => {}
+            Ok(true) => {
+                let subscriptions = client.subscriptions.as_ref();
+                if subscriptions.is_some_and(|all| !all.are_allowed(client.login.user())) {
+                    client.is_closing = true;
+                }
+            }
+            Err(acl::UserHasGone) => client.is_closing = true,
+        }
+        self.parser.set_limits(client.limits());
     }
 
     /// Bytes of a request that must be there before it is of use to go on.
@@ -376,7 +431,74 @@ impl Client {
     /// Whether its reads and writes of single keys need no look at its state.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.transaction.is_none() && self.replies == Replies::On && self.subscriptions.is_none()
+        self.transaction.is_none()
+            && self.replies == Replies::On
+            && self.subscriptions.is_none()
+            && self.login.is_free()
+    }
+
+    /// Bounds of what it may send.
+    fn limits(&self) -> Limits {
+        match self.login.is_authenticated() {
+            true => Limits::REDIS,
+            false => Limits::UNAUTHENTICATED,
+        }
+    }
+
+    /// Becomes a user, for a password that was right.
+    pub(crate) fn log_in(&mut self, user: Arc<User>) {
+        self.login.become_user(user);
+        self.show_user();
+    }
+
+    /// Becomes the user of a client that has just come.
+    pub(crate) fn log_out(&mut self, service: &Service) {
+        self.login = Login::new(&service.users);
+        self.show_user();
+    }
+
+    fn show_user(&self) {
+        let user = self.login.user();
+        let mut seen = self.entry.seen();
+        seen.user = String::from_utf8_lossy(&user.name).into_owned().into();
+        seen.user_id = user.id;
+    }
+
+    /// Whether its user may call a command now; a refusal is noted.
+    fn check_rights(
+        &self,
+        service: &Service,
+        command: &Command,
+        args: &[&[u8]],
+        context: Context,
+    ) -> Result<(), Denied> {
+        let user = self.login.user();
+        let checked = user.check(command, args);
+        if let Err(denied) = checked {
+            let argument = |at: usize| args.get(at).copied().unwrap_or_default();
+            let (reason, object) = match denied {
+                Denied::Command => (Reason::Command, command.name.as_bytes()),
+                Denied::Key(at) => (Reason::Key, argument(at)),
+                Denied::Channel(at) => (Reason::Channel, argument(at)),
+            };
+            self.note_refusal(service, (reason, context), object, &user.name);
+        }
+        checked
+    }
+
+    /// Notes a refusal for `ACL LOG`.
+    pub(crate) fn note_refusal(
+        &self,
+        service: &Service,
+        what: (Reason, Context),
+        object: &[u8],
+        user: &[u8],
+    ) {
+        let describe = || {
+            self.show(|_| {});
+            self.entry.describe(self.now)
+        };
+        service.users.log.add(what, object, user, describe, self.now);
     }
 
     /// Tells others what it is and does, and what `more` says.
@@ -588,7 +710,7 @@ fn dispatch(
             return Dispatched::Done(None);
         }
     };
-    if let Err(refusal) = permit(service, client, command) {
+    if let Err(refusal) = permit(service, client, command, args) {
         client.break_transaction();
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
@@ -651,8 +773,8 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         now: call.now,
         job: None,
     };
-    let result =
-        permit(inner.service, inner.client, command).and_then(|()| (command.run)(&mut inner));
+    let result = permit_queued(inner.service, inner.client, command, args)
+        .and_then(|()| (command.run)(&mut inner));
     let job = inner.job.take();
     match (result, job) {
         (Err(refusal), _) => {
@@ -668,8 +790,67 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     }
 }
 
+const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
+
 /// Whether a client may call a command now.
-fn permit(service: &Service, _client: &Client, command: &Command) -> Result<(), Refusal> {
+fn permit(
+    service: &Service,
+    client: &mut Client,
+    command: &'static Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        if !client.login.is_authenticated() && !command.flags.contains(Flags::NO_AUTH) {
+            return Err(NOT_AUTHENTICATED);
+        }
+        client.last_command = command.name;
+        let context = match client.transaction {
+            Some(_) => Context::Multi,
+            None => Context::TopLevel,
+        };
+        client.check_rights(service, command, args, context).map_err(|denied| match denied {
+            Denied::Command => {
+                let user = String::from_utf8_lossy(&client.login.user().name).into_owned();
+                let name = command.name;
+                let text =
+                    format!("NOPERM User {user} has no permissions to run the '{name}' command");
+                Refusal::Text(text.into())
+            }
+            Denied::Key(_) => Refusal::text("NOPERM No permissions to access a key"),
+            Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
+        })?;
+    }
+    has_room(service, command)
+}
+
+/// Whether a client may call a command of a transaction still.
+fn permit_queued(
+    service: &Service,
+    client: &Client,
+    command: &Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        client.check_rights(service, command, args, Context::Multi).map_err(|denied| {
+            let reason = match denied {
+                Denied::Command => "no permission to execute the command or subcommand",
+                Denied::Key(_) => "no permission to touch the specified keys",
+                Denied::Channel(_) => {
+                    "no permission to access one of the channels used as arguments to the command"
+                }
+            };
+            let text = format!(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and \
+                 the EXEC call. This command is no longer allowed for the following reason: \
+                 {reason}"
+            );
+            Refusal::Text(text.into())
+        })?;
+    }
+    has_room(service, command)
+}
+
+fn has_room(service: &Service, command: &Command) -> Result<(), Refusal> {
     if command.flags.contains(Flags::DENYOOM) && service.is_full() {
         return Err(OUT_OF_MEMORY);
     }

@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::Service;
 use crate::clients::{Order, Origin};
 use crate::net::connection::serve;
+use crate::net::protected;
 use crate::session::Session;
 
 /// Connections that may wait to be accepted.
@@ -144,6 +145,10 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    if let Some(refusal) = protected::refusal(&self.service, peer.ip()) {
+                        self.turn_away(stream, refusal);
+                        continue;
+                    }
                     self.set_options(&stream);
                     let local = stream.local_addr().unwrap_or(peer);
                     let descriptor = stream.as_raw_fd();
@@ -185,7 +190,7 @@ impl Server {
         }
     }
 
-    fn spawn<S>(&self, mut stream: S, origin: Origin)
+    fn spawn<S>(&self, stream: S, origin: Origin)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -196,13 +201,18 @@ impl Server {
                     let _ = serve(stream, session).await;
                 });
             }
-            None => {
-                self.clients.spawn(async move {
-                    // It fits into any socket's buffer, and the client goes either way.
-                    let written = stream.write_all(TOO_MANY);
-                    let _ = tokio::time::timeout(PAUSE, written).await;
-                });
-            }
+            None => self.turn_away(stream, TOO_MANY),
         }
+    }
+
+    fn turn_away<S>(&self, mut stream: S, refusal: &'static [u8])
+    where
+        S: AsyncWrite + Unpin + Send + 'static,
+    {
+        self.clients.spawn(async move {
+            // It fits into any socket's buffer, and the client goes either way.
+            let written = stream.write_all(refusal);
+            let _ = tokio::time::timeout(PAUSE, written).await;
+        });
     }
 }

@@ -147,6 +147,13 @@ impl Client {
         replies.remove(0)
     }
 
+    /// The messages that have come beside replies.
+    pub(crate) fn messages(&mut self) -> Vec<Value> {
+        let mut out = Vec::new();
+        self.session.messages(&mut out);
+        replies(&out)
+    }
+
     /// The reply to the words of a line.
     pub(crate) fn line(&mut self, line: &str) -> Value {
         let args: Vec<&[u8]> = line.split_whitespace().map(str::as_bytes).collect();
