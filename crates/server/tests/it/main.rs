@@ -6,5 +6,6 @@ mod glob;
 mod oracle;
 mod reply;
 mod request;
+mod tls;
 mod transactions;
 mod walks;
