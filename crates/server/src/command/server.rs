@@ -328,7 +328,7 @@ fn config_get(call: &mut Call<'_>) -> Answer {
 
 fn config_set(call: &mut Call<'_>) -> Answer {
     let pairs = &call.args[2..];
-    if pairs.len() % 2 != 0 {
+    if !pairs.len().is_multiple_of(2) {
         return Err(Refusal::arguments("config|set"));
     }
     let mut changes = Vec::new();

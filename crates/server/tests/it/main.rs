@@ -14,5 +14,6 @@ mod table_figures;
 mod table_oracle;
 mod table_refusals;
 mod tables;
+mod tls;
 mod transactions;
 mod walks;
