@@ -8,12 +8,16 @@
 //! | `expiry` | `EXPIRE`, `TTL` and their like |
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
+//! | `clients` | `CLIENT` |
+//! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
 
 mod arguments;
+mod clients;
 mod connection;
 mod counters;
 mod expiry;
 mod keys;
+pub(crate) mod pubsub;
 mod strings;
 pub(crate) mod transactions;
 
@@ -58,6 +62,10 @@ bitflags! {
         const NOT_QUEUED = 1 << 10;
         /// Its arguments hold secrets.
         const SENSITIVE = 1 << 11;
+        /// A client of version 2 that has subscribed may call it.
+        const WHILE_LISTENING = 1 << 16;
+        /// It changes no data, and waits like a change while changes are paused.
+        const MAY_REPLICATE = 1 << 17;
     }
 
     /// The classes of commands that the rules of a user name.
@@ -273,6 +281,8 @@ pub const GROUPS: &[&[Command]] = &[
     expiry::COMMANDS,
     transactions::COMMANDS,
     connection::COMMANDS,
+    clients::COMMANDS,
+    pubsub::COMMANDS,
 ];
 
 /// All commands.

@@ -5,6 +5,7 @@
 //! share. [`net`] puts it behind sockets.
 #![forbid(unsafe_code)]
 
+mod clients;
 pub mod clock;
 pub mod command;
 pub mod net;

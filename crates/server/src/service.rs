@@ -1,10 +1,12 @@
 //! What all sessions share: databases, transactions that watch, and the clock.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use sapwood::{Db, HashTableOptions};
 
+use crate::clients::{Clients, Limits};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
 use crate::replicas::Replicas;
@@ -23,13 +25,31 @@ pub struct Options {
     pub maxmemory: Option<u64>,
     /// The clock.
     pub clock: Clock,
+    /// Clients that may be connected at a time.
+    pub maxclients: usize,
+    /// The time after which a client that does nothing is closed, in whole seconds; zero for never.
+    pub timeout: Duration,
+    /// The silence after which the system asks whether a client is there; zero for never.
+    pub tcp_keepalive: Duration,
+    /// Bytes of messages to a client that it has not taken, at most; one with more is closed.
+    pub messages_bytes_max: usize,
 }
 
 impl Default for Options {
-    /// Those of Redis: 16 databases, no limit; a thread for each core.
+    /// Those of Redis: 16 databases, 10,000 clients, 32 MiB of messages to each, no other limit; a
+    /// thread for each core.
     fn default() -> Options {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options { databases: 16, threads, maxmemory: None, clock: Clock::System }
+        Options {
+            databases: 16,
+            threads,
+            maxmemory: None,
+            clock: Clock::System,
+            maxclients: 10_000,
+            timeout: Duration::ZERO,
+            tcp_keepalive: Duration::from_secs(300),
+            messages_bytes_max: 32 << 20,
+        }
     }
 }
 
@@ -68,7 +88,7 @@ pub struct Service {
     pub(crate) watched: Watched,
     /// Whether the memory's limit is reached.
     is_full: AtomicBool,
-    next_client: AtomicU64,
+    pub(crate) clients: Clients,
 }
 
 impl Service {
@@ -78,12 +98,18 @@ impl Service {
     /// Those of opening its tables.
     pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
         let databases = Databases(vec![None; options.databases]);
+        let limits = Limits::new(
+            options.maxclients,
+            options.timeout,
+            options.tcp_keepalive,
+            options.messages_bytes_max,
+        );
         let service = Service {
             databases: Replicas::new(options.threads + 1, &databases),
             db,
             watched: Watched::default(),
             is_full: AtomicBool::new(false),
-            next_client: AtomicU64::new(1),
+            clients: Clients::new(limits),
             options,
         };
         {
@@ -100,12 +126,6 @@ impl Service {
 
     pub(crate) fn open_keyspace(&self, number: usize) -> keyspace::Result<Keyspace> {
         Keyspace::open(&self.db, &keyspace_name(number), HashTableOptions::default())
-    }
-
-    /// A number for a client that no other gets.
-    pub(crate) fn next_client(&self) -> u64 {
-        // Relaxed: nothing else is told by the number.
-        self.next_client.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Sets a clock that is set by hand; false for the system's.
@@ -131,6 +151,11 @@ impl Service {
         }
     }
 
+    /// Closes clients that do nothing for longer than they may. For a timer.
+    pub fn close_idle_clients(&self) {
+        self.clients.close_idle(self.options.clock.now());
+    }
+
     /// Removes keys whose time has ended, some hundred of each database; true if there are more.
     /// For a timer.
     ///
@@ -138,6 +163,10 @@ impl Service {
     /// Those of the tables.
     pub fn expire(&self) -> keyspace::Result<bool> {
         const AT_ONCE: usize = 256;
+        if self.clients.pause.at(self.options.clock.now()).is_some() {
+            // What clients see stands still.
+            return Ok(false);
+        }
         let mut are_more = false;
         for number in 0..self.options.databases {
             // Held for one database only, so that a transaction need not wait for all.

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use sapwood::aggregate::Cancel;
 use smallvec::SmallVec;
 
-use crate::command::{self, Access, Call, Command, Flags, OUT_OF_MEMORY, Refusal};
+use crate::clients::{Entry, Kind, Origin, Paused, Subscriptions};
+use crate::command::{self, Access, Call, Command, Flags, OUT_OF_MEMORY, Refusal, pubsub};
 use crate::protocol::reply::{Protocol, Reply};
 use crate::protocol::request::{Limits, Parser};
 use crate::service::{Databases, Service};
@@ -22,7 +24,8 @@ const BATCH_MAX: usize = 64;
 pub enum Next {
     /// It needs more bytes.
     More,
-    /// It has replies to be sent before it goes on with the bytes that it has.
+    /// It has replies to be sent before it goes on with the bytes that it has; or clients are
+    /// paused, and [`Session::pause_millis`] says for how long.
     Full,
     /// It waits for a job, whose bytes are the next reply.
     Job(Job),
@@ -31,19 +34,74 @@ pub enum Next {
 }
 
 /// Work of a command that takes long, for a thread that serves no clients.
-pub struct Job(pub(crate) Box<dyn FnOnce(&mut Vec<u8>) + Send>);
+pub struct Job {
+    work: Box<dyn FnOnce(&mut Vec<u8>) + Send>,
+    cancel: Cancel,
+    /// Whether the client wants no reply.
+    is_silent: bool,
+}
 
 impl Job {
+    /// Work that goes on to its end.
+    pub(crate) fn new(work: impl FnOnce(&mut Vec<u8>) + Send + 'static) -> Job {
+        Job::with_cancel(Cancel::new(), work)
+    }
+
+    /// Work that looks at `cancel`, and ends early when it says so. Its client has gone then, or
+    /// was killed.
+    pub(crate) fn with_cancel(
+        cancel: Cancel,
+        work: impl FnOnce(&mut Vec<u8>) + Send + 'static,
+    ) -> Job {
+        Job { work: Box::new(work), cancel, is_silent: false }
+    }
+
+    /// The means to end the work early, if it looks at it.
+    pub fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
     /// Does the work, and appends the reply.
     pub fn run(self, out: &mut Vec<u8>) {
-        (self.0)(out);
+        let before = out.len();
+        (self.work)(out);
+        if self.is_silent {
+            out.truncate(before);
+        }
     }
 }
 
 impl std::fmt::Debug for Job {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Job")
+        f.debug_struct("Job").field("cancel", &self.cancel).finish()
     }
+}
+
+/// Messages to a client from beside its session, such as from a job that tells how far it is.
+#[derive(Debug, Clone)]
+pub(crate) struct Messages {
+    entry: Arc<Entry>,
+    bytes_max: usize,
+}
+
+impl Messages {
+    /// Sends a message, written in the client's version of the protocol: in version 3 a push, which
+    /// comes between replies. A client of version 2 that has not subscribed expects none.
+    pub(crate) fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
+        self.entry.mailbox.post(self.bytes_max, write);
+    }
+}
+
+/// The replies that a client wants, as it said with `CLIENT REPLY`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Replies {
+    #[default]
+    On,
+    Off,
+    /// None to this command.
+    Skip,
+    /// None to the command behind this one.
+    SkipNext,
 }
 
 /// Commands that wait for `EXEC`.
@@ -66,6 +124,15 @@ pub struct Client {
     pub(crate) watched_keys: Vec<(usize, Vec<u8>)>,
     /// Whether the connection ends after the reply.
     pub(crate) is_closing: bool,
+    /// What others see of it.
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) replies: Replies,
+    /// What it has subscribed to; `None` for nothing.
+    pub(crate) subscriptions: Option<Box<Subscriptions>>,
+    /// The last command, the moment of it, and the bytes that were there when it began.
+    pub(crate) last_command: &'static str,
+    pub(crate) now: Millis,
+    pub(crate) bytes_waiting: usize,
 }
 
 /// A client's session.
@@ -84,16 +151,35 @@ struct Batch<'i> {
 }
 
 impl Session {
-    /// A session of a new client.
+    /// A session of a new client of this process. It counts as no connection.
     pub fn new(service: Arc<Service>) -> Session {
+        let now = service.options.clock.now();
+        let entry = service.clients.admit_within(now);
+        Session::of(service, entry, now)
+    }
+
+    /// A session of a client that has connected; `None` if there are as many as may be.
+    pub(crate) fn connect(service: Arc<Service>, origin: Origin) -> Option<Session> {
+        let now = service.options.clock.now();
+        let entry = service.clients.admit(origin, now)?;
+        Some(Session::of(service, entry, now))
+    }
+
+    fn of(service: Arc<Service>, entry: Arc<Entry>, now: Millis) -> Session {
         let client = Client {
-            id: service.next_client(),
+            id: entry.id,
             protocol: Protocol::Resp2,
             database: 0,
             transaction: None,
             watch: None,
             watched_keys: Vec::new(),
             is_closing: false,
+            entry,
+            replies: Replies::On,
+            subscriptions: None,
+            last_command: "NULL",
+            now,
+            bytes_waiting: 0,
         };
         Session { service, parser: Parser::new(Limits::REDIS), client }
     }
@@ -101,9 +187,74 @@ impl Session {
     /// Executes the requests in `input` and appends their replies to `out`, in order; answers how
     /// many bytes it used, and what comes next. The next input begins with those that are left.
     pub fn run(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
+        if self.client.entry.mailbox.is_ended() {
+            return (0, Next::Close);
+        }
+        let before = out.len();
+        let (used, next) = self.run_requests(input, out);
+        self.parser.give_back();
+        let client = &mut self.client;
+        client.bytes_waiting = input.len() - used;
+        client.show(|seen| {
+            seen.bytes_in += used as u64;
+            seen.bytes_out += (out.len() - before) as u64;
+            seen.has_job = matches!(next, Next::Job(_));
+            seen.is_closing = matches!(next, Next::Close);
+        });
+        (used, next)
+    }
+
+    /// Appends the messages that have come for the client since the last call.
+    ///
+    /// ```
+    /// # use sapwood_server::{Service, Session, service::Options};
+    /// let service = std::sync::Arc::new(Service::new(sapwood::Db::in_memory(), Options::default())?);
+    /// let (mut one, mut other) = (Session::new(service.clone()), Session::new(service));
+    /// let mut out = Vec::new();
+    /// one.run(b"SUBSCRIBE news\r\n", &mut out);
+    /// out.clear();
+    /// other.run(b"PUBLISH news hello\r\n", &mut out);
+    /// assert_eq!(out, b":1\r\n");
+    /// out.clear();
+    /// one.messages(&mut out);
+    /// assert_eq!(out, b"*3\r\n$7\r\nmessage\r\n$4\r\nnews\r\n$5\r\nhello\r\n");
+    /// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+    /// ```
+    pub fn messages(&mut self, out: &mut Vec<u8>) {
+        let mailbox = &self.client.entry.mailbox;
+        if mailbox.has_messages() {
+            out.append(&mut mailbox.take());
+            mailbox.sent();
+        }
+    }
+
+    /// Milliseconds for which requests wait, if clients are paused.
+    pub fn pause_millis(&self) -> Option<Millis> {
+        self.service.clients.pause.left(self.service.options.clock.now())
+    }
+
+    /// What others see of the client.
+    pub(crate) fn entry(&self) -> &Arc<Entry> {
+        &self.client.entry
+    }
+
+    /// Notes that something came from the client or went to it, beside what is executed.
+    pub(crate) fn note_life(&self) {
+        self.client.entry.seen().at = self.service.options.clock.now();
+    }
+
+    /// Notes that the job of [`Next::Job`] has ended.
+    pub(crate) fn note_end_of_job(&self) {
+        self.note_life();
+        self.client.entry.seen().has_job = false;
+    }
+
+    fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
         let service = Arc::clone(&self.service);
         let mut databases = service.databases.shared();
         let now = service.options.clock.now();
+        self.client.now = now;
+        let mut is_paused = service.clients.pause.at(now).is_some();
         let mut batch = Batch::default();
         let mut used = 0;
         let begun = out.len();
@@ -129,7 +280,7 @@ impl Session {
                 }
             };
             used += end;
-            if self.client.is_plain() {
+            if self.client.is_plain() && !is_paused {
                 if batch.take(&self.parser, rest, &service) {
                     if batch.is_full() {
                         self.execute(&mut batch, &databases, now, out);
@@ -147,9 +298,12 @@ impl Session {
                 continue;
             }
             let client = &mut self.client;
+            client.bytes_waiting = rest.len();
+            let before = out.len();
             let job = match dispatch(&service, client, &args, out, Access::Shared(&databases), now)
             {
                 Dispatched::Done(job) => job,
+                Dispatched::Paused => return (used - end, Next::Full),
                 Dispatched::NeedsExclusive => {
                     drop(databases);
                     let mut all = service.databases.exclusive();
@@ -157,13 +311,17 @@ impl Session {
                     let dispatched = dispatch(&service, client, &args, out, access, now);
                     drop(all);
                     databases = service.databases.shared();
+                    is_paused = service.clients.pause.at(now).is_some();
                     match dispatched {
                         Dispatched::Done(job) => job,
+                        Dispatched::Paused => return (used - end, Next::Full),
                         Dispatched::NeedsExclusive => None,
                     }
                 }
             };
-            if let Some(job) = job {
+            let is_silent = client.is_silenced(out, before);
+            if let Some(mut job) = job {
+                job.is_silent = is_silent;
                 return (used, Next::Job(job));
             }
             if self.client.is_closing {
@@ -194,10 +352,12 @@ impl Session {
         let keys = Keys { space, now, is_exclusive: false };
         let mut reply = Reply::new(out, self.client.protocol);
         if !batch.gets.is_empty() {
+            self.client.last_command = "get";
             execute_gets(&keys, &batch.gets, &mut reply);
             batch.gets.clear();
         }
         if !batch.sets.is_empty() {
+            self.client.last_command = "set";
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
             batch.sets.clear();
         }
@@ -207,6 +367,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.client.unwatch(&self.service);
+        self.client.end_subscriptions(&self.service);
+        self.service.clients.remove(self.client.id);
     }
 }
 
@@ -214,7 +376,60 @@ impl Client {
     /// Whether its reads and writes of single keys need no look at its state.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.transaction.is_none()
+        self.transaction.is_none() && self.replies == Replies::On && self.subscriptions.is_none()
+    }
+
+    /// Tells others what it is and does, and what `more` says.
+    pub(crate) fn show(&self, more: impl FnOnce(&mut crate::clients::Seen)) {
+        let mut seen = self.entry.seen();
+        if seen.protocol != self.protocol {
+            seen.protocol = self.protocol;
+            self.entry.mailbox.set_protocol(self.protocol);
+        }
+        seen.at = self.now;
+        seen.command = self.last_command;
+        seen.database = self.database;
+        seen.queued = self.transaction.as_ref().map(|transaction| transaction.queued.len());
+        seen.watched = self.watched_keys.len();
+        seen.is_watch_broken = self.watch.as_ref().is_some_and(|watch| watch.is_broken());
+        let count = |kind| self.subscriptions.as_ref().map_or(0, |all| all.of(kind).len());
+        seen.channels = count(Kind::Channel);
+        seen.patterns = count(Kind::Pattern);
+        seen.shard_channels = count(Kind::ShardChannel);
+        seen.bytes_waiting = self.bytes_waiting;
+        more(&mut seen);
+    }
+
+    /// Messages to it from beside its session.
+    pub(crate) fn to_messages(&self, service: &Service) -> Messages {
+        let bytes_max = service.clients.limits.messages_bytes();
+        Messages { entry: Arc::clone(&self.entry), bytes_max }
+    }
+
+    /// Whether it is in the mode of version 2 in which it gets messages, and may say little.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.subscriptions.is_some() && self.protocol == Protocol::Resp2
+    }
+
+    pub(crate) fn end_subscriptions(&mut self, service: &Service) {
+        if let Some(subscriptions) = self.subscriptions.take() {
+            service.clients.channels.forget(&subscriptions, &self.entry);
+        }
+    }
+
+    /// Takes the replies back that it does not want; answers whether it wants none.
+    fn is_silenced(&mut self, out: &mut Vec<u8>, before: usize) -> bool {
+        match self.replies {
+            Replies::On => return false,
+            Replies::Off => {}
+            Replies::Skip => self.replies = Replies::On,
+            Replies::SkipNext => self.replies = Replies::Skip,
+        }
+        // Replies to subscriptions are messages.
+        if !self.last_command.ends_with("subscribe") {
+            out.truncate(before);
+        }
+        true
     }
 
     /// The databases in which it watches keys.
@@ -350,6 +565,8 @@ pub(crate) fn refuse(reply: &mut Reply<'_>, refusal: &Refusal) {
 
 enum Dispatched {
     Done(Option<Job>),
+    /// It waits until clients are not paused any more.
+    Paused,
     NeedsExclusive,
 }
 
@@ -376,6 +593,18 @@ fn dispatch(
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
     }
+    if client.is_listening() && !command.flags.contains(Flags::WHILE_LISTENING) {
+        let refusal = pubsub::only_these(command.name);
+        client.break_transaction();
+        refuse(&mut Reply::new(out, protocol), &refusal);
+        return Dispatched::Done(None);
+    }
+    if let Some(paused) = service.clients.pause.at(now)
+        && client.waits(command, paused)
+    {
+        return Dispatched::Paused;
+    }
+    client.last_command = command.name;
     if let Some(transaction) = &mut client.transaction
         && !command.flags.contains(Flags::NOT_QUEUED)
     {
@@ -448,6 +677,20 @@ fn permit(service: &Service, _client: &Client, command: &Command) -> Result<(), 
 }
 
 impl Client {
+    /// Whether a pause holds a command back. One does not hold back its own end.
+    fn waits(&self, command: &Command, paused: Paused) -> bool {
+        let changes =
+            |command: &Command| command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        match paused {
+            Paused::All => command.name != "client|unpause",
+            Paused::Writes if command.name == "exec" => {
+                let queued = self.transaction.iter().flat_map(|transaction| &transaction.queued);
+                queued.into_iter().any(|(command, _)| changes(command))
+            }
+            Paused::Writes => changes(command),
+        }
+    }
+
     fn break_transaction(&mut self) {
         if let Some(transaction) = &mut self.transaction {
             transaction.is_broken = true;

@@ -1,6 +1,7 @@
-//! Arguments as numbers and options.
+//! Arguments as numbers and options, and the help for those of subcommands.
 
 use crate::command::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
+use crate::protocol::reply::Reply;
 use crate::protocol::request;
 
 /// An integer as Redis reads it.
@@ -18,4 +19,13 @@ pub(crate) fn float(argument: &[u8]) -> Result<f64, Refusal> {
 /// Whether an argument is a word, in letters of either size.
 pub(crate) fn is(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// The answer of a `HELP` subcommand.
+pub(crate) fn help(reply: &mut Reply<'_>, command: &str, lines: &[&str]) {
+    reply.array(lines.len() + 3);
+    reply.simple(&format!("{command} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"));
+    lines.iter().for_each(|line| reply.simple(line));
+    reply.simple("HELP");
+    reply.simple("    Print this help.");
 }

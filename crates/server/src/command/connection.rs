@@ -1,31 +1,27 @@
 //! Commands about the connection.
 
 use crate::command::arguments::integer;
-use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run};
+use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, pubsub};
 use crate::protocol::reply::Protocol;
+use crate::session::Replies;
 
 const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()
 }
 
+/// Flags of a command that ends what the client is at.
+const AT_ANY_TIME: Flags = Flags::NO_AUTH.union(Flags::NOT_QUEUED).union(Flags::WHILE_LISTENING);
+
 pub(crate) const COMMANDS: &[Command] = &[
-    connection("ping", -1, ping).about(
+    connection("ping", -1, ping).flags(Flags::WHILE_LISTENING).about(
         "1.0.0",
         "[message]",
         "Returns the server's liveliness response.",
     ),
     connection("echo", 2, echo).about("1.0.0", "message", "Returns the given string."),
     connection("select", 2, select).about("1.0.0", "index", "Changes the selected database."),
-    connection("quit", -1, quit).flags(Flags::NO_AUTH.union(Flags::NOT_QUEUED)).about(
-        "1.0.0",
-        "",
-        "Closes the connection.",
-    ),
-    connection("reset", 1, reset).flags(Flags::NO_AUTH.union(Flags::NOT_QUEUED)).about(
-        "6.2.0",
-        "",
-        "Resets the connection.",
-    ),
+    connection("quit", -1, quit).flags(AT_ANY_TIME).about("1.0.0", "", "Closes the connection."),
+    connection("reset", 1, reset).flags(AT_ANY_TIME).about("6.2.0", "", "Resets the connection."),
     connection("hello", -1, hello).flags(Flags::NO_AUTH.union(Flags::SENSITIVE)).about(
         "6.0.0",
         "[protover [AUTH username password] [SETNAME clientname]]",
@@ -34,6 +30,13 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 fn ping(call: &mut Call<'_>) -> Answer {
+    if call.client.is_listening() && call.args.len() <= 2 {
+        // In the form of a message, since nothing else comes.
+        call.reply.array(2);
+        call.reply.bulk(b"pong");
+        call.reply.bulk(call.args.get(1).copied().unwrap_or_default());
+        return Ok(());
+    }
     match call.args[1..] {
         [] => call.reply.simple("PONG"),
         [message] => call.reply.bulk(message),
@@ -68,8 +71,17 @@ fn quit(call: &mut Call<'_>) -> Answer {
 fn reset(call: &mut Call<'_>) -> Answer {
     call.client.unwatch(call.service);
     call.client.transaction = None;
+    call.client.end_subscriptions(call.service);
+    // Messages from before come before the reply.
+    pubsub::deliver(call);
+    call.client.replies = Replies::On;
     call.client.database = 0;
     call.client.protocol = Protocol::Resp2;
+    call.client.show(|seen| {
+        seen.name = None;
+        seen.no_evict = false;
+        seen.no_touch = false;
+    });
     call.reply.set_protocol(Protocol::Resp2);
     call.reply.simple("RESET");
     Ok(())

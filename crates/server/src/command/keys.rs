@@ -135,7 +135,7 @@ fn over_database(
     let number = call.client.database;
     let space: Arc<Keyspace> = Arc::clone(call.access.databases().get(number).ok_or(NO_DATABASE)?);
     let (now, protocol) = (call.now, call.client.protocol);
-    call.job = Some(Job(Box::new(move |out| {
+    call.job = Some(Job::new(move |out| {
         let keys = Keys { space: &space, now, is_exclusive: false };
         let before = out.len();
         let mut reply = Reply::new(out, protocol);
@@ -143,7 +143,7 @@ fn over_database(
             reply.truncate(before);
             refuse(&mut reply, &refusal);
         }
-    })));
+    }));
     Ok(())
 }
 

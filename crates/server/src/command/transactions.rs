@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run};
+use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, pubsub};
 use crate::session::execute_queued;
 use crate::watched::Watch;
 
@@ -65,6 +65,8 @@ fn exec(call: &mut Call<'_>) -> Answer {
         call.reply.null_array();
         return Ok(());
     }
+    // None come until the end of the transaction: a message is sent beside no exclusive command.
+    pubsub::deliver(call);
     call.reply.array(transaction.queued.len());
     for (command, args) in &transaction.queued {
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();

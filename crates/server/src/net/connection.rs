@@ -3,6 +3,11 @@
 //! Bytes are read into a buffer that all connections of a thread share, and replies are written
 //! from another: a connection keeps the bytes of a request that is not whole yet, and replies that
 //! its client has not taken. One that waits has neither.
+//!
+//! A client that does not take its replies is not read from, so what is kept for it is bounded: by
+//! the replies of one run, and by the limit of its messages. A client that has closed its side still
+//! gets the replies to all that it sent; if it waits for a job, it is taken to have gone, and the
+//! job is told to end.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -10,11 +15,14 @@ use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
+use sapwood::aggregate::Cancel;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
-use tokio_util::sync::CancellationToken;
 
+use crate::clients::Order;
 use crate::session::{Job, Next, Session};
 
 /// Bytes that are read at a time.
@@ -27,6 +35,15 @@ const OUT_BYTES_KEPT: usize = 1 << 20;
 struct Buffers {
     input: Box<[u8]>,
     out: Vec<u8>,
+}
+
+/// Tells a job to end when the connection does.
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 thread_local! {
@@ -46,6 +63,10 @@ struct Connection<S> {
     /// Replies that the client has not taken, from `sent` on.
     replies: Vec<u8>,
     sent: usize,
+    /// Whether they are messages: the mailbox counts those.
+    are_messages: bool,
+    /// Whether the client has closed its side.
+    is_input_ended: bool,
     /// Whether it ends when the replies are sent.
     is_ending: bool,
 }
@@ -53,13 +74,18 @@ struct Connection<S> {
 enum Step {
     Ended,
     Job(Job),
+    /// Clients are paused.
+    Paused,
 }
 
-/// Serves a client until it goes, or until `stop`.
+/// Bytes that a client may send while it waits for a job, before it is not read from.
+const AHEAD_BYTES_MAX: usize = READ_BYTES;
+
+/// Serves a client until it goes, until another client ends it, or until the server stops.
 ///
 /// # Errors
 /// Those of the stream.
-pub async fn serve<S>(stream: S, session: Session, stop: CancellationToken) -> io::Result<()>
+pub async fn serve<S>(stream: S, session: Session) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -70,32 +96,31 @@ where
         may_go_on: false,
         replies: Vec::new(),
         sent: 0,
+        are_messages: false,
+        is_input_ended: false,
         is_ending: false,
     };
     loop {
-        let step = tokio::select! {
-            biased;
-            step = poll_fn(|context| connection.poll(context)) => step?,
-            () = stop.cancelled() => return Ok(()),
-        };
-        match step {
+        match poll_fn(|context| connection.poll(context)).await? {
             Step::Ended => return Ok(()),
-            Step::Job(job) => {
-                let work = tokio::task::spawn_blocking(move || {
-                    let mut replies = Vec::new();
-                    job.run(&mut replies);
-                    replies
-                });
-                let replies = work.await.map_err(io::Error::other)?;
-                connection.replies.extend_from_slice(&replies);
-            }
+            // Boxed: a connection that waits for its client is small.
+            Step::Job(job) => match Box::pin(connection.wait_for(job)).await? {
+                Some(replies) => connection.keep_behind(&replies),
+                None => return Ok(()),
+            },
+            Step::Paused => Box::pin(connection.wait_for_pause()).await,
         }
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Step>> {
+        let order = self.session.entry().mailbox.attend(context);
+        if order == Order::End {
+            return Poll::Ready(Ok(Step::Ended));
+        }
         BUFFERS.with_borrow_mut(|buffers| {
+            let mut may_take = true;
             loop {
                 // A client that does not take its replies is not read from.
                 ready!(self.poll_send(context))?;
@@ -103,20 +128,37 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
                     return Poll::Ready(Ok(Step::Ended));
                 }
+                // Messages and requests take turns. A message that comes from here on wakes.
+                if mem::take(&mut may_take) && self.take_messages() {
+                    continue;
+                }
                 let next = match mem::take(&mut self.may_go_on) {
                     true => {
                         let rest = mem::take(&mut self.rest);
                         self.run_over(rest, &mut buffers.out)
                     }
-                    false => match ready!(self.poll_requests(context, buffers))? {
-                        None => return Poll::Ready(Ok(Step::Ended)),
-                        Some(next) => next,
+                    false if self.is_input_ended => return Poll::Ready(Ok(Step::Ended)),
+                    false => match self.poll_requests(context, buffers)? {
+                        Poll::Ready(Some(next)) => next,
+                        Poll::Ready(None) => return Poll::Ready(Ok(Step::Ended)),
+                        // All that has come is answered.
+                        Poll::Pending if order == Order::Finish => {
+                            self.is_ending = true;
+                            continue;
+                        }
+                        Poll::Pending => return Poll::Pending,
                     },
                 };
+                may_take = true;
                 self.send_now(context, &mut buffers.out)?;
                 match next {
                     Next::More => {}
-                    Next::Full => self.may_go_on = true,
+                    Next::Full => {
+                        self.may_go_on = true;
+                        if self.session.pause_millis().is_some() {
+                            return Poll::Ready(Ok(Step::Paused));
+                        }
+                    }
                     Next::Close => self.is_ending = true,
                     Next::Job(job) => {
                         self.may_go_on = !self.rest.is_empty();
@@ -125,6 +167,89 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
         })
+    }
+
+    /// Takes the messages that have come, if there is nothing else to be sent.
+    fn take_messages(&mut self) -> bool {
+        let mailbox = &self.session.entry().mailbox;
+        if !mailbox.has_messages() {
+            return false;
+        }
+        debug_assert!(self.replies.is_empty(), "messages wait until replies are sent");
+        self.replies = mailbox.take();
+        self.are_messages = true;
+        true
+    }
+
+    /// Keeps replies behind the messages that came before them.
+    fn keep_behind(&mut self, replies: &[u8]) {
+        let mailbox = &self.session.entry().mailbox;
+        if mailbox.has_messages() {
+            self.replies.append(&mut mailbox.take());
+            self.are_messages = true;
+        }
+        self.replies.extend_from_slice(replies);
+        self.may_go_on = !self.rest.is_empty();
+        self.session.note_end_of_job();
+    }
+
+    /// Waits for a job, and tells it to end when its client has gone; `None` when the connection
+    /// ends before the job does.
+    async fn wait_for(&mut self, job: Job) -> io::Result<Option<Vec<u8>>> {
+        let cancel = CancelOnDrop(job.cancel());
+        let mut work = tokio::task::spawn_blocking(move || {
+            let mut replies = Vec::new();
+            job.run(&mut replies);
+            replies
+        });
+        poll_fn(|context| self.poll_job(context, &mut work, &cancel.0)).await
+    }
+
+    fn poll_job(
+        &mut self,
+        context: &mut Context<'_>,
+        work: &mut JoinHandle<Vec<u8>>,
+        cancel: &Cancel,
+    ) -> Poll<io::Result<Option<Vec<u8>>>> {
+        if self.session.entry().mailbox.attend(context) == Order::End {
+            return Poll::Ready(Ok(None));
+        }
+        // Messages, such as how far the job is, go out meanwhile.
+        while self.poll_send(context)?.is_ready() && self.take_messages() {}
+        while !self.is_input_ended && self.rest.len() < AHEAD_BYTES_MAX {
+            let stream = Pin::new(&mut self.stream);
+            match poll_read_buf(stream, context, &mut self.rest)? {
+                Poll::Ready(0) => {
+                    self.is_input_ended = true;
+                    cancel.cancel();
+                }
+                Poll::Ready(_) => {}
+                Poll::Pending => break,
+            }
+        }
+        let replies = ready!(Pin::new(work).poll(context)).map_err(io::Error::other)?;
+        Poll::Ready(Ok(Some(replies)))
+    }
+
+    /// Waits until clients are not paused any more, or the connection has an order.
+    async fn wait_for_pause(&mut self) {
+        while let Some(millis) = self.session.pause_millis() {
+            let mailbox = &self.session.entry().mailbox;
+            let mut is_woken = false;
+            let woken = poll_fn(|context| match mailbox.attend(context) {
+                Order::Serve if !mem::replace(&mut is_woken, true) => Poll::Pending,
+                _ => Poll::Ready(()),
+            });
+            // Time over is the usual end.
+            let _ = tokio::time::timeout(Duration::from_millis(millis), woken).await;
+            let is_stopping =
+                poll_fn(|context| Poll::Ready(mailbox.attend(context) != Order::Serve));
+            if is_stopping.await {
+                // What waits is not executed.
+                self.is_ending = true;
+                return;
+            }
+        }
     }
 
     /// Reads and executes; `None` when the client has gone.
@@ -143,6 +268,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(Ok(None));
             }
             if self.rest.len() < self.session.wanted() {
+                self.session.note_life();
                 return Poll::Ready(Ok(Some(Next::More)));
             }
             let rest = mem::take(&mut self.rest);
@@ -186,9 +312,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.sent += sent;
+            self.session.note_life();
         }
         if self.sent > 0 {
             (self.replies, self.sent) = (Vec::new(), 0);
+            if mem::take(&mut self.are_messages) {
+                self.session.entry().mailbox.sent();
+            }
             // What encrypts has a buffer of its own.
             ready!(Pin::new(&mut self.stream).poll_flush(context))?;
         }

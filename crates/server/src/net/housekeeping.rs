@@ -1,4 +1,4 @@
-//! What is done by time: keys end, memory is looked at.
+//! What is done by time: keys end, memory is looked at, idle clients are closed.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -32,6 +32,7 @@ impl Housekeeping {
                     while service.expire().unwrap_or(false) {}
                     let _ = service.sweep();
                     service.check_memory();
+                    service.close_idle_clients();
                 }
             })?;
         Ok(Housekeeping { running: Some(running), thread: Some(thread) })

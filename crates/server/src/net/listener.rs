@@ -2,15 +2,19 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::os::fd::AsRawFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::net::{TcpListener, UnixListener};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixListener};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Service;
+use crate::clients::{Order, Origin};
 use crate::net::connection::serve;
 use crate::session::Session;
 
@@ -19,11 +23,18 @@ const BACKLOG: u32 = 1024;
 /// A pause when the process has no descriptors left for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// The time in which requests that have come, and jobs, may end when the server stops.
+const GRACE: Duration = Duration::from_secs(10);
+/// Questions of the system to a silent client that are not answered before it has gone.
+const KEEPALIVE_RETRIES: u32 = 3;
+/// The answer to a client beyond the limit.
+const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+
 /// Sockets that clients connect to.
 #[derive(Debug, Default)]
 pub struct Listeners {
     tcp: Vec<TcpListener>,
-    unix: Vec<(UnixListener, PathBuf)>,
+    unix: Vec<(UnixListener, Arc<Path>)>,
 }
 
 impl Listeners {
@@ -53,7 +64,7 @@ impl Listeners {
         if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
             std::fs::remove_file(path)?;
         }
-        self.unix.push((UnixListener::bind(path)?, path.to_owned()));
+        self.unix.push((UnixListener::bind(path)?, path.into()));
         Ok(())
     }
 }
@@ -63,35 +74,55 @@ impl Listeners {
 pub struct Server {
     service: Arc<Service>,
     stop: CancellationToken,
+    grace: Duration,
+    listening: TaskTracker,
     clients: TaskTracker,
 }
 
 impl Server {
     /// A server that ends at `stop`.
     pub fn new(service: Arc<Service>, stop: CancellationToken) -> Server {
-        Server { service, stop, clients: TaskTracker::new() }
+        let (listening, clients) = (TaskTracker::new(), TaskTracker::new());
+        Server { service, stop, grace: GRACE, listening, clients }
+    }
+
+    /// Gives what is at work when the server stops another time to end than 10 seconds.
+    #[must_use]
+    pub fn with_grace(mut self, grace: Duration) -> Server {
+        self.grace = grace;
+        self
     }
 
     /// Serves until it is stopped, and until the last connection has ended.
+    ///
+    /// When it is stopped it accepts no more connections. Requests that have come are executed and
+    /// answered, and jobs go on, for the time that they are given; then connections are closed,
+    /// and jobs are told to end.
     ///
     /// # Errors
     /// Those of the system that make it impossible to accept connections.
     pub async fn run(&self, listeners: Listeners) -> io::Result<()> {
         for listener in listeners.tcp {
             let server = self.clone_parts();
-            self.clients.spawn(async move { server.accept_tcp(listener).await });
+            self.listening.spawn(async move { server.accept_tcp(listener).await });
         }
         for (listener, path) in listeners.unix {
             let server = self.clone_parts();
-            self.clients.spawn(async move {
-                server.accept_unix(listener).await;
+            self.listening.spawn(async move {
+                server.accept_unix(listener, &path).await;
                 // The path is of no use any more.
                 let _ = std::fs::remove_file(path);
             });
         }
         self.stop.cancelled().await;
+        self.listening.close();
+        self.listening.wait().await;
         self.clients.close();
-        self.clients.wait().await;
+        self.service.clients.order_all(Order::Finish);
+        if tokio::time::timeout(self.grace, self.clients.wait()).await.is_err() {
+            self.service.clients.order_all(Order::End);
+            self.clients.wait().await;
+        }
         Ok(())
     }
 
@@ -99,6 +130,8 @@ impl Server {
         Server {
             service: Arc::clone(&self.service),
             stop: self.stop.clone(),
+            grace: self.grace,
+            listening: self.listening.clone(),
             clients: self.clients.clone(),
         }
     }
@@ -110,38 +143,66 @@ impl Server {
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _address)) => {
-                    // Replies go out when they are written: a client waits for each.
-                    let _ = stream.set_nodelay(true);
-                    self.spawn(stream);
+                Ok((stream, peer)) => {
+                    self.set_options(&stream);
+                    let local = stream.local_addr().unwrap_or(peer);
+                    let descriptor = stream.as_raw_fd();
+                    self.spawn(stream, Origin::Tcp { peer, local, descriptor });
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    async fn accept_unix(&self, listener: UnixListener) {
+    /// Options of a connection; it is served without them, too.
+    fn set_options(&self, stream: &TcpStream) {
+        // Replies go out when they are written: a client waits for each.
+        let _ = stream.set_nodelay(true);
+        let silence = self.service.clients.limits.keepalive_seconds();
+        if silence > 0 {
+            // As in Redis: the questions are a third of the silence apart.
+            let keepalive = TcpKeepalive::new()
+                .with_time(Duration::from_secs(silence))
+                .with_interval(Duration::from_secs((silence / 3).max(1)))
+                .with_retries(KEEPALIVE_RETRIES);
+            let _ = SockRef::from(stream).set_tcp_keepalive(&keepalive);
+        }
+    }
+
+    async fn accept_unix(&self, listener: UnixListener, path: &Arc<Path>) {
         loop {
             let accepted = tokio::select! {
                 () = self.stop.cancelled() => return,
                 accepted = listener.accept() => accepted,
             };
             match accepted {
-                Ok((stream, _address)) => self.spawn(stream),
+                Ok((stream, _unnamed)) => {
+                    let descriptor = stream.as_raw_fd();
+                    self.spawn(stream, Origin::Unix { path: Arc::clone(path), descriptor });
+                }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
     }
 
-    fn spawn<S>(&self, stream: S)
+    fn spawn<S>(&self, mut stream: S, origin: Origin)
     where
-        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let session = Session::new(Arc::clone(&self.service));
-        let stop = self.stop.clone();
-        self.clients.spawn(async move {
-            // A client that goes in the middle is no event.
-            let _ = serve(stream, session, stop).await;
-        });
+        match Session::connect(Arc::clone(&self.service), origin) {
+            Some(session) => {
+                self.clients.spawn(async move {
+                    // A client that goes in the middle is no event.
+                    let _ = serve(stream, session).await;
+                });
+            }
+            None => {
+                self.clients.spawn(async move {
+                    // It fits into any socket's buffer, and the client goes either way.
+                    let written = stream.write_all(TOO_MANY);
+                    let _ = tokio::time::timeout(PAUSE, written).await;
+                });
+            }
+        }
     }
 }

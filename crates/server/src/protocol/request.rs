@@ -211,6 +211,19 @@ impl Parser {
         if self.form == Form::Words { None } else { self.places.get(index).cloned() }
     }
 
+    /// Gives the memory of an unusually long request back. Between requests.
+    #[inline]
+    pub fn give_back(&mut self) {
+        const PLACES_KEPT: usize = 64;
+        const WORDS_KEPT: usize = 1 << 10;
+        if self.form == Form::Done && self.places.capacity() > PLACES_KEPT {
+            self.places = Vec::new();
+        }
+        if self.words.capacity() > WORDS_KEPT && self.form != Form::Words {
+            self.words = Vec::new();
+        }
+    }
+
     fn begin(&mut self) {
         self.places.clear();
         self.words.clear();
