@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Args, Command};
-use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, stats};
+use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, shell, stats};
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
@@ -39,6 +39,9 @@ fn main() -> ExitCode {
     }
     let answers = if args.json { Answers::Json } else { Answers::Text };
     let notices = if args.quiet { Notices::Hidden } else { Notices::Shown };
+    if let Command::Shell(args) = &args.command {
+        return exit::code(shell::run(args, &Ui::with_own_signals(answers, notices)));
+    }
     let ui = Ui::new(answers, notices);
     let outcome = match &args.command {
         Command::Sample(sample) => samples::run(sample, &ui),
@@ -51,6 +54,7 @@ fn main() -> ExitCode {
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Serve(args) => serve::run(args),
+        Command::Shell(args) => shell::run(args, &ui),
         Command::Completions(completions) => manual::completions(completions, &ui),
         Command::Man(man) => manual::man(man, &ui),
     };
