@@ -117,8 +117,8 @@ fn what_cannot_be_trusted_is_not_talked_to() {
     {
         let path: &Path = path;
         let path = path.to_str().expect("UTF-8");
-        let run = sapwood(&["shell", "rediss://127.0.0.1:1", "--cacert", path, "-c", "PING"]);
-        let stderr = { run }.assert().code(1).get_output().stderr.clone();
+        let mut run = sapwood(&["shell", "rediss://127.0.0.1:1", "--cacert", path, "-c", "PING"]);
+        let stderr = run.assert().code(1).get_output().stderr.clone();
         let stderr = String::from_utf8_lossy(&stderr).into_owned();
         assert!(stderr.contains(says), "{stderr}");
     }

@@ -85,13 +85,6 @@ impl Conversation {
         label
     }
 
-    /// The password with which later connections are opened.
-    pub(crate) fn set_password(&mut self, password: Secret) {
-        if let Target::Server(address, _) = &mut self.target {
-            address.password = Some(password);
-        }
-    }
-
     /// Opens the link, if there is none. The answer is a refusal of the other side to go on before
     /// something is done, such as `AUTH`.
     ///
