@@ -30,6 +30,9 @@ pub(crate) fn split(line: &[u8]) -> Result<Vec<Vec<u8>>, Unfinished> {
                 None => return Err(Unfinished::Open),
                 Some(b'\n') => {
                     bytes = ahead;
+                    if bytes.peek().is_none() {
+                        return Err(Unfinished::Open);
+                    }
                     continue;
                 }
                 Some(_) => {}
@@ -173,7 +176,9 @@ mod tests {
 
     #[test]
     fn what_may_go_on_is_told_from_what_is_wrong() {
-        for line in [&b"set a \"b"[..], b"set a 'b", b"set a \"b\\", b"set a \\", b"'\\'"] {
+        for line in
+            [&b"set a \"b"[..], b"set a 'b", b"set a \"b\\", b"set a \\", b"set a \\\n", b"'\\'"]
+        {
             assert_eq!(words(line), Err(Unfinished::Open), "{}", line.escape_ascii());
         }
         for line in [&b"set \"a\"b"[..], b"set 'a''b'", b"\"a\"'b'"] {
