@@ -18,6 +18,7 @@ mod apportion;
 mod chunk;
 mod collect;
 mod disaggregator;
+mod edit;
 mod field;
 mod pending;
 mod progress;
@@ -27,6 +28,7 @@ mod shares;
 
 pub use collect::{Collected, Collector};
 pub use disaggregator::Disaggregator;
+pub use edit::{EditAction, FieldEdit};
 pub use field::{Amount, Change, Refusal};
 pub use pending::Pending;
 pub use progress::{Disaggregated, DisaggregationProgress, Outcome};

@@ -65,7 +65,8 @@ mod value;
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
     Action, Amount, Change, Collected, Collector, Disaggregated, Disaggregation,
-    DisaggregationProgress, Disaggregator, Outcome, Pending, Refusal, Share, ShareBatch, Shares,
+    DisaggregationProgress, Disaggregator, EditAction, FieldEdit, Outcome, Pending, Refusal, Share,
+    ShareBatch, Shares,
 };
 pub use error::{Example, QueryError, Result, SyntaxError};
 pub use fold::Fold;

@@ -8,6 +8,7 @@
 //! | [`ordered`] | the speed and size of the ordered engine beside its peers |
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
+//! | [`server`] | the server beside Redis, over loopback |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -15,6 +16,7 @@
 pub mod aggregate;
 pub mod hash;
 pub mod ordered;
+pub mod server;
 
 mod clock;
 mod command;

@@ -63,7 +63,8 @@ impl ChunkMap {
         }
         let low = leaf.chunk.low().unwrap_or_default();
         // A neighbour below another parent becomes a sibling when the parents join.
-        for (side, join_parents) in [(Side::Right, false), (Side::Left, false), (Side::Right, true)]
+        for (side, join_parents) in
+            [(HalfSide::Right, false), (HalfSide::Left, false), (HalfSide::Right, true)]
         {
             if join_parents {
                 self.tree.merge_inner(guard, low);
@@ -75,8 +76,8 @@ impl ChunkMap {
             neighbour.chunk.freeze();
             let theirs = neighbour.chunk.gather();
             let (old, joined) = match side {
-                Side::Right => ([leaf, neighbour], [entries, &theirs].concat()),
-                Side::Left => ([neighbour, leaf], [&theirs, entries].concat()),
+                HalfSide::Right => ([leaf, neighbour], [entries, &theirs].concat()),
+                HalfSide::Left => ([neighbour, leaf], [&theirs, entries].concat()),
             };
             let bounds = Bounds { low: old[0].chunk.low(), high: old[1].chunk.high() };
             match self.replace_chunks(guard, &old, bounds, &joined, None) {
@@ -98,7 +99,7 @@ impl ChunkMap {
     pub(crate) fn fits_beside(&self, guard: &Guard, leaf: Leaf<'_>, entry_count: usize) -> bool {
         let chunk = &leaf.chunk;
         entry_count <= self.options.chunk_entries / 4
-            && [Side::Right, Side::Left].into_iter().any(|side| {
+            && [HalfSide::Right, HalfSide::Left].into_iter().any(|side| {
                 self.neighbour(guard, chunk, side)
                     .is_some_and(|neighbour| self.fits(entry_count, &neighbour.chunk))
             })
@@ -109,7 +110,7 @@ impl ChunkMap {
         &'g self,
         guard: &'g Guard,
         chunk: &Chunk<'g>,
-        side: Side,
+        side: HalfSide,
         entry_count: usize,
     ) -> Option<Leaf<'g>> {
         let neighbour = self.neighbour(guard, chunk, side)?;
@@ -120,11 +121,11 @@ impl ChunkMap {
         &'g self,
         guard: &'g Guard,
         chunk: &Chunk<'g>,
-        side: Side,
+        side: HalfSide,
     ) -> Option<Leaf<'g>> {
         Some(match side {
-            Side::Right => self.tree.leaf(guard, chunk.high()?),
-            Side::Left => self.tree.leaf_below(guard, chunk.low()?),
+            HalfSide::Right => self.tree.leaf(guard, chunk.high()?),
+            HalfSide::Left => self.tree.leaf_below(guard, chunk.low()?),
         })
     }
 
@@ -193,7 +194,7 @@ impl ChunkMap {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Side {
+enum HalfSide {
     Left,
     Right,
 }

@@ -59,7 +59,7 @@ impl OrderedStats {
 }
 
 #[derive(Default)]
-struct Shape {
+struct TreeShape {
     chunks: u64,
     inner_nodes: u64,
     bytes: u64,
@@ -113,7 +113,7 @@ impl ChunkMap {
     /// Figures; exact while no writer runs. Visits every chunk, not every entry.
     pub fn stats(&self) -> OrderedStats {
         let guard = self.tree.reclaimer.pin();
-        let mut shape = Shape::default();
+        let mut shape = TreeShape::default();
         self.measure(&guard, self.tree.root_node(&guard), 1, &mut shape);
         let arena = self.tree.arena.stats();
         let totals = self.counters.totals();
@@ -139,7 +139,7 @@ impl ChunkMap {
         }
     }
 
-    fn measure(&self, guard: &Guard, node: Node<'_>, level: u32, shape: &mut Shape) {
+    fn measure(&self, guard: &Guard, node: Node<'_>, level: u32, shape: &mut TreeShape) {
         shape.height = shape.height.max(level);
         match node {
             Node::Chunk(chunk) => {

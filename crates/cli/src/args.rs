@@ -3,12 +3,13 @@
 //! | module | holds |
 //! |---|---|
 //! | `key_spec` | the argument of `--key` |
+//! | `serve` | the options of a server |
 //! | `quotes` | the quotes of CSV, for lists on the command line and for files |
 
 pub(crate) mod key_spec;
 pub(crate) mod quotes;
+pub(crate) mod serve;
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -17,6 +18,7 @@ use sapwood::aggregate::Executor;
 use crate::terminal::format::parse_bytes;
 
 use key_spec::KeySpec;
+use serve::{Config, Serve};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -144,10 +146,23 @@ Examples:
     #[command(after_help = "\
 Examples:
   sapwood serve
-  sapwood serve --port 7000 --dir data
+  sapwood serve --port 7000 --dir data --maxmemory 2G
+  sapwood serve --sample flights
+  sapwood serve --config sapwood.toml --http 127.0.0.1:9121
 
-Stop it with Ctrl-C or SIGTERM: with --dir, what it holds is kept then.")]
-    Serve(Serve),
+A flag goes before its variable of the environment, and that before the file of --config, whose
+options have the flags' names: `port = 7000`. `sapwood config print` shows what holds.
+
+Stop it with Ctrl-C, SIGTERM or SHUTDOWN: with --dir a last checkpoint is taken then. A second signal
+ends it at once, as of the checkpoint before.")]
+    Serve(Box<Serve>),
+
+    /// Look at the options that a server would have
+    #[command(after_help = "\
+Examples:
+  sapwood config print
+  sapwood config print --config sapwood.toml --port 7000 --json")]
+    Config(Config),
 
     /// Talk to a server, or to a database in this process
     #[command(after_help = "\
@@ -196,21 +211,6 @@ pub(crate) struct Sample {
 
     /// Where the counters are kept: a directory that is empty or not there yet [default: a
     /// temporary one]
-    #[arg(long, value_name = "DIRECTORY")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Serve {
-    /// The addresses to listen at
-    #[arg(long, value_name = "ADDRESS", value_delimiter = ',', default_value = "127.0.0.1")]
-    pub(crate) bind: Vec<IpAddr>,
-
-    /// The port to listen at; 0 lets the system choose
-    #[arg(long, default_value_t = 6379)]
-    pub(crate) port: u16,
-
-    /// Keep what is stored in this directory [default: in memory alone]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 }
@@ -593,6 +593,8 @@ pub(crate) enum BenchEngine {
     Hash(sapwood_bench::hash::Args),
     /// Figures of many objects: every executor, the planner, and a plain loop over the same bytes
     Aggregate(sapwood_bench::aggregate::Args),
+    /// The server beside Redis, over loopback: requests, memory, and sums over the wire
+    Server(sapwood_bench::server::Args),
 }
 
 #[derive(Debug, clap::Args)]

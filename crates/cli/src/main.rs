@@ -21,7 +21,7 @@ mod terminal;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, shell, stats};
@@ -29,13 +29,18 @@ use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
 fn main() -> ExitCode {
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let parsed = Args::command().try_get_matches().and_then(|matches| {
+        let args =
+            Args::from_arg_matches(&matches).map_err(|error| error.format(&mut Args::command()))?;
+        Ok((matches, args))
+    });
+    let (matches, args) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return exit::of_arguments(&error),
     };
     // It has signals of its own.
-    if let Command::Serve(args) = &args.command {
-        return exit::code(serve::run(args));
+    if let (Command::Serve(_), Some(("serve", options))) = (&args.command, matches.subcommand()) {
+        return exit::code(serve::run(options, samples::load_flights));
     }
     let answers = if args.json { Answers::Json } else { Answers::Text };
     let notices = if args.quiet { Notices::Hidden } else { Notices::Shown };
@@ -53,8 +58,13 @@ fn main() -> ExitCode {
         Command::Stats(stats) => stats::run(stats, &ui),
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
-        Command::Serve(args) => serve::run(args),
         Command::Shell(args) => shell::run(args, &ui),
+        Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {
+            Some((_, options)) => serve::print_options(options, &ui),
+            None => Ok(()),
+        },
+        // Above.
+        Command::Serve(_) => Ok(()),
         Command::Completions(completions) => manual::completions(completions, &ui),
         Command::Man(man) => manual::man(man, &ui),
     };

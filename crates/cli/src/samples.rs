@@ -18,9 +18,16 @@ mod unpack;
 
 use std::thread;
 
+use sapwood::Db;
+
 use crate::args::{Sample, SampleName};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
+
+/// Loads the flights into an ordered table `flights`, if there is none; answers how many there are.
+pub(crate) fn load_flights(db: &Db, is_stopped: &dyn Fn() -> bool) -> Outcome<u64> {
+    airports::load_flights(db, is_stopped)
+}
 
 pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
     let cores = || thread::available_parallelism().map_or(1, |cores| cores.get().min(256) as u16);

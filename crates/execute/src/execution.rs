@@ -6,6 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::Executor;
 
+/// Calls what it is given, once.
+pub(crate) type Within<'a> = &'a (dyn Fn(&mut dyn FnMut()) + Sync);
+
 /// How a query is run: by how many threads, by which executor, with which reports.
 ///
 /// ```
@@ -30,6 +33,7 @@ pub struct Execution<'a> {
     pub(crate) threads: usize,
     pub(crate) executor: Option<Executor>,
     pub(crate) at_one_moment: bool,
+    pub(crate) within: Option<Within<'a>>,
     pub(crate) progress: Option<&'a (dyn Fn(Progress) + Sync)>,
     pub(crate) cancel: Option<&'a Cancel>,
 }
@@ -37,7 +41,14 @@ pub struct Execution<'a> {
 impl<'a> Execution<'a> {
     /// One thread, the caller's; the executor that the planner chooses.
     pub fn new() -> Execution<'a> {
-        Execution { threads: 1, executor: None, at_one_moment: false, progress: None, cancel: None }
+        Execution {
+            threads: 1,
+            executor: None,
+            at_one_moment: false,
+            within: None,
+            progress: None,
+            cancel: None,
+        }
     }
 
     /// By so many threads, the caller's among them; the others end with the call.
@@ -92,6 +103,31 @@ impl<'a> Execution<'a> {
     #[must_use]
     pub fn at_one_moment(self) -> Self {
         Execution { at_one_moment: true, ..self }
+    }
+
+    /// As [`at_one_moment`](Self::at_one_moment), and the moment lies inside a call of `within`,
+    /// which calls what it is given once. A caller that changes several keys under a lock sees
+    /// either all of them or none, if `within` takes that lock; it is held for the moment alone.
+    ///
+    /// ```
+    /// use std::sync::{Mutex, PoisonError};
+    /// # use sapwood::aggregate::{Aggregate, Execution, Query};
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let table = Db::in_memory().create_hash_table("t", HashTableOptions::default())?;
+    /// # table.add_many(&[("/oaks", 3), ("/elms", 4)])?;
+    /// # let query = Query::new("hits:i64le".parse()?).aggregates(Aggregate::list("sum(hits)")?).compile()?;
+    /// let transfers = Mutex::new(());
+    /// let between = |moment: &mut dyn FnMut()| {
+    ///     let _held = transfers.lock().unwrap_or_else(PoisonError::into_inner);
+    ///     moment();
+    /// };
+    /// let run = table.aggregate_with(&query, &Execution::new().at_one_moment_within(&between))?;
+    /// assert_eq!(run.answer()?.value(0, "sum(hits)")?, &7.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn at_one_moment_within(self, within: &'a (dyn Fn(&mut dyn FnMut()) + Sync)) -> Self {
+        Execution { at_one_moment: true, within: Some(within), ..self }
     }
 
     /// Tells how far it is, some hundred times; any of the threads may call.

@@ -96,7 +96,15 @@ fn scan_log<S: Sink>(
     // More parts than threads, so that no thread waits long for the last.
     let parts = if pool.threads() == 1 { 1 } else { pool.threads() * 8 };
     if request.at_one_moment {
-        let snapshot = log.snapshot()?;
+        let mut taken = None;
+        let mut take = || {
+            taken.get_or_insert_with(|| log.snapshot());
+        };
+        match request.within {
+            Some(within) => within(&mut take),
+            None => take(),
+        }
+        let snapshot = taken.unwrap_or_else(|| log.snapshot())?;
         return pool.in_parts(parts, make, |part, worker| {
             Ok(match snapshot.by_columns(request.columns) {
                 Some(walk) => walk.scan_part(part, parts, |batch| worker.push_batch(batch)),
@@ -269,7 +277,34 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
+    use sapwood_aggregate::{Aggregate, Query};
+
     use super::*;
+    use crate::{Execution, aggregate};
+
+    #[test]
+    fn a_moment_lies_inside_of_what_it_is_taken_within() {
+        let log = HashLog::in_memory(sapwood_hashlog::Options::default()).expect("memory");
+        let put = |key: &[u8]| log.put(key, b"v").expect("room");
+        put(b"before");
+        let query = Query::new("n:u8".parse().expect("a layout"));
+        let query = query.aggregates(vec![Aggregate::count()]).compile().expect("a query");
+        let count = |within: &(dyn Fn(&mut dyn FnMut()) + Sync)| {
+            let execution = Execution::new().at_one_moment_within(within).threads(2);
+            let (partial, _) = aggregate(&log, &query, &execution).expect("a count");
+            partial.tally().matched
+        };
+        let counted = count(&|moment| {
+            put(b"inside");
+            moment();
+            put(b"too late");
+            // The first is the one that counts.
+            moment();
+        });
+        assert_eq!(counted, 2);
+        // Without a call the moment comes behind.
+        assert_eq!(count(&|_| put(b"last")), 4);
+    }
 
     /// Every bound of up to 10 bytes of a small alphabet against the order of bytes.
     #[test]

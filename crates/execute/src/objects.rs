@@ -6,6 +6,7 @@ use sapwood_engine::Columns;
 use sapwood_hashlog::HashLog;
 
 use crate::change::ChangeObjects;
+use crate::execution::Within;
 use crate::pool::{Filled, Pool};
 use crate::sink::Sink;
 use crate::{Candidate, Execution, Executor, Result};
@@ -31,6 +32,8 @@ pub struct Request<'a> {
     pub(crate) selection: &'a Selection,
     pub(crate) threads: usize,
     pub(crate) at_one_moment: bool,
+    /// Inside of which the moment is taken.
+    pub(crate) within: Option<Within<'a>>,
     /// What is read of batches of objects.
     pub(crate) columns: Columns,
     /// What a selected object costs beside being reached, one by one and in a run, in ns.
@@ -39,8 +42,8 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(crate) fn of_query(query: &'a Compiled, execution: &Execution<'_>) -> Request<'a> {
-        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
+    pub(crate) fn of_query(query: &'a Compiled, execution: &Execution<'a>) -> Request<'a> {
+        let &Execution { threads, at_one_moment, within, .. } = execution;
         let selection = query.selection();
         let without_keys = query.goes_by_column()
             && !query.needs_keys()
@@ -53,17 +56,17 @@ impl<'a> Request<'a> {
             let ns = ONE_BY_ONE_NS + query.columns().len() as f64 * FIGURE_NS;
             [ns, ns]
         };
-        Request { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
+        Request { selection, threads, at_one_moment, within, columns, object_ns, run_object_ns }
     }
 
     pub(crate) fn of_disaggregation(
         by: &'a Disaggregator,
-        execution: &Execution<'_>,
+        execution: &Execution<'a>,
     ) -> Request<'a> {
-        let (threads, at_one_moment) = (execution.threads, execution.at_one_moment);
+        let &Execution { threads, at_one_moment, within, .. } = execution;
         let [object_ns, run_object_ns] = COLLECTED_NS;
         let (selection, columns) = (by.selection(), Columns::Addresses);
-        Request { selection, threads, at_one_moment, columns, object_ns, run_object_ns }
+        Request { selection, threads, at_one_moment, within, columns, object_ns, run_object_ns }
     }
 }
 

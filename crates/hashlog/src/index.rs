@@ -45,7 +45,7 @@ use sapwood_mem::reserve::fillable_bytes;
 use sapwood_mem::sync::held::{Mutex, RwLock};
 use sapwood_mem::sync::{AtomicU64, Backoff, Ordering, RawAtomicU64};
 
-use crate::index::bucket::{Bucket, Link, Scan};
+use crate::index::bucket::{Bucket, BucketScan, Link};
 use crate::index::buckets::Buckets;
 use crate::lock::lock;
 use crate::record::address::Address;
@@ -64,7 +64,7 @@ pub(crate) struct Index {
     overflow: Buckets,
     /// The number of buckets in use.
     shape: AtomicU64,
-    pub(crate) scan: Scan,
+    pub(crate) scan: BucketScan,
     /// Overflow buckets ever used; those free again are in `free`, under whose lock it grows.
     overflow_limit: Plain,
     free: Mutex<Vec<Freed>>,
@@ -215,7 +215,7 @@ impl Index {
             buckets: Buckets::new(pages, (most / 2).max(count as usize * layout::bucket::BYTES))?,
             overflow: Buckets::new(pages, most / 4)?,
             shape: AtomicU64::new(IndexShape::new(count).0),
-            scan: Scan::detect(),
+            scan: BucketScan::detect(),
             overflow_limit: Plain::new(0),
             free: Mutex::default(),
             slots: StripedCounter::default(),

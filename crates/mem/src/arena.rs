@@ -20,7 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crossbeam_utils::CachePadded;
 
-use crate::buddy::{BlockChange, Buddy, NoMemory};
+use crate::buddy::{BlockChange, Buddy, NoExtent};
 use crate::drain;
 use crate::region::{PAGE_BYTES, Pages};
 use crate::slice::{BLOCK_BYTES_MAX, BLOCKS_MAX, Class, SHARED_BYTES_MAX, SliceRef};
@@ -210,7 +210,7 @@ impl Arena {
         home: usize,
         class: Class,
         prefer: Prefer,
-    ) -> Result<SliceRef, NoMemory> {
+    ) -> Result<SliceRef, NoExtent> {
         let refused = {
             let mut stripe = self.lock_stripe(home);
             if let Some(slice) = stripe.take(class) {
@@ -433,7 +433,7 @@ impl Arena {
         stripe: &mut Stripe,
         class: Class,
         prefer: Prefer,
-    ) -> Result<(), NoMemory> {
+    ) -> Result<(), NoExtent> {
         let wanted = stripe.next_span_bytes(class, self.options.block_bytes);
         let least = least_span_bytes(class);
         let mut buddy = self.lock_buddy();
@@ -476,7 +476,7 @@ impl Arena {
         Ok(())
     }
 
-    fn out_of_memory(&self, refused: NoMemory) -> OutOfMemory {
+    fn out_of_memory(&self, refused: NoExtent) -> OutOfMemory {
         OutOfMemory {
             used: refused.used,
             budget: self.options.budget.unwrap_or(u64::MAX),

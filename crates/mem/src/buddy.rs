@@ -31,7 +31,7 @@ pub(crate) struct Extent {
 
 /// Why there was no extent: the budget, or the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct NoMemory {
+pub(crate) struct NoExtent {
     pub(crate) used: u64,
     pub(crate) wanted: u64,
 }
@@ -131,7 +131,7 @@ impl Buddy {
 
     /// Takes a free extent of `bytes` (a power of two, at least a page), mapping
     /// a block if there is none.
-    pub(crate) fn take(&mut self, bytes: usize) -> Result<Extent, NoMemory> {
+    pub(crate) fn take(&mut self, bytes: usize) -> Result<Extent, NoExtent> {
         debug_assert!(bytes.is_power_of_two() && bytes >= PAGE_BYTES && bytes <= self.block_bytes);
         if let Some(extent) = self.take_mapped(bytes) {
             return Ok(extent);
@@ -274,7 +274,7 @@ impl Buddy {
     }
 
     /// Maps a block for one slice of `bytes` alone.
-    pub(crate) fn take_own(&mut self, bytes: usize) -> Result<u32, NoMemory> {
+    pub(crate) fn take_own(&mut self, bytes: usize) -> Result<u32, NoExtent> {
         let bytes = bytes.next_multiple_of(PAGE_BYTES);
         if self.over_budget(bytes) {
             self.trim();
@@ -328,12 +328,12 @@ impl Buddy {
         self.budget.is_some_and(|budget| (self.reserved_bytes + more) as u64 > budget)
     }
 
-    fn no_memory(&self, wanted: usize) -> NoMemory {
-        NoMemory { used: self.reserved_bytes as u64, wanted: wanted as u64 }
+    fn no_memory(&self, wanted: usize) -> NoExtent {
+        NoExtent { used: self.reserved_bytes as u64, wanted: wanted as u64 }
     }
 
     /// Maps a block that holds at least `bytes`; a smaller one where the budget ends.
-    fn map_shared(&mut self, bytes: usize) -> Result<(), NoMemory> {
+    fn map_shared(&mut self, bytes: usize) -> Result<(), NoExtent> {
         let staying = self.reserved_bytes - self.drained_bytes;
         let mut block_bytes = next_block_bytes(self.block_bytes, staying).max(bytes);
         while self.over_budget(block_bytes) && block_bytes > bytes {
@@ -350,7 +350,7 @@ impl Buddy {
         Ok(())
     }
 
-    fn map_block(&mut self, bytes: usize, purpose: Purpose) -> Result<u32, NoMemory> {
+    fn map_block(&mut self, bytes: usize, purpose: Purpose) -> Result<u32, NoExtent> {
         if self.unused_ids.is_empty() && self.blocks.len() == BLOCKS_MAX {
             return Err(self.no_memory(bytes));
         }
@@ -465,7 +465,7 @@ mod tests {
             }
         };
         assert_eq!(held.len(), 25);
-        assert_eq!(refused, NoMemory { used: 100 << 10, wanted: PAGE_BYTES as u64 });
+        assert_eq!(refused, NoExtent { used: 100 << 10, wanted: PAGE_BYTES as u64 });
         assert!(buddy.take_own(PAGE_BYTES).is_err());
         buddy.give(held.pop().expect("25 are held"));
         assert!(buddy.take(PAGE_BYTES).is_ok());

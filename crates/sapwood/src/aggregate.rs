@@ -79,14 +79,14 @@ pub use sapwood_execute::{Cancel, Candidate, Execution, Executor, Measured, Plan
 // What is asked, and of which fields.
 pub use sapwood_aggregate::{
     Action, Aggregate, Comparison, Compiled, Component, ComponentForm, Disaggregation,
-    Disaggregator, Field, Form, Function, Group, GroupBy, Input, KeyList, Layout, Mismatches,
-    Missing, Number, Operand, Order, OrderBy, Part, Path, Place, Predicate, Query, Read, Selection,
-    SortDirection, Spread, Step, Tuple,
+    Disaggregator, EditAction, Field, FieldEdit, Form, Function, Group, GroupBy, Input, KeyList,
+    Layout, Mismatches, Missing, Number, Operand, Order, OrderBy, Part, Path, Place, Predicate,
+    Query, Read, Selection, SortDirection, Spread, Step, Tuple,
 };
 // What is answered. What only executors drive (batches, collectors, shares) is not for programs.
 pub use sapwood_aggregate::{
     Accuracy, Answer, Cell, Column, Disaggregated, Example, Float, Fold, Kind, Partial, Pending,
-    QueryError, SyntaxError, Tally, TopEntry, Value,
+    QueryError, Refusal, SyntaxError, Tally, TopEntry, Value,
 };
 
 /// Puts a table's name to the error of a run.

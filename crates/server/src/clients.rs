@@ -27,9 +27,20 @@ pub(crate) use pause::{Pause, Paused};
 
 use crate::store::format::Millis;
 
-/// Limits of clients, which may be changed while they are served.
+/// Limits of clients, which may be changed while clients are served: what comes next sees them.
+///
+/// ```
+/// use sapwood_server::{Service, service::Options};
+///
+/// let service = Service::new(sapwood::Db::in_memory(), Options::default())?;
+/// let limits = service.limits();
+/// assert_eq!(limits.clients(), 10_000);
+/// limits.set_clients(500);
+/// assert_eq!(limits.clients(), 500);
+/// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+/// ```
 #[derive(Debug)]
-pub(crate) struct Limits {
+pub struct Limits {
     clients: AtomicUsize,
     idle_seconds: AtomicU64,
     keepalive_seconds: AtomicU64,
@@ -53,43 +64,64 @@ impl Limits {
     }
 
     /// Clients at a time, at most.
-    pub(crate) fn clients(&self) -> usize {
+    pub fn clients(&self) -> usize {
         self.clients.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_clients(&self, clients: usize) {
+    /// Sets it. Clients beyond it stay.
+    pub fn set_clients(&self, clients: usize) {
         self.clients.store(clients, Ordering::Relaxed);
     }
 
     /// Seconds after which a client that does nothing is closed; 0 for never.
-    pub(crate) fn idle_seconds(&self) -> u64 {
+    pub fn idle_seconds(&self) -> u64 {
         self.idle_seconds.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_idle_seconds(&self, seconds: u64) {
+    /// Sets it.
+    pub fn set_idle_seconds(&self, seconds: u64) {
         self.idle_seconds.store(seconds, Ordering::Relaxed);
     }
 
     /// Seconds of silence after which the system asks whether a client is there; 0 for never.
-    pub(crate) fn keepalive_seconds(&self) -> u64 {
+    pub fn keepalive_seconds(&self) -> u64 {
         self.keepalive_seconds.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn set_keepalive_seconds(&self, seconds: u64) {
+    /// Sets it, for connections that come.
+    pub fn set_keepalive_seconds(&self, seconds: u64) {
         self.keepalive_seconds.store(seconds, Ordering::Relaxed);
     }
 
-    /// Bytes of messages that a client has not taken, at most; 0 for any.
-    pub(crate) fn messages_bytes(&self) -> usize {
+    /// Bytes of messages that a client has not taken, at most.
+    pub fn messages_bytes(&self) -> usize {
         match self.messages_bytes.load(Ordering::Relaxed) {
             0 => usize::MAX,
             bytes => bytes,
         }
     }
 
-    pub(crate) fn set_messages_bytes(&self, bytes: usize) {
+    /// Sets it; 0 for any number.
+    pub fn set_messages_bytes(&self, bytes: usize) {
         self.messages_bytes.store(bytes, Ordering::Relaxed);
     }
+}
+
+/// Numbers of clients, for reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Clients that are connected.
+    pub connected: usize,
+    /// Clients that were taken in since the service began.
+    pub accepted: u64,
+    /// Clients that were turned away since the service began.
+    pub rejected: u64,
+    /// Channels with subscribers.
+    pub channels: usize,
+    /// Patterns with subscribers.
+    pub patterns: usize,
+    /// Channels of shards with subscribers.
+    pub shard_channels: usize,
 }
 
 /// Clients by number; the numbers grow.
@@ -166,18 +198,15 @@ impl Clients {
         self.lock().by_id.values().map(Arc::clone).collect()
     }
 
-    pub(crate) fn count(&self) -> usize {
-        self.lock().by_id.len()
-    }
-
-    /// Clients that were taken in since the service began.
-    pub(crate) fn accepted(&self) -> u64 {
-        self.accepted.load(Ordering::Relaxed)
-    }
-
-    /// Clients that were turned away since the service began.
-    pub(crate) fn rejected(&self) -> u64 {
-        self.rejected.load(Ordering::Relaxed)
+    pub(crate) fn counts(&self) -> Counts {
+        Counts {
+            connected: self.lock().by_id.len(),
+            accepted: self.accepted.load(Ordering::Relaxed),
+            rejected: self.rejected.load(Ordering::Relaxed),
+            channels: self.channels.count(Kind::Channel),
+            patterns: self.channels.count(Kind::Pattern),
+            shard_channels: self.channels.count(Kind::ShardChannel),
+        }
     }
 
     /// Gives an order to the connections of all clients, and of those that come.

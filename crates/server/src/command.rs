@@ -7,18 +7,32 @@
 //! | `keys` | `DEL`, `SCAN`, `RENAME`, and all that needs no value |
 //! | `expiry` | `EXPIRE`, `TTL` and their like |
 //! | `transactions` | `MULTI`, `EXEC`, `WATCH` |
+//! | `tables` | `SW.PUT`, `SW.AGGREGATE`, and all that works on tables of Sapwood |
 //! | `connection` | `PING`, `HELLO`, `SELECT`, `RESET` |
 //! | `clients` | `CLIENT` |
 //! | `pubsub` | `SUBSCRIBE`, `PUBLISH` and their like |
+//! | `acl` | `AUTH`, and `ACL` with its subcommands |
+//! | `object` | `OBJECT` |
+//! | `server` | `INFO`, `CONFIG`, `SAVE`, and all that is about the server |
+//! | `latency` | `SLOWLOG` and `LATENCY` |
+//! | `documented` | `COMMAND` |
+//! | `info` | the sections of `INFO` |
 
+mod acl;
 mod arguments;
 mod clients;
 mod connection;
 mod counters;
+mod documented;
 mod expiry;
+pub(crate) mod info;
 mod keys;
+mod latency;
+mod object;
 pub(crate) mod pubsub;
+mod server;
 mod strings;
+mod tables;
 pub(crate) mod transactions;
 
 use std::borrow::Cow;
@@ -110,8 +124,10 @@ pub struct KeyPlaces {
 }
 
 /// A command.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Command {
+    /// Its number among all commands and subcommands, of those that [`all`] answers.
+    pub(crate) id: usize,
     /// Its name in small letters; that of a subcommand is behind a `|`.
     pub name: &'static str,
     /// Arguments with the name; below 0 there may be more.
@@ -153,6 +169,7 @@ impl Command {
         run: Run,
     ) -> Self {
         Command {
+            id: 0,
             name,
             arity,
             flags: Flags::empty(),
@@ -250,7 +267,11 @@ impl Command {
             true => Categories::ADMIN | Categories::DANGEROUS,
             false => Categories::empty(),
         };
-        self.categories | speed | admin
+        let messages = match self.flags.contains(Flags::PUBSUB) {
+            true => Categories::PUBSUB,
+            false => Categories::empty(),
+        };
+        self.categories | speed | admin | messages
     }
 
     /// Whether so many arguments are right.
@@ -263,13 +284,18 @@ impl Command {
 
     /// The keys among its arguments.
     pub fn keys_of<'a>(&self, args: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
+        self.key_places(args.len()).filter_map(|at| args.get(at).copied())
+    }
+
+    /// Where its keys stand among so many arguments.
+    pub(crate) fn key_places(&self, arguments: usize) -> impl Iterator<Item = usize> {
         let last = match self.keys.last {
-            last if last < 0 => args.len().saturating_sub(last.unsigned_abs()),
-            last => last.unsigned_abs().min(args.len().saturating_sub(1)),
+            last if last < 0 => arguments.saturating_sub(last.unsigned_abs()),
+            last => last.unsigned_abs().min(arguments.saturating_sub(1)),
         };
         let first = self.keys.first;
         let places = if first == 0 { 1..1 } else { first..last.max(first - 1) + 1 };
-        places.step_by(self.keys.step.max(1)).filter_map(|at| args.get(at).copied())
+        places.step_by(self.keys.step.max(1))
     }
 }
 
@@ -280,14 +306,43 @@ pub const GROUPS: &[&[Command]] = &[
     keys::COMMANDS,
     expiry::COMMANDS,
     transactions::COMMANDS,
+    tables::COMMANDS,
     connection::COMMANDS,
     clients::COMMANDS,
     pubsub::COMMANDS,
+    acl::COMMANDS,
+    object::COMMANDS,
+    documented::COMMANDS,
+    server::COMMANDS,
+    latency::COMMANDS,
 ];
+
+/// All commands with their numbers; those of a command's subcommands follow its own.
+static COMMANDS: LazyLock<Vec<Command>> =
+    LazyLock::new(|| numbered(&mut GROUPS.iter().copied().flatten(), &mut 0));
+
+/// Commands with numbers from `next` on. Lists of subcommands stay as long as the process.
+fn numbered(
+    commands: &mut dyn Iterator<Item = &'static Command>,
+    next: &mut usize,
+) -> Vec<Command> {
+    let number = |command: &Command| {
+        let id = *next;
+        *next += 1;
+        let subcommands = Vec::leak(numbered(&mut command.subcommands.iter(), next));
+        Command { id, subcommands, ..*command }
+    };
+    commands.map(number).collect()
+}
 
 /// All commands.
 pub fn all() -> impl Iterator<Item = &'static Command> {
-    GROUPS.iter().flat_map(|group| group.iter())
+    COMMANDS.iter()
+}
+
+/// All commands, each with its subcommands behind it: in the order of their numbers.
+pub(crate) fn all_with_subcommands() -> impl Iterator<Item = &'static Command> {
+    all().flat_map(|command| std::iter::once(command).chain(command.subcommands))
 }
 
 /// Bytes of the longest name.
@@ -302,6 +357,13 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     BY_NAME.get(&*lower).copied()
+}
+
+/// The command of a name, or the subcommand of a name with a `|`.
+pub(crate) fn find_with_subcommand(name: &[u8]) -> Option<&'static Command> {
+    let Some(bar) = name.iter().position(|byte| *byte == b'|') else { return find(name) };
+    let of_name = |command: &&Command| command.name.as_bytes().eq_ignore_ascii_case(name);
+    find(&name[..bar])?.subcommands.iter().find(of_name)
 }
 
 /// The command that arguments name, or its subcommand.
@@ -419,6 +481,7 @@ pub(crate) enum Access<'a> {
 pub(crate) trait AllReplicas {
     fn databases(&self) -> &Databases;
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
 }
 
 impl AllReplicas for Exclusive<'_, Databases> {
@@ -428,6 +491,10 @@ impl AllReplicas for Exclusive<'_, Databases> {
 
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
         self.change(|databases| databases.set(number, space));
+    }
+
+    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
+        self.change(|databases| databases.tables_mut().set(name, table));
     }
 }
 

@@ -5,9 +5,12 @@
 //! share. [`net`] puts it behind sockets.
 #![forbid(unsafe_code)]
 
-mod clients;
+pub mod acl;
+pub mod admin;
+pub mod clients;
 pub mod clock;
 pub mod command;
+mod jobs;
 pub mod net;
 pub mod protocol;
 mod replicas;

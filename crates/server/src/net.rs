@@ -3,7 +3,10 @@
 //! | module | holds |
 //! |---|---|
 //! | `connection` | a session behind a stream of bytes |
+//! | `http`, `metrics` | metrics and health over HTTP |
+//! | [`tls`] | certificates |
 //! | `listener` | addresses, and the connections that come there |
+//! | `protected` | clients of other machines, which are not served without a password |
 //! | `housekeeping` | what is done by time: keys end, memory is looked at |
 //!
 //! The sockets are tokio's, over epoll, on threads that take work from each other: measured with a
@@ -12,8 +15,13 @@
 
 mod connection;
 mod housekeeping;
+mod http;
 mod listener;
+mod metrics;
+mod protected;
+pub mod tls;
 
 pub use connection::serve;
 pub use housekeeping::Housekeeping;
+pub use http::Http;
 pub use listener::{Listeners, Server};

@@ -18,7 +18,7 @@ pub(crate) struct Replicas<T> {
 }
 
 /// The calling thread's number; threads beyond the number of replicas share.
-fn thread_number() -> usize {
+pub(crate) fn thread_number() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: Cell<Option<usize>> = const { Cell::new(None) };

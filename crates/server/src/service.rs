@@ -1,17 +1,23 @@
 //! What all sessions share: databases, transactions that watch, and the clock.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sapwood::{Db, HashTableOptions};
+use tokio_util::sync::CancellationToken;
 
-use crate::clients::{Clients, Limits};
+use crate::acl::{self, FileError, Users};
+use crate::admin::{self, Admin, Shutdown};
+use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
 use crate::command::{AllReplicas, Refusal};
+use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
+use crate::store::tables::Tables;
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -33,6 +39,10 @@ pub struct Options {
     pub tcp_keepalive: Duration,
     /// Bytes of messages to a client that it has not taken, at most; one with more is closed.
     pub messages_bytes_max: usize,
+    /// Users and passwords.
+    pub users: acl::Options,
+    /// How it is run.
+    pub admin: admin::Options,
 }
 
 impl Default for Options {
@@ -49,13 +59,15 @@ impl Default for Options {
             timeout: Duration::ZERO,
             tcp_keepalive: Duration::from_secs(300),
             messages_bytes_max: 32 << 20,
+            users: acl::Options::default(),
+            admin: admin::Options::default(),
         }
     }
 }
 
-/// Databases by number. One is made when it is used first.
+/// Databases by number, each made when it is used first, and tables by name.
 #[derive(Debug, Clone)]
-pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>);
+pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>, Tables);
 
 impl Databases {
     #[inline]
@@ -77,18 +89,33 @@ impl Databases {
     pub(crate) fn count(&self) -> usize {
         self.0.len()
     }
+
+    /// Tables that commands have used.
+    pub(crate) fn tables(&self) -> &Tables {
+        &self.1
+    }
+
+    pub(crate) fn tables_mut(&mut self) -> &mut Tables {
+        &mut self.1
+    }
 }
 
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Service {
     pub(crate) db: Db,
-    pub(crate) databases: Replicas<Databases>,
+    /// Shared with jobs.
+    pub(crate) databases: Arc<Replicas<Databases>>,
+    pub(crate) jobs: Arc<Jobs>,
     pub(crate) options: Options,
     pub(crate) watched: Watched,
+    pub(crate) admin: Admin,
+    /// Whether keys whose time has ended are removed before they are asked for.
+    is_expiring: AtomicBool,
     /// Whether the memory's limit is reached.
     is_full: AtomicBool,
     pub(crate) clients: Clients,
+    pub(crate) users: Arc<Users>,
 }
 
 impl Service {
@@ -97,7 +124,7 @@ impl Service {
     /// # Errors
     /// Those of opening its tables.
     pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
-        let databases = Databases(vec![None; options.databases]);
+        let databases = Databases(vec![None; options.databases], Tables::default());
         let limits = Limits::new(
             options.maxclients,
             options.timeout,
@@ -105,11 +132,20 @@ impl Service {
             options.messages_bytes_max,
         );
         let service = Service {
-            databases: Replicas::new(options.threads + 1, &databases),
+            databases: Arc::new(Replicas::new(options.threads + 1, &databases)),
+            jobs: Arc::default(),
             db,
             watched: Watched::default(),
+            admin: Admin::new(
+                &options.admin,
+                options.threads + 1,
+                options.maxmemory,
+                options.clock.now(),
+            ),
+            is_expiring: AtomicBool::new(true),
             is_full: AtomicBool::new(false),
             clients: Clients::new(limits),
+            users: Arc::new(Users::new(&options.users)),
             options,
         };
         {
@@ -122,6 +158,18 @@ impl Service {
             }
         }
         Ok(service)
+    }
+
+    /// The same service with the users of a file, which `ACL LOAD` reads again and `ACL SAVE`
+    /// writes. A user `default` that the file does not have stays as the options made it.
+    ///
+    /// # Errors
+    /// [`FileError`], for a file that cannot be read and for each line of it that is wrong.
+    pub fn with_users_of(mut self, path: PathBuf) -> Result<Service, FileError> {
+        let mut users = Users::new(&self.options.users);
+        users.set_file(path)?;
+        self.users = Arc::new(users);
+        Ok(self)
     }
 
     pub(crate) fn open_keyspace(&self, number: usize) -> keyspace::Result<Keyspace> {
@@ -141,14 +189,31 @@ impl Service {
 
     /// Bytes of memory that the tables have taken.
     pub fn used_memory(&self) -> u64 {
-        self.databases.shared().made().map(|(_, space)| space.reserved_bytes()).sum()
+        let (spaces, tables): (u64, _) = {
+            let databases = self.databases.shared();
+            let spaces = databases.made().map(|(_, space)| space.reserved_bytes()).sum();
+            (spaces, databases.tables().clone())
+        };
+        spaces + tables.reserved_bytes()
     }
 
     /// Compares the memory that is used with its limit. For a timer.
     pub fn check_memory(&self) {
-        if let Some(limit) = self.options.maxmemory {
-            self.is_full.store(self.used_memory() > limit, Ordering::Relaxed);
-        }
+        let used = self.used_memory();
+        // Relaxed: a figure for reports.
+        self.admin.memory_peak.fetch_max(used, Ordering::Relaxed);
+        let is_full = self.admin.settings.maxmemory().is_some_and(|limit| used > limit);
+        self.is_full.store(is_full, Ordering::Relaxed);
+    }
+
+    /// Limits of clients.
+    pub fn limits(&self) -> &Limits {
+        &self.clients.limits
+    }
+
+    /// Numbers of clients, and of what they listen to.
+    pub fn client_counts(&self) -> Counts {
+        self.clients.counts()
     }
 
     /// Closes clients that do nothing for longer than they may. For a timer.
@@ -168,12 +233,19 @@ impl Service {
             return Ok(false);
         }
         let mut are_more = false;
+        // Relaxed: it takes effect when it does.
+        if !self.is_expiring.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
         for number in 0..self.options.databases {
             // Held for one database only, so that a transaction need not wait for all.
             let databases = self.databases.shared();
             let Some(space) = databases.get(number) else { continue };
             let keys = Keys { space, now: self.options.clock.now(), is_exclusive: false };
-            are_more |= keys.expire(AT_ONCE, |key| self.watched.touch(number, key))?;
+            are_more |= keys.expire(AT_ONCE, |key| {
+                self.admin.tally.expired.fetch_add(1, Ordering::Relaxed);
+                self.watched.touch(number, key);
+            })?;
         }
         Ok(are_more)
     }
@@ -197,6 +269,62 @@ impl Service {
             }
         }
         Ok(())
+    }
+}
+
+/// Running it: checkpoints, counts, the end.
+impl Service {
+    pub(crate) fn set_active_expiry(&self, is_on: bool) {
+        self.is_expiring.store(is_on, Ordering::Relaxed);
+    }
+
+    /// Takes a sample of how many commands there are. For a timer, ten times a second.
+    pub fn sample(&self) {
+        self.admin.tally.sample();
+    }
+
+    /// Whether a checkpoint is due, by the rules or by a client's wish. For a timer, whose caller
+    /// takes it then by [`save`](Self::save) on a thread of its own.
+    pub fn is_save_due(&self) -> bool {
+        let admin = &self.admin;
+        let (rules, changes) = (admin.settings.save(), admin.tally.changes.sum());
+        self.db.directory().is_some()
+            && admin.saves.is_due(&rules, changes, self.options.clock.now())
+    }
+
+    /// Takes a checkpoint while clients go on.
+    ///
+    /// # Errors
+    /// Those of the tables, as text; another checkpoint runs.
+    pub fn save(&self) -> Result<(), String> {
+        self.save_alone()
+    }
+
+    /// The same, for a caller that has the databases for itself.
+    pub(crate) fn save_alone(&self) -> Result<(), String> {
+        let Some(running) = self.admin.saves.begin() else {
+            return Err("Background save already in progress".to_owned());
+        };
+        let changes = self.admin.tally.changes.sum();
+        let result = self.db.checkpoint().map_err(|error| error.to_string());
+        let now = self.options.clock.now();
+        self.admin.saves.ended(&running, changes, now, result.clone());
+        result
+    }
+
+    /// Cancelled when a client asks for the end.
+    pub fn stop_wanted(&self) -> CancellationToken {
+        self.admin.stop.clone()
+    }
+
+    /// Whether a last checkpoint is to be taken at the end.
+    pub fn saves_at_the_end(&self) -> bool {
+        self.db.directory().is_some()
+            && match self.admin.shutdown() {
+                Shutdown::ByRules => !self.admin.settings.save().is_empty(),
+                Shutdown::Save => true,
+                Shutdown::NoSave => false,
+            }
     }
 }
 

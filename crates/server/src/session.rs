@@ -1,10 +1,13 @@
 //! A client's session: bytes that it sent in, replies out.
 
-use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
 use smallvec::SmallVec;
 
+use crate::acl::{self, Context, Denied, Login, Reason, User};
 use crate::clients::{Entry, Kind, Origin, Paused, Subscriptions};
 use crate::command::{self, Access, Call, Command, Flags, OUT_OF_MEMORY, Refusal, pubsub};
 use crate::protocol::reply::{Protocol, Reply};
@@ -77,9 +80,10 @@ impl std::fmt::Debug for Job {
     }
 }
 
-/// Messages to a client from beside its session, such as from a job that tells how far it is.
+/// A way for messages to a client from beside its session, such as from a job that tells how far it
+/// is. Clones are the same. It may outlive the session; its messages go nowhere then.
 #[derive(Debug, Clone)]
-pub(crate) struct Messages {
+pub struct Messages {
     entry: Arc<Entry>,
     bytes_max: usize,
 }
@@ -87,7 +91,7 @@ pub(crate) struct Messages {
 impl Messages {
     /// Sends a message, written in the client's version of the protocol: in version 3 a push, which
     /// comes between replies. A client of version 2 that has not subscribed expects none.
-    pub(crate) fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
+    pub fn post(&self, write: impl FnOnce(&mut Reply<'_>)) {
         self.entry.mailbox.post(self.bytes_max, write);
     }
 }
@@ -105,11 +109,20 @@ pub(crate) enum Replies {
 }
 
 /// Commands that wait for `EXEC`.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) queued: Vec<(&'static Command, Vec<Vec<u8>>)>,
     /// Whether a command was refused: `EXEC` will be, too.
     pub(crate) is_broken: bool,
+}
+
+impl std::fmt::Debug for Transaction {
+    /// Without the arguments, among which passwords may be.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.queued.iter().map(|(command, _)| command.name).collect();
+        let mut debug = f.debug_struct("Transaction");
+        debug.field("queued", &names).field("is_broken", &self.is_broken).finish()
+    }
 }
 
 /// What is known of a client.
@@ -133,6 +146,8 @@ pub struct Client {
     pub(crate) last_command: &'static str,
     pub(crate) now: Millis,
     pub(crate) bytes_waiting: usize,
+    /// The user that it is.
+    pub(crate) login: Login,
 }
 
 /// A client's session.
@@ -180,8 +195,12 @@ impl Session {
             last_command: "NULL",
             now,
             bytes_waiting: 0,
+            login: Login::new(&service.users),
         };
-        Session { service, parser: Parser::new(Limits::REDIS), client }
+        client.show_user();
+        service.note_client();
+        let parser = Parser::new(client.limits());
+        Session { service, parser, client }
     }
 
     /// Executes the requests in `input` and appends their replies to `out`, in order; answers how
@@ -233,6 +252,23 @@ impl Session {
         self.service.clients.pause.left(self.service.options.clock.now())
     }
 
+    /// A way for messages to the client, for other threads.
+    ///
+    /// ```
+    /// # use sapwood_server::{Service, Session, service::Options};
+    /// let service = std::sync::Arc::new(Service::new(sapwood::Db::in_memory(), Options::default())?);
+    /// let mut session = Session::new(service);
+    /// let messages = session.to_messages();
+    /// std::thread::spawn(move || messages.post(|reply| reply.integer(7))).join().expect("it ends");
+    /// let mut out = Vec::new();
+    /// session.messages(&mut out);
+    /// assert_eq!(out, b":7\r\n");
+    /// # Ok::<(), sapwood_server::store::keyspace::Error>(())
+    /// ```
+    pub fn to_messages(&self) -> Messages {
+        self.client.to_messages(&self.service)
+    }
+
     /// What others see of the client.
     pub(crate) fn entry(&self) -> &Arc<Entry> {
         &self.client.entry
@@ -251,6 +287,10 @@ impl Session {
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
         let service = Arc::clone(&self.service);
+        self.see_users(&service);
+        if self.client.is_closing {
+            return (0, Next::Close);
+        }
         let mut databases = service.databases.shared();
         let now = service.options.clock.now();
         self.client.now = now;
@@ -320,6 +360,8 @@ impl Session {
                 }
             };
             let is_silent = client.is_silenced(out, before);
+            drop(args);
+            self.see_users(&service);
             if let Some(mut job) = job {
                 job.is_silent = is_silent;
                 return (used, Next::Job(job));
@@ -328,6 +370,22 @@ impl Session {
                 return (used, Next::Close);
             }
         }
+    }
+
+    /// Sees changes of users, and of the user that the client is.
+    fn see_users(&mut self, service: &Service) {
+        let client = &mut self.client;
+        match client.login.refresh(&service.users) {
+            Ok(false) => {}
+            Ok(true) => {
+                let subscriptions = client.subscriptions.as_ref();
+                if subscriptions.is_some_and(|all| !all.are_allowed(client.login.user())) {
+                    client.is_closing = true;
+                }
+            }
+            Err(acl::UserHasGone) => client.is_closing = true,
+        }
+        self.parser.set_limits(client.limits());
     }
 
     /// Bytes of a request that must be there before it is of use to go on.
@@ -351,14 +409,17 @@ impl Session {
         };
         let keys = Keys { space, now, is_exclusive: false };
         let mut reply = Reply::new(out, self.client.protocol);
+        let begun = Instant::now();
         if !batch.gets.is_empty() {
             self.client.last_command = "get";
-            execute_gets(&keys, &batch.gets, &mut reply);
+            let hits = execute_gets(&keys, &batch.gets, &mut reply);
+            self.service.note_gets(&batch.gets, hits, begun.elapsed(), now);
             batch.gets.clear();
         }
         if !batch.sets.is_empty() {
             self.client.last_command = "set";
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
+            self.service.note_sets(&batch.sets, begun.elapsed(), now);
             batch.sets.clear();
         }
     }
@@ -369,6 +430,7 @@ impl Drop for Session {
         self.client.unwatch(&self.service);
         self.client.end_subscriptions(&self.service);
         self.service.clients.remove(self.client.id);
+        self.service.note_end();
     }
 }
 
@@ -376,7 +438,74 @@ impl Client {
     /// Whether its reads and writes of single keys need no look at its state.
     #[inline]
     fn is_plain(&self) -> bool {
-        self.transaction.is_none() && self.replies == Replies::On && self.subscriptions.is_none()
+        self.transaction.is_none()
+            && self.replies == Replies::On
+            && self.subscriptions.is_none()
+            && self.login.is_free()
+    }
+
+    /// Bounds of what it may send.
+    fn limits(&self) -> Limits {
+        match self.login.is_authenticated() {
+            true => Limits::REDIS,
+            false => Limits::UNAUTHENTICATED,
+        }
+    }
+
+    /// Becomes a user, for a password that was right.
+    pub(crate) fn log_in(&mut self, user: Arc<User>) {
+        self.login.become_user(user);
+        self.show_user();
+    }
+
+    /// Becomes the user of a client that has just come.
+    pub(crate) fn log_out(&mut self, service: &Service) {
+        self.login = Login::new(&service.users);
+        self.show_user();
+    }
+
+    fn show_user(&self) {
+        let user = self.login.user();
+        let mut seen = self.entry.seen();
+        seen.user = String::from_utf8_lossy(&user.name).into_owned().into();
+        seen.user_id = user.id;
+    }
+
+    /// Whether its user may call a command now; a refusal is noted.
+    fn check_rights(
+        &self,
+        service: &Service,
+        command: &Command,
+        args: &[&[u8]],
+        context: Context,
+    ) -> Result<(), Denied> {
+        let user = self.login.user();
+        let checked = user.check(command, args);
+        if let Err(denied) = checked {
+            let argument = |at: usize| args.get(at).copied().unwrap_or_default();
+            let (reason, object) = match denied {
+                Denied::Command => (Reason::Command, command.name.as_bytes()),
+                Denied::Key(at) => (Reason::Key, argument(at)),
+                Denied::Channel(at) => (Reason::Channel, argument(at)),
+            };
+            self.note_refusal(service, (reason, context), object, &user.name);
+        }
+        checked
+    }
+
+    /// Notes a refusal for `ACL LOG`.
+    pub(crate) fn note_refusal(
+        &self,
+        service: &Service,
+        what: (Reason, Context),
+        object: &[u8],
+        user: &[u8],
+    ) {
+        let describe = || {
+            self.show(|_| {});
+            self.entry.describe(self.now)
+        };
+        service.users.log.add(what, object, user, describe, self.now);
     }
 
     /// Tells others what it is and does, and what `more` says.
@@ -494,12 +623,17 @@ impl<'i> Batch<'i> {
     }
 }
 
-fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) {
+/// Answers how many keys were there.
+fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) -> u64 {
     let mut shown = 0;
+    let mut hits = 0;
     let mut show = |value: Option<&[u8]>| {
         shown += 1;
         match value {
-            Some(value) => reply.bulk(value),
+            Some(value) => {
+                hits += 1;
+                reply.bulk(value);
+            }
             None => reply.null(),
         }
     };
@@ -513,6 +647,7 @@ fn execute_gets(keys: &Keys<'_>, gets: &[&[u8]], reply: &mut Reply<'_>) {
             refuse(reply, &error.clone().into());
         }
     }
+    hits
 }
 
 fn execute_sets(
@@ -584,12 +719,14 @@ fn dispatch(
         Ok(command) => command,
         Err(refusal) => {
             client.break_transaction();
+            service.note_refusal(command::find(args[0]), &refusal);
             refuse(&mut Reply::new(out, protocol), &refusal);
             return Dispatched::Done(None);
         }
     };
-    if let Err(refusal) = permit(service, client, command) {
+    if let Err(refusal) = permit(service, client, command, args) {
         client.break_transaction();
+        service.note_refusal(Some(command), &refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
     }
@@ -625,7 +762,12 @@ fn dispatch(
     let reply = Reply::new(out, protocol);
     let access = access.reborrow();
     let mut call = Call { service, client, args, command, reply, access, now, job: None };
-    match (command.run)(&mut call) {
+    let begun = Instant::now();
+    let outcome = (command.run)(&mut call);
+    if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
+        service.note_call(command, args, begun.elapsed(), now, &outcome);
+    }
+    match outcome {
         Ok(()) => Dispatched::Done(call.job),
         Err(refusal) => {
             call.reply.truncate(before);
@@ -651,8 +793,10 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
         now: call.now,
         job: None,
     };
-    let result =
-        permit(inner.service, inner.client, command).and_then(|()| (command.run)(&mut inner));
+    let begun = Instant::now();
+    let result = permit_queued(inner.service, inner.client, command, args)
+        .and_then(|()| (command.run)(&mut inner));
+    inner.service.note_call(command, args, begun.elapsed(), inner.now, &result);
     let job = inner.job.take();
     match (result, job) {
         (Err(refusal), _) => {
@@ -668,8 +812,67 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     }
 }
 
+const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
+
 /// Whether a client may call a command now.
-fn permit(service: &Service, _client: &Client, command: &Command) -> Result<(), Refusal> {
+fn permit(
+    service: &Service,
+    client: &mut Client,
+    command: &'static Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        if !client.login.is_authenticated() && !command.flags.contains(Flags::NO_AUTH) {
+            return Err(NOT_AUTHENTICATED);
+        }
+        client.last_command = command.name;
+        let context = match client.transaction {
+            Some(_) => Context::Multi,
+            None => Context::TopLevel,
+        };
+        client.check_rights(service, command, args, context).map_err(|denied| match denied {
+            Denied::Command => {
+                let user = String::from_utf8_lossy(&client.login.user().name).into_owned();
+                let name = command.name;
+                let text =
+                    format!("NOPERM User {user} has no permissions to run the '{name}' command");
+                Refusal::Text(text.into())
+            }
+            Denied::Key(_) => Refusal::text("NOPERM No permissions to access a key"),
+            Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
+        })?;
+    }
+    has_room(service, command)
+}
+
+/// Whether a client may call a command of a transaction still.
+fn permit_queued(
+    service: &Service,
+    client: &Client,
+    command: &Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        client.check_rights(service, command, args, Context::Multi).map_err(|denied| {
+            let reason = match denied {
+                Denied::Command => "no permission to execute the command or subcommand",
+                Denied::Key(_) => "no permission to touch the specified keys",
+                Denied::Channel(_) => {
+                    "no permission to access one of the channels used as arguments to the command"
+                }
+            };
+            let text = format!(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and \
+                 the EXEC call. This command is no longer allowed for the following reason: \
+                 {reason}"
+            );
+            Refusal::Text(text.into())
+        })?;
+    }
+    has_room(service, command)
+}
+
+fn has_room(service: &Service, command: &Command) -> Result<(), Refusal> {
     if command.flags.contains(Flags::DENYOOM) && service.is_full() {
         return Err(OUT_OF_MEMORY);
     }
@@ -697,3 +900,104 @@ impl Client {
         }
     }
 }
+
+/// What `INFO` and `SLOWLOG` tell of clients and commands.
+impl Service {
+    fn note_client(&self) {
+        let tally = &self.admin.tally;
+        // Relaxed: counts for reports.
+        tally.connected.fetch_add(1, Ordering::Relaxed);
+        tally.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn note_end(&self) {
+        // Relaxed: a count for reports.
+        self.admin.tally.connected.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn note_call(
+        &self,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+        outcome: &Result<(), Refusal>,
+    ) {
+        let admin = &self.admin;
+        admin.tally.called(command.id, 1, took);
+        match outcome {
+            Err(Refusal::Text(text)) => {
+                admin.tally.failed(command.id);
+                admin.tally.error(text);
+            }
+            Ok(()) if command.flags.contains(Flags::WRITE) => admin.tally.changes.add(1),
+            _ => {}
+        }
+        if self.is_slow(took) {
+            match command.flags.contains(Flags::SENSITIVE) {
+                true => self.note_slow(&[args[0], b"(redacted)"], took, now),
+                false => self.note_slow(args, took, now),
+            }
+        }
+    }
+
+    fn note_gets(&self, keys: &[&[u8]], hits: u64, took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, keys.len() as u64);
+        tally.called(*GET, count, took);
+        tally.hits.add(hits);
+        tally.misses.add(count - hits);
+        let each = took / keys.len() as u32;
+        if self.is_slow(each) {
+            self.note_slow(&[b"GET", keys[0]], each, now);
+        }
+    }
+
+    fn note_sets(&self, entries: &[(&[u8], &[u8])], took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, entries.len() as u64);
+        tally.called(*SET, count, took);
+        tally.changes.add(count);
+        let each = took / entries.len() as u32;
+        if self.is_slow(each) {
+            let value = match format::decode(entries[0].1) {
+                Some(format::Stored::Inline { value, .. }) => value,
+                _ => &[],
+            };
+            self.note_slow(&[b"SET", entries[0].0, value], each, now);
+        }
+    }
+
+    fn note_refusal(&self, command: Option<&'static Command>, refusal: &Refusal) {
+        if let Some(command) = command {
+            self.admin.tally.rejected(command.id);
+        }
+        if let Refusal::Text(text) = refusal {
+            self.admin.tally.error(text);
+        }
+    }
+
+    #[inline]
+    fn is_slow(&self, took: Duration) -> bool {
+        let settings = &self.admin.settings;
+        let least = settings.slowlog_micros();
+        let millis = settings.latency_millis();
+        (least >= 0 && took.as_micros() as i64 >= least)
+            || (millis > 0 && took.as_millis() as u64 >= millis)
+    }
+
+    #[cold]
+    fn note_slow(&self, args: &[&[u8]], took: Duration, now: Millis) {
+        let settings = &self.admin.settings;
+        let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
+        let least = settings.slowlog_micros();
+        if least >= 0 && micros as i64 >= least {
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args);
+        }
+        let threshold = settings.latency_millis();
+        if threshold > 0 && millis >= threshold {
+            self.admin.spikes.add("command", now / 1_000, millis);
+        }
+    }
+}
+
+static GET: LazyLock<usize> = LazyLock::new(|| command::find(b"get").map_or(0, |get| get.id));
+static SET: LazyLock<usize> = LazyLock::new(|| command::find(b"set").map_or(0, |set| set.id));

@@ -31,7 +31,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     (
         "sapwood-bench",
-        &["sapwood", "sapwood-chunkmap", "sapwood-disk", "sapwood-hashlog", "sapwood-mem"],
+        &[
+            "sapwood",
+            "sapwood-chunkmap",
+            "sapwood-disk",
+            "sapwood-hashlog",
+            "sapwood-mem",
+            "sapwood-server",
+        ],
     ),
     ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),

@@ -193,10 +193,38 @@ impl Target {
                 Amount::Float(self.narrow(add_exactly(before, part)?)?)
             }
         };
-        if let Some(absent) = &self.field.absent {
-            self.check_present(absent, after)?;
-        }
+        self.check_writable(after)?;
         Ok(after)
+    }
+
+    /// Whether it holds floats.
+    pub(super) fn is_float(&self) -> bool {
+        self.field.is_float()
+    }
+
+    /// The float that the field holds when it is given this one.
+    pub(super) fn rounded(&self, value: f64) -> f64 {
+        if self.is_narrow() { f64::from(value as f32) } else { value }
+    }
+
+    /// Refuses what would be read as missing.
+    pub(super) fn check_writable(&self, after: Amount) -> std::result::Result<(), Why> {
+        match &self.field.absent {
+            Some(absent) => self.check_present(absent, after),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes what the field becomes. Reading has checked that it is there.
+    pub(super) fn put(&self, value: &mut Vec<u8>, after: Amount) {
+        match (self.write, after) {
+            (Write::Number(number), _) => write(number, after, &mut value[self.offset..self.end]),
+            (Write::Decimal, Amount::Whole(digits)) => {
+                value.truncate(self.offset);
+                value.extend_from_slice(digits.to_string().as_bytes());
+            }
+            (Write::Decimal, _) => unreachable!("decimal digits are whole"),
+        }
     }
 
     /// Refuses what would be read as missing.
@@ -221,7 +249,7 @@ impl Target {
     }
 
     #[inline]
-    fn whole(&self, value: i128) -> std::result::Result<Amount, Why> {
+    pub(super) fn whole(&self, value: i128) -> std::result::Result<Amount, Why> {
         match self.range {
             Some((min, max)) if (min..=max).contains(&value) => Ok(Amount::Whole(value)),
             Some(_) => Err(Why::OutOfRange { value }),

@@ -61,7 +61,7 @@ impl Compiled {
                 fields.push(Field::clone(field));
             }
         }
-        let scope = Scope { layout: &query.layout, fields: &fields };
+        let scope = FilterNames { layout: &query.layout, fields: &fields };
         let test = query.filter.as_ref().map(|filter| filter.resolve(&scope)).transpose()?;
         let mut reads = Vec::new();
         let mut answer = Output::default();
@@ -234,13 +234,13 @@ fn fingerprint(query: &Query, fields: &[Field], states: &[StatePlan], reads: &[u
 }
 
 /// What names mean in a filter.
-struct Scope<'a> {
+struct FilterNames<'a> {
     layout: &'a Layout,
     /// Those of the layout first.
     fields: &'a [Field],
 }
 
-impl Scope<'_> {
+impl FilterNames<'_> {
     fn input(&self, input: &Input) -> Result<usize> {
         match input {
             Input::Key => self.key(),
@@ -263,7 +263,7 @@ impl Scope<'_> {
     }
 }
 
-impl Names for Scope<'_> {
+impl Names for FilterNames<'_> {
     fn number(&self, name: &str) -> Result<usize> {
         self.layout.find(name).ok_or_else(|| {
             let known = self.layout.fields().iter().map(|field| field.name.as_str());

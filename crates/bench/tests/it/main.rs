@@ -3,6 +3,7 @@
 mod aggregate;
 mod hash;
 mod ordered;
+mod server;
 
 use std::collections::BTreeSet;
 

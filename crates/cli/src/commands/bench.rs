@@ -10,6 +10,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Ordered(ordered) => sapwood_bench::ordered::run(ordered),
         BenchEngine::Hash(hash) => sapwood_bench::hash::run(hash),
         BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
+        BenchEngine::Server(server) => sapwood_bench::server::run(server),
     };
     measured.map_err(|error| match error.downcast::<io::Error>() {
         Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::OutputClosed,

@@ -1,69 +1,274 @@
 //! `sapwood serve`: a server for the Redis protocol.
 
+mod options;
+
+use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process;
 use std::sync::Arc;
 
+use clap::ArgMatches;
 use sapwood::Db;
 use sapwood_server::Service;
-use sapwood_server::net::{Housekeeping, Listeners, Server};
-use sapwood_server::service::Options;
-use tokio::signal::unix::{SignalKind, signal};
+use sapwood_server::admin::{self, Debug, SaveRule};
+use sapwood_server::net::{Housekeeping, Http, Listeners, Server, tls};
+use sapwood_server::service;
+use serde_json::json;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+use tracing::level_filters::LevelFilter;
 
-use crate::args::Serve;
+use crate::args::serve::{LogFormat, LogLevel, Serve, ServedSample, YesNo};
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::stderr;
+use crate::terminal::ui::{Answers, Ui};
 
-pub(crate) fn run(args: &Serve) -> Outcome {
-    let options = Options::default();
+use options::Options;
+
+/// Loads a sample into a database; ends early when it is asked to.
+pub(crate) type LoadSample = fn(&Db, &dyn Fn() -> bool) -> Outcome<u64>;
+
+pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
+    let Options { serve, .. } = Options::read(matches)?;
+    log_to_stderr(&serve);
+    let options = service_options(&serve)?;
+    let acceptor = acceptor(&serve)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads)
+        .thread_name("clients")
         .enable_all()
         .build()
-        .map_err(|error| Failure::Failed(format!("no threads can be started: {error}")))?;
-    let db = match &args.dir {
+        .map_err(|error| failed("no threads can be started", error))?;
+    let db = match &serve.storage.dir {
         Some(directory) => Db::open(directory)?,
         None => Db::in_memory(),
     };
     let service = Service::new(db.clone(), options)
-        .map_err(|error| Failure::Failed(format!("the tables cannot be opened: {error}")))?;
+        .map_err(|error| failed("the tables cannot be opened", error))?;
     let service = Arc::new(service);
     let housekeeping = Housekeeping::start(Arc::clone(&service))
-        .map_err(|error| Failure::Failed(format!("no threads can be started: {error}")))?;
-    runtime.block_on(serve(args, Arc::clone(&service)))?;
-    drop((housekeeping, runtime));
-    if args.dir.is_some() {
-        db.close()?;
+        .map_err(|error| failed("no threads can be started", error))?;
+    let stop = CancellationToken::new();
+    let sample = serve.sample.map(|ServedSample::Flights| {
+        load_in_background(&db, &stop, load_flights, serve.network.port)
+    });
+    runtime.block_on(listen_and_serve(&serve, &service, acceptor, &stop))?;
+    stop.cancel();
+    drop(housekeeping);
+    if let Some(Ok(sample)) = sample {
+        // It has told of its failure.
+        let _ended = sample.join();
     }
+    if service.saves_at_the_end() {
+        tracing::info!("the last checkpoint begins; a signal ends without it");
+        service.save().map_err(|error| failed("the last checkpoint failed", error))?;
+    }
+    tracing::info!("ended");
     Ok(())
 }
 
-async fn serve(args: &Serve, service: Arc<Service>) -> Outcome {
-    let failed = |error| Failure::Failed(format!("signals cannot be heard: {error}"));
-    let mut interrupted = signal(SignalKind::interrupt()).map_err(failed)?;
-    let mut terminated = signal(SignalKind::terminate()).map_err(failed)?;
-    let mut listeners = Listeners::default();
-    for address in &args.bind {
-        let address = SocketAddr::new(*address, args.port);
-        let address = listeners.tcp(address).map_err(|error| {
-            Failure::Failed(format!(
-                "{address} cannot be listened at: {error}; choose another --port"
-            ))
-        })?;
-        stderr::line(format_args!("ready to accept connections at {address}"));
-    }
-    let stop = CancellationToken::new();
-    let ending = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupted.recv() => {}
-            _ = terminated.recv() => {}
+/// Prints the options that hold, and where each came from.
+pub(crate) fn print_options(matches: &ArgMatches, ui: &Ui) -> Outcome {
+    let options = Options::read(matches)?;
+    service_options(&options.serve)?;
+    if ui.answers == Answers::Json {
+        for shown in &options.shown {
+            let (name, value, origin) = (&shown.name, &shown.value, shown.origin.name());
+            ui.print_json(&json!({ "option": name, "value": value, "from": origin }))?;
         }
-        ending.cancel();
-    });
-    let server = Server::new(service, stop);
-    server
-        .run(listeners)
-        .await
-        .map_err(|error| Failure::Failed(format!("clients cannot be accepted any more: {error}")))
+        return Ok(());
+    }
+    ui.print(|out| {
+        for shown in &options.shown {
+            let value = shown.value.as_deref().unwrap_or("(none)");
+            io::Write::write_fmt(
+                out,
+                format_args!("{:<28}{value:<28}  {}\n", shown.name, shown.origin.name()),
+            )?;
+        }
+        Ok(())
+    })
+}
+
+fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
+    Failure::Failed(format!("{what}: {error}"))
+}
+
+fn log_to_stderr(serve: &Serve) {
+    let level = match serve.watching.log_level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+    };
+    let log = tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr);
+    // A second one in a process, which has one, is refused.
+    let _set = match serve.watching.log_format {
+        LogFormat::Json => tracing::subscriber::set_global_default(log.json().finish()),
+        LogFormat::Text => {
+            let log = log.with_target(false).with_ansi(io::stderr().is_terminal());
+            tracing::subscriber::set_global_default(log.finish())
+        }
+    };
+}
+
+fn service_options(serve: &Serve) -> Outcome<service::Options> {
+    let Serve { network, storage, watching, .. } = serve;
+    let save = SaveRule::list(&storage.save).ok_or_else(|| {
+        Failure::Usage("--save takes pairs of seconds and changes, such as \"300 100\"".to_owned())
+    })?;
+    let admin = admin::Options {
+        save,
+        slowlog_micros: watching.slowlog_log_slower_than.max(-1),
+        slowlog_len: watching.slowlog_max_len,
+        latency_threshold_millis: watching.latency_monitor_threshold,
+        debug: match watching.enable_debug_command {
+            YesNo::Yes => Debug::On,
+            YesNo::No => Debug::Off,
+        },
+        port: network.port,
+        config_file: serve.config.clone(),
+    };
+    let mut options = service::Options {
+        databases: storage.databases.into(),
+        maxmemory: storage.maxmemory,
+        admin,
+        ..service::Options::default()
+    };
+    if let Some(threads) = network.threads {
+        options.threads = threads.into();
+    }
+    Ok(options)
+}
+
+type Acceptor = Option<(u16, tokio_rustls::TlsAcceptor)>;
+
+fn acceptor(serve: &Serve) -> Outcome<Acceptor> {
+    let network = &serve.network;
+    let Some(port) = network.tls_port else { return Ok(None) };
+    let (Some(certificate), Some(key)) = (&network.tls_cert_file, &network.tls_key_file) else {
+        let needs = "--tls-port needs --tls-cert-file and --tls-key-file";
+        return Err(Failure::Usage(needs.to_owned()));
+    };
+    let acceptor = tls::acceptor(certificate, key, network.tls_ca_cert_file.as_deref())
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    Ok(Some((port, acceptor)))
+}
+
+fn load_in_background(
+    db: &Db,
+    stop: &CancellationToken,
+    load: LoadSample,
+    port: u16,
+) -> io::Result<std::thread::JoinHandle<()>> {
+    let (db, stop) = (db.clone(), stop.clone());
+    std::thread::Builder::new().name("sample".to_owned()).spawn(move || {
+        tracing::info!(table = "flights", "the sample is being loaded");
+        match load(&db, &|| stop.is_cancelled()) {
+            Ok(rows) => {
+                tracing::info!(table = "flights", rows, "the sample is loaded");
+                tracing::info!("try: redis-cli -p {port} SW.INFO flights");
+                tracing::info!("try: redis-cli -p {port} SW.AGGREGATE flights SELECT 'mean(dep_delay)' BY carrier");
+            }
+            Err(error) => tracing::error!(?error, "the sample was not loaded"),
+        }
+    })
+}
+
+async fn listen_and_serve(
+    serve: &Serve,
+    service: &Arc<Service>,
+    acceptor: Acceptor,
+    stop: &CancellationToken,
+) -> Outcome {
+    let network = &serve.network;
+    let heard = |kind| signal(kind).map_err(|error| failed("signals cannot be heard", error));
+    let interrupted = heard(SignalKind::interrupt())?;
+    let terminated = heard(SignalKind::terminate())?;
+    let mut listeners = Listeners::default();
+    for ip in &network.bind {
+        let address = SocketAddr::new(*ip, network.port);
+        let address = listeners.tcp(address).map_err(|error| in_use("--port", &address, &error))?;
+        tracing::info!(%address, "ready to accept connections");
+    }
+    if let Some((port, acceptor)) = acceptor {
+        for ip in &network.bind {
+            let address = SocketAddr::new(*ip, port);
+            let address = listeners
+                .tls(address, acceptor.clone())
+                .map_err(|error| in_use("--tls-port", &address, &error))?;
+            tracing::info!(%address, "ready to accept connections with TLS");
+        }
+    }
+    if let Some(path) = &network.unixsocket {
+        listen_at_path(&mut listeners, path, network.unixsocketperm)?;
+    }
+    let end = CancellationToken::new();
+    if let Some(address) = network.http {
+        let http = Http::listen(address).await;
+        let http = http.map_err(|error| in_use("--http", &address, &error))?;
+        let address = http.address().unwrap_or(address);
+        tracing::info!(%address, "metrics and health are at /metrics, /healthz and /readyz");
+        tokio::spawn(http.run(Arc::clone(service), stop.clone(), end.clone()));
+    }
+    tokio::spawn(stop_when_asked(interrupted, terminated, service.stop_wanted(), stop.clone()));
+    let server = Server::new(Arc::clone(service), stop.clone());
+    let ended = server.run(listeners).await;
+    end.cancel();
+    ended.map_err(|error| failed("clients cannot be accepted any more", error))
+}
+
+/// The first signal ends in order, the second at once.
+async fn stop_when_asked(
+    mut interrupted: Signal,
+    mut terminated: Signal,
+    wanted: CancellationToken,
+    stop: CancellationToken,
+) {
+    tokio::select! {
+        _ = interrupted.recv() => tracing::info!("ending, as Ctrl-C asks"),
+        _ = terminated.recv() => tracing::info!("ending, as SIGTERM asks"),
+        () = wanted.cancelled() => tracing::info!("ending, as a client asks"),
+    }
+    stop.cancel();
+    // The runtime goes on while the last checkpoint is written.
+    let second = async move {
+        tokio::select! {
+            _ = interrupted.recv() => 130,
+            _ = terminated.recv() => 143,
+        }
+    };
+    let code = second.await;
+    tracing::warn!("ended at once, as a second signal asks");
+    process::exit(code);
+}
+
+fn listen_at_path(listeners: &mut Listeners, path: &Path, mode: Option<u32>) -> Outcome {
+    let shown = path.display();
+    listeners.unix(path).map_err(|error| {
+        let next = "remove it if no server uses it, or choose another --unixsocket";
+        Failure::Failed(format!("{shown} cannot be listened at: {error}; {next}"))
+    })?;
+    if let Some(mode) = mode {
+        let permissions = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(path, permissions)
+            .map_err(|error| failed(&format!("{shown} cannot get its permissions"), error))?;
+    }
+    tracing::info!(path = %shown, "ready to accept connections");
+    Ok(())
+}
+
+fn in_use(option: &str, address: &SocketAddr, error: &io::Error) -> Failure {
+    let next = match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            format!("another process listens there: end it, or choose another {option}")
+        }
+        io::ErrorKind::PermissionDenied => {
+            format!("ports below 1024 are for the superuser: choose another {option}")
+        }
+        io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
+        _ => error.to_string(),
+    };
+    Failure::Failed(format!("{address} cannot be listened at: {next}"))
 }

@@ -12,10 +12,13 @@ mod record;
 mod tables;
 mod ways;
 
-use crate::terminal::exit::Outcome;
+use sapwood::{Db, OrderedTableOptions};
+
+use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 
-use super::unpack::unpack;
+use super::flight::Flight;
+use super::unpack::{self, unpack};
 use question::QUESTIONS;
 use tables::Tables;
 
@@ -32,4 +35,26 @@ pub(super) fn run(threads: u16, ui: &Ui) -> Outcome {
         "every figure was compared with one found by plain loops over the rows, and all are equal",
     );
     Ok(())
+}
+
+/// Loads the flights into an ordered table in memory whose fields have names.
+pub(super) fn load_flights(db: &Db, is_stopped: &dyn Fn() -> bool) -> Outcome<u64> {
+    let damaged = |what: &dyn std::fmt::Display| {
+        Failure::Failed(format!("the bundled flights are damaged ({what}); build sapwood again"))
+    };
+    let options = OrderedTableOptions::default().volatile().fields(record::layout());
+    let table = db.open_or_create_ordered_table("flights", options)?;
+    let mut reader = unpack::reader().map_err(|error| damaged(&error))?;
+    let (mut row, mut key, mut loaded) = (csv::StringRecord::new(), Vec::new(), 0);
+    while reader.read_record(&mut row).map_err(|error| damaged(&error))? {
+        if loaded % 1024 == 0 && is_stopped() {
+            break;
+        }
+        let flight = Flight::parse(&row).map_err(|column| damaged(&format!("column {column}")))?;
+        key.clear();
+        record::encode_key(&flight, &mut key);
+        table.put(&key, &record::encode(&flight))?;
+        loaded += 1;
+    }
+    Ok(loaded)
 }

@@ -18,7 +18,7 @@ use crate::stats::{CheckpointInfo, StoredCheckpoint};
 use super::open::{check_image, check_numbers};
 
 /// The files of a log, but those of other programs.
-pub(crate) struct Found {
+pub(crate) struct FilesFound {
     /// Numbers, ascending, and what is wrong with those that are damaged.
     pub(super) manifests: Vec<(CheckpointNumber, Result<Manifest>)>,
     unfinished: Vec<CheckpointNumber>,
@@ -28,13 +28,13 @@ pub(crate) struct Found {
     pub(super) identity: Known,
 }
 
-impl Found {
+impl FilesFound {
     /// Looks and changes nothing.
-    pub(super) fn look(disk: &dyn Disk) -> Result<Found> {
+    pub(super) fn look(disk: &dyn Disk) -> Result<FilesFound> {
         let names = stored::names(disk)?;
         let manifests = FileKind::Manifest.among(&names).into_iter();
         let manifests = manifests.map(|number| (number, manifest::read(disk, number))).collect();
-        Ok(Found {
+        Ok(FilesFound {
             manifests,
             unfinished: FileKind::UnfinishedManifest.among(&names),
             images: FileKind::Image.among(&names),
@@ -171,7 +171,7 @@ fn is_of_this_version(disk: &dyn Disk) -> Result<bool> {
 /// The checkpoints of a directory, the oldest first, and what is wrong with each: with its
 /// manifest, its index image, which is read whole, and where the pages of its log lie.
 pub(crate) fn list(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
-    let found = Found::look(&**disk)?;
+    let found = FilesFound::look(&**disk)?;
     let mut all: Vec<StoredCheckpoint> = found
         .manifests
         .iter()
@@ -189,7 +189,11 @@ pub(crate) fn list(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
     Ok(all)
 }
 
-fn inspect(disk: &Arc<dyn Disk>, found: &Found, manifest: &Manifest) -> Result<CheckpointInfo> {
+fn inspect(
+    disk: &Arc<dyn Disk>,
+    found: &FilesFound,
+    manifest: &Manifest,
+) -> Result<CheckpointInfo> {
     found.identity_of(manifest)?;
     check_numbers(manifest)?;
     let mut image = ImageReader::open(&**disk, manifest.image)?;

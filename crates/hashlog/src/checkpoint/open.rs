@@ -6,7 +6,7 @@ use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
 
 use crate::checkpoint::found;
-use crate::checkpoint::found::Found;
+use crate::checkpoint::found::FilesFound;
 use crate::error::{Error, Result, no_memory};
 use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::ImageReader;
@@ -50,7 +50,7 @@ impl Store {
         if disk.is_read_only() || matches!(opening, Opening::View(_)) {
             options.compaction = None;
         }
-        let found = Found::look(&*disk)?;
+        let found = FilesFound::look(&*disk)?;
         let number = match opening {
             Opening::Newest => match found.newest() {
                 Some(newest) => newest,
@@ -97,7 +97,7 @@ impl Store {
     fn open_number<F: Form>(
         disk: &Directory,
         options: &Options,
-        found: &Found,
+        found: &FilesFound,
         number: CheckpointNumber,
         opening: Opening,
     ) -> Result<Store> {
@@ -118,7 +118,7 @@ impl Store {
 
     /// Removes what lies behind the checkpoint that was opened: another history, where an older one
     /// was asked for, or one that no checkpoint vouches for.
-    fn settle_files(&self, found: &Found, opening: Opening) -> Result<()> {
+    fn settle_files(&self, found: &FilesFound, opening: Opening) -> Result<()> {
         let Some(checkpoints) = &self.checkpoints else { return Ok(()) };
         if checkpoints.disk.is_read_only() {
             return Ok(());
@@ -303,7 +303,7 @@ pub(super) fn check_image(image: &ImageReader, manifest: &Manifest) -> Result<()
     Err(damage.in_file(&FileKind::Image.file_name(manifest.image), 0))
 }
 
-fn expect_listed(disk: &Directory, found: &Found, number: CheckpointNumber) -> Result<()> {
+fn expect_listed(disk: &Directory, found: &FilesFound, number: CheckpointNumber) -> Result<()> {
     if found.manifests.iter().any(|(listed, _)| *listed == number) {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use crate::checkpoint::found;
 use crate::error::{Error, Result};
 use crate::files::checkpoint_number::CheckpointNumber;
 use crate::files::image::ImageWriter;
-use crate::files::kept::{Checkpoints, State, info, oldest_begin};
+use crate::files::kept::{CheckpointList, Checkpoints, info, oldest_begin};
 use crate::files::manifest::{Manifest, NotWritten};
 use crate::files::stored::FileKind;
 use crate::files::{image, manifest};
@@ -97,7 +97,7 @@ impl Store {
     }
 
     /// Notes the newest checkpoint, and removes what none that is kept needs.
-    fn prune(&self, checkpoints: &Checkpoints, state: &mut State) -> Result<()> {
+    fn prune(&self, checkpoints: &Checkpoints, state: &mut CheckpointList) -> Result<()> {
         let disk = &*checkpoints.disk;
         let newest = state.kept.last().expect("one was just taken").number;
         state.identity.write(disk, newest)?;
@@ -109,13 +109,13 @@ impl Store {
         self.drop_parts(checkpoints, state)
     }
 
-    fn drop_surplus(&self, state: &mut State) {
+    fn drop_surplus(&self, state: &mut CheckpointList) {
         let surplus = state.kept.len().saturating_sub(self.options.checkpoints_kept);
         state.kept.drain(..surplus);
     }
 
     /// Removes the parts of the log below every `begin` that counts.
-    fn drop_parts(&self, checkpoints: &Checkpoints, state: &State) -> Result<()> {
+    fn drop_parts(&self, checkpoints: &Checkpoints, state: &CheckpointList) -> Result<()> {
         let Some(parts) = &self.log.parts else { return Ok(()) };
         let needed = oldest_begin(state.named());
         checkpoints.oldest_begin.store(needed, Ordering::SeqCst);

@@ -41,7 +41,7 @@ enum Is {
 }
 
 /// A record of which only its chain knows whether it is live.
-struct Doubt {
+struct UndecidedOffset {
     /// Which of the rest it is.
     at: usize,
     fetched: Fetched,
@@ -86,7 +86,7 @@ impl Store {
                 match self.was_live::<F>(address, self.log.tail(), F::key(key)?, &fetched) {
                     Ok(live) => Is::of(live),
                     Err(wanted) => {
-                        doubts.push(Doubt { at: cold.rest.len(), fetched, wanted });
+                        doubts.push(UndecidedOffset { at: cold.rest.len(), fetched, wanted });
                         // Until it is known better.
                         Is::Live
                     }
@@ -114,7 +114,7 @@ impl Store {
         page: PageNumber,
         stored: &[u8],
         rest: &mut [Rest],
-        doubts: &mut Vec<Doubt>,
+        doubts: &mut Vec<UndecidedOffset>,
     ) -> Result<()> {
         if self.begin_lock.is_ended() {
             // The log is being dropped, and no caller gets the answer.
@@ -131,7 +131,7 @@ impl Store {
             let (address, tail) = (self.at(page, offset), self.log.tail());
             match self.was_live::<F>(address, tail, F::key(key)?, &doubt.fetched) {
                 Ok(live) => *is = Is::of(live),
-                Err(wanted) => doubts.push(Doubt { wanted, ..doubt }),
+                Err(wanted) => doubts.push(UndecidedOffset { wanted, ..doubt }),
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ struct Tally {
 }
 
 /// A record of which only its chain knows whether it is live.
-struct Doubt {
+struct UndecidedRecord {
     page: usize,
     bytes: u64,
     address: Address,
@@ -59,7 +59,7 @@ struct Met<'a> {
 #[derive(Default)]
 struct Sample {
     pages: Vec<Tally>,
-    doubts: Vec<Doubt>,
+    doubts: Vec<UndecidedRecord>,
 }
 
 impl Store {
@@ -176,7 +176,7 @@ impl Store {
         };
         match answer {
             Ok(live) => sample.newest().count(met.bytes, live),
-            Err(wanted) => sample.doubts.push(Doubt {
+            Err(wanted) => sample.doubts.push(UndecidedRecord {
                 page: sample.pages.len() - 1,
                 bytes: met.bytes,
                 address: met.address,
@@ -201,7 +201,7 @@ impl Store {
                 let tail = self.log.tail();
                 match self.was_live::<F>(doubt.address, tail, key, &doubt.fetched) {
                     Ok(live) => sample.pages[doubt.page].count(doubt.bytes, live),
-                    Err(wanted) => sample.doubts.push(Doubt { wanted, ..doubt }),
+                    Err(wanted) => sample.doubts.push(UndecidedRecord { wanted, ..doubt }),
                 }
             }
         }

@@ -14,13 +14,13 @@ use crate::stats::CheckpointInfo;
 /// The checkpoints of a log.
 pub(crate) struct Checkpoints {
     pub(crate) disk: Directory,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<CheckpointList>,
     /// First byte of the log that the oldest needs: `u64::MAX` without any.
     pub(crate) oldest_begin: AtomicU64,
 }
 
 /// The part of [`Checkpoints`] that changes, under its lock.
-pub(crate) struct State {
+pub(crate) struct CheckpointList {
     /// Those that are kept, oldest first.
     pub(crate) kept: Vec<Manifest>,
     /// Those that failed, and whose manifests may be there nonetheless.
@@ -30,7 +30,7 @@ pub(crate) struct State {
     pub(crate) identity: Identity,
 }
 
-impl State {
+impl CheckpointList {
     /// Manifests that are or may be on the disk.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Manifest> + Clone {
         self.kept.iter().chain(&self.doubtful)
@@ -45,7 +45,7 @@ impl Checkpoints {
         identity: Identity,
     ) -> Checkpoints {
         let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
-        let state = Mutex::new(State { kept, doubtful: Vec::new(), next, identity });
+        let state = Mutex::new(CheckpointList { kept, doubtful: Vec::new(), next, identity });
         Checkpoints { disk, state, oldest_begin }
     }
 

@@ -86,7 +86,7 @@ static TAG_MASK: u64 = slot::SCAN_TAG_MASK;
 
 /// The way to scan a bucket on this machine.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Scan {
+pub(crate) struct BucketScan {
     /// All eight words at once, by AVX-512, and shifts by BMI2.
     #[cfg_attr(
         any(not(target_arch = "x86_64"), loom, miri),
@@ -95,21 +95,21 @@ pub(crate) struct Scan {
     wide: bool,
 }
 
-impl Scan {
+impl BucketScan {
     /// The way for every processor.
     #[cfg(all(test, not(loom)))]
-    pub(crate) const NARROW: Scan = Scan { wide: false };
+    pub(crate) const NARROW: BucketScan = BucketScan { wide: false };
 
     /// The best that the processor can do.
-    pub(crate) fn detect() -> Scan {
+    pub(crate) fn detect() -> BucketScan {
         #[cfg(target_arch = "x86_64")]
-        return Scan {
+        return BucketScan {
             wide: is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512dq")
                 && is_x86_feature_detected!("bmi2"),
         };
         #[cfg(not(target_arch = "x86_64"))]
-        return Scan { wide: false };
+        return BucketScan { wide: false };
     }
 
     /// The record named by the first slot of a hash's bucket that has its tag, as far as a scan
@@ -130,7 +130,7 @@ impl Scan {
     }
 }
 
-/// As [`Scan::look`]. All eight words at once, of which the first that agrees is moved to the
+/// As [`BucketScan::look`]. All eight words at once, of which the first that agrees is moved to the
 /// front: so it comes out of the very load that was compared.
 ///
 /// # Safety
@@ -204,7 +204,7 @@ impl Bucket {
     /// Each word is read twice, all of them once before the first again: a word that is the same
     /// was so in between, since none ever comes back.
     #[inline(always)]
-    pub(crate) fn slots_in_use(&self, scan: Scan, words: &mut Words) -> Option<InUse> {
+    pub(crate) fn slots_in_use(&self, scan: BucketScan, words: &mut Words) -> Option<InUse> {
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
         if scan.wide {
             // SAFETY: `wide` says that the processor can.
@@ -280,15 +280,20 @@ impl Bucket {
     /// go the overlap of this look-up's cache misses with the next one's. What a slot says now it
     /// said at some moment of the call; read it again to rely on it.
     #[inline(always)]
-    pub(crate) fn candidates<const MASK: u64>(&self, scan: Scan, depth: u32, tag: u64) -> u32 {
+    pub(crate) fn candidates<const MASK: u64>(
+        &self,
+        scan: BucketScan,
+        depth: u32,
+        tag: u64,
+    ) -> u32 {
         let parity = if MASK & slot::PARITY == 0 { 0 } else { slot::parity(depth) };
         let tag = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
         self.matches::<MASK>(scan, tag | parity)
     }
 
-    /// As [`Scan::look`], for a tag in this bucket.
+    /// As [`BucketScan::look`], for a tag in this bucket.
     #[inline(always)]
-    pub(crate) fn look(&self, scan: Scan, tag: u64) -> Address {
+    pub(crate) fn look(&self, scan: BucketScan, tag: u64) -> Address {
         let wanted = (tag << slot::FIELD_SHIFT) & slot::SCAN_TAG_MASK;
         #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
         if scan.wide {
@@ -335,7 +340,7 @@ impl Bucket {
 
     /// A bit for each slot that is empty.
     #[inline(always)]
-    pub(crate) fn vacancies(&self, scan: Scan) -> u32 {
+    pub(crate) fn vacancies(&self, scan: BucketScan) -> u32 {
         self.matches::<{ slot::FIELD_MASK << slot::FIELD_SHIFT }>(scan, 0)
     }
 
@@ -346,7 +351,7 @@ impl Bucket {
     /// A bit for each slot that has these bits under the mask, which are of its upper half.
     #[cfg(all(target_arch = "x86_64", not(loom), not(miri)))]
     #[inline(always)]
-    fn matches<const MASK: u64>(&self, scan: Scan, wanted: u64) -> u32 {
+    fn matches<const MASK: u64>(&self, scan: BucketScan, wanted: u64) -> u32 {
         const { assert!(MASK as u32 == 0, "of the upper half") };
         let all = (1 << bucket::SLOTS) - 1;
         if scan.wide {
@@ -421,7 +426,7 @@ impl Bucket {
 
     /// As on x86-64.
     #[cfg(not(all(target_arch = "x86_64", not(loom), not(miri))))]
-    fn matches<const MASK: u64>(&self, _: Scan, wanted: u64) -> u32 {
+    fn matches<const MASK: u64>(&self, _: BucketScan, wanted: u64) -> u32 {
         (0..bucket::SLOTS).fold(0, |found, at| {
             // Acquire: a thread that misses here reads the link afterwards (I-SPLIT).
             let word = self.words[at].load(Ordering::Acquire);
@@ -487,7 +492,7 @@ mod tests {
                     .filter(|word| word & slot::ADDRESS_MASK != 0 && word & slot::TENTATIVE == 0)
                     .collect();
                 let right = Some(InUse { len: in_use.len(), link: bucket.link() });
-                for scan in [Scan::detect(), Scan::NARROW] {
+                for scan in [BucketScan::detect(), BucketScan::NARROW] {
                     let mut words = [1; bucket::LINK + 1];
                     assert_eq!(bucket.slots_in_use(scan, &mut words), right);
                     let (front, rest) = words.split_at(in_use.len());
@@ -500,7 +505,7 @@ mod tests {
                 let hash = number | (next() & 3) << depth;
                 assert_eq!(shape.number_and_depth(hash), (number, depth));
                 let right = named(buckets.at(number), (hash >> depth) & 0xFF);
-                for scan in [Scan::detect(), Scan::NARROW] {
+                for scan in [BucketScan::detect(), BucketScan::NARROW] {
                     assert_eq!(scan.look(&buckets, shape, hash), right);
                     assert_eq!(buckets.at(number).look(scan, hash >> depth), right);
                 }

@@ -149,7 +149,7 @@ fn a_first_look_takes_no_slot_that_becomes_unsure() {
             if alike {
                 assert_eq!(bench.insert(ALIKE, 3), Insert::Done);
             }
-            let look = || bench.index.bucket(0).look(Scan::NARROW, KEY >> 1);
+            let look = || bench.index.bucket(0).look(BucketScan::NARROW, KEY >> 1);
             assert_eq!(bench.meanwhile(others, look), Address::NONE);
         }
     }

@@ -41,7 +41,7 @@ pub(super) struct Edits {
 }
 
 /// An edit: no other thread changes records below its limit in place.
-pub(crate) struct Edit<'a> {
+pub(crate) struct LogEdit<'a> {
     log: &'a Log,
     pub(crate) limit: Address,
 }
@@ -63,7 +63,7 @@ impl Edits {
 impl Log {
     /// Begins an edit of what is in pages that are full or closed. Call it unpinned, on a log
     /// without a directory.
-    pub(crate) fn begin_edit(&self) -> Edit<'_> {
+    pub(crate) fn begin_edit(&self) -> LogEdit<'_> {
         debug_assert!(self.parts.is_none(), "stored pages are never edited");
         let _moving = lock(&self.moving);
         let limit = self.closed_below();
@@ -78,7 +78,7 @@ impl Log {
         if limit > self.safe_read_only() {
             self.bounds.safe_read_only.store(self.read_only().units(), Ordering::Release);
         }
-        Edit { log: self, limit }
+        LogEdit { log: self, limit }
     }
 
     /// Below it pages are full or closed, and mapped.
@@ -103,7 +103,7 @@ impl Log {
     }
 }
 
-impl<'a> Edit<'a> {
+impl<'a> LogEdit<'a> {
     /// Opens a window, once no other overlaps. Call it unpinned.
     pub(crate) fn open(&self, range: Range<Address>) -> Window<'a> {
         let overlaps = |other: &Range<Address>| other.start < range.end && range.start < other.end;
@@ -120,7 +120,7 @@ impl<'a> Edit<'a> {
     }
 }
 
-impl Drop for Edit<'_> {
+impl Drop for LogEdit<'_> {
     fn drop(&mut self) {
         {
             let _moving = lock(&self.log.moving);

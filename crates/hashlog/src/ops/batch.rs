@@ -39,7 +39,7 @@ fn address_of(look: Look) -> Address {
 }
 
 /// Where the index's first guess at a key's record lies.
-enum Named {
+enum Guess {
     /// In the region where the operation may be done at once: see [`Store::look`].
     Here(Address),
     Elsewhere,
@@ -55,7 +55,7 @@ struct Group {
 
 /// The access of a batch to records.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Access {
+enum BatchAccess {
     /// It reads them.
     Read,
     /// It writes, whatever is there.
@@ -64,19 +64,19 @@ enum Access {
     Change,
 }
 
-impl Access {
+impl BatchAccess {
     /// Whether an operation must know what is there.
     #[inline(always)]
     fn reads(self) -> bool {
-        self != Access::Put
+        self != BatchAccess::Put
     }
 
     /// From where up the first record that the index names will do.
     #[inline(always)]
     fn region(self, log: &Log) -> Address {
         match self {
-            Access::Read => log.head(),
-            Access::Put | Access::Change => log.read_only(),
+            BatchAccess::Read => log.head(),
+            BatchAccess::Put | BatchAccess::Change => log.read_only(),
         }
     }
 }
@@ -135,9 +135,9 @@ impl Store {
         &self,
         state: &mut S,
         len: usize,
-        access: Access,
+        access: BatchAccess,
         key_at: impl Fn(usize) -> &'k [u8],
-        mut first: impl FnMut(&mut S, &Pin<'_>, Named, &Op<'k, F>) -> bool,
+        mut first: impl FnMut(&mut S, &Pin<'_>, Guess, &Op<'k, F>) -> bool,
         mut attempt: impl FnMut(&mut S, &Pin<'_>, &Fetched, &Op<'k, F>) -> Attempt<()>,
     ) -> Batch<()> {
         let mut ahead = Ahead::new(self.options.memory_budget);
@@ -165,9 +165,9 @@ impl Store {
                 // What was seen under another pin does not count.
                 let first_named = if repinned { self.look_again(op.hash) } else { looked[at] };
                 let named = match first_named {
-                    here if here >= from => Named::Here(here),
-                    Address::NONE => Named::Nothing,
-                    _ => Named::Elsewhere,
+                    here if here >= from => Guess::Here(here),
+                    Address::NONE => Guess::Nothing,
+                    _ => Guess::Elsewhere,
                 };
                 if first(state, &pin, named, &op) {
                     continue;
@@ -308,10 +308,10 @@ impl Store {
         self.batch::<F, _>(
             read,
             keys.len(),
-            Access::Read,
+            BatchAccess::Read,
             |index| keys[index].as_ref(),
             |read, pin, named, op| {
-                let Named::Here(first) = named else { return false };
+                let Guess::Here(first) = named else { return false };
                 let value = self.get_first::<F>(pin, first, op.key);
                 if let Some(value) = &value {
                     read(op.index, Some((value.as_ref(), RecordAddress::from(first))));
@@ -342,7 +342,7 @@ impl Store {
         self.batch::<F, _>(
             &mut (),
             entries.len(),
-            Access::Put,
+            BatchAccess::Put,
             |index| entries[index].0.as_ref(),
             |(), pin, named, op| {
                 let value = entries[op.index].1.as_ref();
@@ -350,13 +350,13 @@ impl Store {
                     return false;
                 }
                 match named {
-                    Named::Here(first) => self.put_first::<F>(pin, first, op.key, value),
+                    Guess::Here(first) => self.put_first::<F>(pin, first, op.key, value),
                     // A new record goes to the tail, whatever the old one is.
-                    Named::Elsewhere => {
+                    Guess::Elsewhere => {
                         let none = Fetched::default();
                         self.put_attempt::<F>(pin, &none, op.hash, op.key, value).is_ok()
                     }
-                    Named::Nothing => self.put_new::<F>(pin, op.hash, op.key, value),
+                    Guess::Nothing => self.put_new::<F>(pin, op.hash, op.key, value),
                 }
             },
             |(), pin, fetched, op| {
@@ -377,10 +377,10 @@ impl Store {
         self.batch::<F, _>(
             &mut state,
             keys.len(),
-            Access::Change,
+            BatchAccess::Change,
             |index| keys[index].as_ref(),
             |(found, change), pin, named, op| {
-                let Named::Here(first) = named else { return false };
+                let Guess::Here(first) = named else { return false };
                 let done = self.rmw_first::<F, ()>(pin, first, op.key, &mut |value| {
                     (change(op.index, Some(value)), Write::Changed)
                 });
@@ -407,10 +407,10 @@ impl Store {
         self.batch::<F, _>(
             &mut (),
             deltas.len(),
-            Access::Change,
+            BatchAccess::Change,
             |index| deltas[index].0.as_ref(),
             |(), pin, named, op| {
-                let Named::Here(first) = named else { return false };
+                let Guess::Here(first) = named else { return false };
                 self.add_first::<F>(pin, first, op.key, deltas[op.index].1).is_some()
             },
             |(), pin, fetched, op| {

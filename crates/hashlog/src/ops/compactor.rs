@@ -27,7 +27,7 @@ pub(crate) struct Compactor {
     pub(crate) policy: Option<Compaction>,
     /// Held by the thread that moves `begin` in a log with a directory.
     compacting: Mutex<()>,
-    state: Mutex<State>,
+    state: Mutex<CompactorState>,
     called: Condvar,
     /// Signalled when the thread has done a chunk, or stops.
     went_on: Condvar,
@@ -49,7 +49,7 @@ pub(crate) struct Compactor {
 }
 
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct CompactorState {
     due: bool,
     ended: bool,
     /// The thread was called, and is not done.
@@ -220,12 +220,12 @@ impl Compactor {
     }
 
     // No step leaves it half done.
-    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> MutexGuard<'_, CompactorState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl CompactorState {
     pub(crate) fn fail(&mut self, error: Error) {
         self.failures += 1;
         self.pause = 1 << self.failures.min(PAUSE_BITS_MAX);

@@ -13,7 +13,7 @@ use sapwood_engine::RecordAddress;
 /// Changes entries where a walk met them; see [`HashLog::edit`](crate::HashLog::edit). Threads share it.
 pub struct Edit<'a> {
     /// The edit ends before the log may be compacted.
-    pub(crate) begun: Option<(log::Edit<'a>, Shared<'a>)>,
+    pub(crate) begun: Option<(log::LogEdit<'a>, Shared<'a>)>,
     pub(crate) store: &'a Store,
 }
 

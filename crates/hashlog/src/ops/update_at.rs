@@ -52,7 +52,7 @@ struct There<'a, 'p, K> {
 impl Store {
     /// Begins an edit, unless the caller is pinned, and cannot wait for others to leave, or there
     /// are pages that may never be edited.
-    pub(crate) fn edit<F: Form>(&self) -> Option<(log::Edit<'_>, Shared<'_>)> {
+    pub(crate) fn edit<F: Form>(&self) -> Option<(log::LogEdit<'_>, Shared<'_>)> {
         let is_edited = F::STRIDE == fixed::BYTES && self.log.parts.is_none();
         if !is_edited || self.log.epochs.is_pinned() {
             return None;
@@ -66,7 +66,7 @@ impl Store {
         &self,
         addresses: &[RecordAddress],
         keys: &[K],
-        edit: Option<&log::Edit<'_>>,
+        edit: Option<&log::LogEdit<'_>>,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> Batch<usize> {
         let is_met = addresses.iter().any(|place| *place != RecordAddress::default());
@@ -122,7 +122,7 @@ impl Store {
     fn update_window<K: AsRef<[u8]>>(
         &self,
         plan: &Plan<'_, K>,
-        edit: &log::Edit<'_>,
+        edit: &log::LogEdit<'_>,
         first: usize,
         change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> (usize, usize) {

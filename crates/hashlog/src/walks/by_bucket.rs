@@ -295,7 +295,7 @@ const NEAR: usize = 32;
 
 /// A slot's word, and the bucket it was read in.
 #[derive(Clone, Copy)]
-struct Named {
+struct QueuedSlot {
     word: u64,
     number: u64,
 }
@@ -343,11 +343,11 @@ impl Queue {
     /// The first so many, each with the word of one that comes soon and one that comes later, or
     /// any.
     #[inline(always)]
-    fn first(&self, count: usize) -> impl Iterator<Item = (Named, u64, u64)> {
+    fn first(&self, count: usize) -> impl Iterator<Item = (QueuedSlot, u64, u64)> {
         let coming = self.words[NEAR..].iter().zip(&self.words[FAR..]);
         let named = self.words[..count].iter().zip(&self.numbers);
         named.zip(coming).map(|((word, number), (soon, later))| {
-            (Named { word: *word, number: *number }, *soon, *later)
+            (QueuedSlot { word: *word, number: *number }, *soon, *later)
         })
     }
 
@@ -372,7 +372,7 @@ struct Chain {
 }
 
 impl Chain {
-    fn new(Named { word, number }: Named, depth: u32, places: Places) -> Chain {
+    fn new(QueuedSlot { word, number }: QueuedSlot, depth: u32, places: Places) -> Chain {
         let (next, seen, fetched) = (slot::address(word), Vec::new(), Fetched::default());
         Chain { word, number, depth, places, next, seen, fetched, wanted: None }
     }

@@ -54,7 +54,7 @@ pub(crate) trait Visit<B>: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B> {}
 impl<B, V: FnMut(Address, &[u8], &[u8]) -> ControlFlow<B>> Visit<B> for V {}
 
 /// A record whose chain goes on at one that must be read first.
-struct Doubt {
+struct PendingChain {
     address: Address,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -117,7 +117,7 @@ impl Store {
         part: (usize, usize),
         visit: &mut impl Visit<B>,
     ) -> Result<ControlFlow<B>> {
-        let mut scan = Scan::new(self, moment, part);
+        let mut scan = LogScan::new(self, moment, part);
         for page in PageNumber::each(scan.pages.clone()) {
             let mut flow = scan.page::<F, B>(page, visit)?;
             if flow.is_continue() {
@@ -206,14 +206,14 @@ impl Store {
 }
 
 /// A scan under way.
-pub(crate) struct Scan<'a> {
+pub(crate) struct LogScan<'a> {
     store: &'a Store,
     pub(crate) boundary: Address,
     pub(crate) pages: Range<PageNumber>,
     /// Holds a page that is not in memory.
     buffer: Option<Blocks>,
-    doubts: Vec<Doubt>,
-    coming: Coming<Doubt>,
+    doubts: Vec<PendingChain>,
+    coming: Coming<PendingChain>,
     is_oldest: bool,
     /// The page that is being walked gets its marks, and no record of it is in doubt so far. A
     /// thread that supersedes one by a record from here up marks it.
@@ -225,13 +225,13 @@ pub(crate) struct Scan<'a> {
     asked: u64,
 }
 
-impl Drop for Scan<'_> {
+impl Drop for LogScan<'_> {
     fn drop(&mut self) {
         self.store.chains_asked.add(self.asked as i64);
     }
 }
 
-impl<'a> Scan<'a> {
+impl<'a> LogScan<'a> {
     /// Of a part of the pages below a boundary.
     pub(crate) fn new(
         store: &'a Store,
@@ -244,7 +244,7 @@ impl<'a> Scan<'a> {
         let (from, to) = share(limit.since(first), part, parts);
         let pages = first.plus(from)..first.plus(to);
         let (doubts, coming) = (Vec::new(), Coming::default());
-        Scan {
+        LogScan {
             store,
             boundary,
             pages,
@@ -426,7 +426,7 @@ impl<'a> Scan<'a> {
                 }
                 let (key, value) = (key.to_vec(), value.to_vec());
                 let fetched = Fetched::default();
-                self.doubts.push(Doubt { address, key, value, fetched, wanted });
+                self.doubts.push(PendingChain { address, key, value, fetched, wanted });
                 Ok(ControlFlow::Continue(()))
             }
         }
@@ -460,7 +460,7 @@ impl<'a> Scan<'a> {
                 let (address, boundary) = (doubt.address, self.boundary);
                 match self.store.was_live::<F>(address, boundary, key, &doubt.fetched) {
                     Ok(false) => {}
-                    Err(wanted) => self.doubts.push(Doubt { wanted, ..doubt }),
+                    Err(wanted) => self.doubts.push(PendingChain { wanted, ..doubt }),
                     Ok(true) => {
                         let flow = visit(address, &doubt.key, &doubt.value);
                         if flow.is_break() {

@@ -14,7 +14,7 @@ use crate::ops::store::Store;
 use crate::record::Fixed;
 use crate::record::address::{Address, PageNumber};
 use crate::record::layout::{control, fixed};
-use crate::walks::by_log::{Scan, Verdict, Visit, verdict};
+use crate::walks::by_log::{LogScan, Verdict, Visit, verdict};
 use crate::walks::snapshot::{Snapshot, check_part};
 
 const LEN_MAX: usize = ColumnBuffer::LEN_MAX;
@@ -60,7 +60,7 @@ impl ColumnScan<'_> {
         let (store, moment) = self.snapshot.moment();
         let gathering = Gathering {
             store,
-            scan: Scan::new(store, moment, (part, parts)),
+            scan: LogScan::new(store, moment, (part, parts)),
             batch: ColumnBuffer::boxed(),
             columns: self.columns,
             doubts: Box::new([0; LEN_MAX]),
@@ -77,7 +77,7 @@ impl ColumnScan<'_> {
 /// A batch that is filled.
 struct Gathering<'a> {
     store: &'a Store,
-    scan: Scan<'a>,
+    scan: LogScan<'a>,
     batch: Box<ColumnBuffer>,
     columns: Columns,
     /// Where records lie, from the first that is gathered, that may have to be asked for.

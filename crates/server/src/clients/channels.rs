@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::acl::User;
 use crate::clients::entry::Entry;
 use crate::protocol::glob;
 
@@ -55,6 +56,12 @@ impl Subscriptions {
             Kind::Pattern => &mut self.patterns,
             Kind::ShardChannel => &mut self.shard_channels,
         }
+    }
+
+    /// Whether a user may have all of them.
+    pub(crate) fn are_allowed(&self, user: &User) -> bool {
+        self.patterns.iter().all(|pattern| user.allows_channels(pattern))
+            && self.channels.iter().chain(&self.shard_channels).all(|it| user.allows_channel(it))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -129,6 +136,18 @@ impl Channels {
             }
         }
         self.names.store(inside.names(), Ordering::SeqCst);
+    }
+
+    /// The subscriptions of a client, as those see them that send. For commands that are rare: it
+    /// looks at all names.
+    pub(crate) fn of_client(&self, id: u64) -> Subscriptions {
+        let inside = self.lock();
+        let mut found = Subscriptions::default();
+        for kind in [Kind::Channel, Kind::Pattern, Kind::ShardChannel] {
+            let its = inside.of(kind).iter().filter(|(_, clients)| clients.contains_key(&id));
+            found.of_mut(kind).extend(its.map(|(name, _)| name.clone()));
+        }
+        found
     }
 
     /// Ends all subscriptions of a client.

@@ -58,6 +58,8 @@ pub(crate) struct Seen {
     pub(crate) library: Box<str>,
     pub(crate) library_version: Box<str>,
     pub(crate) user: Cow<'static, str>,
+    /// The number of the user, which no other has.
+    pub(crate) user_id: u64,
     pub(crate) protocol: Protocol,
     pub(crate) database: usize,
     /// The last moment at which something came or went.
@@ -120,6 +122,7 @@ impl Entry {
             library: Box::default(),
             library_version: Box::default(),
             user: "default".into(),
+            user_id: 0,
             protocol: Protocol::default(),
             database: 0,
             at: now,

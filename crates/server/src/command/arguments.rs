@@ -1,6 +1,6 @@
 //! Arguments as numbers and options, and the help for those of subcommands.
 
-use crate::command::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
+use crate::command::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, SYNTAX};
 use crate::protocol::reply::Reply;
 use crate::protocol::request;
 
@@ -19,6 +19,16 @@ pub(crate) fn float(argument: &[u8]) -> Result<f64, Refusal> {
 /// Whether an argument is a word, in letters of either size.
 pub(crate) fn is(argument: &[u8], word: &str) -> bool {
     argument.eq_ignore_ascii_case(word.as_bytes())
+}
+
+/// A number of arguments that a subcommand does not take, though there may be several.
+pub(crate) fn subcommand_arguments(args: &[&[u8]]) -> Refusal {
+    let [command, subcommand, ..] = args else { return SYNTAX };
+    let subcommand = String::from_utf8_lossy(&subcommand[..subcommand.len().min(128)]);
+    let command = String::from_utf8_lossy(command).to_uppercase();
+    Refusal::err(format!(
+        "unknown subcommand or wrong number of arguments for '{subcommand}'. Try {command} HELP."
+    ))
 }
 
 /// The answer of a `HELP` subcommand.

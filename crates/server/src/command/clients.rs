@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::clients::{Entry, Paused};
-use crate::command::arguments::{help, integer, is};
+use crate::command::arguments::{help, integer, is, subcommand_arguments};
 use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX};
 use crate::session::Replies;
 
@@ -138,9 +138,14 @@ fn setname(call: &mut Call<'_>) -> Answer {
 }
 
 impl crate::session::Client {
+    /// A name that a connection may have.
+    pub(crate) fn checked_name(name: &[u8]) -> Result<&str, Refusal> {
+        plain("Client names", name)
+    }
+
     /// Sets the name of the connection; an empty one takes it back.
     pub(crate) fn set_name(&self, name: &[u8]) -> Answer {
-        let name = plain("Client names", name)?;
+        let name = Self::checked_name(name)?;
         self.entry.seen().name = if name.is_empty() { None } else { Some(name.into()) };
         Ok(())
     }
@@ -305,8 +310,7 @@ fn kill(call: &mut Call<'_>) -> Answer {
     let filter = Filter::of(&call.args[2..])?;
     let all = call.service.clients.all();
     if let Some(user) = filter.user
-        && user != b"default"
-        && !all.iter().any(|entry| entry.seen().user.as_bytes() == user)
+        && call.service.users.get(user).is_none()
     {
         let user = String::from_utf8_lossy(user);
         return Err(Refusal::err(format!("No such user '{user}'")));
@@ -374,7 +378,7 @@ fn pause(call: &mut Call<'_>) -> Answer {
         [mode] if is(mode, "all") => Paused::All,
         [mode] if is(mode, "write") => Paused::Writes,
         [_] => return Err(Refusal::text("ERR CLIENT PAUSE mode must be WRITE or ALL")),
-        _ => return Err(SYNTAX),
+        _ => return Err(subcommand_arguments(call.args)),
     };
     let millis = integer(call.args[2])
         .map_err(|_| Refusal::text("ERR timeout is not an integer or out of range"))?;
@@ -398,7 +402,7 @@ fn unblock(call: &mut Call<'_>) -> Answer {
         [_] => {
             return Err(Refusal::text("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR"));
         }
-        _ => return Err(SYNTAX),
+        _ => return Err(subcommand_arguments(call.args)),
     }
     integer(call.args[2])?;
     call.reply.integer(0);

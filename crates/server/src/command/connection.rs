@@ -1,9 +1,10 @@
 //! Commands about the connection.
 
-use crate::command::arguments::integer;
+use crate::command::acl::authenticate;
+use crate::command::arguments::{integer, is};
 use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, pubsub};
 use crate::protocol::reply::Protocol;
-use crate::session::Replies;
+use crate::session::{Client, Replies};
 
 const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()
@@ -77,6 +78,7 @@ fn reset(call: &mut Call<'_>) -> Answer {
     call.client.replies = Replies::On;
     call.client.database = 0;
     call.client.protocol = Protocol::Resp2;
+    call.client.log_out(call.service);
     call.client.show(|seen| {
         seen.name = None;
         seen.no_evict = false;
@@ -86,6 +88,12 @@ fn reset(call: &mut Call<'_>) -> Answer {
     call.reply.simple("RESET");
     Ok(())
 }
+
+const HELLO_NEEDS_LOGIN: Refusal = Refusal::text(
+    "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO \
+     <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP \
+     protocol version at the same time",
+);
 
 fn hello(call: &mut Call<'_>) -> Answer {
     let mut args = call.args[1..].iter();
@@ -102,9 +110,34 @@ fn hello(call: &mut Call<'_>) -> Answer {
             }
         },
     };
-    if let Some(option) = args.next() {
-        let option = String::from_utf8_lossy(option);
-        return Err(Refusal::err(format!("Syntax error in HELLO option '{option}'")));
+    let mut login = None;
+    let mut client_name = None;
+    let mut rest = args.as_slice();
+    loop {
+        rest = match rest {
+            [] => break,
+            [option, name, password, rest @ ..] if is(option, "auth") => {
+                login = Some((name, password));
+                rest
+            }
+            [option, name, rest @ ..] if is(option, "setname") => {
+                client_name = Some(Client::checked_name(name)?);
+                rest
+            }
+            [option, ..] => {
+                let option = String::from_utf8_lossy(option);
+                return Err(Refusal::err(format!("Syntax error in HELLO option '{option}'")));
+            }
+        };
+    }
+    if let Some((name, password)) = login {
+        authenticate(call, name, password)?;
+    }
+    if !call.client.login.is_authenticated() {
+        return Err(HELLO_NEEDS_LOGIN);
+    }
+    if let Some(name) = client_name {
+        call.client.set_name(name.as_bytes())?;
     }
     call.client.protocol = protocol;
     call.reply.set_protocol(protocol);

@@ -1,7 +1,7 @@
 //! Messages from clients to clients.
 
 use crate::clients::{Kind, Subscriptions};
-use crate::command::arguments::help;
+use crate::command::arguments::{help, subcommand_arguments};
 use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run};
 
 const fn pubsub(name: &'static str, arity: isize, run: Run) -> Command {
@@ -171,7 +171,7 @@ fn channels(call: &mut Call<'_>, kind: Kind) -> Answer {
     let pattern = match call.args[2..] {
         [] => None,
         [pattern] => Some(pattern),
-        _ => return Err(Refusal::arguments(call.command.name)),
+        _ => return Err(subcommand_arguments(call.args)),
     };
     let names = call.service.clients.channels.names(kind, pattern);
     call.reply.array(names.len());

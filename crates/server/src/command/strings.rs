@@ -136,10 +136,19 @@ fn time_option(option: &[u8]) -> Option<(i64, bool)> {
 fn get(call: &mut Call<'_>) -> Answer {
     let key = call.args[1];
     let (keys, reply) = call.open()?;
-    keys.get_with(key, |current| match current {
-        Some(current) => reply.bulk(current.value),
-        None => reply.null(),
+    let is_hit = keys.get_with(key, |current| {
+        match current {
+            Some(current) => reply.bulk(current.value),
+            None => reply.null(),
+        }
+        current.is_some()
     })?;
+    let tally = &call.service.admin.tally;
+    if is_hit {
+        tally.hits.add(1)
+    } else {
+        tally.misses.add(1)
+    }
     Ok(())
 }
 

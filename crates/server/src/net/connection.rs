@@ -349,3 +349,146 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use sapwood::Db;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+    use super::*;
+    use crate::Service;
+    use crate::service::Options;
+
+    /// A connection that reads and writes nothing by itself, and its client.
+    fn connection() -> (Connection<DuplexStream>, DuplexStream) {
+        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
+        let (client, stream) = tokio::io::duplex(1 << 10);
+        let connection = Connection {
+            stream,
+            session: Session::new(Arc::new(service)),
+            rest: Vec::new(),
+            may_go_on: false,
+            replies: Vec::new(),
+            sent: 0,
+            are_messages: false,
+            is_input_ended: false,
+            is_ending: false,
+        };
+        (connection, client)
+    }
+
+    /// A job that goes on until it is told to end, and whether it has ended.
+    fn endless() -> (Job, Arc<AtomicBool>) {
+        let (cancel, has_ended) = (Cancel::new(), Arc::new(AtomicBool::new(false)));
+        let (seen, ended) = (cancel.clone(), Arc::clone(&has_ended));
+        let job = Job::with_cancel(cancel, move |out| {
+            while !seen.is_cancelled() {
+                std::thread::yield_now();
+            }
+            out.extend_from_slice(b"-ERR cancelled\r\n");
+            ended.store(true, Ordering::SeqCst);
+        });
+        (job, has_ended)
+    }
+
+    fn run<T>(test: impl Future<Output = T>) -> T {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        // The runtime waits for its jobs when it is dropped: one that is not told to end hangs.
+        runtime.expect("a thread").block_on(test)
+    }
+
+    #[test]
+    fn a_job_is_told_to_end_when_its_client_has_closed_its_side() {
+        run(async {
+            let (mut connection, client) = connection();
+            let (job, _) = endless();
+            drop(client);
+            let replies = connection.wait_for(job).await.expect("no error of the stream");
+            assert_eq!(replies.as_deref(), Some(&b"-ERR cancelled\r\n"[..]));
+            assert!(connection.is_input_ended);
+        });
+    }
+
+    #[test]
+    fn a_job_is_told_to_end_when_its_client_is_killed() {
+        let has_ended = run(async {
+            let (mut connection, _client) = connection();
+            let (job, has_ended) = endless();
+            let entry = Arc::clone(connection.session.entry());
+            let killer = std::thread::spawn(move || entry.kill());
+            let replies = connection.wait_for(job).await.expect("no error of the stream");
+            killer.join().expect("it ends");
+            assert_eq!(replies, None, "the connection does not wait for it");
+            has_ended
+        });
+        assert!(has_ended.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_job_tells_how_far_it_is_before_its_reply() {
+        run(async {
+            let (mut connection, mut client) = connection();
+            let messages = connection.session.to_messages();
+            let job = Job::new(move |out| {
+                for step in 0..1_000 {
+                    messages.post(|reply| reply.integer(step));
+                }
+                out.extend_from_slice(b"+OK\r\n");
+            });
+            let serving = tokio::spawn(async move {
+                let replies = connection.wait_for(job).await.expect("no error of the stream");
+                connection.keep_behind(&replies.expect("it ends"));
+                connection.is_ending = true;
+                poll_fn(|context| connection.poll(context)).await.expect("it sends").is_ended()
+            });
+            let mut found = String::new();
+            client.read_to_string(&mut found).await.expect("messages");
+            let steps: String = (0..1_000).map(|step| format!(":{step}\r\n")).collect();
+            assert_eq!(found, steps + "+OK\r\n");
+            assert!(serving.await.expect("it ends"));
+        });
+    }
+
+    impl Step {
+        fn is_ended(&self) -> bool {
+            matches!(self, Step::Ended)
+        }
+    }
+
+    #[test]
+    fn what_comes_while_a_job_runs_is_executed_behind_it() {
+        run(async {
+            let (mut connection, mut client) = connection();
+            client.write_all(b"PING\r\nPING x\r\nPI").await.expect("room");
+            let job = Job::new(|out| out.extend_from_slice(b"+OK\r\n"));
+            let replies = connection.wait_for(job).await.expect("no error of the stream");
+            connection.keep_behind(&replies.expect("it ends"));
+            client.shutdown().await.expect("it closes its side");
+            let step = poll_fn(|context| connection.poll(context)).await.expect("it serves");
+            assert!(step.is_ended());
+            drop(connection);
+            let mut found = String::new();
+            client.read_to_string(&mut found).await.expect("replies");
+            assert_eq!(found, "+OK\r\n+PONG\r\n$1\r\nx\r\n");
+        });
+    }
+
+    #[test]
+    fn a_job_may_end_while_the_server_stops() {
+        run(async {
+            let (mut connection, mut client) = connection();
+            connection.session.entry().mailbox.order(Order::Finish);
+            let job = Job::new(|out| out.extend_from_slice(b"+OK\r\n"));
+            let replies = connection.wait_for(job).await.expect("no error of the stream");
+            connection.keep_behind(&replies.expect("the server lets it end"));
+            let step = poll_fn(|context| connection.poll(context)).await.expect("it serves");
+            assert!(step.is_ended());
+            let mut found = String::new();
+            client.read_to_string(&mut found).await.expect("replies");
+            assert_eq!(found, "+OK\r\n");
+        });
+    }
+}

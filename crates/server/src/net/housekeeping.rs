@@ -33,9 +33,29 @@ impl Housekeeping {
                     let _ = service.sweep();
                     service.check_memory();
                     service.close_idle_clients();
+                    service.sample();
+                    if service.is_save_due() {
+                        save(&service);
+                    }
                 }
             })?;
         Ok(Housekeeping { running: Some(running), thread: Some(thread) })
+    }
+}
+
+/// Takes a checkpoint on a thread of its own: keys end meanwhile.
+fn save(service: &Arc<Service>) {
+    let service = Arc::clone(service);
+    let saving = move || {
+        tracing::info!("a checkpoint begins");
+        match service.save() {
+            Ok(()) => tracing::info!("the checkpoint is complete"),
+            Err(error) => tracing::error!(%error, "the checkpoint failed, and is tried again"),
+        }
+    };
+    let started = std::thread::Builder::new().name("checkpoint".to_owned()).spawn(saving);
+    if let Err(error) = started {
+        tracing::error!(%error, "no thread can be started for a checkpoint");
     }
 }
 

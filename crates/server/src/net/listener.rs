@@ -10,12 +10,14 @@ use std::time::Duration;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UnixListener};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Service;
 use crate::clients::{Order, Origin};
 use crate::net::connection::serve;
+use crate::net::protected;
 use crate::session::Session;
 
 /// Connections that may wait to be accepted.
@@ -29,11 +31,14 @@ const GRACE: Duration = Duration::from_secs(10);
 const KEEPALIVE_RETRIES: u32 = 3;
 /// The answer to a client beyond the limit.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
+/// The time for a client to agree on keys.
+const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sockets that clients connect to.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Listeners {
     tcp: Vec<TcpListener>,
+    tls: Vec<(TcpListener, TlsAcceptor)>,
     unix: Vec<(UnixListener, Arc<Path>)>,
 }
 
@@ -43,15 +48,21 @@ impl Listeners {
     /// # Errors
     /// Those of the system, such as for an address that is in use.
     pub fn tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let socket = match address {
-            SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4(),
-            SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6(),
-        }?;
-        socket.set_reuseaddr(true)?;
-        socket.bind(address)?;
-        let listener = socket.listen(BACKLOG)?;
+        let listener = listen(address)?;
         let address = listener.local_addr()?;
         self.tcp.push(listener);
+        Ok(address)
+    }
+
+    /// Listens at an address for clients that speak TLS as well; answers it with the port that it
+    /// has.
+    ///
+    /// # Errors
+    /// Those of the system, such as for an address that is in use.
+    pub fn tls(&mut self, address: SocketAddr, acceptor: TlsAcceptor) -> io::Result<SocketAddr> {
+        let listener = listen(address)?;
+        let address = listener.local_addr()?;
+        self.tls.push((listener, acceptor));
         Ok(address)
     }
 
@@ -67,6 +78,26 @@ impl Listeners {
         self.unix.push((UnixListener::bind(path)?, path.into()));
         Ok(())
     }
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listeners")
+            .field("tcp", &self.tcp)
+            .field("tls", &self.tls.len())
+            .field("unix", &self.unix)
+            .finish()
+    }
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => tokio::net::TcpSocket::new_v4(),
+        SocketAddr::V6(_) => tokio::net::TcpSocket::new_v6(),
+    }?;
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 /// Serves the clients of some listeners.
@@ -106,6 +137,10 @@ impl Server {
             let server = self.clone_parts();
             self.listening.spawn(async move { server.accept_tcp(listener).await });
         }
+        for (listener, acceptor) in listeners.tls {
+            let server = self.clone_parts();
+            self.listening.spawn(async move { server.accept_tls(listener, acceptor).await });
+        }
         for (listener, path) in listeners.unix {
             let server = self.clone_parts();
             self.listening.spawn(async move {
@@ -144,6 +179,10 @@ impl Server {
             };
             match accepted {
                 Ok((stream, peer)) => {
+                    if let Some(refusal) = protected::refusal(&self.service, peer.ip()) {
+                        self.turn_away(stream, refusal);
+                        continue;
+                    }
                     self.set_options(&stream);
                     let local = stream.local_addr().unwrap_or(peer);
                     let descriptor = stream.as_raw_fd();
@@ -169,6 +208,41 @@ impl Server {
         }
     }
 
+    async fn accept_tls(&self, listener: TcpListener, acceptor: TlsAcceptor) {
+        loop {
+            let accepted = tokio::select! {
+                () = self.stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, peer)) = accepted else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            self.set_options(&stream);
+            let local = stream.local_addr().unwrap_or(peer);
+            let descriptor = stream.as_raw_fd();
+            let origin = Origin::Tcp { peer, local, descriptor };
+            let refusal = protected::refusal(&self.service, peer.ip());
+            let (server, acceptor) = (self.clone_parts(), acceptor.clone());
+            // Apart: a client that is slow with it holds no other up.
+            self.clients.spawn(async move {
+                let greeting = tokio::time::timeout(GREETING_TIMEOUT, acceptor.accept(stream));
+                let greeted = tokio::select! {
+                    () = server.stop.cancelled() => return,
+                    greeted = greeting => greeted,
+                };
+                match greeted {
+                    Ok(Ok(stream)) => match refusal {
+                        Some(refusal) => server.turn_away(stream, refusal),
+                        None => server.spawn(stream, origin),
+                    },
+                    Ok(Err(error)) => tracing::debug!(%error, "a client failed to speak TLS"),
+                    Err(_) => tracing::debug!("a client was too slow to speak TLS"),
+                }
+            });
+        }
+    }
+
     async fn accept_unix(&self, listener: UnixListener, path: &Arc<Path>) {
         loop {
             let accepted = tokio::select! {
@@ -185,7 +259,7 @@ impl Server {
         }
     }
 
-    fn spawn<S>(&self, mut stream: S, origin: Origin)
+    fn spawn<S>(&self, stream: S, origin: Origin)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -196,13 +270,18 @@ impl Server {
                     let _ = serve(stream, session).await;
                 });
             }
-            None => {
-                self.clients.spawn(async move {
-                    // It fits into any socket's buffer, and the client goes either way.
-                    let written = stream.write_all(TOO_MANY);
-                    let _ = tokio::time::timeout(PAUSE, written).await;
-                });
-            }
+            None => self.turn_away(stream, TOO_MANY),
         }
+    }
+
+    fn turn_away<S>(&self, mut stream: S, refusal: &'static [u8])
+    where
+        S: AsyncWrite + Unpin + Send + 'static,
+    {
+        self.clients.spawn(async move {
+            // It fits into any socket's buffer, and the client goes either way.
+            let written = stream.write_all(refusal);
+            let _ = tokio::time::timeout(PAUSE, written).await;
+        });
     }
 }

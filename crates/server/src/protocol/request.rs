@@ -78,7 +78,6 @@ pub enum RequestError {
 /// assert_eq!(parser.arguments(rest).collect::<Vec<_>>(), [b"PING"]);
 /// # Ok::<(), sapwood_server::protocol::request::RequestError>(())
 /// ```
-#[derive(Debug)]
 pub struct Parser {
     limits: Limits,
     /// Where the arguments lie: in the buffer, or in `words`.
@@ -105,6 +104,15 @@ enum Form {
     Array { left: usize },
     /// As the above, and the next argument has so many bytes.
     Argument { left: usize, len: usize },
+}
+
+impl std::fmt::Debug for Parser {
+    /// Without the words, among which a password may be.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut debug = f.debug_struct("Parser");
+        debug.field("limits", &self.limits).field("form", &self.form).field("at", &self.at);
+        debug.finish_non_exhaustive()
+    }
 }
 
 impl Parser {

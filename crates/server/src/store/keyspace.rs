@@ -198,6 +198,11 @@ impl Keyspace {
         self.expiries.table().len_estimate()
     }
 
+    /// Bytes of memory of the table of ends.
+    pub(crate) fn expiries_bytes(&self) -> u64 {
+        self.expiries.table().stats().reserved_bytes
+    }
+
     /// The end that comes first, of a key that may have another by now.
     ///
     /// # Errors

@@ -30,6 +30,7 @@ pub(crate) enum Value {
     Array(Vec<Value>),
     Map(Vec<(Value, Value)>),
     Double(String),
+    Big(String),
     Boolean(bool),
 }
 
@@ -79,6 +80,7 @@ fn reply(bytes: &[u8]) -> (Value, &[u8]) {
         b'-' => (Value::Error(line), rest),
         b':' => (Value::Integer(len()), rest),
         b',' => (Value::Double(line), rest),
+        b'(' => (Value::Big(line), rest),
         b'_' => (Value::Null, rest),
         b'#' => (Value::Boolean(line == "t"), rest),
         b'$' | b'=' | b'*' | b'~' | b'>' if len() < 0 => (Value::Null, rest),
@@ -143,6 +145,13 @@ impl Client {
         let mut replies = self.send(&request(args));
         assert_eq!(replies.len(), 1, "a request has one reply");
         replies.remove(0)
+    }
+
+    /// The messages that have come beside replies.
+    pub(crate) fn messages(&mut self) -> Vec<Value> {
+        let mut out = Vec::new();
+        self.session.messages(&mut out);
+        replies(&out)
     }
 
     /// The reply to the words of a line.

@@ -1,9 +1,18 @@
 //! The integration tests of the server, one binary.
 
+mod admin;
+mod beside_redis;
 mod client;
+mod clients;
 mod glob;
 mod oracle;
+mod pubsub;
 mod reply;
 mod request;
+mod sockets;
+mod table_figures;
+mod table_oracle;
+mod table_refusals;
+mod tables;
 mod transactions;
 mod walks;

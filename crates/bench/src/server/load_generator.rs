@@ -1,0 +1,187 @@
+//! Many connections on one thread, in a closed or an open loop.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use mio::net::TcpStream;
+use mio::{Events, Interest, Poll, Token};
+
+use super::wire::{digits, request};
+use super::workload::Command;
+use crate::Error;
+use crate::figures::new_histogram;
+use crate::random::Random;
+
+/// A load.
+pub(crate) struct Load {
+    pub(crate) address: SocketAddr,
+    pub(crate) command: Command,
+    pub(crate) connections: usize,
+    pub(crate) pipeline: usize,
+    /// Keys are drawn from as many numbers.
+    pub(crate) keys: u32,
+    pub(crate) time: Duration,
+    /// Requests a second of an open loop.
+    pub(crate) rate: Option<u32>,
+    /// Whether a value must be that of its key; not so where one answer is given to all.
+    pub(crate) is_checked: bool,
+}
+
+/// What a load came to.
+pub(crate) struct Done {
+    pub(crate) requests: usize,
+    pub(crate) elapsed: Duration,
+    /// Of a batch of requests, from when it was due, in nanoseconds.
+    pub(crate) latencies: Histogram<u64>,
+}
+
+struct Connection {
+    stream: TcpStream,
+    out: Vec<u8>,
+    sent: usize,
+    expected: Vec<u8>,
+    received: usize,
+    /// When the batch on its way was due.
+    due: Instant,
+    is_waiting: bool,
+}
+
+impl Load {
+    /// Runs it.
+    pub(crate) fn run(&self, seed: u64) -> Result<Done, Error> {
+        let mut poll = Poll::new()?;
+        let mut events = Events::with_capacity(self.connections);
+        let mut random = Random::new(seed);
+        let begin = Instant::now();
+        let mut connections = Vec::new();
+        for number in 0..self.connections {
+            let stream = std::net::TcpStream::connect(self.address)?;
+            stream.set_nodelay(true)?;
+            stream.set_nonblocking(true)?;
+            let mut stream = TcpStream::from_std(stream);
+            let interest = Interest::READABLE | Interest::WRITABLE;
+            poll.registry().register(&mut stream, Token(number), interest)?;
+            connections.push(Connection {
+                stream,
+                out: Vec::new(),
+                sent: 0,
+                expected: Vec::new(),
+                received: 0,
+                due: begin,
+                is_waiting: false,
+            });
+        }
+        let begin = Instant::now();
+        let end = begin + self.time;
+        let between = self.rate.map(|rate| Duration::from_secs(1) / rate);
+        // The moment at which the next request of an open loop is due.
+        let mut next_due = begin;
+        let mut done = Done { requests: 0, elapsed: self.time, latencies: new_histogram() };
+        let mut idle: Vec<usize> = (0..self.connections).rev().collect();
+        loop {
+            let now = Instant::now();
+            if now >= end {
+                break;
+            }
+            while let Some(&number) = idle.last() {
+                let due = match between {
+                    None => now,
+                    Some(_) if next_due > now => break,
+                    Some(between) => {
+                        let due = next_due;
+                        next_due += between;
+                        due
+                    }
+                };
+                idle.pop();
+                let connection = &mut connections[number];
+                self.prepare(connection, &mut random, due);
+                connection.send()?;
+            }
+            let wait = match between {
+                Some(_) if !idle.is_empty() => next_due.saturating_duration_since(now),
+                _ => end.saturating_duration_since(now),
+            };
+            // A wait below a millisecond is rounded up by the system: it is spent in turns.
+            let wait = if wait < Duration::from_millis(1) { Duration::ZERO } else { wait };
+            match poll.poll(&mut events, Some(wait)) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                result => result?,
+            }
+            for event in &events {
+                let Token(number) = event.token();
+                let connection = &mut connections[number];
+                if !connection.is_waiting {
+                    continue;
+                }
+                connection.send()?;
+                if connection.receive(self.is_checked)? {
+                    let latency = connection.due.elapsed().as_nanos();
+                    done.latencies.saturating_record(u64::try_from(latency)?);
+                    done.requests += self.pipeline;
+                    idle.push(number);
+                }
+            }
+        }
+        done.elapsed = begin.elapsed();
+        Ok(done)
+    }
+
+    fn prepare(&self, connection: &mut Connection, random: &mut Random, due: Instant) {
+        connection.out.clear();
+        connection.expected.clear();
+        for _ in 0..self.pipeline {
+            let key = digits(random.below(self.keys));
+            match self.command {
+                Command::Set => {
+                    request(&[b"SET", &key, &key], &mut connection.out);
+                    connection.expected.extend_from_slice(b"+OK\r\n");
+                }
+                Command::Get => {
+                    request(&[b"GET", &key], &mut connection.out);
+                    connection.expected.extend_from_slice(b"$8\r\n");
+                    connection.expected.extend_from_slice(&key);
+                    connection.expected.extend_from_slice(b"\r\n");
+                }
+            }
+        }
+        (connection.sent, connection.received) = (0, 0);
+        (connection.due, connection.is_waiting) = (due, true);
+    }
+}
+
+impl Connection {
+    fn send(&mut self) -> Result<(), Error> {
+        while self.sent < self.out.len() {
+            match self.stream.write(&self.out[self.sent..]) {
+                Ok(sent) => self.sent += sent,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads; true when the last reply has come.
+    fn receive(&mut self, is_checked: bool) -> Result<bool, Error> {
+        let mut buffer = [0; 16 << 10];
+        while self.received < self.expected.len() {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err("the server closed the connection".into()),
+                Ok(read) => {
+                    let expected = self.expected.get(self.received..self.received + read);
+                    if is_checked && expected != Some(&buffer[..read]) {
+                        return Err("a reply is not that of its request".into());
+                    }
+                    self.received += read;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.is_waiting = false;
+        Ok(true)
+    }
+}

@@ -1,0 +1,181 @@
+//! Servers, started and stopped.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::floor::Floor;
+use super::wire::Wire;
+use crate::Error;
+
+pub(crate) const SAPWOOD: &str = "sapwood";
+pub(crate) const REDIS: &str = "redis";
+pub(crate) const FLOOR: &str = "floor-epoll";
+/// In the order of the tables.
+pub(crate) const NAMES: [&str; 5] = [SAPWOOD, REDIS, "valkey", "keydb", FLOOR];
+
+/// The time in which a server must answer.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server.
+pub(crate) struct Server {
+    pub(crate) name: &'static str,
+    pub(crate) address: SocketAddr,
+    running: Running,
+}
+
+enum Running {
+    Process(Child),
+    /// Ours within this process, where this program is not `sapwood`.
+    Within {
+        _within: within::Within,
+    },
+    Floor {
+        _floor: Floor,
+    },
+}
+
+/// Starts those of some names that are installed, or all; others are left out with a sentence.
+pub(crate) fn start(names: &[String]) -> Result<(Vec<Server>, Vec<String>), Error> {
+    let mut servers = Vec::new();
+    let mut missing = Vec::new();
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    for name in NAMES.into_iter().filter(|name| is_wanted(name)) {
+        match start_one(name) {
+            Ok(server) => servers.push(server),
+            Err(error) if name == SAPWOOD || name == FLOOR => return Err(error),
+            Err(error) => missing.push(format!("{name}: {error}")),
+        }
+    }
+    Ok((servers, missing))
+}
+
+fn start_one(name: &'static str) -> Result<Server, Error> {
+    if name == FLOOR {
+        let floor = Floor::start()?;
+        return Ok(Server {
+            name,
+            address: floor.address,
+            running: Running::Floor { _floor: floor },
+        });
+    }
+    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let port = port.to_string();
+    let mut command = match name {
+        SAPWOOD => {
+            let program = std::env::current_exe()?;
+            if program.file_stem().is_none_or(|stem| stem != "sapwood") {
+                let running = Running::Within { _within: within::Within::start(address)? };
+                return Ok(Server { name, address, running });
+            }
+            let mut command = Command::new(program);
+            command.args(["--quiet", "serve", "--port", &port]);
+            command
+        }
+        name => {
+            let mut command = Command::new(installed(&format!("{name}-server"))?);
+            command.args(["--port", &port, "--save", "", "--appendonly", "no"]);
+            command
+        }
+    };
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    let mut server = Server { name, address, running: Running::Process(child) };
+    server.wait()?;
+    Ok(server)
+}
+
+/// The path of a program.
+fn installed(program: &str) -> Result<PathBuf, Error> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|folder| folder.join(program))
+        .find(|path| path.is_file())
+        .ok_or_else(|| format!("{program} is not installed").into())
+}
+
+impl Server {
+    fn wait(&mut self) -> Result<(), Error> {
+        let begin = Instant::now();
+        loop {
+            if Wire::open(self.address).and_then(|mut wire| wire.ask(&[b"PING"]).map(drop)).is_ok()
+            {
+                return Ok(());
+            }
+            if let Running::Process(child) = &mut self.running
+                && let Some(status) = child.try_wait()?
+            {
+                return Err(format!("{} ended by itself: {status}", self.name).into());
+            }
+            if begin.elapsed() > PATIENCE {
+                return Err(format!("{} does not answer at {}", self.name, self.address).into());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Resident bytes of its process, if it has one of its own.
+    pub(crate) fn resident_bytes(&self) -> Option<u64> {
+        let Running::Process(child) = &self.running else { return None };
+        crate::resident::resident_bytes_of(&child.id().to_string())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Running::Process(child) = self {
+            // It may have ended by itself; either way nothing is left running.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+mod within {
+    //! Our server on a thread of this process.
+
+    use std::net::SocketAddr;
+    use std::sync::Arc;
+    use std::thread::JoinHandle;
+
+    use sapwood::Db;
+    use sapwood_server::net::{Listeners, Server};
+    use sapwood_server::{Service, service::Options};
+    use tokio_util::sync::CancellationToken;
+
+    use crate::Error;
+
+    pub(crate) struct Within {
+        stop: CancellationToken,
+        thread: Option<JoinHandle<()>>,
+    }
+
+    impl Within {
+        pub(crate) fn start(address: SocketAddr) -> Result<Within, Error> {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            let service = Arc::new(Service::new(Db::in_memory(), Options::default())?);
+            let mut listeners = Listeners::default();
+            {
+                let _entered = runtime.enter();
+                listeners.tcp(address)?;
+            }
+            let stop = CancellationToken::new();
+            let server = Server::new(service, stop.clone());
+            let thread = std::thread::spawn(move || {
+                // What the listener cannot do its clients notice.
+                let _ = runtime.block_on(server.run(listeners));
+            });
+            Ok(Within { stop, thread: Some(thread) })
+        }
+    }
+
+    impl Drop for Within {
+        fn drop(&mut self) {
+            self.stop.cancel();
+            if let Some(thread) = self.thread.take() {
+                let _ = thread.join();
+            }
+        }
+    }
+}

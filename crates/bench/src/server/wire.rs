@@ -1,0 +1,104 @@
+//! A connection that waits for its replies.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use super::replies::first_len;
+use crate::Error;
+
+/// After which a server that does not answer is given up.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Appends a request.
+pub(crate) fn request(args: &[&[u8]], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        out.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The key of an object, and the value that it has: 8 digits.
+pub(crate) fn digits(number: u32) -> [u8; 8] {
+    let mut digits = [b'0'; 8];
+    let mut rest = number;
+    for digit in digits.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    digits
+}
+
+/// A connection.
+pub(crate) struct Wire {
+    stream: TcpStream,
+    received: Vec<u8>,
+    /// Bytes of replies that were read.
+    used: usize,
+}
+
+impl Wire {
+    pub(crate) fn open(address: SocketAddr) -> Result<Wire, Error> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        Ok(Wire { stream, received: Vec::new(), used: 0 })
+    }
+
+    pub(crate) fn send(&mut self, requests: &[u8]) -> Result<(), Error> {
+        Ok(self.stream.write_all(requests)?)
+    }
+
+    /// The next reply.
+    pub(crate) fn reply(&mut self) -> Result<&[u8], Error> {
+        loop {
+            if let Some(len) = first_len(&self.received[self.used..])? {
+                let begin = self.used;
+                self.used += len;
+                return Ok(&self.received[begin..begin + len]);
+            }
+            self.received.drain(..self.used);
+            self.used = 0;
+            let before = self.received.len();
+            self.received.resize(before.max(32 << 10) * 2, 0);
+            let read = self.stream.read(&mut self.received[before..])?;
+            self.received.truncate(before + read);
+            if read == 0 {
+                return Err("the server closed the connection".into());
+            }
+        }
+    }
+
+    /// The reply to one request.
+    pub(crate) fn ask(&mut self, args: &[&[u8]]) -> Result<&[u8], Error> {
+        let mut bytes = Vec::new();
+        request(args, &mut bytes);
+        self.send(&bytes)?;
+        self.reply()
+    }
+}
+
+/// Sends requests that `request_of` makes of numbers, some hundred at a time, and reads their
+/// replies.
+pub(crate) fn load(
+    wire: &mut Wire,
+    count: u32,
+    mut request_of: impl FnMut(u32, &mut Vec<u8>),
+) -> Result<(), Error> {
+    const AT_ONCE: u32 = 500;
+    let mut bytes = Vec::new();
+    let mut next = 0;
+    while next < count {
+        let end = count.min(next + AT_ONCE);
+        bytes.clear();
+        (next..end).for_each(|number| request_of(number, &mut bytes));
+        wire.send(&bytes)?;
+        for _ in next..end {
+            wire.reply()?;
+        }
+        next = end;
+    }
+    Ok(())
+}

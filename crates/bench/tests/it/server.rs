@@ -1,0 +1,45 @@
+//! `sapwood bench server`.
+
+use std::collections::BTreeSet;
+
+use clap::Parser;
+
+use crate::{check_line, lines, texts};
+
+#[derive(Parser)]
+struct Command {
+    #[command(flatten)]
+    server: sapwood_bench::server::Args,
+}
+
+fn server(flags: &[&str]) -> Result<String, sapwood_bench::Error> {
+    let command = Command::try_parse_from([&["server"], flags].concat())?;
+    let mut printed = Vec::new();
+    sapwood_bench::server::run_to(&command.server, &mut printed)?;
+    Ok(String::from_utf8(printed)?)
+}
+
+#[test]
+fn a_smoke_run_prints_a_line_for_every_figure() {
+    let flags = ["--smoke", "--json", "--servers", "sapwood,floor-epoll"];
+    let loops = ["--workloads", "closed loop,open loop,sum"];
+    let lines = lines(&server(&[&flags[..], &loops].concat()).expect("it runs"));
+    lines.iter().for_each(check_line);
+    assert_eq!(texts(&lines, "bench"), BTreeSet::from(["server"]));
+    assert_eq!(texts(&lines, "engine"), BTreeSet::from(["floor-epoll", "sapwood"]));
+    let of = |engine: &str, unit: &str| {
+        lines.iter().filter(|line| line["engine"] == engine && line["unit"] == unit).count()
+    };
+    // 2 commands, 6 shapes of a closed loop and one of an open one; sums without the script.
+    for engine in ["sapwood", "floor-epoll"] {
+        assert_eq!((of(engine, "ops/s"), of(engine, "ns")), (14, 14), "{engine}");
+    }
+    assert_eq!(of("sapwood", "objects/s"), 7);
+}
+
+#[test]
+fn names_that_are_not_known_are_refused() {
+    for flags in [["--servers", "oracle"], ["--workloads", "nothing"], ["--seconds", "0"]] {
+        assert!(server(&flags).is_err(), "{flags:?}");
+    }
+}

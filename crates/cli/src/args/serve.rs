@@ -1,0 +1,207 @@
+//! The options of `sapwood serve`, by flag, environment and file.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use crate::terminal::format::parse_bytes;
+
+/// The options of a server. A flag goes before the environment, and that before the file.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// A TOML file of options: `port = 7000` is --port 7000
+    #[arg(long, value_name = "FILE", env = "SAPWOOD_CONFIG")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Load sample data into a table in the background, and say what to try
+    #[arg(long, value_name = "NAME")]
+    pub(crate) sample: Option<ServedSample>,
+
+    #[command(flatten)]
+    pub(crate) network: Network,
+
+    #[command(flatten)]
+    pub(crate) storage: Storage,
+
+    #[command(flatten)]
+    pub(crate) watching: Watching,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Network")]
+pub(crate) struct Network {
+    /// The addresses to listen at
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        env = "SAPWOOD_BIND",
+        value_delimiter = ',',
+        default_value = "127.0.0.1"
+    )]
+    pub(crate) bind: Vec<IpAddr>,
+
+    /// The port to listen at; 0 lets the system choose
+    #[arg(long, env = "SAPWOOD_PORT", default_value_t = 6379)]
+    pub(crate) port: u16,
+
+    /// A unix socket to listen at as well
+    #[arg(long, value_name = "PATH", env = "SAPWOOD_UNIXSOCKET")]
+    pub(crate) unixsocket: Option<PathBuf>,
+
+    /// The permissions of the unix socket, in octal [default: as the system has it]
+    #[arg(long, value_name = "MODE", env = "SAPWOOD_UNIXSOCKETPERM", value_parser = parse_mode)]
+    pub(crate) unixsocketperm: Option<u32>,
+
+    /// A port for TLS as well; needs a certificate and a key
+    #[arg(long, value_name = "PORT", env = "SAPWOOD_TLS_PORT")]
+    pub(crate) tls_port: Option<u16>,
+
+    /// The certificate for TLS, with those between it and its authority, in PEM
+    #[arg(long, value_name = "FILE", env = "SAPWOOD_TLS_CERT_FILE")]
+    pub(crate) tls_cert_file: Option<PathBuf>,
+
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE", env = "SAPWOOD_TLS_KEY_FILE")]
+    pub(crate) tls_key_file: Option<PathBuf>,
+
+    /// Authorities in PEM: a client must have a certificate that one of them has signed
+    #[arg(long, value_name = "FILE", env = "SAPWOOD_TLS_CA_CERT_FILE")]
+    pub(crate) tls_ca_cert_file: Option<PathBuf>,
+
+    /// Threads that serve clients [default: one a core]
+    #[arg(long, env = "SAPWOOD_THREADS", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub(crate) threads: Option<u16>,
+
+    /// The address for /metrics, /healthz and /readyz over HTTP [default: none]
+    #[arg(long, value_name = "ADDRESS:PORT", env = "SAPWOOD_HTTP")]
+    pub(crate) http: Option<SocketAddr>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Data")]
+pub(crate) struct Storage {
+    /// Keep what is stored in this directory [default: in memory alone]
+    #[arg(long, value_name = "DIRECTORY", env = "SAPWOOD_DIR")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// When checkpoints are taken in --dir: pairs of seconds and changes, as in Redis; "" for
+    /// never
+    #[arg(
+        long,
+        value_name = "SECONDS CHANGES",
+        env = "SAPWOOD_SAVE",
+        default_value = "3600 1 300 100 60 10000"
+    )]
+    pub(crate) save: String,
+
+    /// Databases that SELECT can choose from
+    #[arg(
+        long,
+        env = "SAPWOOD_DATABASES",
+        default_value_t = 16,
+        value_parser = clap::value_parser!(u16).range(1..)
+    )]
+    pub(crate) databases: u16,
+
+    /// The memory beyond which commands that need more are refused, such as 512M or 2G
+    /// [default: no limit]
+    #[arg(long, value_name = "BYTES", env = "SAPWOOD_MAXMEMORY", value_parser = parse_bytes)]
+    pub(crate) maxmemory: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Watching")]
+pub(crate) struct Watching {
+    /// The least weight of what is logged to standard error
+    #[arg(long, value_name = "LEVEL", env = "SAPWOOD_LOG_LEVEL", default_value = "info")]
+    pub(crate) log_level: LogLevel,
+
+    /// The form of the log
+    #[arg(long, value_name = "FORM", env = "SAPWOOD_LOG_FORMAT", default_value = "text")]
+    pub(crate) log_format: LogFormat,
+
+    /// Microseconds from which on SLOWLOG keeps a command; -1 for none
+    #[arg(
+        long,
+        value_name = "MICROSECONDS",
+        env = "SAPWOOD_SLOWLOG_LOG_SLOWER_THAN",
+        default_value_t = 10_000,
+        allow_negative_numbers = true
+    )]
+    pub(crate) slowlog_log_slower_than: i64,
+
+    /// Commands that SLOWLOG keeps
+    #[arg(long, value_name = "COUNT", env = "SAPWOOD_SLOWLOG_MAX_LEN", default_value_t = 128)]
+    pub(crate) slowlog_max_len: u64,
+
+    /// Milliseconds from which on LATENCY keeps a command; 0 for none
+    #[arg(
+        long,
+        value_name = "MILLISECONDS",
+        env = "SAPWOOD_LATENCY_MONITOR_THRESHOLD",
+        default_value_t = 0
+    )]
+    pub(crate) latency_monitor_threshold: u64,
+
+    /// Whether the command DEBUG is there
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        env = "SAPWOOD_ENABLE_DEBUG_COMMAND",
+        default_value = "no"
+    )]
+    pub(crate) enable_debug_command: YesNo,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServedSample {
+    /// The 336,776 flights that left New York City in 2013
+    Flights,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// What failed
+    Error,
+    /// What may fail soon, too
+    Warn,
+    /// Beginnings and ends, too
+    Info,
+    /// Clients, too
+    Debug,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people
+    Text,
+    /// A JSON object a line
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum YesNo {
+    Yes,
+    No,
+}
+
+/// What `sapwood config` does.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) command: ConfigCommand,
+}
+
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print the options that `sapwood serve` would have, and where each came from
+    Print(Box<Serve>),
+}
+
+fn parse_mode(text: &str) -> Result<u32, String> {
+    match u32::from_str_radix(text, 8) {
+        Ok(mode) if mode <= 0o777 => Ok(mode),
+        _ => Err("permissions are octal digits, such as 770".to_owned()),
+    }
+}

@@ -1,0 +1,67 @@
+//! The names of classes of commands, as rules have them.
+
+use crate::command::{self, Categories, Command};
+
+/// The classes, in Redis's order; those for kinds of values that are not here have no commands, so
+/// that the rules of a Redis server can be taken over.
+const NAMES: &[(&str, Categories)] = &[
+    ("keyspace", Categories::KEYSPACE),
+    ("read", Categories::READ),
+    ("write", Categories::WRITE),
+    ("set", Categories::empty()),
+    ("sortedset", Categories::empty()),
+    ("list", Categories::empty()),
+    ("hash", Categories::empty()),
+    ("string", Categories::STRING),
+    ("bitmap", Categories::empty()),
+    ("hyperloglog", Categories::empty()),
+    ("geo", Categories::empty()),
+    ("stream", Categories::empty()),
+    ("pubsub", Categories::PUBSUB),
+    ("admin", Categories::ADMIN),
+    ("fast", Categories::FAST),
+    ("slow", Categories::SLOW),
+    ("blocking", Categories::empty()),
+    ("dangerous", Categories::DANGEROUS),
+    ("connection", Categories::CONNECTION),
+    ("transaction", Categories::TRANSACTION),
+    ("scripting", Categories::empty()),
+    ("table", Categories::TABLE),
+];
+
+/// The names of all classes.
+pub(crate) fn names() -> impl ExactSizeIterator<Item = &'static str> {
+    NAMES.iter().map(|(name, _)| *name)
+}
+
+/// The class of a name, in letters of either size.
+pub(crate) fn find(name: &[u8]) -> Option<Categories> {
+    let found = NAMES.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(name));
+    found.map(|(_, categories)| *categories)
+}
+
+/// The commands and subcommands of a class.
+pub(crate) fn commands(class: Categories) -> impl Iterator<Item = &'static Command> {
+    command::all_with_subcommands().filter(move |it| it.categories_all().intersects(class))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_class_of_commands_has_one_name() {
+        for class in Categories::all() {
+            assert_eq!(NAMES.iter().filter(|(_, named)| *named == class).count(), 1, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn classes_are_found_in_letters_of_either_size() {
+        assert_eq!(find(b"DANGerous"), Some(Categories::DANGEROUS));
+        assert_eq!(find(b"hash"), Some(Categories::empty()));
+        assert_eq!(find(b"nothing"), None);
+        assert_eq!(commands(Categories::empty()).count(), 0);
+        assert!(commands(Categories::STRING).any(|command| command.name == "get"));
+    }
+}

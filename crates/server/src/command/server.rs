@@ -1,0 +1,554 @@
+//! Commands about the server: `INFO`, `CONFIG`, `MEMORY`, `SAVE` and their like.
+
+use std::time::Duration;
+
+use crate::admin::{Debug, SaveRule, Shutdown};
+use crate::command::arguments::{float, integer, is};
+use crate::command::{Answer, Call, Categories, Command, Flags, NOT_AN_INTEGER, Refusal, Run};
+use crate::command::{SYNTAX, info};
+use crate::protocol::glob;
+use crate::service::Service;
+use crate::session::Job;
+
+const fn server(name: &'static str, arity: isize, run: Run) -> Command {
+    Command::new("server", name, arity, run)
+}
+
+const fn admin(name: &'static str, arity: isize, run: Run) -> Command {
+    server(name, arity, run).flags(Flags::ADMIN)
+}
+
+pub(crate) const COMMANDS: &[Command] = &[
+    server("info", -1, info).categories(Categories::DANGEROUS).about(
+        "1.0.0",
+        "[section [section ...]]",
+        "Returns information and statistics about the server.",
+    ),
+    server("time", 1, time).fast().about("2.6.0", "", "Returns the server time."),
+    server("lastsave", 1, lastsave)
+        .fast()
+        .categories(Categories::ADMIN.union(Categories::DANGEROUS))
+        .about("1.0.0", "", "Returns the Unix timestamp of the last successful save to disk."),
+    admin("save", 1, save).alone().flags(Flags::NO_MULTI).about(
+        "1.0.0",
+        "",
+        "Synchronously saves the database(s) to disk.",
+    ),
+    admin("bgsave", -1, bgsave).flags(Flags::NO_MULTI).about(
+        "1.0.0",
+        "[SCHEDULE]",
+        "Asynchronously saves the database(s) to disk.",
+    ),
+    admin("shutdown", -1, shutdown).flags(Flags::NO_MULTI).about(
+        "1.0.0",
+        "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
+        "Synchronously saves the database(s) to disk and shuts down the server.",
+    ),
+    Command::new("generic", "wait", 3, wait).about(
+        "3.0.0",
+        "numreplicas timeout",
+        "Blocks until the asynchronous replication of all preceding write commands sent by the \
+         connection is completed.",
+    ),
+    admin("config", -2, config_help)
+        .about("2.0.0", "subcommand", "A container for server configuration commands.")
+        .subcommands(&[
+            admin("config|get", -3, config_get).about(
+                "2.0.0",
+                "parameter [parameter ...]",
+                "Returns the effective values of configuration parameters.",
+            ),
+            admin("config|set", -4, config_set).flags(Flags::SENSITIVE).about(
+                "2.0.0",
+                "parameter value [parameter value ...]",
+                "Sets configuration parameters in-flight.",
+            ),
+            admin("config|resetstat", 2, config_resetstat).about(
+                "2.0.0",
+                "",
+                "Resets the server's statistics.",
+            ),
+            admin("config|rewrite", 2, config_rewrite).about(
+                "2.8.0",
+                "",
+                "Persists the effective configuration to file.",
+            ),
+            admin("config|help", 2, config_help).about(
+                "5.0.0",
+                "",
+                "Returns helpful text about the different subcommands.",
+            ),
+        ]),
+    server("memory", -2, memory_help)
+        .about("4.0.0", "subcommand", "A container for memory diagnostics commands.")
+        .subcommands(&[
+            server("memory|usage", -3, memory_usage).reads().keys(2, 2, 1).about(
+                "4.0.0",
+                "key [SAMPLES count]",
+                "Estimates the memory usage of a key.",
+            ),
+            server("memory|stats", 2, memory_stats).about(
+                "4.0.0",
+                "",
+                "Returns details about memory usage.",
+            ),
+            server("memory|doctor", 2, memory_doctor).about(
+                "4.0.0",
+                "",
+                "Outputs a memory problems report.",
+            ),
+            server("memory|help", 2, memory_help).about(
+                "4.0.0",
+                "",
+                "Returns helpful text about the different subcommands.",
+            ),
+        ]),
+    admin("debug", -2, debug).about("1.0.0", "subcommand", "A container for debugging commands."),
+];
+
+/// Writes the lines of a `HELP`, with the head and the end that Redis gives them.
+pub(super) fn write_help(call: &mut Call<'_>, name: &str, lines: &[&str]) {
+    let head = format!("{name} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:");
+    call.reply.array(lines.len() + 3);
+    call.reply.simple(&head);
+    lines.iter().for_each(|line| call.reply.simple(line));
+    call.reply.simple("HELP");
+    call.reply.simple("    Print this help.");
+}
+
+fn info(call: &mut Call<'_>) -> Answer {
+    let text = info::text(call.service, call.access.databases(), &call.args[1..], call.now)?;
+    call.reply.verbatim(&text);
+    Ok(())
+}
+
+fn time(call: &mut Call<'_>) -> Answer {
+    let (seconds, micros) = match call.service.options.clock {
+        crate::clock::Clock::System => {
+            let now = std::time::SystemTime::now();
+            let since = now.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            (since.as_secs(), u64::from(since.subsec_micros()))
+        }
+        crate::clock::Clock::Manual(_) => (call.now / 1_000, call.now % 1_000 * 1_000),
+    };
+    call.reply.array(2);
+    call.reply.bulk_integer(seconds as i64);
+    call.reply.bulk_integer(micros as i64);
+    Ok(())
+}
+
+fn lastsave(call: &mut Call<'_>) -> Answer {
+    call.reply.integer((call.service.admin.saves.past().saved_at / 1_000) as i64);
+    Ok(())
+}
+
+/// Checkpoints without a directory have no place to go.
+fn expect_directory(service: &Service) -> Answer {
+    match service.db.directory() {
+        Some(_) => Ok(()),
+        None => Err(Refusal::text(
+            "ERR the server keeps its data in memory alone; start it with --dir to save them",
+        )),
+    }
+}
+
+fn save(call: &mut Call<'_>) -> Answer {
+    expect_directory(call.service)?;
+    if call.service.admin.saves.is_running() {
+        return Err(Refusal::text("ERR Background save already in progress"));
+    }
+    call.service.save_alone().map_err(Refusal::err)?;
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn bgsave(call: &mut Call<'_>) -> Answer {
+    let is_later = match call.args[1..] {
+        [] => false,
+        [word] if is(word, "schedule") => true,
+        _ => return Err(SYNTAX),
+    };
+    expect_directory(call.service)?;
+    let is_running = call.service.admin.saves.is_running();
+    if is_running && !is_later {
+        return Err(Refusal::text("ERR Background save already in progress"));
+    }
+    call.service.admin.saves.want();
+    call.reply.simple(match is_running {
+        true => "Background saving scheduled",
+        false => "Background saving started",
+    });
+    Ok(())
+}
+
+fn shutdown(call: &mut Call<'_>) -> Answer {
+    let mut shutdown = Shutdown::ByRules;
+    for word in &call.args[1..] {
+        shutdown = match word {
+            word if is(word, "save") && shutdown != Shutdown::NoSave => Shutdown::Save,
+            word if is(word, "nosave") && shutdown != Shutdown::Save => Shutdown::NoSave,
+            word if is(word, "now") || is(word, "force") => shutdown,
+            word if is(word, "abort") && call.args.len() == 2 => {
+                return Err(Refusal::text("ERR No shutdown in progress."));
+            }
+            _ => return Err(SYNTAX),
+        };
+    }
+    if shutdown == Shutdown::Save {
+        expect_directory(call.service)?;
+    }
+    call.service.admin.end(shutdown);
+    // The end of the connection is the reply.
+    call.client.is_closing = true;
+    Ok(())
+}
+
+/// There are no replicas, and so none to wait for.
+fn wait(call: &mut Call<'_>) -> Answer {
+    integer(call.args[1])?;
+    let timeout = integer(call.args[2])
+        .map_err(|_| Refusal::text("ERR timeout is not an integer or out of range"))?;
+    if timeout < 0 {
+        return Err(Refusal::text("ERR timeout is negative"));
+    }
+    call.reply.integer(0);
+    Ok(())
+}
+
+/// A parameter of `CONFIG`.
+struct Parameter {
+    name: &'static str,
+    get: fn(&Service) -> String,
+    /// `None` for one that is set at the start alone.
+    set: Option<fn(&Service, &str) -> Option<()>>,
+}
+
+const fn fixed(name: &'static str, get: fn(&Service) -> String) -> Parameter {
+    Parameter { name, get, set: None }
+}
+
+const fn changing(
+    name: &'static str,
+    get: fn(&Service) -> String,
+    set: fn(&Service, &str) -> Option<()>,
+) -> Parameter {
+    Parameter { name, get, set: Some(set) }
+}
+
+/// Those that Redis users know, in alphabetical order.
+const PARAMETERS: &[Parameter] = &[
+    fixed("appendonly", |_| "no".to_owned()),
+    fixed("databases", |service| service.options.databases.to_string()),
+    fixed("dir", |service| {
+        service.db.directory().map_or(String::new(), |path| path.display().to_string())
+    }),
+    fixed("enable-debug-command", |service| yes(service.admin.debug == Debug::On)),
+    fixed("io-threads", |service| service.options.threads.to_string()),
+    changing(
+        "latency-monitor-threshold",
+        |service| service.admin.settings.latency_millis().to_string(),
+        |service, text| {
+            service.admin.settings.set_latency_millis(text.parse().ok()?);
+            Some(())
+        },
+    ),
+    changing(
+        "maxmemory",
+        |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
+        |service, text| {
+            service.admin.settings.set_maxmemory(bytes(text)?);
+            service.check_memory();
+            Some(())
+        },
+    ),
+    fixed("maxmemory-policy", |_| "noeviction".to_owned()),
+    fixed("port", |service| service.admin.port.to_string()),
+    fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
+    changing(
+        "save",
+        |service| SaveRule::text(&service.admin.settings.save()),
+        |service, text| {
+            service.admin.settings.set_save(SaveRule::list(text)?);
+            Some(())
+        },
+    ),
+    changing(
+        "slowlog-log-slower-than",
+        |service| service.admin.settings.slowlog_micros().to_string(),
+        |service, text| {
+            service.admin.settings.set_slowlog_micros(text.parse().ok().filter(|n| *n >= -1)?);
+            Some(())
+        },
+    ),
+    changing(
+        "slowlog-max-len",
+        |service| service.admin.settings.slowlog_len().to_string(),
+        |service, text| {
+            service.admin.settings.set_slowlog_len(text.parse().ok()?);
+            Some(())
+        },
+    ),
+];
+
+fn yes(is_true: bool) -> String {
+    if is_true { "yes" } else { "no" }.to_owned()
+}
+
+/// Bytes as Redis writes them: `1kb` is 1,024, `1k` is 1,000.
+fn bytes(text: &str) -> Option<u64> {
+    let text = text.to_ascii_lowercase();
+    let units = [
+        ("kb", 1 << 10),
+        ("mb", 1 << 20),
+        ("gb", 1 << 30),
+        ("k", 1_000),
+        ("m", 1_000_000),
+        ("g", 1_000_000_000),
+        ("b", 1),
+        ("", 1_u64),
+    ];
+    let (number, unit) =
+        units.into_iter().find_map(|(end, unit)| Some((text.strip_suffix(end)?, unit)))?;
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+fn config_get(call: &mut Call<'_>) -> Answer {
+    let patterns: Vec<_> = call.args[2..].iter().map(|arg| arg.to_ascii_lowercase()).collect();
+    let fits = |parameter: &&Parameter| {
+        patterns.iter().any(|pattern| glob::matches(pattern, parameter.name.as_bytes()))
+    };
+    let found: Vec<_> = PARAMETERS.iter().filter(fits).collect();
+    call.reply.map(found.len());
+    for parameter in found {
+        call.reply.bulk(parameter.name.as_bytes());
+        call.reply.bulk((parameter.get)(call.service).as_bytes());
+    }
+    Ok(())
+}
+
+fn config_set(call: &mut Call<'_>) -> Answer {
+    let pairs = &call.args[2..];
+    if pairs.len() % 2 != 0 {
+        return Err(Refusal::arguments("config|set"));
+    }
+    let mut changes = Vec::new();
+    for pair in pairs.chunks(2) {
+        let name = String::from_utf8_lossy(pair[0]).to_lowercase();
+        let of_name = |parameter: &&Parameter| parameter.name == name;
+        let Some(parameter) = PARAMETERS.iter().find(of_name) else {
+            return Err(Refusal::err(format!(
+                "Unknown option or number of arguments for CONFIG SET - '{name}'"
+            )));
+        };
+        let failed = |why: &str| {
+            Refusal::err(format!(
+                "CONFIG SET failed (possibly related to argument '{name}') - {why}"
+            ))
+        };
+        let Some(set) = parameter.set else {
+            return Err(failed("can't set immutable config"));
+        };
+        if changes.iter().any(|(other, ..): &(&Parameter, _, _)| other.name == parameter.name) {
+            return Err(failed("duplicate parameter"));
+        }
+        let text = std::str::from_utf8(pair[1]).map_err(|_| failed("it must be text"))?;
+        changes.push((parameter, set, text));
+    }
+    let mut done: Vec<(&Parameter, String)> = Vec::new();
+    for (parameter, set, text) in changes {
+        let before = (parameter.get)(call.service);
+        if set(call.service, text).is_none() {
+            // All or none.
+            for (parameter, before) in done.iter().rev() {
+                if let Some(set) = parameter.set {
+                    set(call.service, before);
+                }
+            }
+            let name = parameter.name;
+            return Err(Refusal::err(format!(
+                "CONFIG SET failed (possibly related to argument '{name}') - argument couldn't be \
+                 parsed into an integer, or is out of range"
+            )));
+        }
+        done.push((parameter, before));
+    }
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn config_resetstat(call: &mut Call<'_>) -> Answer {
+    call.service.admin.tally.reset();
+    call.reply.simple("OK");
+    Ok(())
+}
+
+fn config_rewrite(call: &mut Call<'_>) -> Answer {
+    Err(match &call.service.admin.config_file {
+        None => Refusal::text("ERR The server is running without a config file"),
+        Some(path) => Refusal::err(format!(
+            "the server does not write {}: it belongs to its editor. `CONFIG GET *` shows what \
+             holds now",
+            path.display()
+        )),
+    })
+}
+
+fn config_help(call: &mut Call<'_>) -> Answer {
+    write_help(
+        call,
+        "CONFIG",
+        &[
+            "GET <pattern>",
+            "    Return parameters matching the glob-like <pattern> and their values.",
+            "SET <directive> <value>",
+            "    Set the configuration <directive> to <value>.",
+            "RESETSTAT",
+            "    Reset statistics reported by the INFO command.",
+            "REWRITE",
+            "    Refused: the configuration file belongs to its editor.",
+        ],
+    );
+    Ok(())
+}
+
+/// Bytes of a key and its value with what an entry costs beside them.
+fn memory_usage(call: &mut Call<'_>) -> Answer {
+    match call.args[3..] {
+        [] => {}
+        [word, count] if is(word, "samples") => {
+            if integer(count)? < 0 {
+                return Err(SYNTAX);
+            }
+        }
+        _ => return Err(SYNTAX),
+    }
+    let key = call.args[2];
+    let (keys, reply) = call.open()?;
+    match keys.facts(key)? {
+        None => reply.null(),
+        Some(facts) => {
+            let value = crate::store::format::encoded_len(facts.len, facts.expiry);
+            let end = if facts.expiry.is_some() { key.len() + 8 + 32 } else { 0 };
+            // A slot of the index and the head of a record take 8 bytes each.
+            let bytes = 16 + (8 + key.len().next_multiple_of(8) + value.next_multiple_of(8)) + end;
+            reply.integer(bytes as i64);
+        }
+    }
+    Ok(())
+}
+
+fn memory_stats(call: &mut Call<'_>) -> Answer {
+    let used = call.service.used_memory();
+    let made: Vec<_> = call.access.databases().made().collect();
+    let mut keys_count = 0;
+    for (_, space) in &made {
+        keys_count += space.table().len_estimate() as u64;
+    }
+    let per_key = used.checked_div(keys_count).unwrap_or(0);
+    call.reply.map(6 + made.len());
+    let numbers = [
+        ("peak.allocated", info::peak(call.service, used)),
+        ("total.allocated", used),
+        ("startup.allocated", 0),
+        ("keys.count", keys_count),
+        ("keys.bytes-per-key", per_key),
+        ("dataset.bytes", used),
+    ];
+    for (name, number) in numbers {
+        call.reply.bulk(name.as_bytes());
+        call.reply.integer(number as i64);
+    }
+    for (number, space) in made {
+        call.reply.bulk(format!("db.{number}").as_bytes());
+        call.reply.map(2);
+        call.reply.bulk(b"overhead.hashtable.main");
+        call.reply.integer(space.table().stats().index_bytes as i64);
+        call.reply.bulk(b"overhead.hashtable.expires");
+        call.reply.integer(space.expiries_bytes() as i64);
+    }
+    Ok(())
+}
+
+fn memory_doctor(call: &mut Call<'_>) -> Answer {
+    let used = call.service.used_memory();
+    let text = match call.service.admin.settings.maxmemory() {
+        Some(limit) if used > limit => format!(
+            "{used} bytes are used, and maxmemory is {limit}: commands that need memory are \
+             refused until keys are removed or maxmemory is raised.\n"
+        ),
+        _ => "Nothing is wrong with the memory.\n".to_owned(),
+    };
+    call.reply.verbatim(&text);
+    Ok(())
+}
+
+fn memory_help(call: &mut Call<'_>) -> Answer {
+    write_help(
+        call,
+        "MEMORY",
+        &[
+            "DOCTOR",
+            "    Return memory problems reports.",
+            "STATS",
+            "    Return information about the memory usage of the server.",
+            "USAGE <key> [SAMPLES <count>]",
+            "    Return memory in bytes used by <key> and its value.",
+        ],
+    );
+    Ok(())
+}
+
+fn debug(call: &mut Call<'_>) -> Answer {
+    if call.service.admin.debug == Debug::Off {
+        return Err(Refusal::text(
+            "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
+             you can run it from a local connection, otherwise you need to set this option in the \
+             configuration file, and then restart the server.",
+        ));
+    }
+    match call.args[1..] {
+        [word, seconds] if is(word, "sleep") => {
+            let seconds =
+                Duration::try_from_secs_f64(float(seconds)?).map_err(|_| NOT_AN_INTEGER)?;
+            call.job = Some(Job::new(move |out| {
+                std::thread::sleep(seconds);
+                out.extend_from_slice(b"+OK\r\n");
+            }));
+        }
+        [word, switch] if is(word, "set-active-expire") => {
+            call.service.set_active_expiry(integer(switch)? != 0);
+            call.reply.simple("OK");
+        }
+        [word] if is(word, "jmap") => call.reply.simple("OK"),
+        [word, ..] => {
+            let word = String::from_utf8_lossy(&word[..word.len().min(128)]);
+            return Err(Refusal::err(format!("unknown subcommand '{word}'. Try DEBUG HELP.")));
+        }
+        [] => return Err(Refusal::arguments("debug")),
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_the_units_of_redis() {
+        for (text, number) in [
+            ("0", Some(0)),
+            ("100", Some(100)),
+            ("2kb", Some(2048)),
+            ("2K", Some(2000)),
+            ("3mb", Some(3 << 20)),
+            ("1GB", Some(1 << 30)),
+            ("7b", Some(7)),
+            ("-1", None),
+            ("x", None),
+            ("99999999999999gb", None),
+        ] {
+            assert_eq!(bytes(text), number, "{text}");
+        }
+        assert!(PARAMETERS.is_sorted_by_key(|parameter| parameter.name));
+    }
+}

@@ -1,0 +1,247 @@
+//! Commands on tables as a whole.
+
+use sapwood::{
+    Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout, Table,
+    TableStats,
+};
+
+use crate::command::arguments::is;
+use crate::command::{Access, Answer, Call, Refusal, SYNTAX};
+use crate::jobs::Effect;
+use crate::protocol::glob;
+use crate::protocol::reply::Reply;
+use crate::store::tables::is_own;
+
+use super::words::{Words, one_of};
+use super::work::{Telling, Work, start};
+use super::{NO_TABLE, OWN, cells, misfit, open, refused};
+
+const ENGINES: &[(&str, Engine)] = &[("hash", Engine::Hash), ("ordered", Engine::Ordered)];
+const RECORDS: &[(&str, RecordLayout)] =
+    &[("variable", RecordLayout::Variable), ("fixed8", RecordLayout::Fixed8)];
+
+pub(super) fn create(call: &mut Call<'_>) -> Answer {
+    let name = call.args[1];
+    let mut engine = None;
+    let mut hash = HashTableOptions::default();
+    let mut ordered = OrderedTableOptions::default();
+    let mut only_hash = None;
+    let mut only_ordered = None;
+    let mut words = Words::new(&call.args[2..]);
+    while let Some(word) = words.keyword() {
+        if is(word, "engine") {
+            engine = Some(one_of(words.value()?, ENGINES)?);
+        } else if is(word, "layout") {
+            let layout: sapwood::aggregate::Layout = words.text()?.parse().map_err(misfit)?;
+            hash = hash.fields(layout.clone());
+            ordered = ordered.fields(layout);
+        } else if is(word, "budget") {
+            let bytes = words.number()?;
+            hash = hash.memory_budget(bytes);
+            ordered = ordered.memory_budget(bytes);
+        } else if is(word, "record") {
+            hash = hash.layout(one_of(words.value()?, RECORDS)?);
+            only_hash = Some("RECORD");
+        } else if is(word, "entries") {
+            hash = hash.expected_entries(words.number()?);
+            only_hash = Some("ENTRIES");
+        } else if is(word, "page") {
+            hash = hash.page_bytes(size(words.number()?));
+            only_hash = Some("PAGE");
+        } else if is(word, "chunk") {
+            ordered = ordered.chunk_entries(size(words.number()?));
+            only_ordered = Some("CHUNK");
+        } else if is(word, "volatile") {
+            ordered = ordered.volatile();
+            only_ordered = Some("VOLATILE");
+        } else {
+            return words.unknown();
+        }
+    }
+    if is_own(name) {
+        return Err(OWN);
+    }
+    let engine = engine.ok_or(SYNTAX)?;
+    let misplaced = if engine == Engine::Hash { only_ordered } else { only_hash };
+    if let Some(option) = misplaced {
+        return Err(Refusal::err(format!("{option} is no option of {engine}")));
+    }
+    // A name of other bytes is refused as every name that no table can have.
+    let name = String::from_utf8_lossy(name);
+    let db = &call.service.db;
+    let table = match engine {
+        Engine::Ordered => db.create_ordered_table(&name, ordered).map(Table::from),
+        _ => db.create_hash_table(&name, hash).map(Table::from),
+    };
+    let table = table.map_err(refused)?;
+    if let Access::Exclusive(all) = &mut call.access {
+        all.set_table(&name, Some(&table));
+    }
+    call.reply.simple("OK");
+    Ok(())
+}
+
+/// A number of bytes or entries; too many are refused by the table.
+fn size(number: u64) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+pub(super) fn drop_table(call: &mut Call<'_>) -> Answer {
+    let name = call.args[1];
+    if is_own(name) {
+        return Err(OWN);
+    }
+    let name = std::str::from_utf8(name).map_err(|_| NO_TABLE)?;
+    if call.service.jobs.all().iter().any(|running| &*running.table == name) {
+        return Err(refused(sapwood::Error::TableInUse { name: name.to_owned(), what: "drop" }));
+    }
+    if let Access::Exclusive(all) = &mut call.access {
+        // With a handle in use it stays, and is known again when it is used next.
+        all.set_table(name, None);
+    }
+    call.service.db.drop_table(name).map_err(refused)?;
+    call.reply.simple("OK");
+    Ok(())
+}
+
+pub(super) fn list(call: &mut Call<'_>) -> Answer {
+    let pattern = match call.args[1..] {
+        [] => None,
+        [word, pattern] if is(word, "match") => Some(pattern),
+        _ => return Err(SYNTAX),
+    };
+    let is_listed = |name: &String| {
+        !is_own(name.as_bytes())
+            && pattern.is_none_or(|pattern| glob::matches(pattern, name.as_bytes()))
+    };
+    let names: Vec<String> = call.service.db.table_names().into_iter().filter(is_listed).collect();
+    call.reply.array(names.len());
+    names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
+    Ok(())
+}
+
+pub(super) fn info(call: &mut Call<'_>) -> Answer {
+    let is_kept = call.service.db.directory().is_some();
+    let (table, reply) = open(call)?;
+    let (engine, record, is_kept) = match table {
+        Table::Hash(table) if table.layout() == RecordLayout::Fixed8 => ("hash", "fixed8", is_kept),
+        Table::Hash(_) => ("hash", "variable", is_kept),
+        _ => ("ordered", "variable", false),
+    };
+    reply.map(6);
+    reply.bulk(b"name");
+    reply.bulk(table.name().as_bytes());
+    reply.bulk(b"engine");
+    reply.bulk(engine.as_bytes());
+    reply.bulk(b"record");
+    reply.bulk(record.as_bytes());
+    reply.bulk(b"layout");
+    cells::text(reply, table.fields().map(ToString::to_string).as_deref());
+    reply.bulk(b"entries");
+    cells::count(reply, table.len_estimate() as u64);
+    reply.bulk(b"kept");
+    reply.boolean(is_kept);
+    Ok(())
+}
+
+pub(super) fn stats(call: &mut Call<'_>) -> Answer {
+    let (table, reply) = open(call)?;
+    match table.stats() {
+        TableStats::Ordered(stats) => of_ordered(reply, &stats),
+        TableStats::Hash(stats) => of_hash(reply, &stats),
+        _ => reply.map(0),
+    }
+    Ok(())
+}
+
+fn figures(reply: &mut Reply<'_>, figures: &[(&str, u64)]) {
+    for (name, figure) in figures {
+        reply.bulk(name.as_bytes());
+        cells::count(reply, *figure);
+    }
+}
+
+fn budget(reply: &mut Reply<'_>, bytes: Option<u64>) {
+    reply.bulk(b"budget_bytes");
+    match bytes {
+        Some(bytes) => cells::count(reply, bytes),
+        None => reply.null(),
+    }
+}
+
+fn of_ordered(reply: &mut Reply<'_>, stats: &OrderedStats) {
+    let of = [
+        ("entries", stats.entries),
+        ("key_bytes", stats.key_bytes),
+        ("value_bytes", stats.value_bytes),
+        ("index_bytes", stats.index_bytes),
+        ("reserved_bytes", stats.reserved_bytes),
+        ("free_bytes", stats.free_bytes),
+        ("retired_bytes", stats.retired_bytes),
+        ("overhead_bytes", stats.overhead_bytes),
+        ("table_bytes", stats.table_bytes),
+        ("chunks", stats.chunks),
+        ("inner_nodes", stats.inner_nodes),
+        ("height", stats.height.into()),
+        ("rebalances", stats.rebalances),
+        ("moved_bytes", stats.moved_bytes),
+    ];
+    reply.map(of.len() + 2);
+    figures(reply, &of);
+    budget(reply, stats.budget_bytes);
+    reply.bulk(b"pages");
+    reply.bulk(stats.pages.as_bytes());
+}
+
+fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
+    let of = [
+        ("entries", stats.entries_estimate),
+        ("buckets", stats.buckets),
+        ("overflow_buckets", stats.overflow_buckets),
+        ("slots", stats.slots),
+        ("index_bytes", stats.index_bytes),
+        ("log_bytes", stats.log_bytes),
+        ("reserved_bytes", stats.reserved_bytes),
+        ("garbage_bytes", stats.garbage_bytes),
+        ("begin", stats.begin),
+        ("head", stats.head),
+        ("safe_read_only", stats.safe_read_only),
+        ("tail", stats.tail),
+        ("returning_bytes", stats.returning_bytes),
+        ("unmarked_bytes", stats.unmarked_bytes),
+        ("file_bytes", stats.file_bytes),
+        ("held_bytes", stats.held_bytes),
+        ("compactions", stats.compactions),
+        ("compacted_bytes", stats.compacted_bytes),
+        ("moved_bytes", stats.moved_bytes),
+        ("cold_reads", stats.cold_reads),
+        ("chains_asked", stats.chains_asked),
+    ];
+    reply.map(of.len() + 3);
+    figures(reply, &of);
+    budget(reply, stats.budget_bytes);
+    reply.bulk(b"compaction_error");
+    cells::text(reply, stats.compaction_error.as_ref().map(ToString::to_string).as_deref());
+    reply.bulk(b"pages");
+    reply.bulk(stats.pages.as_bytes());
+}
+
+/// Verifies a table while nothing changes it: it has the databases for itself, and no job that
+/// changes the table runs.
+pub(super) fn check(call: &mut Call<'_>) -> Answer {
+    let jobs = std::sync::Arc::clone(&call.service.jobs);
+    start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
+        let _alone = work.databases.map(|databases| databases.exclusive());
+        let changes_it = |running: &std::sync::Arc<crate::jobs::Running>| {
+            running.effect == Effect::Changes && *running.table == *work.running.table
+        };
+        if jobs.all().iter().any(changes_it) {
+            return Err(Refusal::text(
+                "ERR a job changes the table; wait for its end, or cancel it with SW.CANCEL",
+            ));
+        }
+        work.table.check().map_err(refused)?;
+        reply.simple("OK");
+        Ok(())
+    })
+}

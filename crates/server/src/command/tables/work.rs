@@ -1,0 +1,143 @@
+//! Jobs: work that may take long, away from the threads that serve clients.
+
+use std::sync::Arc;
+
+use sapwood::Table;
+use sapwood::aggregate::Progress;
+
+use crate::command::arguments::integer;
+use crate::command::{Answer, Call, NOT_AN_INTEGER, Refusal};
+use crate::jobs::{Begun, Effect, Running};
+use crate::protocol::reply::{Protocol, Reply};
+use crate::replicas::Replicas;
+use crate::service::Databases;
+use crate::session::{Job, Messages, refuse};
+
+use super::{NO_TABLE, cells, make_known};
+
+/// What a job works on.
+pub(super) struct Work<'w> {
+    pub(super) table: &'w Table,
+    pub(super) running: &'w Running,
+    /// `None` of a job inside a transaction, which has the databases for itself.
+    pub(super) databases: Option<&'w Replicas<Databases>>,
+    /// The client, if it is to be told how far the job is.
+    told: Option<&'w Messages>,
+}
+
+impl Work<'_> {
+    /// Does something while no transaction runs.
+    pub(super) fn between_transactions(&self, act: &mut dyn FnMut()) {
+        let _shared = self.databases.map(Replicas::shared);
+        act();
+    }
+
+    /// Notes how far the job is, and tells its client.
+    pub(super) fn note(&self, progress: Progress) {
+        self.running.note(progress);
+        // Threads tell in any order, and the client is to see it grow.
+        let progress = self.running.progress();
+        if let Some(messages) = self.told {
+            messages.post(|reply| {
+                reply.push(5);
+                reply.bulk(b"sw.progress");
+                cells::count(reply, self.running.id);
+                reply.bulk(self.running.table.as_bytes());
+                cells::count(reply, progress.done);
+                cells::count(reply, progress.total);
+            });
+        }
+    }
+
+    /// The refusal of a job that was told to stop.
+    pub(super) fn check_cancelled(&self) -> Answer {
+        match self.running.cancel.is_cancelled() {
+            true => Err(Refusal::text("ERR cancelled")),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The news that a job gives to its client before its reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Telling {
+    Nothing,
+    /// A push of `sw.progress`, the job, its table, visits done and visits expected, some hundred
+    /// times.
+    Progress,
+}
+
+/// Leaves the rest of a command, its reply with it, to a job on the command's table.
+pub(super) fn start(
+    call: &mut Call<'_>,
+    effect: Effect,
+    telling: Telling,
+    work: impl FnOnce(&Work<'_>, &mut Reply<'_>) -> Answer + Send + 'static,
+) -> Answer {
+    let told = match (telling, call.client.protocol) {
+        (Telling::Nothing, _) => None,
+        (Telling::Progress, Protocol::Resp3) => Some(call.client.to_messages(call.service)),
+        (Telling::Progress, Protocol::Resp2) => {
+            return Err(Refusal::text("ERR PROGRESS needs version 3 of the protocol: HELLO 3"));
+        }
+    };
+    let name = call.args[1];
+    make_known(call, name)?;
+    let table = call.access.databases().tables().get(name).cloned().ok_or(NO_TABLE)?;
+    let databases = (!call.is_exclusive()).then(|| Arc::clone(&call.service.databases));
+    let (client, command) = (call.client.id, call.command.name);
+    let begun = call.service.jobs.begin(client, command, table.name(), call.now, effect);
+    let protocol = call.client.protocol;
+    let cancel = begun.running.cancel.clone();
+    call.job = Some(Job::with_cancel(cancel, move |out| {
+        // The table's handle goes first: without jobs, the table can be dropped.
+        let begun: Begun = begun;
+        let table = table;
+        let work_on = Work {
+            table: &table,
+            running: &begun.running,
+            databases: databases.as_deref(),
+            told: told.as_ref(),
+        };
+        let before = out.len();
+        let mut reply = Reply::new(out, protocol);
+        let done = work_on.check_cancelled().and_then(|()| work(&work_on, &mut reply));
+        if let Err(refusal) = done {
+            reply.truncate(before);
+            refuse(&mut reply, &refusal);
+        }
+    }));
+    Ok(())
+}
+
+pub(super) fn jobs(call: &mut Call<'_>) -> Answer {
+    let all = call.service.jobs.all();
+    let reply = &mut call.reply;
+    reply.array(all.len());
+    for running in all {
+        let progress = running.progress();
+        reply.map(7);
+        reply.bulk(b"id");
+        cells::count(reply, running.id);
+        reply.bulk(b"client");
+        cells::count(reply, running.client);
+        reply.bulk(b"command");
+        reply.bulk(running.command.as_bytes());
+        reply.bulk(b"table");
+        reply.bulk(running.table.as_bytes());
+        reply.bulk(b"done");
+        cells::count(reply, progress.done);
+        reply.bulk(b"total");
+        cells::count(reply, progress.total);
+        reply.bulk(b"milliseconds");
+        reply.integer(call.now.saturating_sub(running.begun) as i64);
+    }
+    Ok(())
+}
+
+pub(super) fn cancel(call: &mut Call<'_>) -> Answer {
+    let id = u64::try_from(integer(call.args[1])?).map_err(|_| NOT_AN_INTEGER)?;
+    let is_told = call.service.jobs.cancel(id);
+    call.reply.integer(i64::from(is_told));
+    Ok(())
+}

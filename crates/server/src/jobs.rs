@@ -1,0 +1,135 @@
+//! Work on tables that threads without clients do: which there is, how far it is, and its end.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sapwood::aggregate::{Cancel, Progress};
+
+use crate::store::format::Millis;
+
+/// The effect of a job on its table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect {
+    Reads,
+    Changes,
+}
+
+/// A job that waits for a thread, or has one.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) id: u64,
+    /// The client that waits for it.
+    pub(crate) client: u64,
+    pub(crate) command: &'static str,
+    pub(crate) table: Box<str>,
+    pub(crate) begun: Millis,
+    pub(crate) effect: Effect,
+    pub(crate) cancel: Cancel,
+    done: AtomicU64,
+    total: AtomicU64,
+}
+
+impl Running {
+    /// Notes how far it is; threads tell in any order.
+    pub(crate) fn note(&self, progress: Progress) {
+        // Relaxed: numbers for people, which tell nothing of other memory.
+        self.total.store(progress.total, Ordering::Relaxed);
+        self.done.fetch_max(progress.done, Ordering::Relaxed);
+    }
+
+    /// The last that was noted.
+    pub(crate) fn progress(&self) -> Progress {
+        let done = self.done.load(Ordering::Relaxed);
+        Progress { done, total: self.total.load(Ordering::Relaxed) }
+    }
+}
+
+/// All jobs.
+#[derive(Debug, Default)]
+pub(crate) struct Jobs {
+    by_id: Mutex<BTreeMap<u64, Arc<Running>>>,
+    last: AtomicU64,
+}
+
+/// A job's place among all; it is given back when the job ends, or is dropped.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    jobs: Arc<Jobs>,
+    pub(crate) running: Arc<Running>,
+}
+
+impl Jobs {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        client: u64,
+        command: &'static str,
+        table: &str,
+        begun: Millis,
+        effect: Effect,
+    ) -> Begun {
+        // Relaxed: nothing else is told by the number.
+        let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let running = Arc::new(Running {
+            id,
+            client,
+            command,
+            table: table.into(),
+            begun,
+            effect,
+            cancel: Cancel::new(),
+            done: AtomicU64::new(0),
+            total: AtomicU64::new(0),
+        });
+        self.lock().insert(id, Arc::clone(&running));
+        Begun { jobs: Arc::clone(self), running }
+    }
+
+    /// Those that there are, the oldest first.
+    pub(crate) fn all(&self) -> Vec<Arc<Running>> {
+        self.lock().values().map(Arc::clone).collect()
+    }
+
+    /// Tells a job to stop; false if there is none of the number.
+    pub(crate) fn cancel(&self, id: u64) -> bool {
+        let by_id = self.lock();
+        let found = by_id.get(&id);
+        if let Some(running) = found {
+            running.cancel.cancel();
+        }
+        found.is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Running>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.jobs.lock().remove(&self.running.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_known_until_they_end() {
+        let jobs = Arc::new(Jobs::default());
+        let first = jobs.begin(7, "sw.check", "t", 0, Effect::Reads);
+        let second = jobs.begin(7, "sw.disaggregate", "t", 0, Effect::Changes);
+        second.running.note(Progress { done: 5, total: 9 });
+        second.running.note(Progress { done: 3, total: 9 });
+        let ids: Vec<u64> = jobs.all().iter().map(|running| running.id).collect();
+        assert_eq!(ids, [first.running.id, second.running.id]);
+        assert_eq!(jobs.all()[1].progress(), Progress { done: 5, total: 9 });
+        assert!(jobs.cancel(second.running.id) && second.running.cancel.is_cancelled());
+        assert!(!first.running.cancel.is_cancelled());
+        let id = second.running.id;
+        drop(second);
+        assert!(!jobs.cancel(id));
+        assert_eq!(jobs.all().len(), 1);
+    }
+}

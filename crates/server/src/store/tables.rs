@@ -1,0 +1,72 @@
+//! Handles of tables, by name.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
+use sapwood::{Table, TableStats};
+
+/// Handles of the tables that commands have used. Clones share them until one is changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tables {
+    by_name: Arc<HashMap<Box<[u8]>, Table, FixedState>>,
+}
+
+/// The beginning of the names of tables that hold databases of Redis.
+const OWN: &[u8] = b"redis.";
+
+/// Whether a name is that of a table of the server's own.
+pub(crate) fn is_own(name: &[u8]) -> bool {
+    name.starts_with(OWN)
+}
+
+impl Tables {
+    #[inline]
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Table> {
+        self.by_name.get(name)
+    }
+
+    /// Sets a handle, or takes it out.
+    pub(crate) fn set(&mut self, name: &str, table: Option<&Table>) {
+        let by_name = Arc::make_mut(&mut self.by_name);
+        match table {
+            Some(table) => drop(by_name.insert(name.as_bytes().into(), table.clone())),
+            None => drop(by_name.remove(name.as_bytes())),
+        }
+    }
+
+    /// Bytes of memory that the tables have taken.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        let bytes = |table: &Table| match table.stats() {
+            TableStats::Ordered(stats) => stats.reserved_bytes,
+            TableStats::Hash(stats) => stats.reserved_bytes,
+            _ => 0,
+        };
+        self.by_name.values().map(bytes).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::{Db, OrderedTableOptions};
+
+    use super::*;
+
+    #[test]
+    fn clones_keep_what_they_had() {
+        let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default());
+        let table = Table::from(table.expect("a table"));
+        let mut tables = Tables::default();
+        tables.set("t", Some(&table));
+        let before = tables.clone();
+        tables.set("t", None);
+        assert!(before.get(b"t").is_some() && tables.get(b"t").is_none());
+        assert!(before.reserved_bytes() > 0 && tables.reserved_bytes() == 0);
+    }
+
+    #[test]
+    fn names_of_the_server_are_known() {
+        assert!(is_own(b"redis.0") && is_own(b"redis.0.parts"));
+        assert!(!is_own(b"redis") && !is_own(b"flights"));
+    }
+}
