@@ -3,7 +3,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done; also when the reader of the output closed it (`sapwood scan ... \| head`) |
-//! | 1 | failed, or `get` found nothing, or `--strict` and rows were refused |
+//! | 1 | failed, or `get` found nothing, or `--strict` and rows were refused, or `shell` got an error |
 //! | 2 | the arguments cannot be used |
 //! | 130 | stopped by Ctrl-C or a termination signal |
 
@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// What, where, and what to do next.
     Failed(String),
+    /// Failed, and told so already.
+    Said,
     /// Ctrl-C; what had been done.
     Interrupted(String),
     /// The reader of the output has closed it.
@@ -135,6 +137,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
             stderr::line(format_args!("error: {message}"));
             ExitCode::from(1)
         }
+        Err(Failure::Said) => ExitCode::from(1),
         Err(Failure::Usage(message)) => {
             stderr::line(format_args!("error: {message}\n\nFor more information, try '--help'."));
             ExitCode::from(2)
