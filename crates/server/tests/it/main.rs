@@ -16,4 +16,7 @@ mod table_refusals;
 mod tables;
 mod tls;
 mod transactions;
+mod users;
+mod users_beside_redis;
+mod users_rules;
 mod walks;
