@@ -53,7 +53,7 @@ pub(super) fn load_flights(db: &Db, is_stopped: &dyn Fn() -> bool) -> Outcome<u6
         let flight = Flight::parse(&row).map_err(|column| damaged(&format!("column {column}")))?;
         key.clear();
         record::encode_key(&flight, &mut key);
-        table.put(&key, &record::encode(&flight))?;
+        table.put(&key, record::encode(&flight))?;
         loaded += 1;
     }
     Ok(loaded)
