@@ -169,11 +169,11 @@ mod tests {
         let name = || "t".to_owned();
         let small = OrderedTableOptions::default().memory_budget(1 << 16);
         let small = in_memory.create_ordered_table("small", small).and_then(|table| {
-            (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
+            (0..100_000_u32).try_for_each(|n| table.put(n.to_be_bytes(), [0; 100]).map(drop))
         });
         let small_hash = HashTableOptions::default().memory_budget(1 << 20).page_bytes(1 << 16);
         let small_hash = in_memory.create_hash_table("small-hash", small_hash).and_then(|table| {
-            (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
+            (0..100_000_u32).try_for_each(|n| table.put(n.to_be_bytes(), [0; 100]).map(drop))
         });
         in_memory.create_ordered_table("ordered", OrderedTableOptions::default()).expect("a table");
         let batch = |done| {
