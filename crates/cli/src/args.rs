@@ -164,6 +164,21 @@ Examples:
   sapwood config print --config sapwood.toml --port 7000 --json")]
     Config(Config),
 
+    /// Talk to a server, or to a database in this process
+    #[command(after_help = "\
+Examples:
+  sapwood shell                                     a database in memory
+  sapwood shell --dir flights                       tables in a directory
+  sapwood shell redis://user@127.0.0.1:6379/0       a server; rediss:// with TLS
+  sapwood shell unix:///run/sapwood.sock
+  sapwood shell -c 'SET a 1' -c 'GET a'             commands, and an end
+  echo 'GET a' | sapwood shell 127.0.0.1 --output json
+
+The password comes from the address, from SAPWOOD_PASSWORD, or with --askpass from the terminal. Lines
+are quoted as for redis-cli; `help COMMAND` says what a command does. History is kept in the user's
+state folder, or where SAPWOOD_HISTORY says; commands with passwords are not.")]
+    Shell(Shell),
+
     /// Count the bundled flights until killed; a part of `sapwood sample counters`
     #[command(hide = true)]
     CountFlights(CountFlights),
@@ -198,6 +213,50 @@ pub(crate) struct Sample {
     /// temporary one]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Shell {
+    /// The server: HOST:PORT, redis://, rediss:// or unix:// [default: a database in this process]
+    #[arg(conflicts_with = "dir")]
+    pub(crate) address: Option<String>,
+
+    /// Open the tables of this directory in this process [default: in memory]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Execute this line and end; may be repeated
+    ///
+    /// The exit code is 1 if a reply is an error. Without it lines come from standard input.
+    #[arg(long = "command", short, value_name = "LINE", allow_hyphen_values = true)]
+    pub(crate) commands: Vec<String>,
+
+    /// The form of replies [default: table, or json with --json]
+    #[arg(long, short, value_name = "FORM")]
+    pub(crate) output: Option<Form>,
+
+    /// Say how long each reply took, on standard error
+    #[arg(long)]
+    pub(crate) timing: bool,
+
+    /// Ask for the password
+    #[arg(long, requires = "address")]
+    pub(crate) askpass: bool,
+
+    /// Trust the certificates in this PEM file [default: those that the system trusts]
+    #[arg(long, value_name = "FILE", requires = "address")]
+    pub(crate) cacert: Option<PathBuf>,
+}
+
+/// The form of replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Form {
+    /// Tables, lists and values, for people
+    Table,
+    /// JSON, a reply a line
+    Json,
+    /// CSV, an element a row
+    Csv,
 }
 
 /// The arguments of the process that `sapwood sample counters` kills.

@@ -9,6 +9,7 @@
 //! | `checkpoints` | the checkpoints of a directory |
 //! | `bench` | the workloads of `sapwood_bench` |
 //! | `serve` | a server for the Redis protocol |
+//! | `shell` | commands to a server, or to a database in this process |
 //! | `manual` | completions and manual pages |
 
 pub(crate) mod aggregate;
@@ -19,4 +20,5 @@ pub(crate) mod load;
 pub(crate) mod manual;
 pub(crate) mod scan;
 pub(crate) mod serve;
+pub(crate) mod shell;
 pub(crate) mod stats;

@@ -24,7 +24,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
-use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, stats};
+use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, shell, stats};
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
@@ -44,6 +44,9 @@ fn main() -> ExitCode {
     }
     let answers = if args.json { Answers::Json } else { Answers::Text };
     let notices = if args.quiet { Notices::Hidden } else { Notices::Shown };
+    if let Command::Shell(args) = &args.command {
+        return exit::code(shell::run(args, &Ui::with_own_signals(answers, notices)));
+    }
     let ui = Ui::new(answers, notices);
     let outcome = match &args.command {
         Command::Sample(sample) => samples::run(sample, &ui),
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         Command::Stats(stats) => stats::run(stats, &ui),
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
+        Command::Shell(args) => shell::run(args, &ui),
         Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {
             Some((_, options)) => serve::print_options(options, &ui),
             None => Ok(()),

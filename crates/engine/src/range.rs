@@ -87,6 +87,6 @@ mod tests {
         assert_eq!((vec![b'a']..).bounds(), (Included(a), Unbounded));
         assert_eq!((..[b'b']).bounds(), (Unbounded, Excluded(b)));
         assert_eq!((..=b).bounds(), (Unbounded, Included(b)));
-        assert_eq!((&(Excluded("a"), Unbounded)).bounds(), (Excluded(a), Unbounded));
+        assert_eq!((Excluded("a"), Unbounded).bounds(), (Excluded(a), Unbounded));
     }
 }

@@ -38,7 +38,7 @@ fn departures() -> Result<OrderedTable> {
         ("Museum", at(23, 50), "N1"),
         ("Harbour", at(8, 31), "U6"),
     ] {
-        departures.put(&key::encode(&(stop, minute, line)), b"on time")?;
+        departures.put(key::encode(&(stop, minute, line)), b"on time")?;
     }
     Ok(departures)
 }
@@ -61,7 +61,7 @@ fn next(table: &OrderedTable, stop: &str, from: u16, count: usize) -> Result<Vec
 
 /// The last departure of a stop: the keys that begin with it, from behind.
 fn last(table: &OrderedTable, stop: &str) -> Result<Option<(u16, String)>> {
-    let of_stop = key::prefix_range(&key::encode(&stop));
+    let of_stop = key::prefix_range(key::encode(&stop));
     let Some(entry) = table.range(of_stop).next_back() else { return Ok(None) };
     let decoded = key::decode::<(String, u16, String)>(entry?.key());
     Ok(decoded.ok().map(|(_, minute, line)| (minute, line)))

@@ -32,7 +32,7 @@ fn delays() -> Result<Answer, Box<dyn Error>> {
         ("AA", 301, 178, i16::MIN),
     ] {
         let value = [seats.to_le_bytes(), delay.to_le_bytes()].concat();
-        flights.put(&key::encode(&(carrier, flight)), &value)?;
+        flights.put(key::encode(&(carrier, flight)), &value)?;
     }
 
     let query = flights

@@ -197,6 +197,17 @@ impl Users {
         self.is_protected.store(mode == ProtectedMode::On, Ordering::Relaxed);
     }
 
+    /// The channels of users that are made from here on.
+    pub(crate) fn new_users_channels(&self) -> NewUsersChannels {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).new_channels
+    }
+
+    /// Whether clients of other machines are turned away while no password is set.
+    pub(crate) fn is_protected(&self) -> bool {
+        // Relaxed: as below.
+        self.is_protected.load(Ordering::Relaxed)
+    }
+
     /// Whether clients of this machine alone are served.
     pub(crate) fn serves_this_machine_only(&self) -> bool {
         // Relaxed: as above.

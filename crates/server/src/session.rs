@@ -21,6 +21,9 @@ use crate::watched::Watch;
 const REPLIES_BYTES_MAX: usize = 1 << 20;
 /// Neighbouring reads or writes that go to the engine as one batch, at most.
 const BATCH_MAX: usize = 64;
+/// The same for the first batch of a client: more come when its values turn out to be short, so
+/// that a pipeline of reads of long values makes a bounded number of them at a time.
+const BATCH_FIRST: usize = 8;
 
 /// What a session does next.
 #[derive(Debug)]
@@ -156,6 +159,8 @@ pub struct Session {
     service: Arc<Service>,
     parser: Parser,
     client: Client,
+    /// Requests of the next batch, at most.
+    batch_max: usize,
 }
 
 /// Neighbouring reads, or writes, of single keys.
@@ -200,7 +205,7 @@ impl Session {
         client.show_user();
         service.note_client();
         let parser = Parser::new(client.limits());
-        Session { service, parser, client }
+        Session { service, parser, client, batch_max: BATCH_FIRST }
     }
 
     /// Executes the requests in `input` and appends their replies to `out`, in order; answers how
@@ -322,7 +327,7 @@ impl Session {
             used += end;
             if self.client.is_plain() && !is_paused {
                 if batch.take(&self.parser, rest, &service) {
-                    if batch.is_full() {
+                    if batch.len() >= self.batch_max {
                         self.execute(&mut batch, &databases, now, out);
                     }
                     continue;
@@ -408,6 +413,7 @@ impl Session {
             return;
         };
         let keys = Keys { space, now, is_exclusive: false };
+        let before = out.len();
         let mut reply = Reply::new(out, self.client.protocol);
         let begun = Instant::now();
         if !batch.gets.is_empty() {
@@ -421,6 +427,12 @@ impl Session {
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
             self.service.note_sets(&batch.sets, begun.elapsed(), now);
             batch.sets.clear();
+        }
+        let bytes = out.len() - before;
+        if bytes > REPLIES_BYTES_MAX {
+            self.batch_max = (self.batch_max / (bytes / REPLIES_BYTES_MAX + 1)).max(1);
+        } else if bytes <= REPLIES_BYTES_MAX / 8 {
+            self.batch_max = (self.batch_max * 2).min(BATCH_MAX);
         }
     }
 }
@@ -584,8 +596,9 @@ impl<'i> Batch<'i> {
         self.gets.is_empty() && self.sets.is_empty()
     }
 
-    fn is_full(&self) -> bool {
-        self.gets.len() + self.sets.len() >= BATCH_MAX
+    #[inline]
+    fn len(&self) -> usize {
+        self.gets.len() + self.sets.len()
     }
 
     /// Takes a request in if it is a read or a write of a single key like those before it.

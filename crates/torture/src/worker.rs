@@ -332,7 +332,7 @@ impl Worker<'_> {
 
     fn tell_position(&self, desk: &mut Desk<'_>) -> WorkerResult {
         let (key, value) = (desk.stream.position_key(), desk.position.to_le_bytes());
-        self.attempt("put", || desk.open.table.put(&key, &value))?;
+        self.attempt("put", || desk.open.table.put(&key, value))?;
         // Release: pairs with Acquire in `Open::done`; the operation is in the table.
         desk.open.done[desk.stream.thread as usize].store(desk.position, Ordering::Release);
         Ok(())

@@ -22,6 +22,9 @@ pub(crate) struct Serve {
     pub(crate) network: Network,
 
     #[command(flatten)]
+    pub(crate) clients: Clients,
+
+    #[command(flatten)]
     pub(crate) storage: Storage,
 
     #[command(flatten)]
@@ -76,6 +79,48 @@ pub(crate) struct Network {
     /// The address for /metrics, /healthz and /readyz over HTTP [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "SAPWOOD_HTTP")]
     pub(crate) http: Option<SocketAddr>,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Clients")]
+pub(crate) struct Clients {
+    /// The password that clients must say; better in the environment or the file than in a flag,
+    /// which other users of the machine see [default: none is needed]
+    #[arg(long, value_name = "PASSWORD", env = "SAPWOOD_REQUIREPASS", hide_env_values = true)]
+    pub(crate) requirepass: Option<String>,
+
+    /// A file of users and their rights, as `ACL SAVE` writes it
+    #[arg(long, value_name = "FILE", env = "SAPWOOD_ACLFILE")]
+    pub(crate) aclfile: Option<PathBuf>,
+
+    /// Whether clients of other machines are turned away while there is no password
+    #[arg(long, value_name = "WHETHER", env = "SAPWOOD_PROTECTED_MODE", default_value = "yes")]
+    pub(crate) protected_mode: YesNo,
+
+    /// Clients that may be connected at a time
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "SAPWOOD_MAXCLIENTS",
+        default_value_t = 10_000,
+        value_parser = clap::value_parser!(u32).range(1..)
+    )]
+    pub(crate) maxclients: u32,
+
+    /// Seconds after which a client that does nothing is closed; 0 for never
+    #[arg(long, value_name = "SECONDS", env = "SAPWOOD_TIMEOUT", default_value_t = 0)]
+    pub(crate) timeout: u32,
+
+    /// Seconds of silence after which the system asks whether a client is there; 0 for never
+    #[arg(long, value_name = "SECONDS", env = "SAPWOOD_TCP_KEEPALIVE", default_value_t = 300)]
+    pub(crate) tcp_keepalive: u32,
+}
+
+/// Without the password.
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clients").field("aclfile", &self.aclfile).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, clap::Args)]

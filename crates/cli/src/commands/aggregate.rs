@@ -247,8 +247,8 @@ mod tests {
         let hash = db.create_hash_table("hash", HashTableOptions::default()).expect("a table");
         for number in 0..10_000_u32 {
             let bytes = number.to_be_bytes();
-            ordered.put(&bytes, &bytes).expect("room");
-            hash.put(&bytes, &bytes).expect("room");
+            ordered.put(bytes, bytes).expect("room");
+            hash.put(bytes, bytes).expect("room");
         }
         let query = Query::new("n:u32be".parse().expect("a layout"))
             .aggregates(vec![Aggregate::sum("n")])

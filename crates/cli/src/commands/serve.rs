@@ -8,10 +8,12 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::ArgMatches;
 use sapwood::Db;
 use sapwood_server::Service;
+use sapwood_server::acl::{self, ProtectedMode, Secret};
 use sapwood_server::admin::{self, Debug, SaveRule};
 use sapwood_server::net::{Housekeeping, Http, Listeners, Server, tls};
 use sapwood_server::service;
@@ -46,6 +48,12 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     };
     let service = Service::new(db.clone(), options)
         .map_err(|error| failed("the tables cannot be opened", error))?;
+    let service = match &serve.clients.aclfile {
+        None => service,
+        Some(path) => service
+            .with_users_of(path.clone())
+            .map_err(|error| failed("the users cannot be read", error))?,
+    };
     let service = Arc::new(service);
     let housekeeping = Housekeeping::start(Arc::clone(&service))
         .map_err(|error| failed("no threads can be started", error))?;
@@ -114,7 +122,7 @@ fn log_to_stderr(serve: &Serve) {
 }
 
 fn service_options(serve: &Serve) -> Outcome<service::Options> {
-    let Serve { network, storage, watching, .. } = serve;
+    let Serve { network, clients, storage, watching, .. } = serve;
     let save = SaveRule::list(&storage.save).ok_or_else(|| {
         Failure::Usage("--save takes pairs of seconds and changes, such as \"300 100\"".to_owned())
     })?;
@@ -134,6 +142,17 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
         databases: storage.databases.into(),
         maxmemory: storage.maxmemory,
         admin,
+        maxclients: clients.maxclients as usize,
+        timeout: Duration::from_secs(clients.timeout.into()),
+        tcp_keepalive: Duration::from_secs(clients.tcp_keepalive.into()),
+        users: acl::Options {
+            requirepass: clients.requirepass.as_deref().map(Secret::from),
+            protected_mode: match clients.protected_mode {
+                YesNo::Yes => ProtectedMode::On,
+                YesNo::No => ProtectedMode::Off,
+            },
+            ..acl::Options::default()
+        },
         ..service::Options::default()
     };
     if let Some(threads) = network.threads {

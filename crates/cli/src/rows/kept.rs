@@ -292,7 +292,7 @@ impl Filling {
             Failure::Failed(why) => Failure::Failed(more(why)),
             Failure::Usage(why) => Failure::Usage(more(why)),
             Failure::Interrupted(done) => Failure::Interrupted(more(done)),
-            Failure::OutputClosed => Failure::OutputClosed,
+            other @ (Failure::OutputClosed | Failure::Said) => other,
         }
     }
 

@@ -45,15 +45,15 @@ pub(super) fn load_flights(db: &Db, is_stopped: &dyn Fn() -> bool) -> Outcome<u6
     let options = OrderedTableOptions::default().volatile().fields(record::layout());
     let table = db.open_or_create_ordered_table("flights", options)?;
     let mut reader = unpack::reader().map_err(|error| damaged(&error))?;
-    let (mut row, mut key, mut loaded) = (csv::StringRecord::new(), Vec::new(), 0);
+    let (mut row, mut key, mut loaded) = (csv::StringRecord::new(), Vec::new(), 0_u64);
     while reader.read_record(&mut row).map_err(|error| damaged(&error))? {
-        if loaded % 1024 == 0 && is_stopped() {
+        if loaded.is_multiple_of(1024) && is_stopped() {
             break;
         }
         let flight = Flight::parse(&row).map_err(|column| damaged(&format!("column {column}")))?;
         key.clear();
         record::encode_key(&flight, &mut key);
-        table.put(&key, &record::encode(&flight))?;
+        table.put(&key, record::encode(&flight))?;
         loaded += 1;
     }
     Ok(loaded)

@@ -3,7 +3,7 @@
 //! | code | meaning |
 //! |---|---|
 //! | 0 | done; also when the reader of the output closed it (`sapwood scan ... \| head`) |
-//! | 1 | failed, or `get` found nothing, or `--strict` and rows were refused |
+//! | 1 | failed, or `get` found nothing, or `--strict` and rows were refused, or `shell` got an error |
 //! | 2 | the arguments cannot be used |
 //! | 130 | stopped by Ctrl-C or a termination signal |
 
@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// What, where, and what to do next.
     Failed(String),
+    /// Failed, and told so already.
+    Said,
     /// Ctrl-C; what had been done.
     Interrupted(String),
     /// The reader of the output has closed it.
@@ -135,6 +137,7 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
             stderr::line(format_args!("error: {message}"));
             ExitCode::from(1)
         }
+        Err(Failure::Said) => ExitCode::from(1),
         Err(Failure::Usage(message)) => {
             stderr::line(format_args!("error: {message}\n\nFor more information, try '--help'."));
             ExitCode::from(2)
@@ -169,11 +172,11 @@ mod tests {
         let name = || "t".to_owned();
         let small = OrderedTableOptions::default().memory_budget(1 << 16);
         let small = in_memory.create_ordered_table("small", small).and_then(|table| {
-            (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
+            (0..100_000_u32).try_for_each(|n| table.put(n.to_be_bytes(), [0; 100]).map(drop))
         });
         let small_hash = HashTableOptions::default().memory_budget(1 << 20).page_bytes(1 << 16);
         let small_hash = in_memory.create_hash_table("small-hash", small_hash).and_then(|table| {
-            (0..100_000_u32).try_for_each(|n| table.put(&n.to_be_bytes(), &[0; 100]).map(drop))
+            (0..100_000_u32).try_for_each(|n| table.put(n.to_be_bytes(), [0; 100]).map(drop))
         });
         in_memory.create_ordered_table("ordered", OrderedTableOptions::default()).expect("a table");
         let batch = |done| {

@@ -3,6 +3,7 @@
 use std::io::{self, BufWriter, StdoutLock, Write};
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
+use sapwood::aggregate::Cancel;
 
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::interrupt::Interrupt;
@@ -35,6 +36,11 @@ pub(crate) enum Notices {
 impl Ui {
     pub(crate) fn new(answers: Answers, notices: Notices) -> Self {
         Self { interrupt: Interrupt::listen(), answers, notices }
+    }
+
+    /// One of a command that hears signals by itself.
+    pub(crate) fn with_own_signals(answers: Answers, notices: Notices) -> Self {
+        Self { interrupt: Interrupt::of(Cancel::new()), answers, notices }
     }
 
     /// One that says nothing by the way.

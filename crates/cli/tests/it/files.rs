@@ -121,9 +121,9 @@ fn repeated_keys_are_counted_and_kept_as_asked() {
         strict.code(if which == "all" { 0 } else { 1 });
     }
     // The number of the row, behind the columns of the key, is part of its layout.
-    let grouped = ["--duplicates", "all", "--group-by", "k", "--csv", "-q"];
+    let grouped = ["--duplicates", "all", "--by", "k", "--json", "-q"];
     let grouped = stdout_of(&[&["aggregate", &path, "--key", "k"], &grouped[..]].concat());
-    assert_eq!(grouped, "k,count\na,3\nb,1\n");
+    assert_eq!(grouped, "{\"k\":\"a\",\"count\":3}\n{\"k\":\"b\",\"count\":1}\n");
     let all = stdout_of(&["get", &path, "--key", "k", "--duplicates", "all", "-q", "a"]);
     assert_eq!(all, "k  a\nv  1\n\nk  a\nv  3\n\nk  a\nv  4\n");
 }

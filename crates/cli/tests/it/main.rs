@@ -13,6 +13,7 @@ mod flights;
 mod hash;
 mod sample;
 mod sessions;
+mod shell;
 mod stops;
 
 use std::path::PathBuf;

@@ -166,7 +166,7 @@ fn a_key_of_other_types_than_the_layout_says_is_a_mismatch() {
     let db = Db::in_memory();
     let options = OrderedTableOptions::default();
     let table = db.create_ordered_table("flights", options).expect("there is room");
-    table.put(&sapwood::key::encode(&("UA", 7_i32)), b"").expect("there is room");
+    table.put(sapwood::key::encode(&("UA", 7_i32)), b"").expect("there is room");
     let ask = |layout: &str, figures: &str| {
         let query = Query::new(layout.parse().expect("it has the form"))
             .aggregates(Aggregate::list(figures).expect("it has the form"));
@@ -324,8 +324,8 @@ fn what_cannot_be_answered_is_an_error_that_says_why() {
     let kept = make(Kind::Variable);
     let Table::Hash(hash) = &kept.table.0 else { unreachable!("it is a hash table") };
     for number in 0..10_u64 {
-        ordered.put(&key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");
-        hash.put(&key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");
+        ordered.put(key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");
+        hash.put(key_of(number), &[1; 7][..(number % 8) as usize]).expect("room");
     }
     let query = Query::new("n:u16le".parse().expect("a layout"))
         .aggregates(Aggregate::list("count, sum(n)").expect("figures"));
@@ -371,7 +371,7 @@ fn what_cannot_be_answered_is_an_error_that_says_why() {
     // A sum that leaves its type is an error, not another number.
     hash.clear().expect("room");
     for number in 0..3_u64 {
-        hash.put(&key_of(number), &i128::MAX.to_le_bytes()).expect("room");
+        hash.put(key_of(number), i128::MAX.to_le_bytes()).expect("room");
     }
     let wide =
         Query::new("n:i128le".parse().expect("a layout")).aggregates(vec![Aggregate::sum("n")]);
@@ -428,8 +428,8 @@ fn the_last_keys_there_are_are_found_by_every_executor() {
         let selections = [
             Selection::range((Bound::Included(&low), Bound::Excluded(&high))).expect("a range"),
             Selection::range((Bound::Excluded(&low), Bound::Included(&high))).expect("a range"),
-            Selection::prefix(&[0xFF; 7]),
-            Selection::prefix(&[0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE]),
+            Selection::prefix([0xFF; 7]),
+            Selection::prefix([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE]),
         ];
         for selection in selections {
             let query = Query::new("n:i64le".parse().expect("a layout"))

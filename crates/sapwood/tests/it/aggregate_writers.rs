@@ -122,7 +122,7 @@ fn the_log_is_seen_as_of_one_moment() {
 fn raise_in_order(table: &HashTable) {
     const COUNT: u64 = 2_000;
     for number in 0..COUNT {
-        table.put(&key_of(number), &0_u64.to_le_bytes()).expect("room");
+        table.put(key_of(number), 0_u64.to_le_bytes()).expect("room");
     }
     let query = Query::new("n:u64le".parse().expect("a layout"))
         .group_by(Group::list("n").expect("groups"))
@@ -132,12 +132,12 @@ fn raise_in_order(table: &HashTable) {
     let write = |writer: u64, step: u64| {
         if writer == 0 {
             let (number, round) = (step % COUNT, step / COUNT + 1);
-            table.put(&key_of(number), &round.to_le_bytes()).expect("room");
+            table.put(key_of(number), round.to_le_bytes()).expect("room");
         } else {
             // Others come and go meanwhile, outside of what is looked at.
             let passing = format!("passing {}", step % 50);
             if table.layout() == RecordLayout::Variable {
-                table.put(passing.as_bytes(), &u64::MAX.to_le_bytes()).expect("room");
+                table.put(passing.as_bytes(), u64::MAX.to_le_bytes()).expect("room");
                 table.remove(passing.as_bytes()).expect("no error");
             }
         }

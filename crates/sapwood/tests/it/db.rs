@@ -169,7 +169,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     let value = [7_u8; 1000];
     let mut entries = 0_u32;
     let error = loop {
-        match table.put(&entries.to_be_bytes(), &value) {
+        match table.put(entries.to_be_bytes(), value) {
             Ok(_) => entries += 1,
             Err(error) => break error,
         }
@@ -181,7 +181,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     assert!(message.contains("OrderedTableOptions::memory_budget"), "{message}");
     assert_eq!(table.len(), Ok(entries as usize));
     for entry in 0..entries {
-        assert_eq!(table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
+        assert_eq!(table.get_with(entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
     }
 }
 

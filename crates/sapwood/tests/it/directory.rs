@@ -178,7 +178,7 @@ fn options_are_kept_and_those_that_can_be_others_are_changed() {
     let key = 1_u64.to_le_bytes();
     let db = open(&path);
     let table = db.create_hash_table("t", options.clone()).expect("a free name");
-    table.add(&key, 5).expect("add");
+    table.add(key, 5).expect("add");
     drop(table);
     db.close().expect("close");
 
@@ -186,12 +186,12 @@ fn options_are_kept_and_those_that_can_be_others_are_changed() {
     let table = db.hash_table("t").expect("it is there");
     assert_eq!(table.stats().budget_bytes, Some(8 << 20));
     assert!(table.put(b"not eight", b"bytes").is_err());
-    table.add(&key, 1).expect("add");
+    table.add(key, 1).expect("add");
     drop(table);
     let table = db.hash_table_with("t", options.clone().memory_budget(16 << 20));
     let table = table.expect("no handle is in use");
     assert_eq!(table.stats().budget_bytes, Some(16 << 20));
-    assert_eq!(table.add(&key, 0), Ok(6), "changes since the checkpoint are kept");
+    assert_eq!(table.add(key, 0), Ok(6), "changes since the checkpoint are kept");
     drop(table);
     let error = db.hash_table_with("t", options.page_bytes(128 << 10)).expect_err("other pages");
     assert!(error.to_string().contains("pages of 65536 bytes"), "{error}");
@@ -354,7 +354,7 @@ fn changes_without_a_checkpoint_leave_no_files() {
     let db = open(&path);
     let table = db.hash_table("t").expect("it is there");
     for index in 0..50_000_u32 {
-        table.put(&index.to_le_bytes(), &[7; 64]).expect("it spills");
+        table.put(index.to_le_bytes(), [7; 64]).expect("it spills");
     }
     assert!(bytes() > before + (1 << 20), "it spilled");
     drop((table, db));
@@ -376,13 +376,13 @@ fn a_table_larger_than_its_budget_lies_on_the_disk() {
     let table = db.create_hash_table("t", options).expect("a free name");
     let value = |entry: u32| [entry.to_le_bytes()[0]; 500];
     for entry in 0..ENTRIES {
-        table.put(&entry.to_be_bytes(), &value(entry)).expect("it spills");
+        table.put(entry.to_be_bytes(), value(entry)).expect("it spills");
     }
     let stats = table.stats();
     assert!(stats.reserved_bytes <= 2 << 20, "{stats:?}");
     assert!(stats.head > stats.begin, "something left memory: {stats:?}");
     for entry in (0..ENTRIES).step_by(7) {
-        let right = table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value(entry));
+        let right = table.get_with(entry.to_be_bytes(), |bytes| *bytes == value(entry));
         assert_eq!(right, Ok(Some(true)), "{entry}");
     }
     drop(table);
@@ -399,7 +399,7 @@ fn compaction_gives_the_disk_back() {
     let table = db.create_hash_table("t", options).expect("a free name");
     table.put(b"old", b"kept").expect("put");
     for round in 0..2000_u32 {
-        table.put(&(round % 10).to_be_bytes(), &vec![b'x'; round as usize]).expect("put");
+        table.put((round % 10).to_be_bytes(), vec![b'x'; round as usize]).expect("put");
     }
     table.checkpoint(Cut::Full).expect("checkpoint");
     let compacted = table.compact(1.0).expect("compact");
@@ -410,7 +410,7 @@ fn compaction_gives_the_disk_back() {
     let table = open(&path).hash_table("t").expect("it is there");
     assert_eq!(table.get(b"old"), Ok(Some(b"kept".to_vec())));
     assert_eq!(table.len(), Ok(11));
-    assert_eq!(table.get_with(&9_u32.to_be_bytes(), <[u8]>::len), Ok(Some(1999)));
+    assert_eq!(table.get_with(9_u32.to_be_bytes(), <[u8]>::len), Ok(Some(1999)));
 }
 
 /// By itself, and as its options say when it is opened again.
@@ -428,7 +428,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
     let table = db.hash_table("t").expect("it is there");
     for round in 0..20_u64 {
         for key in 0..5000_u64 {
-            table.put(&key.to_be_bytes(), &[round as u8; 200]).expect("put");
+            table.put(key.to_be_bytes(), [round as u8; 200]).expect("put");
         }
     }
     // Its own thread does it; how soon is not promised. It may wait for checkpoints, which keep
@@ -441,7 +441,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
     assert!(stats.compactions > 0 && stats.compacted_bytes > 4 << 20, "{stats:?}");
     assert_eq!(stats.compaction_error, None);
     assert!(table.estimate_garbage().expect("an estimate") < 4 << 20);
-    assert_eq!(table.get(&7_u64.to_be_bytes()), Ok(Some(vec![19; 200])));
+    assert_eq!(table.get(7_u64.to_be_bytes()), Ok(Some(vec![19; 200])));
     assert_eq!(table.len(), Ok(5000));
     drop(table);
 
@@ -449,7 +449,7 @@ fn a_table_keeps_itself_short_as_it_was_told() {
     let before = table.stats().begin;
     for round in 0..20_u64 {
         for key in 0..5000_u64 {
-            table.put(&key.to_be_bytes(), &[round as u8; 200]).expect("put");
+            table.put(key.to_be_bytes(), [round as u8; 200]).expect("put");
         }
     }
     assert_eq!((table.stats().compactions, table.stats().begin), (0, before));
@@ -534,7 +534,7 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
         let options = plain().layout(layout).page_bytes(16 << 10);
         let table = db.create_hash_table("t", options).expect("a free name");
         for entry in 0..ENTRIES {
-            table.put(&entry.to_be_bytes(), &entry.to_le_bytes()).expect("put");
+            table.put(entry.to_be_bytes(), entry.to_le_bytes()).expect("put");
         }
         let query = Query::new("n:u64le".parse().expect("a layout"))
             .aggregates(Aggregate::list("sum(n)").expect("a figure"))
@@ -606,7 +606,7 @@ fn written() -> TempDir {
         let table = db.create_hash_table(&name, options.clone().layout(layout)).expect("free");
         for entries in [0..300_u64, 200..500] {
             for entry in entries {
-                table.put(&entry.to_be_bytes(), &entry.to_le_bytes()).expect("put");
+                table.put(entry.to_be_bytes(), entry.to_le_bytes()).expect("put");
             }
             table.checkpoint(Cut::Incremental).expect("a checkpoint");
         }
@@ -626,11 +626,11 @@ fn readers_share_a_directory_and_change_nothing_in_it() {
             let table = db.hash_table(&name).expect("it is there");
             for round in 0..2 {
                 for entry in 0..500_u64 {
-                    let value = table.get(&entry.to_be_bytes());
+                    let value = table.get(entry.to_be_bytes());
                     assert_eq!(value, Ok(Some(entry.to_le_bytes().to_vec())), "{round}");
                 }
             }
-            assert_eq!(table.get(&500_u64.to_be_bytes()), Ok(None));
+            assert_eq!(table.get(500_u64.to_be_bytes()), Ok(None));
             assert_eq!(table.len(), Ok(500));
             let mut seen = 0;
             let _ = table.scan_log(|_, _| {
@@ -675,17 +675,15 @@ fn what_is_open_to_be_read_refuses_every_change() {
         let (old, new) = (7_u64.to_be_bytes(), 1000_u64.to_be_bytes());
         let tried = |what: &str| {
             let refused = match what {
-                "put" => table.put(&old, &new).map(drop),
-                "put new" => table.put(&new, &new).map(drop),
+                "put" => table.put(old, new).map(drop),
+                "put new" => table.put(new, new).map(drop),
                 "put_many" => table.put_many(&[(old, new), (new, new)]).map(drop),
-                "put_if_absent" => table.put_if_absent(&new, &new).map(drop),
-                "remove" => table.remove(&old).map(drop),
-                "update" => table.update(&old, |value| value[0] += 1).map(drop),
+                "put_if_absent" => table.put_if_absent(new, new).map(drop),
+                "remove" => table.remove(old).map(drop),
+                "update" => table.update(old, |value| value[0] += 1).map(drop),
                 "update_many" => table.update_many(&[old], |_, value| value[0] += 1).map(drop),
-                "compare_and_put" => {
-                    table.compare_and_put(&old, &7_u64.to_le_bytes(), &new).map(drop)
-                }
-                "add" => table.add(&old, 1).map(drop),
+                "compare_and_put" => table.compare_and_put(old, 7_u64.to_le_bytes(), new).map(drop),
+                "add" => table.add(old, 1).map(drop),
                 "add_many" => table.add_many(&[(old, 1), (new, 1)]).map(drop),
                 "clear" => table.clear().map(drop),
                 "compact" => table.compact(1.0).map(drop),
@@ -716,9 +714,9 @@ fn what_is_open_to_be_read_refuses_every_change() {
                 assert!(error.to_string().contains("`Db::open`"), "{error}");
             }
             assert_eq!(table.len(), Ok(500), "{round}");
-            assert_eq!(table.get(&old), Ok(Some(7_u64.to_le_bytes().to_vec())), "{round}");
+            assert_eq!(table.get(old), Ok(Some(7_u64.to_le_bytes().to_vec())), "{round}");
         }
-        assert_eq!(table.remove(&new), Ok(false), "which changes nothing");
+        assert_eq!(table.remove(new), Ok(false), "which changes nothing");
     }
     let is_refused = |error: Error| matches!(error, Error::ReadOnly { .. });
     assert!(is_refused(db.create_hash_table("new", plain()).expect_err("no table is made")));

@@ -266,7 +266,7 @@ fn others_may_add_meanwhile() {
                     let mut rng = rng(writer);
                     while !is_over.load(Ordering::Relaxed) {
                         let key = key_of(rng.random_range(0..count));
-                        table.0.add(&key, 1).expect("room");
+                        table.0.add(key, 1).expect("room");
                         added.fetch_add(1, Ordering::Relaxed);
                     }
                 });

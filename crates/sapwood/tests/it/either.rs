@@ -259,18 +259,14 @@ fn additions_of_many_threads_are_all_counted() {
                         let key = [b'k', (round % 5) as u8];
                         match round % 3 {
                             0 => table.add_many(&[(key, 1)]).expect("room"),
-                            _ => drop(table.add(&key, 1).expect("room")),
+                            _ => drop(table.add(key, 1).expect("room")),
                         }
                     }
                 });
             }
         });
         for key in 0..5 {
-            assert_eq!(
-                table.get_counter(&[b'k', key]),
-                Ok(Some(THREADS * ROUNDS / 5)),
-                "{table:?}"
-            );
+            assert_eq!(table.get_counter([b'k', key]), Ok(Some(THREADS * ROUNDS / 5)), "{table:?}");
         }
     }
 }

@@ -35,7 +35,7 @@ fn an_error_changes_nothing() {
 fn retain_and_iter_agree_with_a_filter() {
     let table = table();
     for number in 0..5_000_u32 {
-        table.put(&number.to_be_bytes(), &(number % 7).to_le_bytes()).unwrap();
+        table.put(number.to_be_bytes(), (number % 7).to_le_bytes()).unwrap();
     }
     let is_kept = |value: &[u8]| value[0] != 3;
     let right = (0..5_000_u32).filter(|number| number % 7 != 3).count();

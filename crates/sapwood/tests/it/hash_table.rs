@@ -148,13 +148,13 @@ fn eight_byte_tables_refuse_other_lengths() {
     let options = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
     let key = 7_u64.to_le_bytes();
-    table.put(&key, &1_u64.to_le_bytes()).expect("eight bytes");
-    assert_eq!(table.add(&key, 1), Ok(2));
-    let error = table.put(b"short", &key).expect_err("five bytes");
+    table.put(key, 1_u64.to_le_bytes()).expect("eight bytes");
+    assert_eq!(table.add(key, 1), Ok(2));
+    let error = table.put(b"short", key).expect_err("five bytes");
     assert_eq!(error.hash_engine(), Some(&HashEngineError::KeyLength { len: 5, min: 8, max: 8 }));
-    let error = table.put(&key, b"short").expect_err("five bytes");
+    let error = table.put(key, b"short").expect_err("five bytes");
     assert!(matches!(error.hash_engine(), Some(HashEngineError::ValueLength { len: 5, .. })));
-    assert_eq!(table.add(&key, 0), Ok(2));
+    assert_eq!(table.add(key, 0), Ok(2));
 }
 
 #[test]
@@ -164,7 +164,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     let value = [7_u8; 1000];
     let mut entries = 0_u32;
     let error = loop {
-        match table.put(&entries.to_be_bytes(), &value) {
+        match table.put(entries.to_be_bytes(), value) {
             Ok(()) => entries += 1,
             Err(error) => break error,
         }
@@ -176,7 +176,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
     assert!(message.contains("HashTableOptions::memory_budget"), "{message}");
     assert_eq!(table.len(), Ok(entries as usize));
     for entry in 0..entries {
-        assert_eq!(table.get_with(&entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
+        assert_eq!(table.get_with(entry.to_be_bytes(), |bytes| *bytes == value), Ok(Some(true)));
     }
 }
 
@@ -184,7 +184,7 @@ fn a_budget_that_is_reached_says_so_and_loses_nothing() {
 fn values_beyond_a_page_name_the_option() {
     let options = HashTableOptions::default().page_bytes(4096);
     let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
-    let error = table.put(b"k", &[0; 5000]).expect_err("more than a page");
+    let error = table.put(b"k", [0; 5000]).expect_err("more than a page");
     assert!(error.to_string().contains("HashTableOptions::page_bytes"), "{error}");
 }
 
@@ -213,7 +213,7 @@ fn compaction_keeps_what_is_in_use() {
     let table = Db::in_memory().create_hash_table("t", options).expect("a free name");
     table.put(b"b", b"B").expect("put");
     for round in 0..1000_u32 {
-        table.put(b"a", &vec![b'x'; round as usize]).expect("put");
+        table.put(b"a", vec![b'x'; round as usize]).expect("put");
     }
     // In memory writers compact too when most of the log is garbage.
     table.compact(1.0).expect("compact");
@@ -241,7 +241,7 @@ fn steps_of_a_walk_and_samples_reach_every_entry() {
     let directory = tempfile::tempdir().expect("a directory");
     let fill = |table: &HashTable| {
         for index in 0..500_u64 {
-            table.put(&index.to_be_bytes(), &index.to_le_bytes()).expect("put");
+            table.put(index.to_be_bytes(), index.to_le_bytes()).expect("put");
         }
     };
     for db in [Db::in_memory(), Db::open(directory.path()).expect("a database")] {

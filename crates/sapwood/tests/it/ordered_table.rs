@@ -156,7 +156,7 @@ fn handles_are_shared_between_threads() {
             scope.spawn(move || {
                 for _ in 0..1000 {
                     table
-                        .put_if_absent_or_update(b"sum", &1_u64.to_le_bytes(), |value| {
+                        .put_if_absent_or_update(b"sum", 1_u64.to_le_bytes(), |value| {
                             let sum = u64::from_le_bytes((**value).try_into().expect("8 bytes"));
                             value.copy_from_slice(&(sum + 1).to_le_bytes());
                         })

@@ -82,7 +82,7 @@ fn queries_read_what_the_struct_wrote() {
     let table = Db::in_memory().create_hash_table("routes", options).expect("there is room");
     for n in 0..100_u32 {
         let route = Route { flights: n.into(), minutes: (-i64::from(n)).into() };
-        table.put(&n.to_be_bytes(), route.bytes()).expect("there is room");
+        table.put(n.to_be_bytes(), route.bytes()).expect("there is room");
     }
     let query = Query::new(Route::layout())
         .aggregates(Aggregate::list("sum(flights), min(minutes)").expect("it has the form"));
@@ -197,7 +197,7 @@ fn threads_lose_no_change_of_a_record() {
                         };
                         let key = (at % 7).to_le_bytes();
                         let first = count(1, at.into());
-                        records.put_if_absent_or_update(&key, &first, add).expect("there is room");
+                        records.put_if_absent_or_update(key, &first, add).expect("there is room");
                     }
                 });
             }
@@ -287,7 +287,7 @@ fn walks_of_records_go_by_key_where_there_is_order() {
         if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     assert_eq!((flow, seen), (Ok(ControlFlow::Break(())), vec![(8, 8), (7, 7)]));
-    let refused = hash.range(..).err().expect("it has no order");
+    let refused = hash.range(..).expect_err("it has no order");
     assert_eq!(refused, Error::NoOrder { table: "hash".into() });
     assert!(refused.to_string().contains("Records::iter"), "{refused}");
 }

@@ -53,11 +53,6 @@ impl User {
         }
     }
 
-    /// The same user, whose `reset` allows other channels.
-    pub(crate) fn with_new_channels(&self, new_channels: NewUsersChannels) -> User {
-        User { new_channels, ..self.clone() }
-    }
-
     /// The user that every client is at first, as it is until rules say otherwise: it may do all.
     pub(crate) fn unrestricted(id: u64, new_channels: NewUsersChannels) -> User {
         let mut user = User::new(id, DEFAULT, new_channels);

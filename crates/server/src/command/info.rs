@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::atomic::Ordering;
 
+use crate::acl::Reason;
 use crate::command::Refusal;
 use crate::service::{Databases, Service};
 use crate::store::format::Millis;
@@ -127,7 +128,9 @@ fn server(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
 }
 
 fn clients(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
-    lines.add("connected_clients", shown.service.admin.tally.connected.load(Ordering::Relaxed));
+    let counts = shown.service.client_counts();
+    lines.add("connected_clients", counts.connected);
+    lines.add("maxclients", shown.service.limits().clients());
     lines.add("cluster_connections", 0);
     lines.add("blocked_clients", 0);
     lines.add("tracking_clients", 0);
@@ -181,22 +184,33 @@ fn persistence(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
 
 fn stats(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     let tally = &shown.service.admin.tally;
+    let counts = shown.service.client_counts();
     // Relaxed: counts for reports, here and below.
     lines.add("total_connections_received", tally.connections.load(Ordering::Relaxed));
     lines.add("total_commands_processed", tally.commands());
     lines.add("instantaneous_ops_per_sec", tally.per_second());
     lines.add("total_net_input_bytes", tally.input_bytes.sum());
     lines.add("total_net_output_bytes", tally.output_bytes.sum());
-    lines.add("rejected_connections", 0);
+    lines.add("rejected_connections", counts.rejected);
     lines.add("expired_keys", tally.expired.load(Ordering::Relaxed));
     lines.add("evicted_keys", 0);
     lines.add("keyspace_hits", tally.hits.sum());
     lines.add("keyspace_misses", tally.misses.sum());
-    lines.add("pubsub_channels", 0);
-    lines.add("pubsub_patterns", 0);
+    lines.add("pubsub_channels", counts.channels);
+    lines.add("pubsub_patterns", counts.patterns);
+    lines.add("pubsubshard_channels", counts.shard_channels);
     lines.add("latest_fork_usec", 0);
     lines.add("total_forks", 0);
     lines.add("total_error_replies", tally.errors().values().sum::<u64>());
+    let denied = &shown.service.users.log;
+    for (name, reason) in [
+        ("acl_access_denied_auth", Reason::Auth),
+        ("acl_access_denied_cmd", Reason::Command),
+        ("acl_access_denied_key", Reason::Key),
+        ("acl_access_denied_channel", Reason::Channel),
+    ] {
+        lines.add(name, denied.count(reason));
+    }
     Ok(())
 }
 

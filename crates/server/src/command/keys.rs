@@ -308,12 +308,12 @@ fn copy(call: &mut Call<'_>) -> Answer {
 fn dbsize(call: &mut Call<'_>) -> Answer {
     let (keys, reply) = call.open()?;
     if keys.space.counts_at_once() {
-        reply.integer(keys.space.len()? as i64);
+        reply.integer(keys.space.count()? as i64);
         return Ok(());
     }
     // A walk of the index.
     over_database(call, |keys, reply| {
-        reply.integer(keys.space.len()? as i64);
+        reply.integer(keys.space.count()? as i64);
         Ok(())
     })
 }

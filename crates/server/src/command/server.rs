@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
 use crate::admin::{Debug, SaveRule, Shutdown};
 use crate::command::arguments::{float, integer, is};
 use crate::command::{Answer, Call, Categories, Command, Flags, NOT_AN_INTEGER, Refusal, Run};
@@ -237,6 +238,29 @@ const fn changing(
 
 /// Those that Redis users know, in alphabetical order.
 const PARAMETERS: &[Parameter] = &[
+    changing(
+        "acl-pubsub-default",
+        |service| match service.users.new_users_channels() {
+            NewUsersChannels::All => "allchannels".to_owned(),
+            NewUsersChannels::None => "resetchannels".to_owned(),
+        },
+        |service, text| {
+            service.users.set_new_users_channels(match text {
+                "allchannels" => NewUsersChannels::All,
+                "resetchannels" => NewUsersChannels::None,
+                _ => return None,
+            });
+            Some(())
+        },
+    ),
+    changing(
+        "acllog-max-len",
+        |service| service.users.log.len_max().to_string(),
+        |service, text| {
+            service.users.log.set_len_max(text.parse().ok()?);
+            Some(())
+        },
+    ),
     fixed("appendonly", |_| "no".to_owned()),
     fixed("databases", |service| service.options.databases.to_string()),
     fixed("dir", |service| {
@@ -253,6 +277,14 @@ const PARAMETERS: &[Parameter] = &[
         },
     ),
     changing(
+        "maxclients",
+        |service| service.limits().clients().to_string(),
+        |service, text| {
+            service.limits().set_clients(text.parse().ok().filter(|clients| *clients > 0)?);
+            Some(())
+        },
+    ),
+    changing(
         "maxmemory",
         |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
         |service, text| {
@@ -264,6 +296,28 @@ const PARAMETERS: &[Parameter] = &[
     fixed("maxmemory-policy", |_| "noeviction".to_owned()),
     fixed("port", |service| service.admin.port.to_string()),
     fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
+    changing(
+        "protected-mode",
+        |service| yes(service.users.is_protected()),
+        |service, text| {
+            service.users.set_protected_mode(match text {
+                "yes" => ProtectedMode::On,
+                "no" => ProtectedMode::Off,
+                _ => return None,
+            });
+            Some(())
+        },
+    ),
+    // Passwords are set, and not shown.
+    changing(
+        "requirepass",
+        |_| String::new(),
+        |service, text| {
+            let password = (!text.is_empty()).then(|| Secret::from(text));
+            service.users.set_default_password(password.as_ref());
+            Some(())
+        },
+    ),
     changing(
         "save",
         |service| SaveRule::text(&service.admin.settings.save()),
@@ -285,6 +339,22 @@ const PARAMETERS: &[Parameter] = &[
         |service| service.admin.settings.slowlog_len().to_string(),
         |service, text| {
             service.admin.settings.set_slowlog_len(text.parse().ok()?);
+            Some(())
+        },
+    ),
+    changing(
+        "tcp-keepalive",
+        |service| service.limits().keepalive_seconds().to_string(),
+        |service, text| {
+            service.limits().set_keepalive_seconds(text.parse().ok()?);
+            Some(())
+        },
+    ),
+    changing(
+        "timeout",
+        |service| service.limits().idle_seconds().to_string(),
+        |service, text| {
+            service.limits().set_idle_seconds(text.parse().ok()?);
             Some(())
         },
     ),
@@ -328,7 +398,7 @@ fn config_get(call: &mut Call<'_>) -> Answer {
 
 fn config_set(call: &mut Call<'_>) -> Answer {
     let pairs = &call.args[2..];
-    if pairs.len() % 2 != 0 {
+    if !pairs.len().is_multiple_of(2) {
         return Err(Refusal::arguments("config|set"));
     }
     let mut changes = Vec::new();
@@ -354,6 +424,8 @@ fn config_set(call: &mut Call<'_>) -> Answer {
         let text = std::str::from_utf8(pair[1]).map_err(|_| failed("it must be text"))?;
         changes.push((parameter, set, text));
     }
+    // Last, since what was there cannot be set again.
+    changes.sort_by_key(|(parameter, ..)| parameter.name == "requirepass");
     let mut done: Vec<(&Parameter, String)> = Vec::new();
     for (parameter, set, text) in changes {
         let before = (parameter.get)(call.service);

@@ -337,7 +337,7 @@ fn pairs<'a>(
     call: &Call<'a>,
 ) -> Result<impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a>, Refusal> {
     let args = &call.args[1..];
-    if args.len() % 2 != 0 {
+    if !args.len().is_multiple_of(2) {
         return Err(Refusal::arguments(call.command.name));
     }
     Ok(args.chunks_exact(2).map(|pair| (pair[0], pair[1])))

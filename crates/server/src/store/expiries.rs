@@ -31,7 +31,7 @@ impl Expiries {
     }
 
     pub(crate) fn add(&self, time: Millis, stored_key: &[u8]) -> Result<()> {
-        self.table.put(&entry(time, stored_key), &[])
+        self.table.put(entry(time, stored_key), [])
     }
 
     /// The end that comes first.
@@ -77,7 +77,7 @@ impl Expiries {
             {
                 self.table.remove(key)?;
                 if agrees(time, &key[8..])? {
-                    self.table.put(key, &[])?;
+                    self.table.put(key, [])?;
                 }
             }
         }

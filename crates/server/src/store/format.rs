@@ -71,7 +71,7 @@ impl Stored<'_> {
 /// Takes a stored value apart; `None` for bytes that this module did not write.
 #[inline]
 pub fn decode(stored: &[u8]) -> Option<Stored<'_>> {
-    if stored.len() % 8 == 0 {
+    if stored.len().is_multiple_of(8) {
         return Some(Stored::Inline { value: stored, expiry: None });
     }
     let (mark, rest) = stored.split_first()?;
@@ -137,7 +137,7 @@ pub fn encode(value: &[u8], expiry: Option<Millis>, out: &mut Vec<u8>) {
     out.reserve(len);
     let is_padded = value.len() % 8 == 7;
     match expiry {
-        None if value.len() % 8 == 0 => out.extend_from_slice(value),
+        None if value.len().is_multiple_of(8) => out.extend_from_slice(value),
         None => {
             out.push(PLAIN);
             out.extend_from_slice(value);

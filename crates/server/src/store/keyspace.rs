@@ -1,6 +1,7 @@
 //! A database of Redis: keys with strings, and the ends of their times.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,9 @@ pub enum Error {
     /// A table refused.
     #[error(transparent)]
     Table(#[from] sapwood::Error),
+    /// The parts of a long value are not there.
+    #[error("parts of a long value are missing; put it again, or remove its key")]
+    NoParts,
     /// A table holds bytes that no keyspace wrote.
     #[error(
         "the value of a key is in no form that this version knows; was the directory written by a \
@@ -119,17 +123,21 @@ impl Keyspace {
         Ok(space)
     }
 
-    /// Finds the ends and the parts of what was stored before.
+    /// Finds the ends and the parts of what was stored before. The tables of values and of parts
+    /// have checkpoints of their own: a head without its parts, and parts without a head, are newer
+    /// in one of them, and go.
     fn take_stock(&self) -> Result<()> {
         let mut failure = None;
-        let mut has_parts = false;
+        let mut heads = Vec::new();
         let _all = self.table.scan_log(|key, stored| match format::decode(stored) {
             None => {
                 failure = Some(Error::Form);
                 ControlFlow::Break(())
             }
             Some(stored) => {
-                has_parts |= matches!(stored, Stored::Parts(_));
+                if let Stored::Parts(head) = stored {
+                    heads.push((key.to_vec(), head));
+                }
                 match stored.expiry().map(|time| self.expiries.add(time, key)) {
                     Some(Err(error)) => {
                         failure = Some(error.into());
@@ -139,12 +147,25 @@ impl Keyspace {
                 }
             }
         })?;
-        // Relaxed: the keyspace is not shared yet.
-        self.has_parts.store(has_parts, Ordering::Relaxed);
-        if has_parts {
-            self.parts()?;
+        if let Some(failure) = failure {
+            return Err(failure);
         }
-        failure.map_or(Ok(()), Err)
+        let has_table = self.db.table_names().contains(&format!("{}.parts", self.name));
+        if has_table || !heads.is_empty() {
+            let parts = self.parts()?;
+            let mut known = HashSet::new();
+            for (key, head) in heads {
+                if parts.is_whole(&head)? {
+                    known.insert(head.id);
+                } else {
+                    self.table.remove(&key)?;
+                }
+            }
+            parts.retain(|id| known.contains(&id))?;
+            // Relaxed: the keyspace is not shared yet.
+            self.has_parts.store(!known.is_empty(), Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     fn parts(&self) -> Result<&PartsTable> {
@@ -181,14 +202,14 @@ impl Keyspace {
     ///
     /// # Errors
     /// As of [`HashTable::len`], which a directory needs.
-    pub fn len(&self) -> Result<usize> {
+    pub fn count(&self) -> Result<usize> {
         match self.db.directory() {
             None => Ok(self.table.len_estimate()),
             Some(_) => Ok(self.table.len()?),
         }
     }
 
-    /// Whether [`len`](Self::len) needs no walk.
+    /// Whether [`count`](Self::count) needs no walk.
     pub fn counts_at_once(&self) -> bool {
         self.db.directory().is_none()
     }
@@ -264,6 +285,7 @@ impl<'k> Keys<'k> {
         mut read: impl FnMut(Option<Current<'_>>) -> R,
     ) -> Result<R> {
         let stored_key = stored_key(key);
+        let mut missed = None;
         loop {
             let seen = self.space.table.get_with(&stored_key, |stored| {
                 match format::decode(stored).ok_or(Error::Form)? {
@@ -278,9 +300,12 @@ impl<'k> Keys<'k> {
                 None => return Ok(read(None)),
                 Some(Ok(answer)) => return Ok(answer),
                 Some(Err(head)) => {
-                    // A value that is gone was replaced meanwhile.
                     if let Some(value) = self.space.parts()?.value(&head)? {
                         return Ok(read(Some(Current { value: &value, expiry: head.expiry })));
+                    }
+                    // A value that is gone was replaced meanwhile, or the head would have gone.
+                    if missed.replace(head.id) == Some(head.id) {
+                        return Err(Error::NoParts);
                     }
                 }
             }
@@ -309,7 +334,7 @@ impl<'k> Keys<'k> {
                 Ok(Some(Facts { len: len as usize, expiry, is_in_parts: true }))
             }
         };
-        self.space.table.get_with(&stored_key(key), stored)?.unwrap_or(Ok(None))
+        self.space.table.get_with(stored_key(key), stored)?.unwrap_or(Ok(None))
     }
 
     /// Whether a key is there.
@@ -397,6 +422,7 @@ impl<'k> Keys<'k> {
     ) -> Result<()> {
         let stored_key = stored_key(key);
         let is_hashed = matches!(stored_key, Cow::Owned(_));
+        let mut missed = None;
         loop {
             let mut step = Step::NoForm;
             self.space.table.compute(&stored_key, |stored| {
@@ -462,6 +488,9 @@ impl<'k> Keys<'k> {
                 }
                 Step::InParts(head) => {
                     match self.space.parts()?.value(&head)? {
+                        None if missed.replace(head.id) == Some(head.id) => {
+                            return Err(Error::NoParts);
+                        }
                         // Another thread has replaced it.
                         None => false,
                         Some(value) => {

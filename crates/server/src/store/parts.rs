@@ -55,7 +55,7 @@ impl PartsTable {
     }
 
     fn put_part(&self, id: u64, number: u64, part: &[u8], len: usize) -> Result<()> {
-        let result = self.table.put(&key(id, number), part);
+        let result = self.table.put(key(id, number), part);
         if result.is_err() {
             // The value is refused as a whole.
             self.remove(id, len as u64)?;
@@ -66,7 +66,7 @@ impl PartsTable {
     /// Removes the parts of a value of `len` bytes.
     pub(crate) fn remove(&self, id: u64, len: u64) -> Result<()> {
         for number in 0..len.div_ceil(PART_BYTES as u64) {
-            self.table.remove(&key(id, number))?;
+            self.table.remove(key(id, number))?;
         }
         Ok(())
     }
@@ -88,11 +88,27 @@ impl PartsTable {
                 let to = (to - begin).min(part.len() as u64) as usize;
                 bytes.extend_from_slice(part.get(from..to).unwrap_or_default());
             };
-            if self.table.get_with(&key(head.id, number), cut)?.is_none() {
+            if self.table.get_with(key(head.id, number), cut)?.is_none() {
                 return Ok(None);
             }
         }
         Ok(Some(bytes))
+    }
+
+    /// Whether all parts of a value are there.
+    pub(crate) fn is_whole(&self, head: &Parts) -> Result<bool> {
+        for number in 0..(head.key_len + head.len).div_ceil(PART_BYTES as u64) {
+            if !self.table.contains_key(key(head.id, number))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Removes the parts of values that `keep` does not know.
+    pub(crate) fn retain(&self, keep: impl Fn(u64) -> bool) -> Result<()> {
+        self.table.retain(|key, _part| id_of(key).is_some_and(&keep))?;
+        Ok(())
     }
 
     /// The value under a head; `None` if it is gone.

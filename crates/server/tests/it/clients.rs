@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
-use crate::client::{Client, START, Value, ok, service};
+use crate::client::{Client, START, Value, ok, request, service};
 
 fn error(text: &str) -> Value {
     Value::Error(text.to_owned())
@@ -300,4 +300,24 @@ fn reset_makes_a_client_new() {
     ] {
         assert_eq!(field(&line, name), value, "{name} in {line}");
     }
+}
+
+/// A pipeline of reads makes as many replies as fit, and goes on when they are sent.
+#[test]
+fn a_pipeline_of_long_values_pauses() {
+    let service = service();
+    let mut session = Session::new(Arc::clone(&service));
+    let value = vec![b'v'; 256 << 10];
+    let mut out = Vec::new();
+    session.run(&request(&[b"SET", b"k", &value]), &mut out);
+    let requests = request(&[b"GET", b"k"]).repeat(200);
+    let (mut rest, mut replied) = (&requests[..], 0);
+    while !rest.is_empty() {
+        out.clear();
+        let (used, _) = session.run(rest, &mut out);
+        assert!(used > 0 && out.len() < 5 << 20, "{} bytes of replies at a time", out.len());
+        rest = &rest[used..];
+        replied += out.len();
+    }
+    assert_eq!(replied, 200 * (value.len() + "$262144\r\n\r\n".len()));
 }

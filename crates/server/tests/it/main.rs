@@ -14,6 +14,7 @@ mod table_figures;
 mod table_oracle;
 mod table_refusals;
 mod tables;
+mod tls;
 mod transactions;
 mod users;
 mod users_beside_redis;

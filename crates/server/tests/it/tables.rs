@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sapwood_server::service::Options;
 use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
@@ -287,5 +288,42 @@ fn every_command_of_a_table_names_it_as_its_key() {
                 .any(|known| tip.starts_with(known));
             assert!(is_known, "{tip}");
         }
+    }
+}
+
+#[test]
+fn the_page_on_tables_has_each_command_and_its_options() {
+    let page = include_str!("../../../../docs/table-commands.md").replace("\\|", "|");
+    let words: Vec<&str> = page.split(|it: char| !(it.is_alphanumeric() || it == '.')).collect();
+    for command in sapwood_server::command::all().filter(|command| command.group == "table") {
+        let name = command.name.to_uppercase();
+        assert!(page.contains(&format!("`{name}")), "{name}");
+        let options = command.syntax.split(|it: char| !it.is_alphanumeric());
+        for option in options.filter(|it| it.len() > 1 && **it == it.to_uppercase()) {
+            assert!(words.contains(&option), "{name} {option}");
+        }
+    }
+}
+
+#[test]
+fn tables_count_as_memory() {
+    let options = Options { maxmemory: Some(8 << 20), ..Options::default() };
+    let service = Service::new(sapwood::Db::in_memory(), options).expect("memory");
+    let service = Arc::new(service);
+    let mut client = Client::new(&service);
+    for engine in ["hash", "ordered"] {
+        assert_eq!(client.line(&format!("sw.create {engine} engine {engine}")), ok());
+        service.check_memory();
+        let value = vec![7; 100_000];
+        for number in 0..100 {
+            let key = format!("k{number}");
+            client.call(&[b"sw.put", engine.as_bytes(), key.as_bytes(), &value]);
+        }
+        service.check_memory();
+        let full = error("OOM command not allowed when used memory > 'maxmemory'.");
+        assert_eq!(client.line(&format!("sw.put {engine} k v")), full);
+        assert_eq!(client.line(&format!("sw.exists {engine} k1")), Value::Integer(1));
+        assert_eq!(client.line(&format!("sw.drop {engine}")), ok());
+        service.check_memory();
     }
 }

@@ -70,7 +70,7 @@ impl Model {
     /// Whether all keys are allowed behind these rules.
     fn has_all_keys(rules: &[&str]) -> bool {
         let last = rules.iter().rev().find(|rule| ["~*", "resetkeys"].contains(rule));
-        last == Some(&&"~*")
+        last == Some(&"~*")
     }
 
     fn set(&mut self, rules: &[&'static str]) -> bool {

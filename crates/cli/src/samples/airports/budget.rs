@@ -199,7 +199,7 @@ fn late_minutes(tables: &Tables, rows: &[Flight]) -> Outcome<i128> {
 }
 
 fn day() -> Selection {
-    Selection::prefix(&record::day(MONTH, DAY))
+    Selection::prefix(record::day(MONTH, DAY))
 }
 
 fn is_of_day(flight: &Flight) -> bool {

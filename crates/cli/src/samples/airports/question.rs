@@ -120,8 +120,8 @@ impl Selected {
     fn selection(self, rows: &[Flight]) -> Selection {
         match self {
             Self::All => Selection::EVERYTHING,
-            Self::Month(month) => Selection::prefix(&record::month(month)),
-            Self::Day(month, day) => Selection::prefix(&record::day(month, day)),
+            Self::Month(month) => Selection::prefix(record::month(month)),
+            Self::Day(month, day) => Selection::prefix(record::day(month, day)),
             Self::Plane(_) => {
                 let flights = rows.iter().filter(|flight| self.contains(flight));
                 Selection::keys(flights.map(|flight| {

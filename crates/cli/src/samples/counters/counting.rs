@@ -64,7 +64,7 @@ impl<'a> Counting<'a> {
     /// The batches that each thread has counted, by the table's counters.
     pub(super) fn positions(&self) -> Outcome<Vec<u64>> {
         let read = |thread| {
-            let position = self.table.get_with(&events::position_key(thread), decode)?;
+            let position = self.table.get_with(events::position_key(thread), decode)?;
             let position = position.flatten().unwrap_or(0);
             u64::try_from(position).map_err(|_| {
                 Failure::Failed(format!("thread {thread} has the position {position}"))

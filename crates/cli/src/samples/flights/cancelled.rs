@@ -37,7 +37,7 @@ impl Tables {
         equal("cancelled flights", removed, expected as u64)?;
         equal("flights left", self.flights.len()?, self.source.rows.len() - expected)?;
         for flight in &self.source.rows {
-            let there = self.flights.contains_key(&flight.id.encode())?;
+            let there = self.flights.contains_key(flight.id.encode())?;
             equal("whether a flight is left", there, !flight.is_cancelled())?;
         }
         let live = |stats: &sapwood::OrderedStats| stats.key_bytes + stats.value_bytes;

@@ -157,7 +157,7 @@ impl Tables {
         let one = Totals::of(&details).ok_or_else(not_a_flight)?;
         let id = FlightId::decode(flight_key).map_err(|_| not_a_flight())?;
         key::encode_into(&(id.carrier.as_str(), details.dest.as_str()), pair_key);
-        self.delays.put_if_absent_or_update(pair_key, &one.encode(), |value| {
+        self.delays.put_if_absent_or_update(pair_key, one.encode(), |value| {
             let mut totals = Totals::decode(value).expect("every value of this table is a Totals");
             totals.add(&one);
             value.copy_from_slice(&totals.encode());

@@ -37,8 +37,7 @@ impl Tables {
             if id.carrier != CARRIER {
                 break;
             }
-            let march =
-                key::prefix_range(&key::encode(&(CARRIER.as_str(), id.number, YEAR, MARCH)));
+            let march = key::prefix_range(key::encode(&(CARRIER.as_str(), id.number, YEAR, MARCH)));
             collect_ids(&self.flights, march.bounds(), &mut found)?;
             match id.number.checked_add(1) {
                 Some(next) => number = next,
@@ -49,7 +48,7 @@ impl Tables {
 
         let mut filtered = Vec::new();
         let started = Instant::now();
-        let year = key::prefix_range(&key::encode(CARRIER.as_str()));
+        let year = key::prefix_range(key::encode(CARRIER.as_str()));
         collect_ids(&self.flights, year.bounds(), &mut filtered)?;
         let carrier_flights = filtered.len() as u64;
         filtered.retain(|id| id.month == MARCH);

@@ -43,7 +43,7 @@ impl Tables {
         for batch in rows.chunks(1024) {
             for flight in batch {
                 flight.id.encode_into(&mut key);
-                let new = flights.put_if_absent(&key, &flight.details.encode())?;
+                let new = flights.put_if_absent(&key, flight.details.encode())?;
                 inserted += u64::from(new);
             }
             progress.inc(batch.len() as u64);
@@ -59,7 +59,7 @@ impl Tables {
         let started = Instant::now();
         for flight in rows {
             if let Some(minute) = flight.departure_minute() {
-                departures.put(&departure_key(minute, &flight.id), b"")?;
+                departures.put(departure_key(minute, &flight.id), b"")?;
             }
         }
         let indexed = started.elapsed();
@@ -71,7 +71,7 @@ impl Tables {
         equal("distinct keys", distinct, rows.len())?;
         equal("departures", departures.len()?, rows.len() - expected::cancelled(rows))?;
         for flight in rows {
-            let read = flights.get_with(&flight.id.encode(), Details::decode)?.flatten();
+            let read = flights.get_with(flight.id.encode(), Details::decode)?.flatten();
             equal("a flight read back", read, Some(flight.details))?;
         }
         let row_count = rows.len() as u64;
