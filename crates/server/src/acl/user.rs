@@ -63,6 +63,11 @@ impl User {
         user
     }
 
+    /// The same user, whose selectors to come begin with these channels.
+    pub(crate) fn with_new_channels(&self, new_channels: NewUsersChannels) -> User {
+        User { new_channels, ..self.clone() }
+    }
+
     /// Whether any command may be called, with any key and any channel.
     pub(crate) fn allows_all(&self) -> bool {
         self.allows_all
