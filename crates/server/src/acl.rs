@@ -60,7 +60,7 @@ pub struct Options {
     pub requirepass: Option<Secret>,
     /// Whether clients of other machines are turned away while no password is set.
     pub protected_mode: ProtectedMode,
-    /// Channels of users who have just been made.
+    /// Channels of users that have just been made.
     pub new_users_channels: NewUsersChannels,
 }
 
@@ -220,7 +220,7 @@ impl Users {
     }
 
     /// Replaces all users by those of the file, or none if it is wrong. A user of the same name
-    /// stays who it was, so that its sessions go on.
+    /// stays the same one, so that its sessions go on.
     pub(crate) fn load(&self) -> Result<(), FileError> {
         let path = self.file.as_deref().ok_or(FileError::NoFile)?;
         let new_channels = self.read(|known| known.new_channels);

@@ -117,7 +117,7 @@ enum Names<P> {
     Of(Vec<P>),
 }
 
-/// The channels that a user who has just been made may use.
+/// The channels of a user that has just been made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum NewUsersChannels {
     /// None, until a rule allows some.

@@ -230,7 +230,7 @@ fn selectors_do_not_add_up() {
     );
 }
 
-/// The neighbouring reads and writes of a pipeline are a batch for a user who may do all; for any
+/// The neighbouring reads and writes of a pipeline are a batch for a user that may do all; for any
 /// other each of them is looked at.
 #[test]
 fn pipelines_of_restricted_users_are_looked_at() {
@@ -271,7 +271,7 @@ fn sessions_see_changes_at_once() {
     let mut bytes = request(&[b"ACL", b"SETUSER", b"bob", b"-get"]);
     bytes.extend(request(&[b"GET", b"k"]));
     assert_eq!(bob.send(&bytes), [ok(), may_not_run("bob", "get")]);
-    // A user who is off keeps its sessions, as in Redis.
+    // A user that is off keeps its sessions, as in Redis.
     admin.line("ACL SETUSER bob off");
     assert_eq!(bob.line("PING"), Value::Simple("PONG".to_owned()));
     assert_eq!(Client::new(&service).line("AUTH bob x"), error(WRONG));
