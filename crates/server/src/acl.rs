@@ -220,7 +220,7 @@ impl Users {
     }
 
     /// Replaces all users by those of the file, or none if it is wrong. A user of the same name
-    /// stays the same, so that its sessions go on.
+    /// stays the same one, so that its sessions go on.
     pub(crate) fn load(&self) -> Result<(), FileError> {
         let path = self.file.as_deref().ok_or(FileError::NoFile)?;
         let new_channels = self.read(|known| known.new_channels);

@@ -122,7 +122,7 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["clock", "command", "consume", "figures", "pages", "random", "resident", "tally"],
             &["report", "rounds"],
-            &["aggregate", "hash", "ordered"],
+            &["aggregate", "hash", "ordered", "server"],
         ],
         steps_up: &[],
     },

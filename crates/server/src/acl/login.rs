@@ -12,7 +12,7 @@ pub(crate) struct Login {
     /// The number of changes of users that it has seen.
     version: u64,
     is_authenticated: bool,
-    /// Whether any command may be called: its login was right, and its user may do all.
+    /// Whether any command may be called: it has said its password, and its user may do all.
     is_free: bool,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Login {
 pub(crate) struct UserHasGone;
 
 impl Login {
-    /// That of a client that has just come: the user of all, for which a password may be needed.
+    /// That of a client that has just come: the user of all, which may need a password.
     pub(crate) fn new(users: &Users) -> Login {
         // Before the user is looked up: a change in between is seen by the next comparison.
         let version = users.version();
@@ -46,7 +46,7 @@ impl Login {
         &self.user
     }
 
-    /// Whether the client has logged in, or need not.
+    /// Whether the client has said its password, or need not.
     pub(crate) fn is_authenticated(&self) -> bool {
         self.is_authenticated
     }

@@ -230,7 +230,7 @@ fn selectors_do_not_add_up() {
     );
 }
 
-/// The neighbouring reads and writes of a pipeline are a batch for a user of all rights; for any
+/// The neighbouring reads and writes of a pipeline are a batch for a user that may do all; for any
 /// other each of them is looked at.
 #[test]
 fn pipelines_of_restricted_users_are_looked_at() {
