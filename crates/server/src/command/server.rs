@@ -295,7 +295,6 @@ const PARAMETERS: &[Parameter] = &[
     ),
     fixed("maxmemory-policy", |_| "noeviction".to_owned()),
     fixed("port", |service| service.admin.port.to_string()),
-    fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
     changing(
         "protected-mode",
         |service| yes(service.users.is_protected()),
@@ -308,6 +307,7 @@ const PARAMETERS: &[Parameter] = &[
             Some(())
         },
     ),
+    fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
     // Passwords are set, and not shown.
     changing(
         "requirepass",
