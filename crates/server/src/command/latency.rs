@@ -9,7 +9,7 @@ const fn admin(name: &'static str, arity: isize, run: Run) -> Command {
 }
 
 pub(crate) const COMMANDS: &[Command] = &[
-    admin("slowlog", -2, slowlog_help)
+    Command::new("server", "slowlog", -2, slowlog_help)
         .about("2.2.12", "subcommand", "A container for slow log commands.")
         .subcommands(&[
             admin("slowlog|get", -2, slowlog_get).about(
@@ -27,13 +27,13 @@ pub(crate) const COMMANDS: &[Command] = &[
                 "",
                 "Clears all entries from the slow log.",
             ),
-            admin("slowlog|help", 2, slowlog_help).about(
+            Command::new("server", "slowlog|help", 2, slowlog_help).about(
                 "6.2.0",
                 "",
                 "Shows helpful text about the different subcommands.",
             ),
         ]),
-    admin("latency", -2, latency_help)
+    Command::new("server", "latency", -2, latency_help)
         .about("2.8.13", "subcommand", "A container for latency diagnostics commands.")
         .subcommands(&[
             admin("latency|latest", 2, latency_latest).about(
@@ -61,7 +61,7 @@ pub(crate) const COMMANDS: &[Command] = &[
                 "[command [command ...]]",
                 "Returns the cumulative distribution of latencies of a subset or all commands.",
             ),
-            admin("latency|help", 2, latency_help).about(
+            Command::new("server", "latency|help", 2, latency_help).about(
                 "2.8.13",
                 "",
                 "Returns helpful text about the different subcommands.",

@@ -45,13 +45,13 @@ pub(crate) const COMMANDS: &[Command] = &[
         "[NOSAVE | SAVE] [NOW] [FORCE] [ABORT]",
         "Synchronously saves the database(s) to disk and shuts down the server.",
     ),
-    Command::new("generic", "wait", 3, wait).about(
+    Command::new("generic", "wait", 3, wait).categories(Categories::CONNECTION).about(
         "3.0.0",
         "numreplicas timeout",
         "Blocks until the asynchronous replication of all preceding write commands sent by the \
          connection is completed.",
     ),
-    admin("config", -2, config_help)
+    server("config", -2, config_help)
         .about("2.0.0", "subcommand", "A container for server configuration commands.")
         .subcommands(&[
             admin("config|get", -3, config_get).about(
@@ -74,7 +74,7 @@ pub(crate) const COMMANDS: &[Command] = &[
                 "",
                 "Persists the effective configuration to file.",
             ),
-            admin("config|help", 2, config_help).about(
+            server("config|help", 2, config_help).about(
                 "5.0.0",
                 "",
                 "Returns helpful text about the different subcommands.",
@@ -295,7 +295,6 @@ const PARAMETERS: &[Parameter] = &[
     ),
     fixed("maxmemory-policy", |_| "noeviction".to_owned()),
     fixed("port", |service| service.admin.port.to_string()),
-    fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
     changing(
         "protected-mode",
         |service| yes(service.users.is_protected()),
@@ -308,6 +307,7 @@ const PARAMETERS: &[Parameter] = &[
             Some(())
         },
     ),
+    fixed("proto-max-bulk-len", |_| (512_u64 << 20).to_string()),
     // Passwords are set, and not shown.
     changing(
         "requirepass",
