@@ -299,7 +299,10 @@ impl Oracle {
                 there.retain(|key| self.entries.contains_key(key));
                 let mut after = self.entries.clone();
                 let (all, mut left) = (i128::from(*total), 0);
-                let is_done = !there.is_empty() && {
+                // Of nothing, no key is left without its part.
+                let is_done = if there.is_empty() {
+                    all == 0
+                } else {
                     let each = all / there.len() as i128;
                     left += all - each * there.len() as i128;
                     there.iter().all(|key| {
