@@ -302,3 +302,16 @@ proptest! {
         prop_assert_eq!(client.line("dbsize"), Value::Integer(oracle.entries.len() as i64));
     }
 }
+
+/// Found by the above: the write begins a batch when the replies before it are too many to go on.
+#[test]
+fn a_write_behind_a_long_read_has_its_reply() {
+    let mut client = Client::new(&service());
+    let long = vec![b'x'; 3 << 20];
+    assert_eq!(client.call(&[b"SET", b"long", &long]), ok());
+    let requests: [&[&[u8]]; 4] =
+        [&[b"GET", b"long"], &[b"SET", b"k", b"v"], &[b"GET", b"k"], &[b"ECHO", b"end"]];
+    let bytes: Vec<u8> = requests.iter().flat_map(|args| request(args)).collect();
+    let expected = [Value::Bulk(long), ok(), "v".into(), "end".into()];
+    assert!(client.send(&bytes) == expected, "each request has its reply");
+}
