@@ -95,6 +95,12 @@ impl Databases {
         &self.1
     }
 
+    /// Bytes of memory that databases and tables have taken.
+    pub(crate) fn reserved_bytes(&self) -> u64 {
+        let spaces: u64 = self.made().map(|(_, space)| space.reserved_bytes()).sum();
+        spaces + self.1.reserved_bytes()
+    }
+
     pub(crate) fn tables_mut(&mut self) -> &mut Tables {
         &mut self.1
     }
@@ -187,14 +193,10 @@ impl Service {
         self.is_full.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory that the tables have taken.
+    /// Bytes of memory that the tables have taken. Not for commands, which have the databases'
+    /// lock already.
     pub fn used_memory(&self) -> u64 {
-        let (spaces, tables): (u64, _) = {
-            let databases = self.databases.shared();
-            let spaces = databases.made().map(|(_, space)| space.reserved_bytes()).sum();
-            (spaces, databases.tables().clone())
-        };
-        spaces + tables.reserved_bytes()
+        self.databases.shared().reserved_bytes()
     }
 
     /// Compares the memory that is used with its limit. For a timer.

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`format`] | the stored form of a value |
+//! | [`mod@format`] | the stored form of a value |
 //! | `parts` | values and keys that are too long for a page of the engine |
 //! | `expiries` | keys by the end of their time |
 //! | [`keyspace`] | a database of Redis: the three together |

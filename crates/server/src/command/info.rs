@@ -138,7 +138,7 @@ fn clients(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
 }
 
 fn memory(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
-    let used = shown.databases.made().map(|(_, space)| space.reserved_bytes()).sum();
+    let used = shown.databases.reserved_bytes();
     let (peak, resident) = (peak(shown.service, used), resident_bytes());
     let limit = shown.service.admin.settings.maxmemory().unwrap_or(0);
     lines.add("used_memory", used);

@@ -510,7 +510,7 @@ fn memory_usage(call: &mut Call<'_>) -> Answer {
 }
 
 fn memory_stats(call: &mut Call<'_>) -> Answer {
-    let used = call.service.used_memory();
+    let used = call.access.databases().reserved_bytes();
     let made: Vec<_> = call.access.databases().made().collect();
     let mut keys_count = 0;
     for (_, space) in &made {
@@ -542,7 +542,7 @@ fn memory_stats(call: &mut Call<'_>) -> Answer {
 }
 
 fn memory_doctor(call: &mut Call<'_>) -> Answer {
-    let used = call.service.used_memory();
+    let used = call.access.databases().reserved_bytes();
     let text = match call.service.admin.settings.maxmemory() {
         Some(limit) if used > limit => format!(
             "{used} bytes are used, and maxmemory is {limit}: commands that need memory are \

@@ -156,3 +156,18 @@ fn databases_are_apart() {
     client.line("select 3");
     assert_eq!(client.line("get a"), Value::Null);
 }
+
+/// Commands that look at all databases take the lock that they have no second time.
+#[test]
+fn figures_of_all_databases_are_taken_in_a_transaction_too() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("multi");
+    let lines = ["memory stats", "memory doctor", "info everything", "dbsize", "config get *"];
+    for line in lines {
+        assert_eq!(client.line(line), queued());
+    }
+    let Value::Array(replies) = client.line("exec") else { panic!("an array") };
+    assert_eq!(replies.len(), lines.len());
+    assert!(replies.iter().all(|reply| !matches!(reply, Value::Error(_))), "{replies:?}");
+}
