@@ -128,6 +128,22 @@ impl std::fmt::Debug for Transaction {
     }
 }
 
+/// A key that a client watches.
+#[derive(Debug)]
+pub(crate) struct WatchedKey {
+    pub(crate) database: usize,
+    pub(crate) key: Vec<u8>,
+    /// The end of its time, as it was when the watch began: another end is a change.
+    pub(crate) end: Option<Millis>,
+}
+
+impl WatchedKey {
+    /// Whether its time has ended by then.
+    pub(crate) fn ends_by(&self, now: Millis) -> bool {
+        self.end.is_some_and(|end| end <= now)
+    }
+}
+
 /// What is known of a client.
 #[derive(Debug)]
 pub struct Client {
@@ -137,7 +153,7 @@ pub struct Client {
     pub(crate) transaction: Option<Box<Transaction>>,
     /// What it watches, and under which keys.
     pub(crate) watch: Option<Arc<Watch>>,
-    pub(crate) watched_keys: Vec<(usize, Vec<u8>)>,
+    pub(crate) watched_keys: Vec<WatchedKey>,
     /// Whether the connection ends after the reply.
     pub(crate) is_closing: bool,
     /// What others see of it.
@@ -571,18 +587,10 @@ impl Client {
         true
     }
 
-    /// The databases in which it watches keys.
-    pub(crate) fn watched_databases(&self) -> Vec<usize> {
-        let mut numbers: Vec<_> = self.watched_keys.iter().map(|(number, _)| *number).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        numbers
-    }
-
     /// Forgets what it watches.
     pub(crate) fn unwatch(&mut self, service: &Service) {
         if let Some(watch) = self.watch.take() {
-            for (database, key) in self.watched_keys.drain(..) {
+            for WatchedKey { database, key, .. } in self.watched_keys.drain(..) {
                 service.watched.remove(database, &key, &watch);
             }
         }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, pubsub};
-use crate::session::execute_queued;
+use crate::session::{WatchedKey, execute_queued};
 use crate::watched::Watch;
 
 const fn transaction(name: &'static str, arity: isize, run: Run) -> Command {
@@ -56,7 +56,7 @@ fn exec(call: &mut Call<'_>) -> Answer {
     let Some(transaction) = call.client.transaction.take() else {
         return Err(Refusal::text("ERR EXEC without MULTI"));
     };
-    let is_changed = is_watch_broken(call)?;
+    let is_changed = is_watch_broken(call);
     call.client.unwatch(call.service);
     if transaction.is_broken {
         return Err(Refusal::text("EXECABORT Transaction discarded because of previous errors."));
@@ -76,13 +76,9 @@ fn exec(call: &mut Call<'_>) -> Answer {
 }
 
 /// Whether a key that is watched has changed; one whose time has ended since has.
-fn is_watch_broken(call: &mut Call<'_>) -> Result<bool, Refusal> {
-    for number in call.client.watched_databases() {
-        let service = call.service;
-        let keys = call.keys_of(number)?;
-        while keys.expire(256, |key| service.watched.touch(number, key))? {}
-    }
-    Ok(call.client.watch.as_ref().is_some_and(|watch| watch.is_broken()))
+fn is_watch_broken(call: &Call<'_>) -> bool {
+    let has_ended = call.client.watched_keys.iter().any(|watched| watched.ends_by(call.now));
+    has_ended || call.client.watch.as_ref().is_some_and(|watch| watch.is_broken())
 }
 
 fn watch(call: &mut Call<'_>) -> Answer {
@@ -92,10 +88,15 @@ fn watch(call: &mut Call<'_>) -> Answer {
     let database = call.client.database;
     let watch = Arc::clone(call.client.watch.get_or_insert_with(|| Arc::new(Watch::default())));
     for key in &call.args[1..] {
-        let watched = (database, key.to_vec());
-        if !call.client.watched_keys.contains(&watched) {
+        // A key whose time has ended is not there: its removal, later on, changes nothing.
+        let end = call.keys()?.facts(key)?.and_then(|facts| facts.expiry);
+        let is_watched = |known: &WatchedKey| known.database == database && known.key == **key;
+        if !call.client.watched_keys.iter().any(is_watched) {
+            if end.is_none() {
+                call.keys()?.remove_ended(key)?;
+            }
             call.service.watched.add(database, key, &watch);
-            call.client.watched_keys.push(watched);
+            call.client.watched_keys.push(WatchedKey { database, key: key.to_vec(), end });
         }
     }
     call.reply.simple("OK");

@@ -641,6 +641,15 @@ impl<'k> Keys<'k> {
         Ok(removed.flatten().unwrap_or(removed.is_some()))
     }
 
+    /// Removes a key if its time has ended.
+    ///
+    /// # Errors
+    /// Those of the tables.
+    pub fn remove_ended(&self, key: &[u8]) -> Result<()> {
+        // What has ended is not there for the closure, and goes with it.
+        self.modify(key, |_| Change::Keep)
+    }
+
     /// Removes keys whose time has ended, `count` of the table of ends at most, and shows each to
     /// `removed`; true if there are more.
     ///

@@ -123,6 +123,34 @@ fn a_watched_key_whose_time_ends_has_changed() {
     assert_eq!(client.line("exec"), Value::Null);
 }
 
+/// Another client's command may be first to meet a key whose time has ended.
+#[test]
+fn a_watched_key_that_ends_has_changed_whichever_command_meets_it() {
+    for line in ["get a", "del a", "getdel a", "set a 2 xx", "pexpire a -1", "flushdb"] {
+        let service = service();
+        let (mut one, mut two) = (Client::new(&service), Client::new(&service));
+        one.line("set a 1 px 10");
+        one.line("watch a");
+        service.set_clock(START + 10);
+        two.line(line);
+        one.line("multi");
+        one.line("ping");
+        assert_eq!(one.line("exec"), Value::Null, "after {line}");
+    }
+}
+
+#[test]
+fn a_key_that_had_ended_when_the_watch_began_has_not_changed() {
+    let service = service();
+    let mut client = Client::new(&service);
+    client.line("set a 1 px 10");
+    service.set_clock(START + 10);
+    client.line("watch a");
+    while service.expire().expect("memory") {}
+    client.line("multi");
+    assert_eq!(client.line("exec"), Value::Array(Vec::new()));
+}
+
 #[test]
 fn unwatch_and_discard_forget() {
     let service = service();
