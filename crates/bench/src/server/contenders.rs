@@ -168,6 +168,10 @@ impl Loaded {
         let objects = run.objects;
         self.load_objects(objects)?;
         let mut wire = Wire::open(self.server.address)?;
+        let mut aggregate = Vec::new();
+        if let Sum::Aggregate(executor) = sum {
+            aggregate_request(executor, aggregated(executor, objects), &mut aggregate);
+        }
         let begin = Instant::now();
         let mut operations = 0;
         let mut next = 0;
@@ -178,7 +182,7 @@ impl Loaded {
                 Sum::Pipelined(count) => (objects.min(from + count as u32) - from, count),
                 Sum::MGet => (objects.min(from + 1_000) - from, 1),
                 Sum::Lua => (objects.min(from + SCRIPT_OBJECTS) - from, 1),
-                Sum::Aggregate(_) => (objects, 1),
+                Sum::Aggregate(executor) => (aggregated(executor, objects), 1),
             };
             let from = if matches!(sum, Sum::Aggregate(_)) { 0 } else { from };
             let wanted: i64 = (i64::from(from)..i64::from(from + count)).sum();
@@ -198,19 +202,7 @@ impl Loaded {
                     let args: [&[u8]; 5] = [b"EVAL", SCRIPT, b"0", from.as_bytes(), to.as_bytes()];
                     request(&args, &mut bytes);
                 }
-                Sum::Aggregate(executor) => {
-                    let mut args: Vec<&[u8]> = vec![b"SW.AGGREGATE", TABLE, b"SELECT"];
-                    args.push(b"sum(amount)");
-                    let first = digits(0);
-                    let behind = digits(objects - 1);
-                    let bounds = [[b"[", &first[..]].concat(), [b"[", &behind[..]].concat()];
-                    if executor == "lookup" {
-                        // A look-up needs to know its keys: all of them, as a range of digits.
-                        args.extend([&b"KEYS"[..], b"RANGE", &bounds[0], &bounds[1]]);
-                    }
-                    args.extend([&b"USING"[..], executor.as_bytes()]);
-                    request(&args, &mut bytes);
-                }
+                Sum::Aggregate(_) => bytes.extend_from_slice(&aggregate),
             }
             wire.send(&bytes)?;
             let expects = if matches!(sum, Sum::Pipelined(_)) { count as usize } else { expects };
@@ -236,11 +228,29 @@ impl Loaded {
                 return Err(format!("the sum is {found}, not {wanted}").into());
             }
             operations += count as usize;
-            next = if from + count == objects { 0 } else { from + count };
+            next = if from + count >= objects { 0 } else { from + count };
         }
         let elapsed = begin.elapsed();
         Ok(Outcome { elapsed, tally: Tally::default(), operations: Some(operations) })
     }
+}
+
+/// The objects that a request adds up: a list of keys has its bounds, other executors take all.
+fn aggregated(executor: &str, objects: u32) -> u32 {
+    const LISTED_MAX: u32 = 100_000;
+    if executor == "lookup" { objects.min(LISTED_MAX) } else { objects }
+}
+
+fn aggregate_request(executor: &str, objects: u32, out: &mut Vec<u8>) {
+    let keys: Vec<_> = (0..objects).map(digits).collect();
+    let count = objects.to_string();
+    let mut args: Vec<&[u8]> = vec![b"SW.AGGREGATE", TABLE, b"SELECT", b"sum(amount)"];
+    if executor == "lookup" {
+        args.extend([&b"KEYS"[..], count.as_bytes()]);
+        args.extend(keys.iter().map(|key| &key[..]));
+    }
+    args.extend([&b"USING"[..], executor.as_bytes()]);
+    request(&args, out);
 }
 
 fn number(bytes: Option<&[u8]>) -> Result<i64, Error> {
