@@ -22,7 +22,7 @@ fn every_command_in_the_documents_exists() {
 #[test]
 fn the_readme_gives_the_two_commands_of_a_fresh_machine() {
     let commands = Document::parse(&read("README.md")).commands();
-    for expected in ["cargo run --release -- sample flights", "cargo xtask test"] {
+    for expected in ["cargo run --release -- serve --sample flights", "cargo xtask test"] {
         assert!(commands.iter().any(|c| c == expected), "README.md lacks `{expected}`");
     }
 }
