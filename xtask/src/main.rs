@@ -25,7 +25,7 @@ enum Chore {
     Lint,
     /// The API documentation, warnings denied
     Doc,
-    /// Type-checks facade and CLI for macOS and Linux on ARM (needs their standard libraries)
+    /// Type-checks the facade for macOS and Linux on ARM (needs their standard libraries)
     Targets,
     /// Loom models of the concurrent code: every interleaving up to a number of preemptions
     Loom {
