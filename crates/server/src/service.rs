@@ -165,7 +165,11 @@ impl Service {
 
     /// Compares the memory that is used with its limit. For a timer.
     pub fn check_memory(&self) {
-        let used = self.used_memory();
+        self.note_used_memory(self.used_memory());
+    }
+
+    /// For commands, which have the databases' lock already.
+    pub(crate) fn note_used_memory(&self, used: u64) {
         // Relaxed: a figure for reports.
         self.admin.memory_peak.fetch_max(used, Ordering::Relaxed);
         let is_full = self.admin.settings.maxmemory().is_some_and(|limit| used > limit);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::acl::{self, Login};
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
-use crate::command::execution::{Dispatched, dispatch};
+use crate::command::execution::{Dispatched, dispatch, report_job};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::{Protocol, Reply};
@@ -104,12 +104,17 @@ impl Session {
         let before = out.len();
         let (used, next) = self.run_requests(input, out);
         self.parser.give_back();
+        let is_blocked = match &next {
+            Next::Job(_) => true,
+            Next::Full => self.pause_millis().is_some(),
+            Next::More | Next::Close => false,
+        };
         let client = &mut self.client;
         client.bytes_waiting = input.len() - used;
         client.show(|seen| {
             seen.bytes_in += used as u64;
             seen.bytes_out += (out.len() - before) as u64;
-            seen.has_job = matches!(next, Next::Job(_));
+            seen.is_blocked = is_blocked;
             seen.is_closing = matches!(next, Next::Close);
         });
         (used, next)
@@ -174,7 +179,7 @@ impl Session {
     /// Notes that the job of [`Next::Job`] has ended.
     pub(crate) fn note_end_of_job(&self) {
         self.note_life();
-        self.client.entry.seen().has_job = false;
+        self.client.entry.seen().is_blocked = false;
     }
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {
@@ -250,10 +255,13 @@ impl Session {
                 }
             };
             let is_silent = client.is_silenced(out, before);
+            let job = job.map(|job| {
+                let job = report_job(&service, client, &args, now, job);
+                if is_silent { job.silenced() } else { job }
+            });
             drop(args);
             self.see_users(&service);
-            if let Some(mut job) = job {
-                job.is_silent = is_silent;
+            if let Some(job) = job {
                 return (used, Next::Job(job));
             }
             if self.client.is_closing {
@@ -304,13 +312,13 @@ impl Session {
         if !batch.gets.is_empty() {
             self.client.last_command = "get";
             let hits = execute_gets(&keys, &batch.gets, &mut reply);
-            self.service.note_gets(&batch.gets, hits, begun.elapsed(), now);
+            self.service.note_gets(&self.client.entry, &batch.gets, hits, begun.elapsed(), now);
             batch.gets.clear();
         }
         if !batch.sets.is_empty() {
             self.client.last_command = "set";
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
-            self.service.note_sets(&batch.sets, begun.elapsed(), now);
+            self.service.note_sets(&self.client.entry, &batch.sets, begun.elapsed(), now);
             batch.sets.clear();
         }
         let bytes = out.len() - before;

@@ -1,12 +1,12 @@
 //! The way from a request to the reply of its command: rights, pauses, queues of transactions, counts.
 
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crate::acl::{Context, Denied};
 use crate::catalog::Flags;
-use crate::clients::Paused;
+use crate::clients::{Entry, Paused};
 use crate::command::client::Client;
 use crate::command::{self, Call, Command, pubsub};
 use crate::databases::Access;
@@ -83,7 +83,7 @@ pub(crate) fn dispatch(
     let begun = Instant::now();
     let outcome = (command.run)(&mut call);
     if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
-        service.note_call(command, args, begun.elapsed(), now, &outcome);
+        service.note_call(&call.client.entry, command, args, begun.elapsed(), now, &outcome);
     }
     match outcome {
         Ok(()) => Dispatched::Done(call.job),
@@ -114,20 +114,34 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     let begun = Instant::now();
     let result = permit_queued(inner.service, inner.client, command, args)
         .and_then(|()| (command.run)(&mut inner));
-    inner.service.note_call(command, args, begun.elapsed(), inner.now, &result);
-    let job = inner.job.take();
-    match (result, job) {
-        (Err(refusal), _) => {
-            call.reply.truncate(before);
-            refuse(&mut call.reply, &refusal);
-        }
-        (Ok(()), Some(job)) => {
-            let mut written = Vec::new();
-            job.run(&mut written);
-            call.reply.written(&written);
-        }
-        (Ok(()), None) => {}
+    if let (Ok(()), Some(job)) = (&result, inner.job.take()) {
+        let mut written = Vec::new();
+        job.run(&mut written);
+        inner.reply.written(&written);
     }
+    let entry = &inner.client.entry;
+    inner.service.note_call(entry, command, args, begun.elapsed(), inner.now, &result);
+    if let Err(refusal) = result {
+        call.reply.truncate(before);
+        refuse(&mut call.reply, &refusal);
+    }
+}
+
+/// The job of a command, whose time is added to that of the call.
+pub(crate) fn report_job(
+    service: &Arc<Service>,
+    client: &Client,
+    args: &[&[u8]],
+    now: Millis,
+    job: Job,
+) -> Job {
+    let Ok(command) = command::resolve(args) else { return job };
+    let (service, entry) = (Arc::clone(service), Arc::clone(&client.entry));
+    let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+    job.with_report(move |took| {
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        service.note_job(&entry, command, &args, took, now);
+    })
 }
 
 const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
@@ -235,6 +249,7 @@ impl Service {
 
     fn note_call(
         &self,
+        entry: &Entry,
         command: &'static Command,
         args: &[&[u8]],
         took: Duration,
@@ -252,25 +267,69 @@ impl Service {
             _ => {}
         }
         if self.is_slow(took) {
-            match command.flags.contains(Flags::SENSITIVE) {
-                true => self.note_slow(&[args[0], b"(redacted)"], took, now),
-                false => self.note_slow(args, took, now),
-            }
+            self.note_slow_call(entry, command, args, took, now);
         }
     }
 
-    pub(crate) fn note_gets(&self, keys: &[&[u8]], hits: u64, took: Duration, now: Millis) {
+    /// Adds the time of a command's job to that of its call.
+    fn note_job(
+        &self,
+        entry: &Entry,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+    ) {
+        self.admin.tally.called(command.id, 0, took);
+        if self.is_slow(took) {
+            self.note_slow_call(entry, command, args, took, now);
+        }
+    }
+
+    /// Without secrets. `EXEC` is not kept: the commands of its transaction are.
+    #[cold]
+    fn note_slow_call(
+        &self,
+        entry: &Entry,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+    ) {
+        match command {
+            command if command.flags.contains(Flags::SENSITIVE) => {
+                self.note_slow(entry, &[args[0], b"(redacted)"], took, now);
+            }
+            command if command.name != "exec" => self.note_slow(entry, args, took, now),
+            _ => {}
+        }
+    }
+
+    pub(crate) fn note_gets(
+        &self,
+        entry: &Entry,
+        keys: &[&[u8]],
+        hits: u64,
+        took: Duration,
+        now: Millis,
+    ) {
         let (tally, count) = (&self.admin.tally, keys.len() as u64);
         tally.called(*GET, count, took);
         tally.hits.add(hits);
         tally.misses.add(count - hits);
         let each = took / keys.len() as u32;
         if self.is_slow(each) {
-            self.note_slow(&[b"GET", keys[0]], each, now);
+            self.note_slow(entry, &[b"GET", keys[0]], each, now);
         }
     }
 
-    pub(crate) fn note_sets(&self, entries: &[(&[u8], &[u8])], took: Duration, now: Millis) {
+    pub(crate) fn note_sets(
+        &self,
+        entry: &Entry,
+        entries: &[(&[u8], &[u8])],
+        took: Duration,
+        now: Millis,
+    ) {
         let (tally, count) = (&self.admin.tally, entries.len() as u64);
         tally.called(*SET, count, took);
         tally.changes.add(count);
@@ -280,7 +339,7 @@ impl Service {
                 Some(format::Stored::Inline { value, .. }) => value,
                 _ => &[],
             };
-            self.note_slow(&[b"SET", entries[0].0, value], each, now);
+            self.note_slow(entry, &[b"SET", entries[0].0, value], each, now);
         }
     }
 
@@ -303,12 +362,14 @@ impl Service {
     }
 
     #[cold]
-    fn note_slow(&self, args: &[&[u8]], took: Duration, now: Millis) {
+    fn note_slow(&self, entry: &Entry, args: &[&[u8]], took: Duration, now: Millis) {
         let settings = &self.admin.settings;
         let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
         let least = settings.slowlog_micros();
         if least >= 0 && micros as i64 >= least {
-            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args);
+            let name = entry.seen().name.as_deref().unwrap_or_default().to_owned();
+            let from = (entry.origin.peer(), name);
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args, from);
         }
         let threshold = settings.latency_millis();
         if threshold > 0 && millis >= threshold {

@@ -124,8 +124,8 @@ fn set(call: &mut Call<'_>, unit: i64, base: Millis) -> Answer {
     let name = call.command.name;
     let invalid = || Refusal::err(format!("invalid expire time in '{name}' command"));
     let key = call.args[1];
-    let time = integer(call.args[2])?;
     let conditions = Conditions::of(&call.args[3..])?;
+    let time = integer(call.args[2])?;
     let base = i64::try_from(base).map_err(|_| invalid())?;
     let end = time.checked_mul(unit).and_then(|time| time.checked_add(base)).ok_or_else(invalid)?;
     let now = call.now;

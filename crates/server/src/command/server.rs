@@ -292,7 +292,6 @@ const PARAMETERS: &[Parameter] = &[
         |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
         |service, text| {
             service.admin.settings.set_maxmemory(bytes(text)?);
-            service.check_memory();
             Some(())
         },
     ),
@@ -447,6 +446,8 @@ fn config_set(call: &mut Call<'_>) -> Answer {
         }
         done.push((parameter, before));
     }
+    // The limit may be another.
+    call.service.note_used_memory(call.access.databases().reserved_bytes());
     call.reply.simple("OK");
     Ok(())
 }
