@@ -201,9 +201,10 @@ impl Clients {
     }
 
     pub(crate) fn counts(&self) -> Counts {
+        let all = self.all();
         Counts {
-            connected: self.lock().by_id.len(),
-            blocked: self.all().iter().filter(|entry| entry.seen().is_blocked).count(),
+            connected: all.len(),
+            blocked: all.iter().filter(|entry| entry.seen().is_blocked).count(),
             accepted: self.accepted.load(Ordering::Relaxed),
             rejected: self.rejected.load(Ordering::Relaxed),
             channels: self.channels.count(Kind::Channel),
