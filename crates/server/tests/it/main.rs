@@ -5,6 +5,7 @@ mod beside_redis;
 mod client;
 mod clients;
 mod glob;
+mod histories;
 mod oracle;
 mod pubsub;
 mod reply;
