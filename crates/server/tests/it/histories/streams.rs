@@ -246,7 +246,7 @@ impl Stream {
     fn long(&mut self) -> Vec<Vec<Request>> {
         const LENGTHS: [usize; 6] = [0, 8, 40, 524_033, 600_000, 1_100_000];
         let (key, other) = self.two();
-        let request = match self.rng.u8(..18) {
+        let request = match self.rng.u8(..20) {
             0..5 => Request::Command(Get(key)),
             5..9 => Request::Command(Set(key, self.text_of(&LENGTHS))),
             9 => Request::Command(SetNx(key, self.text_of(&LENGTHS))),
@@ -257,6 +257,10 @@ impl Stream {
             14 => Request::Command(Rename(key, other)),
             15 => Request::Command(CopyOver(key, other, 0)),
             16 => Request::Command(MGet(vec![key, other])),
+            17 | 18 => {
+                let pairs = [key, other].map(|key| (key, self.text_of(&LENGTHS))).to_vec();
+                Request::Command(if self.rng.bool() { MSet(pairs) } else { MSetNx(pairs) })
+            }
             _ => Request::Exec(vec![Set(key, self.text_of(&LENGTHS)), Get(other)]),
         };
         match self.rng.u8(..4) {
