@@ -20,10 +20,12 @@
 
 mod acl;
 mod arguments;
+pub(crate) mod client;
 mod clients;
 mod connection;
 mod counters;
 mod documented;
+pub(crate) mod execution;
 mod expiry;
 pub(crate) mod info;
 mod keys;
@@ -35,18 +37,19 @@ mod strings;
 mod tables;
 pub(crate) mod transactions;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use bitflags::bitflags;
 
+use crate::command::client::Client;
+use crate::databases::Access;
+use crate::jobs::Job;
 use crate::protocol::reply::Reply;
-use crate::replicas::Exclusive;
-use crate::service::{Databases, Service};
-use crate::session::{Client, Job};
+use crate::refusal::{NO_DATABASE, Refusal};
+use crate::service::Service;
 use crate::store::format::Millis;
-use crate::store::keyspace::{self, Keys, Keyspace};
+use crate::store::keyspace::{Keys, Keyspace};
 
 bitflags! {
     /// What a command does, as `COMMAND INFO` tells it.
@@ -393,128 +396,6 @@ pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, Refusal> {
     }
 }
 
-/// Why a command is not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// The text that the client gets, with its code.
-    Text(Cow<'static, str>),
-    /// It must run with no other beside it.
-    NeedsExclusive,
-}
-
-impl Refusal {
-    /// `ERR` and a text.
-    pub(crate) fn err(text: impl std::fmt::Display) -> Refusal {
-        Refusal::Text(format!("ERR {text}").into())
-    }
-
-    /// A text with its code.
-    pub(crate) const fn text(text: &'static str) -> Refusal {
-        Refusal::Text(Cow::Borrowed(text))
-    }
-
-    /// A number of arguments that is wrong.
-    pub(crate) fn arguments(name: &str) -> Refusal {
-        Refusal::err(format!("wrong number of arguments for '{name}' command"))
-    }
-
-    fn unknown(args: &[&[u8]]) -> Refusal {
-        let cut = |arg: &[u8], most: usize| {
-            String::from_utf8_lossy(&arg[..arg.len().min(most)]).into_owned()
-        };
-        let mut beginning = String::new();
-        for arg in &args[1..] {
-            if beginning.len() >= 128 {
-                break;
-            }
-            beginning += &format!("'{}' ", cut(arg, 128 - beginning.len()));
-        }
-        let name = cut(args[0], 128);
-        Refusal::err(format!("unknown command '{name}', with args beginning with: {beginning}"))
-    }
-}
-
-/// Arguments that do not fit together.
-pub(crate) const SYNTAX: Refusal = Refusal::text("ERR syntax error");
-/// A number that is none.
-pub(crate) const NOT_AN_INTEGER: Refusal =
-    Refusal::text("ERR value is not an integer or out of range");
-/// A floating-point number that is none.
-pub(crate) const NOT_A_FLOAT: Refusal = Refusal::text("ERR value is not a valid float");
-/// Without memory.
-pub(crate) const OUT_OF_MEMORY: Refusal =
-    Refusal::text("OOM command not allowed when used memory > 'maxmemory'.");
-
-impl From<keyspace::Error> for Refusal {
-    fn from(error: keyspace::Error) -> Refusal {
-        match error {
-            keyspace::Error::NeedsExclusive => Refusal::NeedsExclusive,
-            keyspace::Error::Table(error) => error.into(),
-            error => Refusal::err(error),
-        }
-    }
-}
-
-impl From<sapwood::Error> for Refusal {
-    fn from(error: sapwood::Error) -> Refusal {
-        use sapwood::{Error, HashEngineError, OrderedEngineError};
-        match error {
-            Error::HashEngine { cause: HashEngineError::OutOfMemory { .. }, .. }
-            | Error::HashBatch { cause: HashEngineError::OutOfMemory { .. }, .. }
-            | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
-                OUT_OF_MEMORY
-            }
-            error => Refusal::err(error),
-        }
-    }
-}
-
-/// The databases, as a command may use them.
-pub(crate) enum Access<'a> {
-    /// Beside other commands.
-    Shared(&'a Databases),
-    /// With no other beside it.
-    Exclusive(&'a mut (dyn AllReplicas + 'a)),
-}
-
-/// All replicas of the databases, for a command that changes which there are.
-pub(crate) trait AllReplicas {
-    fn databases(&self) -> &Databases;
-    fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
-}
-
-impl AllReplicas for Exclusive<'_, Databases> {
-    fn databases(&self) -> &Databases {
-        self
-    }
-
-    fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
-        self.change(|databases| databases.set(number, space));
-    }
-
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
-        self.change(|databases| databases.tables_mut().set(name, table));
-    }
-}
-
-impl Access<'_> {
-    pub(crate) fn databases(&self) -> &Databases {
-        match self {
-            Access::Shared(databases) => databases,
-            Access::Exclusive(all) => all.databases(),
-        }
-    }
-
-    /// The same, for a shorter time.
-    pub(crate) fn reborrow(&mut self) -> Access<'_> {
-        match self {
-            Access::Shared(databases) => Access::Shared(databases),
-            Access::Exclusive(all) => Access::Exclusive(&mut **all),
-        }
-    }
-}
-
 /// A command that is being executed.
 pub struct Call<'a> {
     /// What all sessions share.
@@ -594,6 +475,3 @@ impl<'a> Call<'a> {
         self.service.watched.touch(self.client.database, key);
     }
 }
-
-/// A number that no database has.
-pub(crate) const NO_DATABASE: Refusal = Refusal::text("ERR DB index is out of range");

@@ -12,12 +12,11 @@ use crate::acl::{self, FileError, Users};
 use crate::admin::{self, Admin, Shutdown};
 use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
-use crate::command::{AllReplicas, Refusal};
+use crate::databases::{AllReplicas, Databases, keyspace_name};
 use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
-use crate::store::tables::Tables;
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -65,47 +64,6 @@ impl Default for Options {
     }
 }
 
-/// Databases by number, each made when it is used first, and tables by name.
-#[derive(Debug, Clone)]
-pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>, Tables);
-
-impl Databases {
-    #[inline]
-    pub(crate) fn get(&self, number: usize) -> Option<&Arc<Keyspace>> {
-        self.0.get(number)?.as_ref()
-    }
-
-    pub(crate) fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
-        if let Some(database) = self.0.get_mut(number) {
-            *database = space;
-        }
-    }
-
-    /// Those that there are, with their numbers.
-    pub(crate) fn made(&self) -> impl Iterator<Item = (usize, &Arc<Keyspace>)> {
-        self.0.iter().enumerate().filter_map(|(number, space)| Some((number, space.as_ref()?)))
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Tables that commands have used.
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.1
-    }
-
-    /// Bytes of memory that databases and tables have taken.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        let spaces: u64 = self.made().map(|(_, space)| space.reserved_bytes()).sum();
-        spaces + self.1.reserved_bytes()
-    }
-
-    pub(crate) fn tables_mut(&mut self) -> &mut Tables {
-        &mut self.1
-    }
-}
-
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Service {
@@ -130,7 +88,7 @@ impl Service {
     /// # Errors
     /// Those of opening its tables.
     pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
-        let databases = Databases(vec![None; options.databases], Tables::default());
+        let databases = Databases::new(options.databases);
         let limits = Limits::new(
             options.maxclients,
             options.timeout,
@@ -327,19 +285,5 @@ impl Service {
                 Shutdown::Save => true,
                 Shutdown::NoSave => false,
             }
-    }
-}
-
-/// The name of the table of a database.
-fn keyspace_name(number: usize) -> String {
-    format!("redis.{number}")
-}
-
-impl From<Refusal> for String {
-    fn from(refusal: Refusal) -> String {
-        match refusal {
-            Refusal::Text(text) => text.into_owned(),
-            Refusal::NeedsExclusive => "ERR this needs the database for itself".to_owned(),
-        }
     }
 }

@@ -2,11 +2,11 @@
 
 use crate::acl::{self, Context, DEFAULT, FileError, Reason, Selector, Users, has_spaces};
 use crate::command::arguments::{help, integer, is};
-use crate::command::{
-    self, Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX, resolve,
-};
+use crate::command::{self, Answer, Call, Categories, Command, Flags, Run, resolve};
+use crate::jobs::Job;
 use crate::protocol::reply::Reply;
-use crate::session::{Job, refuse};
+use crate::refusal::refuse;
+use crate::refusal::{Refusal, SYNTAX};
 
 const fn subcommand(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run)

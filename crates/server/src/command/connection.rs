@@ -2,9 +2,10 @@
 
 use crate::command::acl::authenticate;
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, pubsub};
+use crate::command::client::{Client, Replies};
+use crate::command::{Answer, Call, Categories, Command, Flags, Run, pubsub};
 use crate::protocol::reply::Protocol;
-use crate::session::{Client, Replies};
+use crate::refusal::{NO_DATABASE, Refusal};
 
 const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()

@@ -1,10 +1,9 @@
 //! Commands that count.
 
 use crate::command::arguments::{float, integer};
-use crate::command::{
-    Answer, Call, Categories, Command, NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, Run,
-};
+use crate::command::{Answer, Call, Categories, Command, Run};
 use crate::protocol::request;
+use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
 use crate::store::keyspace::Change;
 
 const fn counter(name: &'static str, arity: isize, run: Run) -> Command {

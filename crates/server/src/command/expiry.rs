@@ -1,7 +1,8 @@
 //! Commands about the ends of keys' times.
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Refusal, Run};
+use crate::command::{Answer, Call, Categories, Command, Run};
+use crate::refusal::Refusal;
 use crate::store::format::Millis;
 
 const fn expiry(name: &'static str, arity: isize, run: Run) -> Command {

@@ -4,10 +4,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, SYNTAX};
+use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::jobs::Job;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
-use crate::session::{Job, refuse};
+use crate::refusal::refuse;
+use crate::refusal::{NO_DATABASE, Refusal, SYNTAX};
 use crate::store::keyspace::{self, Change, Keys, Keyspace};
 
 const fn generic(name: &'static str, arity: isize, run: Run) -> Command {

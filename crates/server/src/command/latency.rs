@@ -2,7 +2,8 @@
 
 use crate::admin::tally::Count;
 use crate::command::arguments::integer;
-use crate::command::{self, Answer, Call, Command, Flags, Refusal, Run};
+use crate::command::{self, Answer, Call, Command, Flags, Run};
+use crate::refusal::Refusal;
 
 const fn admin(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run).flags(Flags::ADMIN)

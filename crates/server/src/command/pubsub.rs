@@ -2,7 +2,8 @@
 
 use crate::clients::{Kind, Subscriptions};
 use crate::command::arguments::{help, subcommand_arguments};
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run};
+use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::refusal::Refusal;
 
 const fn pubsub(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("pubsub", name, arity, run).categories(Categories::PUBSUB).flags(Flags::PUBSUB)

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Refusal, SYNTAX};
+use crate::command::{Answer, Call, Categories, Command};
 use crate::protocol::request;
+use crate::refusal::{Refusal, SYNTAX};
 use crate::store::format::Millis;
 use crate::store::keyspace::{Change, Current, VALUE_BYTES_MAX};
 
