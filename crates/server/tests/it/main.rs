@@ -10,6 +10,7 @@ mod oracle;
 mod pubsub;
 mod reply;
 mod request;
+mod saves;
 mod sockets;
 mod table_figures;
 mod table_oracle;
