@@ -409,7 +409,7 @@ fn save(server: &str, writers: &[Writer], complete: &AtomicU64, is_over: &Atomic
     let mut save = |number: u64| -> io::Result<()> {
         let begun: Vec<u64> =
             writers.iter().map(|writer| writer.done.load(Ordering::SeqCst)).collect();
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             let reply = client.line("SAVE")?;
             assert_eq!(reply, Reply::Line("OK".to_owned()));
         } else {
