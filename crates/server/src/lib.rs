@@ -7,6 +7,7 @@
 
 pub mod acl;
 pub mod admin;
+pub mod catalog;
 pub mod clients;
 pub mod clock;
 pub mod command;

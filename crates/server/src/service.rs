@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::acl::{self, FileError, Users};
 use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
+use crate::catalog::Catalog;
 use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
 use crate::databases::{AllReplicas, Databases, keyspace_name};
@@ -85,11 +86,15 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service over a database, with what its tables hold already.
+    /// A service over a database, with what its tables hold already, for these commands.
     ///
     /// # Errors
     /// Those of opening its tables.
-    pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
+    pub(crate) fn with_commands(
+        catalog: &'static Catalog,
+        db: Db,
+        options: Options,
+    ) -> keyspace::Result<Service> {
         let databases = Databases::new(options.databases);
         let limits = Limits::new(
             options.maxclients,
@@ -104,6 +109,7 @@ impl Service {
             watched: Watched::default(),
             admin: Admin::new(
                 &options.admin,
+                catalog,
                 options.threads + 1,
                 options.maxmemory,
                 options.clock.now(),
@@ -111,7 +117,7 @@ impl Service {
             is_expiring: AtomicBool::new(true),
             is_full: AtomicBool::new(false),
             clients: Clients::new(limits),
-            users: Arc::new(Users::new(&options.users)),
+            users: Arc::new(Users::new(&options.users, catalog)),
             options,
         };
         {
@@ -132,7 +138,7 @@ impl Service {
     /// # Errors
     /// [`FileError`], for a file that cannot be read and for each line of it that is wrong.
     pub fn with_users_of(mut self, path: PathBuf) -> Result<Service, FileError> {
-        let mut users = Users::new(&self.options.users);
+        let mut users = Users::new(&self.options.users, self.users.catalog());
         users.set_file(path)?;
         self.users = Arc::new(users);
         Ok(self)

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::catalog::{Categories, Flags};
 use crate::clients::{Entry, Paused};
 use crate::command::arguments::{help, integer, is, subcommand_arguments};
 use crate::command::client::{Client, Replies};
-use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::command::{Answer, Call, Command, Run};
 use crate::refusal::{Refusal, SYNTAX};
 
 const fn client(name: &'static str, arity: isize, run: Run) -> Command {

@@ -1,9 +1,10 @@
 //! Commands about the connection.
 
+use crate::catalog::{Categories, Flags};
 use crate::command::acl::authenticate;
 use crate::command::arguments::{integer, is};
 use crate::command::client::{Client, Replies};
-use crate::command::{Answer, Call, Categories, Command, Flags, Run, pubsub};
+use crate::command::{Answer, Call, Command, Run, pubsub};
 use crate::protocol::reply::Protocol;
 use crate::refusal::{NO_DATABASE, Refusal};
 

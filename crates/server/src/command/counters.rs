@@ -1,7 +1,8 @@
 //! Commands that count.
 
+use crate::catalog::Categories;
 use crate::command::arguments::{float, integer};
-use crate::command::{Answer, Call, Categories, Command, Run};
+use crate::command::{Answer, Call, Command, Run};
 use crate::protocol::request;
 use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
 use crate::store::keyspace::Change;

@@ -1,7 +1,8 @@
 //! `COMMAND`: what commands there are.
 
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::is;
-use crate::command::{self, Answer, Call, Categories, Command, Flags, Run};
+use crate::command::{self, Answer, Call, Command, Run};
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
 use crate::refusal::{Refusal, SYNTAX};

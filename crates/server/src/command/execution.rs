@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::acl::{Context, Denied};
+use crate::catalog::Flags;
 use crate::clients::Paused;
 use crate::command::client::Client;
-use crate::command::{self, Call, Command, Flags, pubsub};
+use crate::command::{self, Call, Command, pubsub};
 use crate::databases::Access;
 use crate::jobs::Job;
 use crate::protocol::reply::Reply;

@@ -1,7 +1,8 @@
 //! Commands about the ends of keys' times.
 
+use crate::catalog::Categories;
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Run};
+use crate::command::{Answer, Call, Command, Run};
 use crate::refusal::Refusal;
 use crate::store::format::Millis;
 

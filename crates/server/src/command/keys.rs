@@ -3,8 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::command::{Answer, Call, Command, Run};
 use crate::jobs::Job;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;

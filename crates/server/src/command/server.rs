@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
 use crate::admin::{Debug, SaveRule, Shutdown};
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{float, integer, is};
 use crate::command::info;
-use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::command::{Answer, Call, Command, Run};
 use crate::jobs::Job;
 use crate::protocol::glob;
 use crate::refusal::SYNTAX;

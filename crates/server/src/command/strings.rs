@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
+use crate::catalog::Categories;
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command};
+use crate::command::{Answer, Call, Command};
 use crate::protocol::request;
 use crate::refusal::{Refusal, SYNTAX};
 use crate::store::format::Millis;

@@ -37,7 +37,8 @@ mod work;
 
 use sapwood::Table;
 
-use crate::command::{Answer, Call, Categories, Command, Flags, Run};
+use crate::catalog::{Categories, Flags};
+use crate::command::{Answer, Call, Command, Run};
 use crate::databases::Access;
 use crate::protocol::reply::Reply;
 use crate::refusal::{OUT_OF_MEMORY, Refusal};

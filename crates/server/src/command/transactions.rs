@@ -5,9 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::catalog::{Categories, Flags};
 use crate::command::client::WatchedKey;
 use crate::command::execution::execute_queued;
-use crate::command::{Answer, Call, Categories, Command, Flags, Run, pubsub};
+use crate::command::{Answer, Call, Command, Run, pubsub};
 use crate::refusal::Refusal;
 use crate::watched::Watch;
 
