@@ -1,5 +1,6 @@
 //! Commands about keys, whatever they hold.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -260,9 +261,9 @@ fn move_key(call: &mut Call<'_>, replaces: bool) -> Result<bool, Refusal> {
         return Ok(false);
     }
     keys.modify(to, |_| Change::Put((&value[..]).into(), expiry))?;
-    keys.remove(from)?;
-    call.touch(from);
     call.touch(to);
+    call.keys()?.remove(from)?;
+    call.touch(from);
     Ok(true)
 }
 
@@ -329,13 +330,14 @@ fn check_flush(call: &Call<'_>) -> Result<(), Refusal> {
 
 fn flush(call: &mut Call<'_>, number: usize) -> Answer {
     let watched = &call.service.watched;
-    let keys = call.keys_of(number)?;
-    watched.touch_all(number, |key| keys.contains(key).unwrap_or(true));
-    let space = call.access.databases().get(number).map(Arc::clone);
-    call.set_database(number, None);
-    if let Some(space) = space {
-        space.drop_tables()?;
+    match call.keys_of(number) {
+        Ok(keys) => watched.touch_all(number, |key| keys.contains(key).unwrap_or(true)),
+        // It has to be emptied, whether it can be read or not.
+        Err(Refusal::NeedsExclusive) => return Err(Refusal::NeedsExclusive),
+        Err(Refusal::Text(_)) => watched.touch_all(number, |_| true),
     }
+    call.set_database(number, None);
+    call.service.note_flush(number);
     // Databases that clients have chosen are there.
     call.keys_of(number)?;
     Ok(())
@@ -350,10 +352,14 @@ fn flushdb(call: &mut Call<'_>) -> Answer {
 
 fn flushall(call: &mut Call<'_>) -> Answer {
     check_flush(call)?;
-    let numbers: Vec<usize> = call.access.databases().made().map(|(number, _)| number).collect();
+    let made = call.access.databases().made().map(|(number, _)| number);
+    let numbers: BTreeSet<usize> = made.chain(call.service.flushing()).collect();
+    // One that fails leaves the others.
+    let mut outcome = Ok(());
     for number in numbers {
-        flush(call, number)?;
+        outcome = outcome.and(flush(call, number));
     }
+    outcome?;
     call.reply.simple("OK");
     Ok(())
 }

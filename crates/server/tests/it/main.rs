@@ -4,6 +4,7 @@ mod admin;
 mod beside_redis;
 mod client;
 mod clients;
+mod failures;
 mod glob;
 mod oracle;
 mod pubsub;
