@@ -1,8 +1,8 @@
 //! Commands about the connection.
 
 use crate::command::acl::authenticate;
-use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, pubsub};
+use crate::command::arguments::{database, integer, is};
+use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, pubsub};
 use crate::protocol::reply::Protocol;
 use crate::session::{Client, Replies};
 
@@ -52,11 +52,7 @@ fn echo(call: &mut Call<'_>) -> Answer {
 }
 
 fn select(call: &mut Call<'_>) -> Answer {
-    let number = integer(call.args[1]).map_err(|_| Refusal::text("ERR invalid DB index"))?;
-    let number = usize::try_from(number).map_err(|_| NO_DATABASE)?;
-    if number >= call.access.databases().count() {
-        return Err(NO_DATABASE);
-    }
+    let number = database(call.args[1], call.access.databases().count())?;
     call.keys_of(number)?;
     call.client.database = number;
     call.reply.simple("OK");

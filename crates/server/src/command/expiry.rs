@@ -122,8 +122,8 @@ fn set(call: &mut Call<'_>, unit: i64, base: Millis) -> Answer {
     let name = call.command.name;
     let invalid = || Refusal::err(format!("invalid expire time in '{name}' command"));
     let key = call.args[1];
-    let time = integer(call.args[2])?;
     let conditions = Conditions::of(&call.args[3..])?;
+    let time = integer(call.args[2])?;
     let base = i64::try_from(base).map_err(|_| invalid())?;
     let end = time.checked_mul(unit).and_then(|time| time.checked_add(base)).ok_or_else(invalid)?;
     let now = call.now;
@@ -172,7 +172,7 @@ fn pttl(call: &mut Call<'_>) -> Answer {
 }
 
 fn expiretime(call: &mut Call<'_>) -> Answer {
-    answer(call, |end| end.div_ceil(1000))
+    answer(call, |end| end.saturating_add(500) / 1000)
 }
 
 fn pexpiretime(call: &mut Call<'_>) -> Answer {

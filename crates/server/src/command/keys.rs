@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use crate::command::arguments::{integer, is};
+use crate::command::arguments::{self, integer, is};
 use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, SYNTAX};
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
@@ -278,10 +278,7 @@ fn copy(call: &mut Call<'_>) -> Answer {
             replaces = true;
         } else if let (true, Some(number)) = (is(option, "db"), call.args.get(at)) {
             at += 1;
-            database = usize::try_from(integer(number)?).map_err(|_| NO_DATABASE)?;
-            if database >= call.access.databases().count() {
-                return Err(NO_DATABASE);
-            }
+            database = arguments::database(number, call.access.databases().count())?;
         } else {
             return Err(SYNTAX);
         }

@@ -8,6 +8,7 @@ mod failures;
 mod glob;
 mod oracle;
 mod pubsub;
+mod random_beside_redis;
 mod reply;
 mod request;
 mod sockets;
