@@ -22,7 +22,7 @@ const CRASHES: &str = "100000";
 /// About as long again: each kill is a process that starts, works, and is recovered.
 const KILLS: &str = "1000";
 
-/// Systems without a test run of ours, for which the facade must compile: a Mac, and Linux on ARM.
+/// Systems without a test run of ours, for which facade and program must compile: a Mac, and Linux on ARM.
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
 /// A thousand kills on fifty databases: each is a process that starts, works, and is looked at. A
 /// database grows with each, and so does the look at it.
@@ -74,8 +74,9 @@ pub(crate) fn doc() -> Steps {
     Ok(vec![doc.env("RUSTDOCFLAGS", "-D warnings")])
 }
 
-/// Types alone, of the facade: the program's cryptography wants a C compiler for the target.
-pub(crate) fn targets() -> Steps {
+/// Types alone, of the facade and of the program. No C compiler for the target is needed: the build
+/// scripts that want one are overridden, and nothing is linked.
+pub(crate) fn targets(root: &Path) -> Steps {
     let listed = Command::new("rustup").args(["target", "list", "--installed"]).output();
     // Without rustup there is no telling: the check itself says what it lacks.
     let installed = listed
@@ -92,11 +93,29 @@ pub(crate) fn targets() -> Steps {
             "no standard library for {missing} is installed; next: rustup target add {missing}"
         ));
     }
+    let scripts = ["zstd".to_owned(), ring_links(root)?];
     let check = |target| {
-        let check = format!("cargo check -p sapwood --target {target}");
-        Step::new(format!("types {target}"), &check).env("RUSTFLAGS", "-D warnings")
+        let check = format!("cargo check -p sapwood -p sapwood-cli --target {target}");
+        let no_c = scripts.iter().flat_map(|links| {
+            let script = format!("target.{target}.{links}.rustc-link-lib=[\"{links}\"]");
+            ["--config".to_owned(), script]
+        });
+        Step::new(format!("types {target}"), &check).args(no_c).env("RUSTFLAGS", "-D warnings")
     };
     Ok(TARGETS.map(check).into())
+}
+
+/// The name by which cargo knows the C code of the crate `ring`, which has the version in it.
+fn ring_links(root: &Path) -> Result<String, String> {
+    let path = root.join("Cargo.lock");
+    let lock = std::fs::read_to_string(&path)
+        .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
+    let version = lock.split_once("name = \"ring\"\nversion = \"").and_then(|(_, behind)| {
+        let (version, _) = behind.split_once('"')?;
+        Some(version.replace('.', "_"))
+    });
+    let version = version.ok_or_else(|| format!("{} has no crate ring", path.display()))?;
+    Ok(format!("ring_core_{version}_"))
 }
 
 /// Release, for the number of interleavings; its own target folder, for the other flags.

@@ -25,7 +25,7 @@ enum Chore {
     Lint,
     /// The API documentation, warnings denied
     Doc,
-    /// Type-checks the facade for macOS and Linux on ARM (needs their standard libraries)
+    /// Type-checks facade and CLI for macOS and Linux on ARM (needs their standard libraries)
     Targets,
     /// Loom models of the concurrent code: every interleaving up to a number of preemptions
     Loom {
@@ -107,7 +107,7 @@ fn main() -> ExitCode {
         Chore::Test => chores::test(),
         Chore::Lint => chores::lint(),
         Chore::Doc => chores::doc(),
-        Chore::Targets => chores::targets(),
+        Chore::Targets => chores::targets(root),
         Chore::Loom { deep: false } => chores::loom(chores::LOOM_PREEMPTIONS),
         Chore::Loom { deep: true } => chores::loom(chores::LOOM_PREEMPTIONS_DEEP),
         Chore::Asan => chores::asan(root),

@@ -99,6 +99,7 @@
 //! a table in a directory from those of another, and no clock but for telling how long a query
 //! took: the same changes in the same order give the same contents.
 #![forbid(unsafe_code)]
+#![warn(clippy::missing_errors_doc)]
 
 pub mod aggregate;
 mod db;

@@ -112,6 +112,20 @@ impl<R: Record> Records<R> {
     }
 
     /// The table.
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// assert_eq!(visits.table().name(), "visits");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn table(&self) -> &Table {
         &self.table
     }
@@ -145,6 +159,22 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`get_with`](Self::get_with).
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// visits.put("/", &Visits { count: 1.into() })?;
+    /// assert_eq!(visits.get("/")?, Some(Visits { count: 1.into() }));
+    /// assert_eq!(visits.get("/about")?, None);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<R>> {
         self.get_with(key, |record| *record)
@@ -154,6 +184,21 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`Table::contains_key`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// visits.put("/", &Visits { count: 1.into() })?;
+    /// assert!(visits.contains_key("/")? && !visits.contains_key("/about")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.table.contains_key(key)
@@ -196,6 +241,22 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`Table::put`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// visits.put("/", &Visits { count: 1.into() })?;
+    /// visits.put("/", &Visits { count: 2.into() })?;
+    /// assert_eq!(visits.get("/")?, Some(Visits { count: 2.into() }));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, record: &R) -> Result<()> {
         self.table.put(key, record.bytes())
@@ -205,6 +266,22 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`Table::put_if_absent`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// assert!(visits.put_if_absent("/", &Visits { count: 1.into() })?);
+    /// assert!(!visits.put_if_absent("/", &Visits { count: 2.into() })?);
+    /// assert_eq!(visits.get("/")?, Some(Visits { count: 1.into() }));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn put_if_absent(&self, key: impl AsRef<[u8]>, record: &R) -> Result<bool> {
         self.table.put_if_absent(key, record.bytes())
@@ -292,6 +369,24 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// [`Error::Record`]; as of [`Table::put_if_absent_or_update`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// for path in ["/", "/about", "/"] {
+    ///     let first = Visits { count: 1.into() };
+    ///     visits.put_if_absent_or_update(path, &first, |visits| visits.count += 1)?;
+    /// }
+    /// assert_eq!(visits.get("/")?, Some(Visits { count: 2.into() }));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn put_if_absent_or_update<T>(
         &self,
@@ -312,6 +407,23 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`Table::compare_and_put`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// let (one, two) = (Visits { count: 1.into() }, Visits { count: 2.into() });
+    /// visits.put("/", &one)?;
+    /// assert!(visits.compare_and_put("/", &one, &two)?);
+    /// assert!(!visits.compare_and_put("/", &one, &two)?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn compare_and_put(&self, key: impl AsRef<[u8]>, expected: &R, new: &R) -> Result<bool> {
         self.table.compare_and_put(key, expected.bytes(), new.bytes())
@@ -321,6 +433,21 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// As of [`Table::remove`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// visits.put("/", &Visits { count: 1.into() })?;
+    /// assert!(visits.remove("/")? && !visits.remove("/")?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     #[inline]
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.table.remove(key)
@@ -382,6 +509,29 @@ impl<R: Record> Records<R> {
     ///
     /// # Errors
     /// [`Error::Record`], at the first value of another length; as of [`Table::for_each`].
+    ///
+    /// ```
+    /// # use sapwood::record::{U32, record};
+    /// # use sapwood::{Db, HashTableOptions, Records};
+    /// # #[record]
+    /// # #[derive(Debug, PartialEq)]
+    /// # struct Visits {
+    /// #     count: U32,
+    /// # }
+    /// # let options = HashTableOptions::default().record::<Visits>();
+    /// # let visits = Records::<Visits>::new(Db::in_memory().create_hash_table("visits", options)?)?;
+    /// use std::ops::ControlFlow;
+    ///
+    /// visits.put("/", &Visits { count: 2.into() })?;
+    /// visits.put("/about", &Visits { count: 3.into() })?;
+    /// let mut sum = 0;
+    /// visits.for_each(|_path, visits| {
+    ///     sum += visits.count.get();
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(sum, 5);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn for_each<B>(
         &self,
         mut visit: impl FnMut(&[u8], &R) -> ControlFlow<B>,

@@ -4,8 +4,6 @@
 //! |---|---|
 //! | `password` | hashes of passwords |
 //! | `pattern` | patterns of keys and channels |
-//! | `categories` | classes of commands by name |
-//! | `needs` | the rights that a command needs |
 //! | `selector` | commands, keys and channels that rules allow |
 //! | `user` | a user: passwords and selectors |
 //! | `log` | the latest refusals |
@@ -17,11 +15,9 @@
 //! hashes, and no text for debugging, no reply and no log shows them, but `ACL GETUSER` and
 //! `ACL LIST`, which show the hashes.
 
-pub(crate) mod categories;
 mod file;
 mod log;
 mod login;
-mod needs;
 mod password;
 mod pattern;
 mod selector;
@@ -33,6 +29,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crossbeam_utils::CachePadded;
+
+use crate::catalog::Catalog;
 
 pub use file::FileError;
 pub(crate) use log::{Context, Log, Reason};
@@ -75,6 +73,7 @@ pub(crate) enum SetError {
 
 #[derive(Debug)]
 struct Known {
+    catalog: &'static Catalog,
     by_name: BTreeMap<Box<[u8]>, Arc<User>>,
     last_id: u64,
     new_channels: NewUsersChannels,
@@ -83,6 +82,8 @@ struct Known {
 /// All users.
 #[derive(Debug)]
 pub(crate) struct Users {
+    /// The commands that rules name.
+    catalog: &'static Catalog,
     /// Raised with every change of a user. Written under the lock.
     version: CachePadded<AtomicU64>,
     known: RwLock<Known>,
@@ -93,18 +94,20 @@ pub(crate) struct Users {
 
 impl Users {
     /// One that may do all, with the password that was chosen.
-    pub(crate) fn new(options: &Options) -> Users {
+    pub(crate) fn new(options: &Options, catalog: &'static Catalog) -> Users {
         let new_channels = options.new_users_channels;
+        let known = Known { catalog, by_name: BTreeMap::new(), last_id: 0, new_channels };
         let users = Users {
+            catalog,
             version: CachePadded::default(),
-            known: RwLock::new(Known { by_name: BTreeMap::new(), last_id: 0, new_channels }),
+            known: RwLock::new(known),
             is_protected: AtomicBool::new(options.protected_mode == ProtectedMode::On),
             file: None,
             log: Log::default(),
         };
         users.change(|known| {
             known.last_id += 1;
-            known.insert(User::unrestricted(known.last_id, new_channels));
+            known.insert(User::unrestricted(catalog, known.last_id, new_channels));
         });
         users.set_default_password(options.requirepass.as_ref());
         users
@@ -114,6 +117,11 @@ impl Users {
     pub(crate) fn set_file(&mut self, path: PathBuf) -> Result<(), FileError> {
         self.file = Some(path);
         self.load()
+    }
+
+    /// The commands that rules name.
+    pub(crate) fn catalog(&self) -> &'static Catalog {
+        self.catalog
     }
 
     /// A number that grows whenever a user changes.
@@ -135,7 +143,8 @@ impl Users {
 
     /// The user that clients are at first. It is always there.
     pub(crate) fn default_user(&self) -> Arc<User> {
-        self.get(DEFAULT).unwrap_or_else(|| Arc::new(User::new(0, DEFAULT, NewUsersChannels::None)))
+        let powerless = || User::new(self.catalog, 0, DEFAULT, NewUsersChannels::None);
+        self.get(DEFAULT).unwrap_or_else(|| Arc::new(powerless()))
     }
 
     /// A user, if the password is right. The time tells nothing of whether there is such a user.
@@ -224,7 +233,7 @@ impl Users {
     pub(crate) fn load(&self) -> Result<(), FileError> {
         let path = self.file.as_deref().ok_or(FileError::NoFile)?;
         let new_channels = self.read(|known| known.new_channels);
-        let read = file::read(path, new_channels)?;
+        let read = file::read(path, self.catalog, new_channels)?;
         self.change(|known| {
             let mut old = std::mem::take(&mut known.by_name);
             for mut user in read {
@@ -270,7 +279,7 @@ impl Known {
     fn user_or_new(&mut self, name: &[u8]) -> User {
         match self.by_name.get(name) {
             Some(user) => user.with_new_channels(self.new_channels),
-            None => User::new(self.next_id(), name, self.new_channels),
+            None => User::new(self.catalog, self.next_id(), name, self.new_channels),
         }
     }
 

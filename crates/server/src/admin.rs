@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::catalog::Catalog;
 use crate::store::format::Millis;
 
 use saves::Saves;
@@ -108,13 +109,14 @@ pub(crate) struct Admin {
 impl Admin {
     pub(crate) fn new(
         options: &Options,
+        catalog: &'static Catalog,
         threads: usize,
         maxmemory: Option<u64>,
         now: Millis,
     ) -> Admin {
         let run_id = (0..40).map(|_| fastrand::char('a'..='f')).collect();
         Admin {
-            tally: Tally::new(threads),
+            tally: Tally::new(threads, catalog),
             slow: SlowLog::default(),
             spikes: Spikes::default(),
             saves: Saves::new(now),

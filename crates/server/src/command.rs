@@ -20,10 +20,12 @@
 
 mod acl;
 mod arguments;
+pub(crate) mod client;
 mod clients;
 mod connection;
 mod counters;
 mod documented;
+pub(crate) mod execution;
 mod expiry;
 pub(crate) mod info;
 mod keys;
@@ -35,123 +37,40 @@ mod strings;
 mod tables;
 pub(crate) mod transactions;
 
-use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use bitflags::bitflags;
+use sapwood::Db;
 
+use crate::catalog::{Catalog, Categories, Description, Flags, KeyPlaces};
+use crate::command::client::Client;
+use crate::databases::Access;
+use crate::jobs::Job;
 use crate::protocol::reply::Reply;
-use crate::replicas::Exclusive;
-use crate::service::{Databases, Service};
-use crate::session::{Client, Job};
+use crate::refusal::{NO_DATABASE, Refusal};
+use crate::service::{Options, Service};
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
 
-bitflags! {
-    /// What a command does, as `COMMAND INFO` tells it.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Flags: u32 {
-        /// It changes data.
-        const WRITE = 1;
-        /// It reads data.
-        const READONLY = 1 << 1;
-        /// It may make the data larger, and is refused when there is no memory.
-        const DENYOOM = 1 << 2;
-        /// It is for administrators.
-        const ADMIN = 1 << 3;
-        /// It has to do with messages.
-        const PUBSUB = 1 << 4;
-        /// It takes constant or logarithmic time.
-        const FAST = 1 << 5;
-        /// A client that has not said its password may call it.
-        const NO_AUTH = 1 << 6;
-        /// A transaction does not hold it.
-        const NO_MULTI = 1 << 7;
-        /// It has no other command beside it while it runs.
-        const EXCLUSIVE = 1 << 8;
-        /// Its time grows with the data.
-        const SLOW_SCAN = 1 << 9;
-        /// A transaction does it at once and does not keep it for `EXEC`.
-        const NOT_QUEUED = 1 << 10;
-        /// Its arguments hold secrets.
-        const SENSITIVE = 1 << 11;
-        /// A client of version 2 that has subscribed may call it.
-        const WHILE_LISTENING = 1 << 16;
-        /// It changes no data, and waits like a change while changes are paused.
-        const MAY_REPLICATE = 1 << 17;
-    }
-
-    /// The classes of commands that the rules of a user name.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub struct Categories: u32 {
-        /// Keys, whatever they hold.
-        const KEYSPACE = 1;
-        /// Reads data.
-        const READ = 1 << 1;
-        /// Changes data.
-        const WRITE = 1 << 2;
-        /// Strings.
-        const STRING = 1 << 3;
-        /// Messages.
-        const PUBSUB = 1 << 4;
-        /// For administrators.
-        const ADMIN = 1 << 5;
-        /// Takes constant or logarithmic time.
-        const FAST = 1 << 6;
-        /// The others.
-        const SLOW = 1 << 7;
-        /// Could do harm.
-        const DANGEROUS = 1 << 8;
-        /// The connection.
-        const CONNECTION = 1 << 9;
-        /// Transactions.
-        const TRANSACTION = 1 << 10;
-        /// Tables of Sapwood.
-        const TABLE = 1 << 11;
-    }
-}
-
-/// Where the keys of a command stand among its arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyPlaces {
-    /// The first, counted from the command's name, which is 0; 0 for a command without keys.
-    pub first: usize,
-    /// The last; below 0 it is counted from the end.
-    pub last: isize,
-    /// From one to the next.
-    pub step: usize,
-}
-
-/// A command.
+/// A command: what is known of it, and what it does.
 #[derive(Debug, Clone, Copy)]
 pub struct Command {
-    /// Its number among all commands and subcommands, of those that [`all`] answers.
-    pub(crate) id: usize,
-    /// Its name in small letters; that of a subcommand is behind a `|`.
-    pub name: &'static str,
-    /// Arguments with the name; below 0 there may be more.
-    pub arity: isize,
-    /// What it does.
-    pub flags: Flags,
-    /// Its classes.
-    pub categories: Categories,
-    /// Its keys.
-    pub keys: KeyPlaces,
-    /// The group in the documentation.
-    pub group: &'static str,
-    /// The version of Redis, or of Sapwood, that had it first.
-    pub since: &'static str,
-    /// What it is for, in a sentence.
-    pub summary: &'static str,
-    /// Its arguments, as documentation writes them.
-    pub syntax: &'static str,
-    /// Tips for clients and clusters.
-    pub tips: &'static [&'static str],
+    /// What is known of it.
+    pub description: Description,
     /// Its subcommands.
     pub subcommands: &'static [Command],
     /// What it does.
     pub run: Run,
+}
+
+impl Deref for Command {
+    type Target = Description;
+
+    #[inline]
+    fn deref(&self) -> &Description {
+        &self.description
+    }
 }
 
 /// What a command does.
@@ -168,26 +87,13 @@ impl Command {
         arity: isize,
         run: Run,
     ) -> Self {
-        Command {
-            id: 0,
-            name,
-            arity,
-            flags: Flags::empty(),
-            categories: Categories::empty(),
-            keys: KeyPlaces { first: 0, last: 0, step: 0 },
-            group,
-            since: "1.0.0",
-            summary: "",
-            syntax: "",
-            tips: &[],
-            subcommands: &[],
-            run,
-        }
+        let description = Description::new(group, name, arity);
+        Command { description, subcommands: &[], run }
     }
 
     const fn with(mut self, flags: Flags, categories: Categories) -> Self {
-        self.flags = self.flags.union(flags);
-        self.categories = self.categories.union(categories);
+        self.description.flags = self.description.flags.union(flags);
+        self.description.categories = self.description.categories.union(categories);
         self
     }
 
@@ -228,7 +134,7 @@ impl Command {
 
     /// Its keys.
     pub(crate) const fn keys(mut self, first: usize, last: isize, step: usize) -> Self {
-        self.keys = KeyPlaces { first, last, step };
+        self.description.keys = KeyPlaces { first, last, step };
         self
     }
 
@@ -239,15 +145,15 @@ impl Command {
         syntax: &'static str,
         summary: &'static str,
     ) -> Self {
-        self.since = since;
-        self.syntax = syntax;
-        self.summary = summary;
+        self.description.since = since;
+        self.description.syntax = syntax;
+        self.description.summary = summary;
         self
     }
 
     /// Tips for clients and clusters.
     pub(crate) const fn tips(mut self, tips: &'static [&'static str]) -> Self {
-        self.tips = tips;
+        self.description.tips = tips;
         self
     }
 
@@ -255,47 +161,6 @@ impl Command {
     pub(crate) const fn subcommands(mut self, subcommands: &'static [Command]) -> Self {
         self.subcommands = subcommands;
         self
-    }
-
-    /// Its classes; every command is fast or slow.
-    pub fn categories_all(&self) -> Categories {
-        let speed = match self.flags.contains(Flags::FAST) {
-            true => Categories::FAST,
-            false => Categories::SLOW,
-        };
-        let admin = match self.flags.contains(Flags::ADMIN) {
-            true => Categories::ADMIN | Categories::DANGEROUS,
-            false => Categories::empty(),
-        };
-        let messages = match self.flags.contains(Flags::PUBSUB) {
-            true => Categories::PUBSUB,
-            false => Categories::empty(),
-        };
-        self.categories | speed | admin | messages
-    }
-
-    /// Whether so many arguments are right.
-    pub fn takes(&self, arguments: usize) -> bool {
-        match self.arity {
-            least if least < 0 => arguments >= least.unsigned_abs(),
-            exact => arguments == exact.unsigned_abs(),
-        }
-    }
-
-    /// The keys among its arguments.
-    pub fn keys_of<'a>(&self, args: &'a [&'a [u8]]) -> impl Iterator<Item = &'a [u8]> {
-        self.key_places(args.len()).filter_map(|at| args.get(at).copied())
-    }
-
-    /// Where its keys stand among so many arguments.
-    pub(crate) fn key_places(&self, arguments: usize) -> impl Iterator<Item = usize> {
-        let last = match self.keys.last {
-            last if last < 0 => arguments.saturating_sub(last.unsigned_abs()),
-            last => last.unsigned_abs().min(arguments.saturating_sub(1)),
-        };
-        let first = self.keys.first;
-        let places = if first == 0 { 1..1 } else { first..last.max(first - 1) + 1 };
-        places.step_by(self.keys.step.max(1))
     }
 }
 
@@ -330,7 +195,8 @@ fn numbered(
         let id = *next;
         *next += 1;
         let subcommands = Vec::leak(numbered(&mut command.subcommands.iter(), next));
-        Command { id, subcommands, ..*command }
+        let description = Description { id, ..command.description };
+        Command { description, subcommands, run: command.run }
     };
     commands.map(number).collect()
 }
@@ -343,6 +209,23 @@ pub fn all() -> impl Iterator<Item = &'static Command> {
 /// All commands, each with its subcommands behind it: in the order of their numbers.
 pub(crate) fn all_with_subcommands() -> impl Iterator<Item = &'static Command> {
     all().flat_map(|command| std::iter::once(command).chain(command.subcommands))
+}
+
+/// What is known of all commands.
+pub(crate) fn catalog() -> &'static Catalog {
+    static CATALOG: LazyLock<Catalog> =
+        LazyLock::new(|| Catalog::new(all_with_subcommands().map(|it| it.description)));
+    &CATALOG
+}
+
+impl Service {
+    /// A service over a database, with what its tables hold already.
+    ///
+    /// # Errors
+    /// Those of opening its tables.
+    pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
+        Service::with_commands(catalog(), db, options)
+    }
 }
 
 /// Bytes of the longest name.
@@ -390,128 +273,6 @@ pub fn resolve(args: &[&[u8]]) -> Result<&'static Command, Refusal> {
     match subcommand.takes(args.len()) {
         true => Ok(subcommand),
         false => Err(Refusal::arguments(subcommand.name)),
-    }
-}
-
-/// Why a command is not done.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
-    /// The text that the client gets, with its code.
-    Text(Cow<'static, str>),
-    /// It must run with no other beside it.
-    NeedsExclusive,
-}
-
-impl Refusal {
-    /// `ERR` and a text.
-    pub(crate) fn err(text: impl std::fmt::Display) -> Refusal {
-        Refusal::Text(format!("ERR {text}").into())
-    }
-
-    /// A text with its code.
-    pub(crate) const fn text(text: &'static str) -> Refusal {
-        Refusal::Text(Cow::Borrowed(text))
-    }
-
-    /// A number of arguments that is wrong.
-    pub(crate) fn arguments(name: &str) -> Refusal {
-        Refusal::err(format!("wrong number of arguments for '{name}' command"))
-    }
-
-    fn unknown(args: &[&[u8]]) -> Refusal {
-        let cut = |arg: &[u8], most: usize| {
-            String::from_utf8_lossy(&arg[..arg.len().min(most)]).into_owned()
-        };
-        let mut beginning = String::new();
-        for arg in &args[1..] {
-            if beginning.len() >= 128 {
-                break;
-            }
-            beginning += &format!("'{}' ", cut(arg, 128 - beginning.len()));
-        }
-        let name = cut(args[0], 128);
-        Refusal::err(format!("unknown command '{name}', with args beginning with: {beginning}"))
-    }
-}
-
-/// Arguments that do not fit together.
-pub(crate) const SYNTAX: Refusal = Refusal::text("ERR syntax error");
-/// A number that is none.
-pub(crate) const NOT_AN_INTEGER: Refusal =
-    Refusal::text("ERR value is not an integer or out of range");
-/// A floating-point number that is none.
-pub(crate) const NOT_A_FLOAT: Refusal = Refusal::text("ERR value is not a valid float");
-/// Without memory.
-pub(crate) const OUT_OF_MEMORY: Refusal =
-    Refusal::text("OOM command not allowed when used memory > 'maxmemory'.");
-
-impl From<keyspace::Error> for Refusal {
-    fn from(error: keyspace::Error) -> Refusal {
-        match error {
-            keyspace::Error::NeedsExclusive => Refusal::NeedsExclusive,
-            keyspace::Error::Table(error) => error.into(),
-            error => Refusal::err(error),
-        }
-    }
-}
-
-impl From<sapwood::Error> for Refusal {
-    fn from(error: sapwood::Error) -> Refusal {
-        use sapwood::{Error, HashEngineError, OrderedEngineError};
-        match error {
-            Error::HashEngine { cause: HashEngineError::OutOfMemory { .. }, .. }
-            | Error::HashBatch { cause: HashEngineError::OutOfMemory { .. }, .. }
-            | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
-                OUT_OF_MEMORY
-            }
-            error => Refusal::err(error),
-        }
-    }
-}
-
-/// The databases, as a command may use them.
-pub(crate) enum Access<'a> {
-    /// Beside other commands.
-    Shared(&'a Databases),
-    /// With no other beside it.
-    Exclusive(&'a mut (dyn AllReplicas + 'a)),
-}
-
-/// All replicas of the databases, for a command that changes which there are.
-pub(crate) trait AllReplicas {
-    fn databases(&self) -> &Databases;
-    fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
-}
-
-impl AllReplicas for Exclusive<'_, Databases> {
-    fn databases(&self) -> &Databases {
-        self
-    }
-
-    fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
-        self.change(|databases| databases.set(number, space));
-    }
-
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
-        self.change(|databases| databases.tables_mut().set(name, table));
-    }
-}
-
-impl Access<'_> {
-    pub(crate) fn databases(&self) -> &Databases {
-        match self {
-            Access::Shared(databases) => databases,
-            Access::Exclusive(all) => all.databases(),
-        }
-    }
-
-    /// The same, for a shorter time.
-    pub(crate) fn reborrow(&mut self) -> Access<'_> {
-        match self {
-            Access::Shared(databases) => Access::Shared(databases),
-            Access::Exclusive(all) => Access::Exclusive(&mut **all),
-        }
     }
 }
 
@@ -594,6 +355,3 @@ impl<'a> Call<'a> {
         self.service.watched.touch(self.client.database, key);
     }
 }
-
-/// A number that no database has.
-pub(crate) const NO_DATABASE: Refusal = Refusal::text("ERR DB index is out of range");

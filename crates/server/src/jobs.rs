@@ -1,4 +1,4 @@
-//! Work on tables that threads without clients do: which there is, how far it is, and its end.
+//! Work that threads without clients do: which there is, how far it is, and its end.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +7,50 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sapwood::aggregate::{Cancel, Progress};
 
 use crate::store::format::Millis;
+
+/// Work of a command that takes long, for a thread that serves no clients.
+pub struct Job {
+    work: Box<dyn FnOnce(&mut Vec<u8>) + Send>,
+    cancel: Cancel,
+    /// Whether the client wants no reply.
+    pub(crate) is_silent: bool,
+}
+
+impl Job {
+    /// Work that goes on to its end.
+    pub(crate) fn new(work: impl FnOnce(&mut Vec<u8>) + Send + 'static) -> Job {
+        Job::with_cancel(Cancel::new(), work)
+    }
+
+    /// Work that looks at `cancel`, and ends early when it says so. Its client has gone then, or
+    /// was killed.
+    pub(crate) fn with_cancel(
+        cancel: Cancel,
+        work: impl FnOnce(&mut Vec<u8>) + Send + 'static,
+    ) -> Job {
+        Job { work: Box::new(work), cancel, is_silent: false }
+    }
+
+    /// The means to end the work early, if it looks at it.
+    pub fn cancel(&self) -> Cancel {
+        self.cancel.clone()
+    }
+
+    /// Does the work, and appends the reply.
+    pub fn run(self, out: &mut Vec<u8>) {
+        let before = out.len();
+        (self.work)(out);
+        if self.is_silent {
+            out.truncate(before);
+        }
+    }
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("cancel", &self.cancel).finish()
+    }
+}
 
 /// The effect of a job on its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,15 @@
 
 pub mod acl;
 pub mod admin;
+pub mod catalog;
 pub mod clients;
 pub mod clock;
 pub mod command;
-mod jobs;
+mod databases;
+pub mod jobs;
 pub mod net;
 pub mod protocol;
+pub mod refusal;
 mod replicas;
 pub mod service;
 pub mod session;

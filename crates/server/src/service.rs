@@ -11,14 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::acl::{self, FileError, Users};
 use crate::admin::{self, Admin, Shutdown};
+use crate::catalog::Catalog;
 use crate::clients::{Clients, Counts, Limits};
 use crate::clock::Clock;
-use crate::command::{AllReplicas, Refusal};
+use crate::databases::{AllReplicas, Databases, keyspace_name};
 use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
-use crate::store::tables::Tables;
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -66,47 +66,6 @@ impl Default for Options {
     }
 }
 
-/// Databases by number, each made when it is used first, and tables by name.
-#[derive(Debug, Clone)]
-pub(crate) struct Databases(Vec<Option<Arc<Keyspace>>>, Tables);
-
-impl Databases {
-    #[inline]
-    pub(crate) fn get(&self, number: usize) -> Option<&Arc<Keyspace>> {
-        self.0.get(number)?.as_ref()
-    }
-
-    pub(crate) fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>) {
-        if let Some(database) = self.0.get_mut(number) {
-            *database = space;
-        }
-    }
-
-    /// Those that there are, with their numbers.
-    pub(crate) fn made(&self) -> impl Iterator<Item = (usize, &Arc<Keyspace>)> {
-        self.0.iter().enumerate().filter_map(|(number, space)| Some((number, space.as_ref()?)))
-    }
-
-    pub(crate) fn count(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Tables that commands have used.
-    pub(crate) fn tables(&self) -> &Tables {
-        &self.1
-    }
-
-    /// Bytes of memory that databases and tables have taken.
-    pub(crate) fn reserved_bytes(&self) -> u64 {
-        let spaces: u64 = self.made().map(|(_, space)| space.reserved_bytes()).sum();
-        spaces + self.1.reserved_bytes()
-    }
-
-    pub(crate) fn tables_mut(&mut self) -> &mut Tables {
-        &mut self.1
-    }
-}
-
 /// What all sessions share.
 #[derive(Debug)]
 pub struct Service {
@@ -128,12 +87,16 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service over a database, with what its tables hold already.
+    /// A service over a database, with what its tables hold already, for these commands.
     ///
     /// # Errors
     /// Those of opening its tables.
-    pub fn new(db: Db, options: Options) -> keyspace::Result<Service> {
-        let databases = Databases(vec![None; options.databases], Tables::default());
+    pub(crate) fn with_commands(
+        catalog: &'static Catalog,
+        db: Db,
+        options: Options,
+    ) -> keyspace::Result<Service> {
+        let databases = Databases::new(options.databases);
         let limits = Limits::new(
             options.maxclients,
             options.timeout,
@@ -148,6 +111,7 @@ impl Service {
             flushing: Mutex::default(),
             admin: Admin::new(
                 &options.admin,
+                catalog,
                 options.threads + 1,
                 options.maxmemory,
                 options.clock.now(),
@@ -155,7 +119,7 @@ impl Service {
             is_expiring: AtomicBool::new(true),
             is_full: AtomicBool::new(false),
             clients: Clients::new(limits),
-            users: Arc::new(Users::new(&options.users)),
+            users: Arc::new(Users::new(&options.users, catalog)),
             options,
         };
         {
@@ -176,7 +140,7 @@ impl Service {
     /// # Errors
     /// [`FileError`], for a file that cannot be read and for each line of it that is wrong.
     pub fn with_users_of(mut self, path: PathBuf) -> Result<Service, FileError> {
-        let mut users = Users::new(&self.options.users);
+        let mut users = Users::new(&self.options.users, self.users.catalog());
         users.set_file(path)?;
         self.users = Arc::new(users);
         Ok(self)
@@ -355,19 +319,5 @@ impl Service {
                 Shutdown::Save => true,
                 Shutdown::NoSave => false,
             }
-    }
-}
-
-/// The name of the table of a database.
-fn keyspace_name(number: usize) -> String {
-    format!("redis.{number}")
-}
-
-impl From<Refusal> for String {
-    fn from(refusal: Refusal) -> String {
-        match refusal {
-            Refusal::Text(text) => text.into_owned(),
-            Refusal::NeedsExclusive => "ERR this needs the database for itself".to_owned(),
-        }
     }
 }

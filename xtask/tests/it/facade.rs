@@ -3,7 +3,7 @@
 use crate::workspace::{self, expect_none, read};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where the facade says what programs see: the crate, and its module of queries.
 const ROOT: &str = "crates/sapwood/src/lib.rs";
@@ -46,6 +46,34 @@ fn documentation_speaks_of_the_facade_alone() {
         }
     }
     assert!(documented > 100, "only {documented} texts: are they still found?");
+    expect_none(complaints);
+}
+
+/// A doc test runs each of them.
+#[test]
+fn every_public_method_has_an_example() {
+    let mut complaints = Vec::new();
+    let mut methods = 0;
+    let sources = Path::new("crates/sapwood/src");
+    let is_shown = |path: &&PathBuf| path.starts_with(sources) && !path.ends_with("fuzzing.rs");
+    for path in workspace::files_ending(".rs").iter().filter(is_shown) {
+        let mut has_example = false;
+        for (line, text) in (1..).zip(read(path).lines().map(str::trim)) {
+            if text.starts_with("///") {
+                has_example |= text.contains("```");
+                continue;
+            }
+            if text.starts_with("pub fn ") || text.starts_with("pub const fn ") {
+                methods += 1;
+                if !has_example {
+                    complaints.push(format!("{}:{line}: no example: {text}", path.display()));
+                }
+            }
+            // Attributes stand between documentation and method.
+            has_example &= text.starts_with("#[");
+        }
+    }
+    assert!(methods > 150, "only {methods} methods: are they still found?");
     expect_none(complaints);
 }
 

@@ -127,6 +127,19 @@ const HOUSES: &[House] = &[
         steps_up: &[],
     },
     House {
+        name: "server",
+        storeys: &[
+            &["catalog", "protocol", "replicas", "store", "watched"],
+            &["acl", "clock", "refusal"],
+            &["admin", "clients", "databases", "jobs"],
+            &["service"],
+            &["command"],
+            &["session"],
+            &["net"],
+        ],
+        steps_up: &[],
+    },
+    House {
         name: "cli",
         storeys: &[&["terminal"], &["args"], &["rows"], &["commands"], &["samples"]],
         steps_up: &[],

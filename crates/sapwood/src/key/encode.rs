@@ -15,6 +15,9 @@ pub trait KeyEncode {
 /// A value that can be read back from an ordered key.
 pub trait KeyDecode: Sized {
     /// Takes one value off the front of what is left in `decoder`.
+    ///
+    /// # Errors
+    /// [`DecodeError`] if no value of the type stands there.
     fn decode_from(decoder: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 }
 

@@ -75,11 +75,20 @@ impl PrefixRange {
     }
 
     /// The first key that can be in the range: the prefix itself.
+    ///
+    /// ```
+    /// assert_eq!(sapwood::key::prefix_range(b"oak").begin(), b"oak");
+    /// ```
     pub fn begin(&self) -> &[u8] {
         &self.begin
     }
 
     /// The least byte string above every key in the range; none when nothing lies above.
+    ///
+    /// ```
+    /// assert_eq!(sapwood::key::prefix_range(b"oak").limit(), Some(&b"oal"[..]));
+    /// assert_eq!(sapwood::key::prefix_range(b"\xff").limit(), None);
+    /// ```
     pub fn limit(&self) -> Option<&[u8]> {
         self.limit.as_deref()
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::acl::selector::{NewUsersChannels, RuleError, has_spaces};
 use crate::acl::user::User;
 use crate::acl::{merge_selectors, text};
+use crate::catalog::Catalog;
 
 /// A file of users that cannot be used. Its text shows no password.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,11 @@ pub enum FileError {
 }
 
 /// The users of a file.
-pub(crate) fn read(path: &Path, new_channels: NewUsersChannels) -> Result<Vec<User>, FileError> {
+pub(crate) fn read(
+    path: &Path,
+    catalog: &'static Catalog,
+    new_channels: NewUsersChannels,
+) -> Result<Vec<User>, FileError> {
     let read = |cause| FileError::Read { path: path.to_owned(), cause };
     let bytes = fs::read(path).map_err(read)?;
     let mut users: Vec<User> = Vec::new();
@@ -55,7 +60,7 @@ pub(crate) fn read(path: &Path, new_channels: NewUsersChannels) -> Result<Vec<Us
             continue;
         }
         let place = format!("{}:{}", path.display(), index + 1);
-        match user_of(line, new_channels) {
+        match user_of(line, catalog, new_channels) {
             Err(error) => wrong += &format!("{place}{error}. "),
             Ok(user) if users.iter().any(|other| other.name == user.name) => {
                 let name = text(&user.name);
@@ -82,7 +87,11 @@ enum LineError {
     Rule(RuleError),
 }
 
-fn user_of(line: &[u8], new_channels: NewUsersChannels) -> Result<User, LineError> {
+fn user_of(
+    line: &[u8],
+    catalog: &'static Catalog,
+    new_channels: NewUsersChannels,
+) -> Result<User, LineError> {
     let mut words = line.split(|byte| *byte == b' ').filter(|word| !word.is_empty());
     let (Some(b"user"), Some(name)) = (words.next(), words.next()) else {
         return Err(LineError::Keyword);
@@ -92,7 +101,7 @@ fn user_of(line: &[u8], new_channels: NewUsersChannels) -> Result<User, LineErro
     }
     let rules: Vec<&[u8]> = words.collect();
     let rules = merge_selectors(&rules).map_err(|_| LineError::Parenthesis)?;
-    let mut user = User::new(0, name, new_channels);
+    let mut user = User::new(catalog, 0, name, new_channels);
     for rule in rules {
         user.apply(rule.trim_ascii()).map_err(|cause| match cause {
             // The name of a command is no secret.

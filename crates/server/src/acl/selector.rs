@@ -4,10 +4,9 @@
 //! of a command is a load. Their text is kept as well, in the order in which it has an effect, since
 //! it is what users see and what files hold.
 
-use crate::acl::categories;
-use crate::acl::needs::{Channels, KeyRights, Needs};
 use crate::acl::pattern::Pattern;
-use crate::command::{self, Command, Flags};
+use crate::catalog::needs::{Channels, KeyRights};
+use crate::catalog::{Catalog, Description, Flags, categories};
 
 /// A rule that is not taken. The texts are those of Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -61,19 +60,19 @@ struct CommandBits(Box<[u64]>);
 
 impl CommandBits {
     /// All, or none.
-    fn filled(word: u64) -> CommandBits {
-        let count = command::all_with_subcommands().count();
+    fn filled(word: u64, catalog: &Catalog) -> CommandBits {
+        let count = catalog.all().len();
         CommandBits(vec![word; count.div_ceil(64)].into())
     }
 
     #[inline]
-    fn has(&self, command: &Command) -> bool {
+    fn has(&self, command: &Description) -> bool {
         self.0[command.id / 64] >> (command.id % 64) & 1 == 1
     }
 
-    /// Sets the bits of a command and its subcommands.
-    fn set(&mut self, command: &Command, sign: Sign) {
-        for command in std::iter::once(command).chain(command.subcommands) {
+    /// Sets the bits of commands.
+    fn set(&mut self, commands: &[Description], sign: Sign) {
+        for command in commands {
             let bit = 1 << (command.id % 64);
             match sign {
                 Sign::Plus => self.0[command.id / 64] |= bit,
@@ -82,8 +81,8 @@ impl CommandBits {
         }
     }
 
-    fn has_all(&self) -> bool {
-        command::all_with_subcommands().all(|command| self.has(command))
+    fn has_all(&self, catalog: &Catalog) -> bool {
+        catalog.all().iter().all(|command| self.has(command))
     }
 }
 
@@ -128,8 +127,9 @@ pub enum NewUsersChannels {
 }
 
 /// A set of commands, with the keys and channels that they may be called with.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Selector {
+    catalog: &'static Catalog,
     commands: CommandBits,
     /// Whether the rules begin with all commands.
     begins_with_all: bool,
@@ -143,9 +143,10 @@ pub(crate) struct Selector {
 
 impl Selector {
     /// A selector of no commands and no keys.
-    pub(crate) fn new(channels: NewUsersChannels) -> Selector {
+    pub(crate) fn new(catalog: &'static Catalog, channels: NewUsersChannels) -> Selector {
         Selector {
-            commands: CommandBits::filled(0),
+            catalog,
+            commands: CommandBits::filled(0, catalog),
             begins_with_all: false,
             rules: Vec::new(),
             first_arguments: Vec::new(),
@@ -159,7 +160,9 @@ impl Selector {
 
     /// Whether all commands may be called, with all keys and all channels.
     pub(crate) fn allows_all(&self) -> bool {
-        self.keys == Names::All && self.channels == Names::All && self.commands.has_all()
+        self.keys == Names::All
+            && self.channels == Names::All
+            && self.commands.has_all(self.catalog)
     }
 
     /// Applies a rule about commands, keys or channels.
@@ -182,7 +185,7 @@ impl Selector {
                 [b'-', b'@', class @ ..] => self.set_class(class, Sign::Minus)?,
                 [b'+', name @ ..] => self.add_command(name)?,
                 [b'-', name @ ..] => {
-                    let command = command::find_with_subcommand(name).ok_or(RuleError::Unknown)?;
+                    let command = self.catalog.find(name).ok_or(RuleError::Unknown)?;
                     self.set_command(command, Sign::Minus);
                 }
                 _ => return Err(RuleError::Syntax),
@@ -193,7 +196,8 @@ impl Selector {
 
     fn begin_with(&mut self, sign: Sign) {
         self.begins_with_all = sign == Sign::Plus;
-        self.commands = CommandBits::filled(if self.begins_with_all { u64::MAX } else { 0 });
+        let word = if self.begins_with_all { u64::MAX } else { 0 };
+        self.commands = CommandBits::filled(word, self.catalog);
         self.rules.clear();
         self.first_arguments.clear();
     }
@@ -223,7 +227,7 @@ impl Selector {
 
     fn set_class(&mut self, name: &[u8], sign: Sign) -> Result<(), RuleError> {
         let class = categories::find(name).ok_or(RuleError::Unknown)?;
-        for command in categories::commands(class) {
+        for command in self.catalog.of_class(class) {
             self.set_bits(command, sign);
         }
         self.keep_rule(sign, &[b"@", name].concat());
@@ -233,19 +237,19 @@ impl Selector {
     /// A command, a subcommand, or a command with a first argument.
     fn add_command(&mut self, name: &[u8]) -> Result<(), RuleError> {
         let Some(bar) = name.iter().rposition(|byte| *byte == b'|') else {
-            let command = command::find(name).ok_or(RuleError::Unknown)?;
+            let command = self.catalog.find(name).ok_or(RuleError::Unknown)?;
             self.set_command(command, Sign::Plus);
             return Ok(());
         };
         let (of, argument) = (&name[..bar], &name[bar + 1..]);
-        let command = command::find_with_subcommand(of).ok_or(RuleError::Unknown)?;
+        let command = self.catalog.find(of).ok_or(RuleError::Unknown)?;
         if command.name.contains('|') {
             return Err(RuleError::ArgumentOfSubcommand);
         }
         if argument.is_empty() || has_spaces(argument) {
             return Err(RuleError::Syntax);
         }
-        if command.subcommands.is_empty() {
+        if self.catalog.with_subcommands(command).len() == 1 {
             let allowed = (command.id, argument.to_ascii_lowercase().into());
             if !self.first_arguments.contains(&allowed) {
                 self.first_arguments.push(allowed);
@@ -253,18 +257,18 @@ impl Selector {
             self.keep_rule(Sign::Plus, name);
             return Ok(());
         }
-        let command = command::find_with_subcommand(name).ok_or(RuleError::Unknown)?;
+        let command = self.catalog.find(name).ok_or(RuleError::Unknown)?;
         self.set_command(command, Sign::Plus);
         Ok(())
     }
 
-    fn set_command(&mut self, command: &Command, sign: Sign) {
+    fn set_command(&mut self, command: &Description, sign: Sign) {
         self.set_bits(command, sign);
         self.keep_rule(sign, command.name.as_bytes());
     }
 
-    fn set_bits(&mut self, command: &Command, sign: Sign) {
-        self.commands.set(command, sign);
+    fn set_bits(&mut self, command: &Description, sign: Sign) {
+        self.commands.set(self.catalog.with_subcommands(command), sign);
         self.first_arguments.retain(|(id, _)| *id != command.id);
     }
 
@@ -280,18 +284,14 @@ impl Selector {
     }
 
     /// Whether a command may be called with these arguments, of which the first is its name.
-    pub(crate) fn check(
-        &self,
-        command: &Command,
-        needs: &Needs,
-        args: &[&[u8]],
-    ) -> Result<(), Denied> {
+    pub(crate) fn check(&self, command: &Description, args: &[&[u8]]) -> Result<(), Denied> {
         if !self.commands.has(command)
             && !command.flags.contains(Flags::NO_AUTH)
             && !self.allows_first_argument(command, args)
         {
             return Err(Denied::Command);
         }
+        let needs = self.catalog.needs(command);
         if let Names::Of(keys) = &self.keys {
             for at in command.key_places(args.len()).filter(|at| *at < args.len()) {
                 let rights = needs.on_key(command, args, at);
@@ -309,7 +309,7 @@ impl Selector {
     }
 
     #[cold]
-    fn allows_first_argument(&self, command: &Command, args: &[&[u8]]) -> bool {
+    fn allows_first_argument(&self, command: &Description, args: &[&[u8]]) -> bool {
         args.get(1).is_some_and(|first| {
             let is_it = |(id, argument): &(usize, Box<[u8]>)| {
                 *id == command.id && argument.eq_ignore_ascii_case(first)

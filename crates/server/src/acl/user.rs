@@ -2,10 +2,9 @@
 
 use subtle::Choice;
 
-use crate::acl::needs::Needs;
 use crate::acl::password::Hash;
 use crate::acl::selector::{Denied, NewUsersChannels, RuleError, Selector, joined};
-use crate::command::Command;
+use crate::catalog::{Catalog, Description};
 
 /// The name of the user that every client is at first.
 pub(crate) const DEFAULT: &[u8] = b"default";
@@ -22,6 +21,7 @@ enum Passwords {
 /// A user. It is replaced as a whole when its rules change.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
+    catalog: &'static Catalog,
     /// A number that no other user has or had, of this name or another.
     pub(crate) id: u64,
     pub(crate) name: Box<[u8]>,
@@ -39,14 +39,20 @@ pub(crate) struct User {
 
 impl User {
     /// A user as Redis makes it: off, and without any right.
-    pub(crate) fn new(id: u64, name: &[u8], new_channels: NewUsersChannels) -> User {
+    pub(crate) fn new(
+        catalog: &'static Catalog,
+        id: u64,
+        name: &[u8],
+        new_channels: NewUsersChannels,
+    ) -> User {
         User {
+            catalog,
             id,
             name: name.into(),
             is_on: false,
             passwords: Passwords::Of(Vec::new()),
             is_sanitized: true,
-            root: Selector::new(new_channels),
+            root: Selector::new(catalog, new_channels),
             selectors: Vec::new(),
             new_channels,
             allows_all: false,
@@ -54,8 +60,12 @@ impl User {
     }
 
     /// The user that every client is at first, as it is until rules say otherwise: it may do all.
-    pub(crate) fn unrestricted(id: u64, new_channels: NewUsersChannels) -> User {
-        let mut user = User::new(id, DEFAULT, new_channels);
+    pub(crate) fn unrestricted(
+        catalog: &'static Catalog,
+        id: u64,
+        new_channels: NewUsersChannels,
+    ) -> User {
+        let mut user = User::new(catalog, id, DEFAULT, new_channels);
         for rule in ["on", "nopass", "+@all", "~*", "&*"] {
             let applied = user.apply(rule.as_bytes());
             debug_assert_eq!(applied, Ok(()), "{rule} is a rule");
@@ -111,7 +121,7 @@ impl User {
             b"resetpass" => self.passwords = Passwords::Of(Vec::new()),
             b"clearselectors" => self.selectors.clear(),
             b"reset" => {
-                *self = User::new(self.id, &self.name, self.new_channels);
+                *self = User::new(self.catalog, self.id, &self.name, self.new_channels);
             }
             _ => match rule {
                 [b'>', password @ ..] => self.add_password(Hash::of(password)),
@@ -123,7 +133,7 @@ impl User {
                     self.remove_password(&Hash::from_hex(hash).ok_or(RuleError::NoHash)?)?;
                 }
                 [b'(', inside @ .., b')'] => {
-                    let mut selector = Selector::new(self.new_channels);
+                    let mut selector = Selector::new(self.catalog, self.new_channels);
                     for rule in inside.split(u8::is_ascii_whitespace).filter(|it| !it.is_empty()) {
                         selector.apply(rule)?;
                     }
@@ -158,14 +168,13 @@ impl User {
 
     /// Whether a command may be called with these arguments, of which the first is its name. If no
     /// selector allows it, the one that came furthest says why.
-    pub(crate) fn check(&self, command: &Command, args: &[&[u8]]) -> Result<(), Denied> {
+    pub(crate) fn check(&self, command: &Description, args: &[&[u8]]) -> Result<(), Denied> {
         if self.allows_all {
             return Ok(());
         }
-        let needs = Needs::of(command);
         let mut furthest = Denied::Command;
         for selector in self.all_selectors() {
-            match selector.check(command, &needs, args) {
+            match selector.check(command, args) {
                 Ok(()) => return Ok(()),
                 Err(denied) => furthest = furthest.max(denied),
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crossbeam_utils::CachePadded;
 
-use crate::command;
+use crate::catalog::Catalog;
 use crate::replicas::thread_number;
 
 /// Times of a histogram: up to 1 us, 2 us, 4 us and so on, and all others.
@@ -58,6 +58,7 @@ struct Cell {
 /// Counts of all commands.
 #[derive(Debug)]
 pub(crate) struct Tally {
+    catalog: &'static Catalog,
     blocks: Box<[CachePadded<Box<[Cell]>>]>,
     errors: Mutex<BTreeMap<String, u64>>,
     pub(crate) hits: Striped,
@@ -105,12 +106,13 @@ struct Rate {
 }
 
 impl Tally {
-    pub(crate) fn new(threads: usize) -> Tally {
+    pub(crate) fn new(threads: usize, catalog: &'static Catalog) -> Tally {
         let threads = threads.max(1);
-        let commands = command::all_with_subcommands().count();
+        let commands = catalog.all().len();
         let block =
             || CachePadded::new(std::iter::repeat_with(Cell::default).take(commands).collect());
         Tally {
+            catalog,
             blocks: std::iter::repeat_with(block).take(threads).collect(),
             errors: Mutex::default(),
             hits: Striped::new(threads),
@@ -184,7 +186,7 @@ impl Tally {
 
     /// Counts of the commands that were called or refused, by name.
     pub(crate) fn counts(&self) -> Vec<(&'static str, Count)> {
-        let commands = command::all_with_subcommands();
+        let commands = self.catalog.all().iter();
         let counts = commands.map(|command| (command.name, self.count(command.id)));
         counts.filter(|(_, count)| count.calls + count.rejected > 0).collect()
     }

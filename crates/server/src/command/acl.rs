@@ -1,12 +1,13 @@
 //! `AUTH`, and `ACL`: users and their rights.
 
 use crate::acl::{self, Context, DEFAULT, FileError, Reason, Selector, Users, has_spaces};
+use crate::catalog::{Categories, Flags, categories};
 use crate::command::arguments::{help, integer, is};
-use crate::command::{
-    self, Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX, resolve,
-};
+use crate::command::{self, Answer, Call, Command, Run, resolve};
+use crate::jobs::Job;
 use crate::protocol::reply::Reply;
-use crate::session::{Job, refuse};
+use crate::refusal::refuse;
+use crate::refusal::{Refusal, SYNTAX};
 
 const fn subcommand(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run)
@@ -139,14 +140,14 @@ fn shown(name: &[u8]) -> String {
 fn cat(call: &mut Call<'_>) -> Answer {
     match call.args[2..] {
         [] => {
-            let names = acl::categories::names();
+            let names = categories::names();
             call.reply.array(names.len());
             names.for_each(|name| call.reply.bulk(name.as_bytes()));
         }
         [class] => {
-            let found = acl::categories::find(class)
+            let found = categories::find(class)
                 .ok_or_else(|| Refusal::err(format!("Unknown category '{}'", shown(class))))?;
-            let commands: Vec<_> = acl::categories::commands(found).collect();
+            let commands: Vec<_> = command::catalog().of_class(found).collect();
             call.reply.array(commands.len());
             commands.iter().for_each(|command| call.reply.bulk(command.name.as_bytes()));
         }

@@ -1,8 +1,8 @@
 //! Arguments as numbers and options, and the help for those of subcommands.
 
-use crate::command::{NO_DATABASE, NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, SYNTAX};
 use crate::protocol::reply::Reply;
 use crate::protocol::request;
+use crate::refusal::{NO_DATABASE, NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, SYNTAX};
 
 /// An integer as Redis reads it.
 pub(crate) fn integer(argument: &[u8]) -> Result<i64, Refusal> {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use crate::catalog::{Categories, Flags};
 use crate::clients::{Entry, Paused};
 use crate::command::arguments::{help, integer, is, subcommand_arguments};
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX};
-use crate::session::Replies;
+use crate::command::client::{Client, Replies};
+use crate::command::{Answer, Call, Command, Run};
+use crate::refusal::{Refusal, SYNTAX};
 
 const fn client(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION)
@@ -137,7 +139,7 @@ fn setname(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
-impl crate::session::Client {
+impl Client {
     /// A name that a connection may have.
     pub(crate) fn checked_name(name: &[u8]) -> Result<&str, Refusal> {
         plain("Client names", name)

@@ -1,10 +1,12 @@
 //! Commands about the connection.
 
+use crate::catalog::{Categories, Flags};
 use crate::command::acl::authenticate;
 use crate::command::arguments::{database, integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, pubsub};
+use crate::command::client::{Client, Replies};
+use crate::command::{Answer, Call, Command, Run, pubsub};
 use crate::protocol::reply::Protocol;
-use crate::session::{Client, Replies};
+use crate::refusal::Refusal;
 
 const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()

@@ -1,10 +1,10 @@
 //! Commands that count.
 
+use crate::catalog::Categories;
 use crate::command::arguments::{float, integer};
-use crate::command::{
-    Answer, Call, Categories, Command, NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, Run,
-};
+use crate::command::{Answer, Call, Command, Run};
 use crate::protocol::request;
+use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal};
 use crate::store::keyspace::Change;
 
 const fn counter(name: &'static str, arity: isize, run: Run) -> Command {

@@ -1,9 +1,11 @@
 //! `COMMAND`: what commands there are.
 
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::is;
-use crate::command::{self, Answer, Call, Categories, Command, Flags, Refusal, Run, SYNTAX};
+use crate::command::{self, Answer, Call, Command, Run};
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
+use crate::refusal::{Refusal, SYNTAX};
 
 const fn server(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run).categories(Categories::CONNECTION)

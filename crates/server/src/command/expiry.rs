@@ -1,7 +1,9 @@
 //! Commands about the ends of keys' times.
 
+use crate::catalog::Categories;
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Refusal, Run};
+use crate::command::{Answer, Call, Command, Run};
+use crate::refusal::Refusal;
 use crate::store::format::Millis;
 
 const fn expiry(name: &'static str, arity: isize, run: Run) -> Command {

@@ -5,8 +5,9 @@ use std::fs;
 use std::sync::atomic::Ordering;
 
 use crate::acl::Reason;
-use crate::command::Refusal;
-use crate::service::{Databases, Service};
+use crate::databases::Databases;
+use crate::refusal::Refusal;
+use crate::service::Service;
 use crate::store::format::Millis;
 
 type Section = fn(&mut Lines, &Shown<'_>) -> Result<(), Refusal>;

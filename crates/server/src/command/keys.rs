@@ -4,11 +4,14 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{self, integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, NO_DATABASE, Refusal, Run, SYNTAX};
+use crate::command::{Answer, Call, Command, Run};
+use crate::jobs::Job;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
-use crate::session::{Job, refuse};
+use crate::refusal::refuse;
+use crate::refusal::{NO_DATABASE, Refusal, SYNTAX};
 use crate::store::keyspace::{self, Change, Keys, Keyspace};
 
 const fn generic(name: &'static str, arity: isize, run: Run) -> Command {

@@ -1,8 +1,10 @@
 //! `SLOWLOG` and `LATENCY`: commands that took long.
 
 use crate::admin::tally::Count;
+use crate::catalog::Flags;
 use crate::command::arguments::integer;
-use crate::command::{self, Answer, Call, Command, Flags, Refusal, Run};
+use crate::command::{self, Answer, Call, Command, Run};
+use crate::refusal::Refusal;
 
 const fn admin(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run).flags(Flags::ADMIN)

@@ -1,7 +1,9 @@
 //! `OBJECT`: how a value is stored, in the words of Redis.
 
+use crate::catalog::Categories;
 use crate::command::strings::is_integer;
-use crate::command::{Answer, Call, Categories, Command, Refusal, Run};
+use crate::command::{Answer, Call, Command, Run};
+use crate::refusal::Refusal;
 
 /// Bytes of the longest value that Redis keeps in one piece with its head.
 const EMBEDDED_BYTES_MAX: usize = 44;

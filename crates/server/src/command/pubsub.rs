@@ -1,8 +1,10 @@
 //! Messages from clients to clients.
 
+use crate::catalog::{Categories, Flags};
 use crate::clients::{Kind, Subscriptions};
 use crate::command::arguments::{help, subcommand_arguments};
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run};
+use crate::command::{Answer, Call, Command, Run};
+use crate::refusal::Refusal;
 
 const fn pubsub(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("pubsub", name, arity, run).categories(Categories::PUBSUB).flags(Flags::PUBSUB)

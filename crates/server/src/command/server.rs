@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
 use crate::admin::{Debug, SaveRule, Shutdown};
+use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{float, integer, is};
-use crate::command::{Answer, Call, Categories, Command, Flags, NOT_AN_INTEGER, Refusal, Run};
-use crate::command::{SYNTAX, info};
+use crate::command::info;
+use crate::command::{Answer, Call, Command, Run};
+use crate::jobs::Job;
 use crate::protocol::glob;
+use crate::refusal::SYNTAX;
+use crate::refusal::{NOT_AN_INTEGER, Refusal};
 use crate::service::Service;
-use crate::session::Job;
 
 const fn server(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("server", name, arity, run)

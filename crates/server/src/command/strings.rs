@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
+use crate::catalog::Categories;
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Categories, Command, Refusal, SYNTAX};
+use crate::command::{Answer, Call, Command};
 use crate::protocol::request;
+use crate::refusal::{Refusal, SYNTAX};
 use crate::store::format::Millis;
 use crate::store::keyspace::{Change, Current, VALUE_BYTES_MAX};
 

@@ -37,10 +37,11 @@ mod work;
 
 use sapwood::Table;
 
-use crate::command::{
-    Access, Answer, Call, Categories, Command, Flags, OUT_OF_MEMORY, Refusal, Run,
-};
+use crate::catalog::{Categories, Flags};
+use crate::command::{Answer, Call, Command, Run};
+use crate::databases::Access;
 use crate::protocol::reply::Reply;
+use crate::refusal::{OUT_OF_MEMORY, Refusal};
 use crate::store::tables::is_own;
 
 const fn table(name: &'static str, arity: isize, run: Run) -> Command {

@@ -5,8 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::command::{Answer, Call, Categories, Command, Flags, Refusal, Run, pubsub};
-use crate::session::{WatchedKey, execute_queued};
+use crate::catalog::{Categories, Flags};
+use crate::command::client::WatchedKey;
+use crate::command::execution::execute_queued;
+use crate::command::{Answer, Call, Command, Run, pubsub};
+use crate::refusal::Refusal;
 use crate::watched::Watch;
 
 const fn transaction(name: &'static str, arity: isize, run: Run) -> Command {

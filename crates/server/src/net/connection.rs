@@ -23,7 +23,8 @@ use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
 use crate::clients::Order;
-use crate::session::{Job, Next, Session};
+use crate::jobs::Job;
+use crate::session::{Next, Session};
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 64 << 10;

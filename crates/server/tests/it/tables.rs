@@ -143,7 +143,7 @@ fn commands_on_tables_wait_for_exec() {
 }
 
 /// Sends a request and answers the job that it leaves.
-fn job_of(session: &mut Session, line: &str) -> sapwood_server::session::Job {
+fn job_of(session: &mut Session, line: &str) -> sapwood_server::jobs::Job {
     let args: Vec<&[u8]> = line.split(' ').map(str::as_bytes).collect();
     let mut out = Vec::new();
     match session.run(&request(&args), &mut out).1 {

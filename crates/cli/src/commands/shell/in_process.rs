@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use sapwood::aggregate::Cancel;
-use sapwood_server::session::{Job, Next};
+use sapwood_server::jobs::Job;
+use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
 use super::link::{Cancelled, Link, Received};

@@ -6,10 +6,12 @@ use sapwood::{
 };
 
 use crate::command::arguments::is;
-use crate::command::{Access, Answer, Call, Refusal, SYNTAX};
+use crate::command::{Answer, Call};
+use crate::databases::Access;
 use crate::jobs::Effect;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
+use crate::refusal::{Refusal, SYNTAX};
 use crate::store::tables::is_own;
 
 use super::words::{Words, one_of};

@@ -3,7 +3,8 @@
 use sapwood::Table;
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, Refusal, SYNTAX};
+use crate::command::{Answer, Call};
+use crate::refusal::{Refusal, SYNTAX};
 
 use super::{open, refused};
 

@@ -2,9 +2,10 @@
 
 use sapwood::aggregate::{Compiled, Partial, Plan};
 
-use crate::command::{Answer, Call, Refusal};
+use crate::command::{Answer, Call};
 use crate::jobs::Effect;
 use crate::protocol::reply::Reply;
+use crate::refusal::Refusal;
 
 use super::question::{Asked, Form, Question};
 use super::words::Words;

@@ -8,8 +8,8 @@ use sapwood::aggregate::{
 };
 use sapwood::{Error, Table};
 
-use crate::command::Refusal;
 use crate::command::arguments::is;
+use crate::refusal::{Refusal, SYNTAX};
 
 use super::misfit;
 use super::words::{Words, bounds, one_of};
@@ -240,7 +240,7 @@ impl Question {
             query = query.groups_max(groups_max);
         }
         let states = match (states, asked) {
-            (None, Asked::Merge) => return Err(crate::command::SYNTAX),
+            (None, Asked::Merge) => return Err(SYNTAX),
             (states, _) => states.unwrap_or_default(),
         };
         Ok(Question { query, run: scope.run, form, states })

@@ -5,10 +5,11 @@ use std::ops::{Bound, ControlFlow};
 use sapwood::{Direction, OrderedTable, Table};
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, NOT_AN_INTEGER, Refusal, SYNTAX};
+use crate::command::{Answer, Call};
 use crate::jobs::Effect;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
+use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX};
 
 use super::cells::{Entries, Shown};
 use super::words::{Words, bounds};

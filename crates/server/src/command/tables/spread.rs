@@ -5,9 +5,10 @@ use std::time::Duration;
 use sapwood::aggregate::{Disaggregated, Disaggregation, DisaggregationRun};
 
 use crate::command::arguments::{integer, is};
-use crate::command::{Answer, Call, NOT_AN_INTEGER, Refusal};
+use crate::command::{Answer, Call};
 use crate::jobs::Effect;
 use crate::protocol::reply::Reply;
+use crate::refusal::{NOT_AN_INTEGER, Refusal};
 
 use super::question::{Scope, no_layout};
 use super::words::{Words, shown};

@@ -2,7 +2,8 @@
 
 use sapwood::aggregate::{EditAction, FieldEdit, Layout, Refusal as FieldRefusal, Value};
 
-use crate::command::{Answer, Call, NOT_A_FLOAT, Refusal};
+use crate::command::{Answer, Call};
+use crate::refusal::{NOT_A_FLOAT, Refusal};
 
 use super::words::{one_of, shown};
 use super::{cells, misfit, open, refused};

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use crate::command::arguments::{integer, is};
-use crate::command::{NOT_AN_INTEGER, Refusal, SYNTAX};
+use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX};
 
 /// The arguments behind those that have their place: keywords in any order, each with its values.
 #[derive(Debug)]

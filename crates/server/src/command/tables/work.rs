@@ -6,12 +6,15 @@ use sapwood::Table;
 use sapwood::aggregate::Progress;
 
 use crate::command::arguments::integer;
-use crate::command::{Answer, Call, NOT_AN_INTEGER, Refusal};
+use crate::command::client::Messages;
+use crate::command::{Answer, Call};
+use crate::databases::Databases;
+use crate::jobs::Job;
 use crate::jobs::{Begun, Effect, Running};
 use crate::protocol::reply::{Protocol, Reply};
+use crate::refusal::refuse;
+use crate::refusal::{NOT_AN_INTEGER, Refusal};
 use crate::replicas::Replicas;
-use crate::service::Databases;
-use crate::session::{Job, Messages, refuse};
 
 use super::{NO_TABLE, cells, make_known};
 

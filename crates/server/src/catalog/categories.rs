@@ -1,6 +1,6 @@
 //! The names of classes of commands, as rules have them.
 
-use crate::command::{self, Categories, Command};
+use crate::catalog::Categories;
 
 /// The classes, in Redis's order; those for kinds of values that are not here have no commands, so
 /// that the rules of a Redis server can be taken over.
@@ -40,14 +40,10 @@ pub(crate) fn find(name: &[u8]) -> Option<Categories> {
     found.map(|(_, categories)| *categories)
 }
 
-/// The commands and subcommands of a class.
-pub(crate) fn commands(class: Categories) -> impl Iterator<Item = &'static Command> {
-    command::all_with_subcommands().filter(move |it| it.categories_all().intersects(class))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command::catalog;
 
     #[test]
     fn each_class_of_commands_has_one_name() {
@@ -61,7 +57,7 @@ mod tests {
         assert_eq!(find(b"DANGerous"), Some(Categories::DANGEROUS));
         assert_eq!(find(b"hash"), Some(Categories::empty()));
         assert_eq!(find(b"nothing"), None);
-        assert_eq!(commands(Categories::empty()).count(), 0);
-        assert!(commands(Categories::STRING).any(|command| command.name == "get"));
+        assert_eq!(catalog().of_class(Categories::empty()).count(), 0);
+        assert!(catalog().of_class(Categories::STRING).any(|command| command.name == "get"));
     }
 }

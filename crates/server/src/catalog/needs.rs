@@ -1,10 +1,8 @@
 //! The rights that a command needs on the keys and channels among its arguments.
 
-use std::sync::LazyLock;
-
 use bitflags::bitflags;
 
-use crate::command::{self, Command, Flags};
+use crate::catalog::{Description, Flags};
 
 bitflags! {
     /// What a command does with a key.
@@ -66,13 +64,7 @@ const BLIND: &[&str] = &[
 
 impl Needs {
     /// Those of a command. A command that writes reads as well, unless it is known not to.
-    pub(crate) fn of(command: &Command) -> Needs {
-        static BY_ID: LazyLock<Box<[Needs]>> =
-            LazyLock::new(|| command::all_with_subcommands().map(Needs::find).collect());
-        BY_ID[command.id]
-    }
-
-    fn find(command: &Command) -> Needs {
+    pub(crate) fn of(command: &Description) -> Needs {
         let name = command.name;
         let container = name.split_once('|').map_or("", |(container, _)| container);
         let (first, others) = match name {
@@ -96,7 +88,7 @@ impl Needs {
     }
 
     /// The rights on a key, by whether it is the first.
-    pub(crate) fn on_key(&self, command: &Command, args: &[&[u8]], at: usize) -> KeyRights {
+    pub(crate) fn on_key(&self, command: &Description, args: &[&[u8]], at: usize) -> KeyRights {
         if at != command.keys.first {
             return self.others;
         }
@@ -112,6 +104,7 @@ impl Needs {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command;
 
     #[test]
     fn commands_of_the_lists_are_there() {

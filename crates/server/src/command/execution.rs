@@ -1,0 +1,340 @@
+//! The way from a request to the reply of its command: rights, pauses, queues of transactions, counts.
+
+use std::sync::LazyLock;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::acl::{Context, Denied};
+use crate::catalog::Flags;
+use crate::clients::Paused;
+use crate::command::client::Client;
+use crate::command::{self, Call, Command, pubsub};
+use crate::databases::Access;
+use crate::jobs::Job;
+use crate::protocol::reply::Reply;
+use crate::refusal::{OUT_OF_MEMORY, Refusal, refuse};
+use crate::service::Service;
+use crate::store::format::{self, Millis};
+
+pub(crate) enum Dispatched {
+    Done(Option<Job>),
+    /// It waits until clients are not paused any more.
+    Paused,
+    NeedsExclusive,
+}
+
+/// Finds the command of a request and executes it, or keeps it for `EXEC`.
+pub(crate) fn dispatch(
+    service: &Service,
+    client: &mut Client,
+    args: &[&[u8]],
+    out: &mut Vec<u8>,
+    mut access: Access<'_>,
+    now: Millis,
+) -> Dispatched {
+    let protocol = client.protocol;
+    let command = match command::resolve(args) {
+        Ok(command) => command,
+        Err(refusal) => {
+            let refusal = client.break_transaction(service, command::find(args[0]), refusal);
+            refuse(&mut Reply::new(out, protocol), &refusal);
+            return Dispatched::Done(None);
+        }
+    };
+    if let Err(refusal) = permit(service, client, command, args) {
+        let refusal = client.break_transaction(service, Some(command), refusal);
+        refuse(&mut Reply::new(out, protocol), &refusal);
+        return Dispatched::Done(None);
+    }
+    if client.is_listening() && !command.flags.contains(Flags::WHILE_LISTENING) {
+        let refusal = pubsub::only_these(command.name);
+        let refusal = client.break_transaction(service, Some(command), refusal);
+        refuse(&mut Reply::new(out, protocol), &refusal);
+        return Dispatched::Done(None);
+    }
+    if let Some(paused) = service.clients.pause.at(now)
+        && client.waits(command, paused)
+    {
+        return Dispatched::Paused;
+    }
+    client.last_command = command.name;
+    if let Some(transaction) = &mut client.transaction
+        && !command.flags.contains(Flags::NOT_QUEUED)
+    {
+        if command.flags.contains(Flags::NO_MULTI) {
+            transaction.is_broken = true;
+            Reply::new(out, protocol).error("ERR Command not allowed inside a transaction");
+        } else {
+            let owned = args.iter().map(|arg| arg.to_vec()).collect();
+            transaction.queued.push((command, owned));
+            Reply::new(out, protocol).simple("QUEUED");
+        }
+        return Dispatched::Done(None);
+    }
+    if command.flags.contains(Flags::EXCLUSIVE) && matches!(access, Access::Shared(_)) {
+        return Dispatched::NeedsExclusive;
+    }
+    let before = out.len();
+    let reply = Reply::new(out, protocol);
+    let access = access.reborrow();
+    let mut call = Call { service, client, args, command, reply, access, now, job: None };
+    let begun = Instant::now();
+    let outcome = (command.run)(&mut call);
+    if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
+        service.note_call(command, args, begun.elapsed(), now, &outcome);
+    }
+    match outcome {
+        Ok(()) => Dispatched::Done(call.job),
+        Err(refusal) => {
+            call.reply.truncate(before);
+            if refusal == Refusal::NeedsExclusive && !call.is_exclusive() {
+                return Dispatched::NeedsExclusive;
+            }
+            refuse(&mut call.reply, &refusal);
+            Dispatched::Done(None)
+        }
+    }
+}
+
+/// Executes a command of a transaction; a job of its is done at once.
+pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, args: &[&[u8]]) {
+    let before = call.reply.len();
+    let mut inner = Call {
+        service: call.service,
+        client: &mut *call.client,
+        args,
+        command,
+        reply: call.reply.reborrow(),
+        access: call.access.reborrow(),
+        now: call.now,
+        job: None,
+    };
+    let begun = Instant::now();
+    let result = permit_queued(inner.service, inner.client, command, args)
+        .and_then(|()| (command.run)(&mut inner));
+    inner.service.note_call(command, args, begun.elapsed(), inner.now, &result);
+    let job = inner.job.take();
+    match (result, job) {
+        (Err(refusal), _) => {
+            call.reply.truncate(before);
+            refuse(&mut call.reply, &refusal);
+        }
+        (Ok(()), Some(job)) => {
+            let mut written = Vec::new();
+            job.run(&mut written);
+            call.reply.written(&written);
+        }
+        (Ok(()), None) => {}
+    }
+}
+
+const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
+
+/// Whether a client may call a command now.
+fn permit(
+    service: &Service,
+    client: &mut Client,
+    command: &'static Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        if !client.login.is_authenticated() && !command.flags.contains(Flags::NO_AUTH) {
+            return Err(NOT_AUTHENTICATED);
+        }
+        client.last_command = command.name;
+        let context = match client.transaction {
+            Some(_) => Context::Multi,
+            None => Context::TopLevel,
+        };
+        client.check_rights(service, command, args, context).map_err(|denied| match denied {
+            Denied::Command => {
+                let user = String::from_utf8_lossy(&client.login.user().name).into_owned();
+                let name = command.name;
+                let text =
+                    format!("NOPERM User {user} has no permissions to run the '{name}' command");
+                Refusal::Text(text.into())
+            }
+            Denied::Key(_) => Refusal::text("NOPERM No permissions to access a key"),
+            Denied::Channel(_) => Refusal::text("NOPERM No permissions to access a channel"),
+        })?;
+    }
+    has_room(service, command)
+}
+
+/// Whether a client may call a command of a transaction still.
+fn permit_queued(
+    service: &Service,
+    client: &Client,
+    command: &Command,
+    args: &[&[u8]],
+) -> Result<(), Refusal> {
+    if !client.login.is_free() {
+        client.check_rights(service, command, args, Context::Multi).map_err(|denied| {
+            let reason = match denied {
+                Denied::Command => "no permission to execute the command or subcommand",
+                Denied::Key(_) => "no permission to touch the specified keys",
+                Denied::Channel(_) => {
+                    "no permission to access one of the channels used as arguments to the command"
+                }
+            };
+            let text = format!(
+                "NOPERM ACLs rules changed between the moment the transaction was accumulated and \
+                 the EXEC call. This command is no longer allowed for the following reason: \
+                 {reason}"
+            );
+            Refusal::Text(text.into())
+        })?;
+    }
+    has_room(service, command)
+}
+
+fn has_room(service: &Service, command: &Command) -> Result<(), Refusal> {
+    if command.flags.contains(Flags::DENYOOM) && service.is_full() {
+        return Err(OUT_OF_MEMORY);
+    }
+    Ok(())
+}
+
+impl Client {
+    /// Whether a pause holds a command back. One does not hold back its own end.
+    fn waits(&self, command: &Command, paused: Paused) -> bool {
+        let changes =
+            |command: &Command| command.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
+        match paused {
+            Paused::All => command.name != "client|unpause",
+            Paused::Writes if command.name == "exec" => {
+                let queued = self.transaction.iter().flat_map(|transaction| &transaction.queued);
+                queued.into_iter().any(|(command, _)| changes(command))
+            }
+            Paused::Writes => changes(command),
+        }
+    }
+
+    /// Notes a command that is refused before it is kept or executed; answers what the client is
+    /// told. An `EXEC` that is refused ends the transaction.
+    fn break_transaction(
+        &mut self,
+        service: &Service,
+        command: Option<&'static Command>,
+        refusal: Refusal,
+    ) -> Refusal {
+        service.note_refusal(command, &refusal);
+        let is_exec = command.is_some_and(|command| command.name == "exec");
+        match (is_exec, refusal) {
+            (true, Refusal::Text(text)) => {
+                self.transaction = None;
+                self.unwatch(service);
+                let text = text.strip_prefix("ERR ").unwrap_or(&text);
+                let text = format!("EXECABORT Transaction discarded because of: {text}");
+                Refusal::Text(text.into())
+            }
+            (_, refusal) => {
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.is_broken = true;
+                }
+                refusal
+            }
+        }
+    }
+}
+
+/// What `INFO` and `SLOWLOG` tell of clients and commands.
+impl Service {
+    pub(crate) fn note_client(&self) {
+        let tally = &self.admin.tally;
+        // Relaxed: counts for reports.
+        tally.connected.fetch_add(1, Ordering::Relaxed);
+        tally.connections.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn note_end(&self) {
+        // Relaxed: a count for reports.
+        self.admin.tally.connected.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn note_call(
+        &self,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+        outcome: &Result<(), Refusal>,
+    ) {
+        let admin = &self.admin;
+        admin.tally.called(command.id, 1, took);
+        match outcome {
+            Err(Refusal::Text(text)) => {
+                admin.tally.failed(command.id);
+                admin.tally.error(text);
+            }
+            Ok(()) if command.flags.contains(Flags::WRITE) => admin.tally.changes.add(1),
+            _ => {}
+        }
+        if self.is_slow(took) {
+            match command.flags.contains(Flags::SENSITIVE) {
+                true => self.note_slow(&[args[0], b"(redacted)"], took, now),
+                false => self.note_slow(args, took, now),
+            }
+        }
+    }
+
+    pub(crate) fn note_gets(&self, keys: &[&[u8]], hits: u64, took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, keys.len() as u64);
+        tally.called(*GET, count, took);
+        tally.hits.add(hits);
+        tally.misses.add(count - hits);
+        let each = took / keys.len() as u32;
+        if self.is_slow(each) {
+            self.note_slow(&[b"GET", keys[0]], each, now);
+        }
+    }
+
+    pub(crate) fn note_sets(&self, entries: &[(&[u8], &[u8])], took: Duration, now: Millis) {
+        let (tally, count) = (&self.admin.tally, entries.len() as u64);
+        tally.called(*SET, count, took);
+        tally.changes.add(count);
+        let each = took / entries.len() as u32;
+        if self.is_slow(each) {
+            let value = match format::decode(entries[0].1) {
+                Some(format::Stored::Inline { value, .. }) => value,
+                _ => &[],
+            };
+            self.note_slow(&[b"SET", entries[0].0, value], each, now);
+        }
+    }
+
+    fn note_refusal(&self, command: Option<&'static Command>, refusal: &Refusal) {
+        if let Some(command) = command {
+            self.admin.tally.rejected(command.id);
+        }
+        if let Refusal::Text(text) = refusal {
+            self.admin.tally.error(text);
+        }
+    }
+
+    #[inline]
+    fn is_slow(&self, took: Duration) -> bool {
+        let settings = &self.admin.settings;
+        let least = settings.slowlog_micros();
+        let millis = settings.latency_millis();
+        (least >= 0 && took.as_micros() as i64 >= least)
+            || (millis > 0 && took.as_millis() as u64 >= millis)
+    }
+
+    #[cold]
+    fn note_slow(&self, args: &[&[u8]], took: Duration, now: Millis) {
+        let settings = &self.admin.settings;
+        let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
+        let least = settings.slowlog_micros();
+        if least >= 0 && micros as i64 >= least {
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args);
+        }
+        let threshold = settings.latency_millis();
+        if threshold > 0 && millis >= threshold {
+            self.admin.spikes.add("command", now / 1_000, millis);
+        }
+    }
+}
+
+static GET: LazyLock<usize> = LazyLock::new(|| command::find(b"get").map_or(0, |get| get.id));
+static SET: LazyLock<usize> = LazyLock::new(|| command::find(b"set").map_or(0, |set| set.id));
