@@ -124,6 +124,10 @@ impl Service {
             users: Arc::new(Users::new(&options.users, catalog)),
             options,
         };
+        if service.db.directory().is_none() {
+            // Nothing is saved, and clients that ask for the schedule see that.
+            service.admin.settings.set_save(Vec::new());
+        }
         {
             let names = service.db.table_names();
             let mut all = service.databases.exclusive();

@@ -73,10 +73,14 @@ fn options_are_shown_and_changed_all_or_none() {
         ("CONFIG SET slowlog-max-len 5 maxmemory x", ""),
         ("CONFIG GET slowlog-max-len", "*2|$15|slowlog-max-len|$3|128|"),
         ("CONFIG GET nothing*", "*0|"),
-        ("CONFIG SET save \"60 5\"", "+OK|"),
-        ("CONFIG GET save", "*2|$4|save|$4|60 5|"),
-        ("CONFIG SET save \"60\"", ""),
-        ("CONFIG GET save", "*2|$4|save|$4|60 5|"),
+        ("CONFIG GET save", "*2|$4|save|$0||"),
+        ("CONFIG SET save \"\"", "+OK|"),
+        (
+            "CONFIG SET save \"60 5\"",
+            "-ERR CONFIG SET failed (possibly related to argument 'save') - a schedule needs a \
+             directory to save in: start with --dir|",
+        ),
+        ("CONFIG GET save", "*2|$4|save|$0||"),
         (
             "CONFIG SET none 1",
             "-ERR Unknown option or number of arguments for CONFIG SET - 'none'|",
