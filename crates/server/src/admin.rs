@@ -69,6 +69,8 @@ pub enum Debug {
     /// It is refused.
     #[default]
     Off,
+    /// It is there for clients of this machine: of the loopback interface, or of a path.
+    Local,
     /// It is there.
     On,
 }

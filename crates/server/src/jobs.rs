@@ -27,8 +27,8 @@ impl Job {
         Job::with_cancel(Cancel::new(), work)
     }
 
-    /// Work that looks at `cancel`, and ends early when it says so. Its client has gone then, or
-    /// was killed.
+    /// Work that looks at `cancel`, and ends early when it says so. Its connection has failed then,
+    /// or its client was killed.
     pub(crate) fn with_cancel(
         cancel: Cancel,
         work: impl FnOnce(&mut Vec<u8>) + Send + 'static,

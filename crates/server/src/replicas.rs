@@ -47,6 +47,12 @@ impl<T: Clone> Replicas<T> {
         lock.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether a writer holds the first replica, and may wait for the others.
+    #[cfg(test)]
+    pub(crate) fn has_writer(&self) -> bool {
+        self.locks[0].try_read().is_err()
+    }
+
     /// All replicas; waits for every reader. The caller holds none.
     pub(crate) fn exclusive(&self) -> Exclusive<'_, T> {
         let guards = self.locks.iter().map(|lock| lock.write());

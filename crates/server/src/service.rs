@@ -1,8 +1,9 @@
 //! What all sessions share: databases, transactions that watch, and the clock.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sapwood::{Db, HashTableOptions};
@@ -76,6 +77,8 @@ pub struct Service {
     pub(crate) jobs: Arc<Jobs>,
     pub(crate) options: Options,
     pub(crate) watched: Watched,
+    /// Databases whose flush has begun, and not ended yet: none of their keys is seen any more.
+    flushing: Mutex<BTreeSet<usize>>,
     pub(crate) admin: Admin,
     /// Whether keys whose time has ended are removed before they are asked for.
     is_expiring: AtomicBool,
@@ -107,6 +110,7 @@ impl Service {
             jobs: Arc::default(),
             db,
             watched: Watched::default(),
+            flushing: Mutex::default(),
             admin: Admin::new(
                 &options.admin,
                 catalog,
@@ -144,8 +148,29 @@ impl Service {
         Ok(self)
     }
 
+    /// Opens a database; one whose flush has begun without its keys, which ends the flush.
     pub(crate) fn open_keyspace(&self, number: usize) -> keyspace::Result<Keyspace> {
-        Keyspace::open(&self.db, &keyspace_name(number), HashTableOptions::default())
+        let (name, options) = (keyspace_name(number), HashTableOptions::default());
+        if !self.lock_flushing().contains(&number) {
+            return Keyspace::open(&self.db, &name, options);
+        }
+        let space = Keyspace::open_empty(&self.db, &name, options)?;
+        self.lock_flushing().remove(&number);
+        Ok(space)
+    }
+
+    /// Notes that a database is to be emptied when it is opened next.
+    pub(crate) fn note_flush(&self, number: usize) {
+        self.lock_flushing().insert(number);
+    }
+
+    /// Databases whose flush has not ended.
+    pub(crate) fn flushing(&self) -> BTreeSet<usize> {
+        self.lock_flushing().clone()
+    }
+
+    fn lock_flushing(&self) -> MutexGuard<'_, BTreeSet<usize>> {
+        self.flushing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Sets a clock that is set by hand; false for the system's.
@@ -230,6 +255,9 @@ impl Service {
         const AT_ONCE: usize = 256;
         for number in 0..self.options.databases {
             let mut from: Option<Vec<u8>> = None;
+            if let Some(space) = self.databases.shared().get(number) {
+                space.settle();
+            }
             loop {
                 let databases = self.databases.shared();
                 let Some(space) = databases.get(number) else { break };

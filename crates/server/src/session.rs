@@ -189,7 +189,7 @@ impl Session {
             return (0, Next::Close);
         }
         let mut databases = service.databases.shared();
-        let now = service.options.clock.now();
+        let mut now = service.options.clock.now();
         self.client.now = now;
         let mut is_paused = service.clients.pause.at(now).is_some();
         let mut batch = Batch::default();
@@ -215,7 +215,8 @@ impl Session {
                 }
             };
             used += end;
-            if self.client.is_plain() && !is_paused {
+            let is_there = databases.get(self.client.database).is_some();
+            if self.client.is_plain() && is_there && !is_paused {
                 if batch.take(&self.parser, rest, &service) {
                     if batch.len() >= self.batch_max {
                         self.execute(&mut batch, &databases, now, out);
@@ -242,10 +243,14 @@ impl Session {
                 Dispatched::NeedsExclusive => {
                     drop(databases);
                     let mut all = service.databases.exclusive();
+                    // It may have waited: keys end meanwhile.
+                    now = service.options.clock.now();
+                    client.now = now;
                     let access = Access::Exclusive(&mut all);
                     let dispatched = dispatch(&service, client, &args, out, access, now);
                     drop(all);
                     databases = service.databases.shared();
+                    now = service.options.clock.now();
                     is_paused = service.clients.pause.at(now).is_some();
                     match dispatched {
                         Dispatched::Done(job) => job,
@@ -448,5 +453,46 @@ fn execute_sets(
         for (key, _) in sets {
             service.watched.touch(database, key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use sapwood::Db;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::replicas::thread_number;
+    use crate::service::Options;
+
+    #[test]
+    fn a_command_that_has_waited_for_others_sees_the_time_behind_the_wait() {
+        // A number above 0, so that the replica that this thread holds is not the first.
+        thread_number();
+        let test = || {
+            let clock = Clock::Manual(AtomicU64::new(1_000));
+            let options = Options { clock, threads: thread_number() + 1, ..Options::default() };
+            let service = Arc::new(Service::new(Db::in_memory(), options).expect("memory"));
+            let mut session = Session::new(Arc::clone(&service));
+            let held = service.databases.shared();
+            std::thread::scope(|scope| {
+                let waiting = scope.spawn(|| {
+                    let mut out = Vec::new();
+                    let requests = b"SET a 1 PX 10\r\nEXISTS a b\r\nGET a\r\nPING\r\n";
+                    session.run(requests, &mut out);
+                    out
+                });
+                while !service.databases.has_writer() {
+                    std::thread::yield_now();
+                }
+                service.set_clock(1_010);
+                drop(held);
+                let replies = waiting.join().expect("it ends");
+                assert_eq!(replies, b"+OK\r\n:0\r\n$-1\r\n+PONG\r\n");
+            });
+        };
+        std::thread::spawn(test).join().expect("it sees the time");
     }
 }

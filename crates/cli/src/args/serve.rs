@@ -189,14 +189,14 @@ pub(crate) struct Watching {
     )]
     pub(crate) latency_monitor_threshold: u64,
 
-    /// Whether the command DEBUG is there
+    /// Whether the command DEBUG is there: no, for clients of this machine, or yes
     #[arg(
         long,
         value_name = "WHETHER",
         env = "SAPWOOD_ENABLE_DEBUG_COMMAND",
         default_value = "no"
     )]
-    pub(crate) enable_debug_command: YesNo,
+    pub(crate) enable_debug_command: NoLocalYes,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -229,6 +229,13 @@ pub(crate) enum LogFormat {
 pub(crate) enum YesNo {
     Yes,
     No,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NoLocalYes {
+    No,
+    Local,
+    Yes,
 }
 
 /// What `sapwood config` does.

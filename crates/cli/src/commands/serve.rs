@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
-use crate::args::serve::{LogFormat, LogLevel, Serve, ServedSample, YesNo};
+use crate::args::serve::{LogFormat, LogLevel, NoLocalYes, Serve, ServedSample, YesNo};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::{Answers, Ui};
 
@@ -132,8 +132,9 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
         slowlog_len: watching.slowlog_max_len,
         latency_threshold_millis: watching.latency_monitor_threshold,
         debug: match watching.enable_debug_command {
-            YesNo::Yes => Debug::On,
-            YesNo::No => Debug::Off,
+            NoLocalYes::No => Debug::Off,
+            NoLocalYes::Local => Debug::Local,
+            NoLocalYes::Yes => Debug::On,
         },
         port: network.port,
         config_file: serve.config.clone(),

@@ -59,6 +59,12 @@ const BLIND: &[&str] = &[
     "setex",
     "setnx",
     "setrange",
+    "sw.create",
+    "sw.drop",
+    "sw.madd",
+    "sw.mput",
+    "sw.put",
+    "sw.remove",
     "unlink",
 ];
 

@@ -26,6 +26,14 @@ impl Origin {
         !matches!(self, Origin::Within)
     }
 
+    /// Whether the client is on this machine.
+    pub(crate) fn is_local(&self) -> bool {
+        match self {
+            Origin::Within | Origin::Unix { .. } => true,
+            Origin::Tcp { peer, .. } => peer.ip().to_canonical().is_loopback(),
+        }
+    }
+
     /// The client's address, as text.
     pub(crate) fn peer(&self) -> String {
         match self {
@@ -202,5 +210,24 @@ impl Entry {
             seen.bytes_out,
         );
         line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_this_machine_are_local() {
+        let tcp = |peer: &str| {
+            let peer = peer.parse().expect("an address");
+            Origin::Tcp { peer, local: peer, descriptor: 3 }.is_local()
+        };
+        for address in ["127.0.0.1:7", "127.9.9.9:7", "[::1]:7", "[::ffff:127.0.0.1]:7"] {
+            assert!(tcp(address), "{address}");
+        }
+        assert!(!tcp("192.0.2.1:7") && !tcp("[2001:db8::1]:7"));
+        assert!(Origin::Unix { path: Path::new("/s").into(), descriptor: 3 }.is_local());
+        assert!(Origin::Within.is_local());
     }
 }

@@ -2,11 +2,20 @@
 
 use crate::protocol::reply::Reply;
 use crate::protocol::request;
-use crate::refusal::{NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, SYNTAX};
+use crate::refusal::{NO_DATABASE, NOT_A_FLOAT, NOT_AN_INTEGER, Refusal, SYNTAX};
 
 /// An integer as Redis reads it.
 pub(crate) fn integer(argument: &[u8]) -> Result<i64, Refusal> {
     request::integer(argument).ok_or(NOT_AN_INTEGER)
+}
+
+/// The number of a database, as Redis reads it.
+pub(crate) fn database(argument: &[u8], count: usize) -> Result<usize, Refusal> {
+    const TOO_LARGE: Refusal =
+        Refusal::text("ERR value is out of range, value must between -2147483648 and 2147483647");
+    let number = i32::try_from(integer(argument)?).map_err(|_| TOO_LARGE)?;
+    let number = usize::try_from(number).map_err(|_| NO_DATABASE)?;
+    if number < count { Ok(number) } else { Err(NO_DATABASE) }
 }
 
 /// A floating-point number: digits, an exponent, or infinity; not NaN.

@@ -2,11 +2,11 @@
 
 use crate::catalog::{Categories, Flags};
 use crate::command::acl::authenticate;
-use crate::command::arguments::{integer, is};
+use crate::command::arguments::{database, integer, is};
 use crate::command::client::{Client, Replies};
 use crate::command::{Answer, Call, Command, Run, pubsub};
 use crate::protocol::reply::Protocol;
-use crate::refusal::{NO_DATABASE, Refusal};
+use crate::refusal::Refusal;
 
 const fn connection(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("connection", name, arity, run).categories(Categories::CONNECTION).fast()
@@ -54,11 +54,7 @@ fn echo(call: &mut Call<'_>) -> Answer {
 }
 
 fn select(call: &mut Call<'_>) -> Answer {
-    let number = integer(call.args[1]).map_err(|_| Refusal::text("ERR invalid DB index"))?;
-    let number = usize::try_from(number).map_err(|_| NO_DATABASE)?;
-    if number >= call.access.databases().count() {
-        return Err(NO_DATABASE);
-    }
+    let number = database(call.args[1], call.access.databases().count())?;
     call.keys_of(number)?;
     call.client.database = number;
     call.reply.simple("OK");

@@ -36,21 +36,19 @@ pub(crate) fn dispatch(
     let command = match command::resolve(args) {
         Ok(command) => command,
         Err(refusal) => {
-            client.break_transaction();
-            service.note_refusal(command::find(args[0]), &refusal);
+            let refusal = client.break_transaction(service, command::find(args[0]), refusal);
             refuse(&mut Reply::new(out, protocol), &refusal);
             return Dispatched::Done(None);
         }
     };
     if let Err(refusal) = permit(service, client, command, args) {
-        client.break_transaction();
-        service.note_refusal(Some(command), &refusal);
+        let refusal = client.break_transaction(service, Some(command), refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
     }
     if client.is_listening() && !command.flags.contains(Flags::WHILE_LISTENING) {
         let refusal = pubsub::only_these(command.name);
-        client.break_transaction();
+        let refusal = client.break_transaction(service, Some(command), refusal);
         refuse(&mut Reply::new(out, protocol), &refusal);
         return Dispatched::Done(None);
     }
@@ -226,9 +224,30 @@ impl Client {
         }
     }
 
-    fn break_transaction(&mut self) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.is_broken = true;
+    /// Notes a command that is refused before it is kept or executed; answers what the client is
+    /// told. An `EXEC` that is refused ends the transaction.
+    fn break_transaction(
+        &mut self,
+        service: &Service,
+        command: Option<&'static Command>,
+        refusal: Refusal,
+    ) -> Refusal {
+        service.note_refusal(command, &refusal);
+        let is_exec = command.is_some_and(|command| command.name == "exec");
+        match (is_exec, refusal) {
+            (true, Refusal::Text(text)) => {
+                self.transaction = None;
+                self.unwatch(service);
+                let text = text.strip_prefix("ERR ").unwrap_or(&text);
+                let text = format!("EXECABORT Transaction discarded because of: {text}");
+                Refusal::Text(text.into())
+            }
+            (_, refusal) => {
+                if let Some(transaction) = &mut self.transaction {
+                    transaction.is_broken = true;
+                }
+                refusal
+            }
         }
     }
 }

@@ -174,7 +174,7 @@ fn pttl(call: &mut Call<'_>) -> Answer {
 }
 
 fn expiretime(call: &mut Call<'_>) -> Answer {
-    answer(call, |end| end.div_ceil(1000))
+    answer(call, |end| end.saturating_add(500) / 1000)
 }
 
 fn pexpiretime(call: &mut Call<'_>) -> Answer {

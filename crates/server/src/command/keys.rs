@@ -1,10 +1,11 @@
 //! Commands about keys, whatever they hold.
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::catalog::{Categories, Flags};
-use crate::command::arguments::{integer, is};
+use crate::command::arguments::{self, integer, is};
 use crate::command::{Answer, Call, Command, Run};
 use crate::jobs::Job;
 use crate::protocol::glob;
@@ -263,9 +264,9 @@ fn move_key(call: &mut Call<'_>, replaces: bool) -> Result<bool, Refusal> {
         return Ok(false);
     }
     keys.modify(to, |_| Change::Put((&value[..]).into(), expiry))?;
-    keys.remove(from)?;
-    call.touch(from);
     call.touch(to);
+    call.keys()?.remove(from)?;
+    call.touch(from);
     Ok(true)
 }
 
@@ -280,10 +281,7 @@ fn copy(call: &mut Call<'_>) -> Answer {
             replaces = true;
         } else if let (true, Some(number)) = (is(option, "db"), call.args.get(at)) {
             at += 1;
-            database = usize::try_from(integer(number)?).map_err(|_| NO_DATABASE)?;
-            if database >= call.access.databases().count() {
-                return Err(NO_DATABASE);
-            }
+            database = arguments::database(number, call.access.databases().count())?;
         } else {
             return Err(SYNTAX);
         }
@@ -332,13 +330,14 @@ fn check_flush(call: &Call<'_>) -> Result<(), Refusal> {
 
 fn flush(call: &mut Call<'_>, number: usize) -> Answer {
     let watched = &call.service.watched;
-    let keys = call.keys_of(number)?;
-    watched.touch_all(number, |key| keys.contains(key).unwrap_or(true));
-    let space = call.access.databases().get(number).map(Arc::clone);
-    call.set_database(number, None);
-    if let Some(space) = space {
-        space.drop_tables()?;
+    match call.keys_of(number) {
+        Ok(keys) => watched.touch_all(number, |key| keys.contains(key).unwrap_or(true)),
+        // It has to be emptied, whether it can be read or not.
+        Err(Refusal::NeedsExclusive) => return Err(Refusal::NeedsExclusive),
+        Err(Refusal::Text(_)) => watched.touch_all(number, |_| true),
     }
+    call.set_database(number, None);
+    call.service.note_flush(number);
     // Databases that clients have chosen are there.
     call.keys_of(number)?;
     Ok(())
@@ -353,10 +352,14 @@ fn flushdb(call: &mut Call<'_>) -> Answer {
 
 fn flushall(call: &mut Call<'_>) -> Answer {
     check_flush(call)?;
-    let numbers: Vec<usize> = call.access.databases().made().map(|(number, _)| number).collect();
+    let made = call.access.databases().made().map(|(number, _)| number);
+    let numbers: BTreeSet<usize> = made.chain(call.service.flushing()).collect();
+    // One that fails leaves the others.
+    let mut outcome = Ok(());
     for number in numbers {
-        flush(call, number)?;
+        outcome = outcome.and(flush(call, number));
     }
+    outcome?;
     call.reply.simple("OK");
     Ok(())
 }

@@ -269,7 +269,14 @@ const PARAMETERS: &[Parameter] = &[
     fixed("dir", |service| {
         service.db.directory().map_or(String::new(), |path| path.display().to_string())
     }),
-    fixed("enable-debug-command", |service| yes(service.admin.debug == Debug::On)),
+    fixed("enable-debug-command", |service| {
+        match service.admin.debug {
+            Debug::Off => "no",
+            Debug::Local => "local",
+            Debug::On => "yes",
+        }
+        .to_owned()
+    }),
     fixed("io-threads", |service| service.options.threads.to_string()),
     changing(
         "latency-monitor-threshold",
@@ -575,7 +582,12 @@ fn memory_help(call: &mut Call<'_>) -> Answer {
 }
 
 fn debug(call: &mut Call<'_>) -> Answer {
-    if call.service.admin.debug == Debug::Off {
+    let is_allowed = match call.service.admin.debug {
+        Debug::Off => false,
+        Debug::Local => call.client.entry.origin.is_local(),
+        Debug::On => true,
+    };
+    if !is_allowed {
         return Err(Refusal::text(
             "ERR DEBUG command not allowed. If the enable-debug-command option is set to \"local\", \
              you can run it from a local connection, otherwise you need to set this option in the \

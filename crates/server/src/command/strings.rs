@@ -108,6 +108,30 @@ enum Expiry {
     At(Millis),
 }
 
+/// When a value ends, as an option says it that is not looked at yet.
+#[derive(Debug, Clone, Copy)]
+enum Asked<'a> {
+    /// `KEEPTTL` of `SET`, `PERSIST` of `GETEX`.
+    Word,
+    /// A time, its unit in ms, and whether it counts since 1970.
+    Time(&'a [u8], i64, bool),
+}
+
+impl<'a> Asked<'a> {
+    /// An option with its time. One may stand behind its like, and takes its place.
+    fn time(option: &[u8], time: Option<&&'a [u8]>, before: Option<Asked<'_>>) -> Option<Self> {
+        let (unit, is_absolute) = time_option(option)?;
+        let is_like = match before {
+            None => true,
+            Some(Asked::Word) => false,
+            Some(Asked::Time(_, before, was_absolute)) => {
+                (before, was_absolute) == (unit, is_absolute)
+            }
+        };
+        is_like.then_some(Asked::Time(time?, unit, is_absolute))
+    }
+}
+
 /// The end of a time that a client gave, in units of so many milliseconds, from now on or since
 /// 1970.
 fn end_of_time(
@@ -168,18 +192,22 @@ fn set(call: &mut Call<'_>) -> Answer {
             only_if_there = Some(true);
         } else if is(option, "get") {
             wants_old = true;
-        } else if is(option, "keepttl") && expiry.is_none() {
-            expiry = Some(Expiry::Kept);
-        } else if let (Some((unit, is_absolute)), None, Some(time)) =
-            (time_option(option), expiry, call.args.get(at))
-        {
+        } else if is(option, "keepttl") && matches!(expiry, None | Some(Asked::Word)) {
+            expiry = Some(Asked::Word);
+        } else if let Some(time) = Asked::time(option, call.args.get(at), expiry) {
             at += 1;
-            expiry = Some(Expiry::At(end_of_time(call, time, unit, is_absolute)?));
+            expiry = Some(time);
         } else {
             return Err(SYNTAX);
         }
     }
-    let expiry = expiry.unwrap_or(Expiry::Never);
+    let expiry = match expiry {
+        None => Expiry::Never,
+        Some(Asked::Word) => Expiry::Kept,
+        Some(Asked::Time(time, unit, is_absolute)) => {
+            Expiry::At(end_of_time(call, time, unit, is_absolute)?)
+        }
+    };
     put(
         call,
         key,
@@ -280,17 +308,31 @@ fn getdel(call: &mut Call<'_>) -> Answer {
 
 fn getex(call: &mut Call<'_>) -> Answer {
     let key = call.args[1];
-    // The end that is set; none at all leaves the one there is.
-    let end = match call.args[2..] {
-        [] => None,
-        [option] if is(option, "persist") => Some(None),
-        [option, time] => {
-            let (unit, is_absolute) = time_option(option).ok_or(SYNTAX)?;
-            Some(Some(end_of_time(call, time, unit, is_absolute)?))
+    let mut asked = None;
+    let mut at = 2;
+    while let Some(option) = call.args.get(at) {
+        at += 1;
+        if is(option, "persist") && matches!(asked, None | Some(Asked::Word)) {
+            asked = Some(Asked::Word);
+        } else if let Some(time) = Asked::time(option, call.args.get(at), asked) {
+            at += 1;
+            asked = Some(time);
+        } else {
+            return Err(SYNTAX);
         }
-        _ => return Err(SYNTAX),
+    }
+    let end = match asked {
+        None => return get(call),
+        Some(Asked::Word) => None,
+        Some(Asked::Time(time, unit, is_absolute)) => {
+            // Of a key that is not there the time is not looked at.
+            if !call.keys()?.contains(key)? {
+                call.reply.null();
+                return Ok(());
+            }
+            Some(end_of_time(call, time, unit, is_absolute)?)
+        }
     };
-    let Some(end) = end else { return get(call) };
     let mut old = None;
     let mut is_changed = false;
     let now = call.now;

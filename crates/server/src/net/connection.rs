@@ -6,8 +6,9 @@
 //!
 //! A client that does not take its replies is not read from, so what is kept for it is bounded: by
 //! the replies of one run, and by the limit of its messages. A client that has closed its side still
-//! gets the replies to all that it sent; if it waits for a job, it is taken to have gone, and the
-//! job is told to end.
+//! gets the replies to all that it sent, that of a job among them: a socket does not tell one that
+//! waits for them from one that has gone. A job is told to end when the connection fails, which may
+//! be when something is sent, or when the client is killed.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -194,8 +195,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         self.session.note_end_of_job();
     }
 
-    /// Waits for a job, and tells it to end when its client has gone; `None` when the connection
-    /// ends before the job does.
+    /// Waits for a job, and tells it to end when the connection does; `None` when that is first.
     async fn wait_for(&mut self, job: Job) -> io::Result<Option<Vec<u8>>> {
         let cancel = CancelOnDrop(job.cancel());
         let mut work = tokio::task::spawn_blocking(move || {
@@ -203,14 +203,15 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             job.run(&mut replies);
             replies
         });
-        poll_fn(|context| self.poll_job(context, &mut work, &cancel.0)).await
+        let waited = poll_fn(|context| self.poll_job(context, &mut work)).await;
+        drop(cancel);
+        waited
     }
 
     fn poll_job(
         &mut self,
         context: &mut Context<'_>,
         work: &mut JoinHandle<Vec<u8>>,
-        cancel: &Cancel,
     ) -> Poll<io::Result<Option<Vec<u8>>>> {
         if self.session.entry().mailbox.attend(context) == Order::End {
             return Poll::Ready(Ok(None));
@@ -220,10 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         while !self.is_input_ended && self.rest.len() < AHEAD_BYTES_MAX {
             let stream = Pin::new(&mut self.stream);
             match poll_read_buf(stream, context, &mut self.rest)? {
-                Poll::Ready(0) => {
-                    self.is_input_ended = true;
-                    cancel.cancel();
-                }
+                Poll::Ready(0) => self.is_input_ended = true,
                 Poll::Ready(_) => {}
                 Poll::Pending => break,
             }
@@ -402,15 +400,47 @@ mod tests {
     }
 
     #[test]
-    fn a_job_is_told_to_end_when_its_client_has_closed_its_side() {
+    fn a_client_that_has_closed_its_side_gets_the_reply_of_a_job() {
         run(async {
-            let (mut connection, client) = connection();
-            let (job, _) = endless();
-            drop(client);
-            let replies = connection.wait_for(job).await.expect("no error of the stream");
-            assert_eq!(replies.as_deref(), Some(&b"-ERR cancelled\r\n"[..]));
-            assert!(connection.is_input_ended);
+            let (mut connection, mut client) = connection();
+            client.write_all(b"PING\r\n").await.expect("room");
+            client.shutdown().await.expect("it closes its side");
+            let (go_on, may_go_on) = std::sync::mpsc::channel::<()>();
+            let job = Job::new(move |out| {
+                may_go_on.recv().expect("the end of what it sent is read");
+                out.extend_from_slice(b"+OK\r\n");
+            });
+            let serving = async {
+                let replies = connection.wait_for(job).await.expect("no error of the stream");
+                assert!(connection.is_input_ended);
+                connection.keep_behind(&replies.expect("it ends"));
+                let step = poll_fn(|context| connection.poll(context)).await.expect("it serves");
+                assert!(step.is_ended());
+            };
+            let ending = async {
+                // The other is polled first, and has read all.
+                go_on.send(()).expect("the job waits");
+            };
+            tokio::join!(serving, ending);
+            drop(connection);
+            let mut found = String::new();
+            client.read_to_string(&mut found).await.expect("replies");
+            assert_eq!(found, "+OK\r\n+PONG\r\n");
         });
+    }
+
+    #[test]
+    fn a_job_is_told_to_end_when_the_connection_fails() {
+        let has_ended = run(async {
+            let (mut connection, client) = connection();
+            let messages = connection.session.to_messages();
+            let (job, has_ended) = endless();
+            drop(client);
+            messages.post(|reply| reply.integer(1));
+            connection.wait_for(job).await.expect_err("its client has gone");
+            has_ended
+        });
+        assert!(has_ended.load(Ordering::SeqCst));
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use sapwood::{Compute, Computed, Db, HashTable, HashTableOptions, OrderedTableOptions};
 use sha2::{Digest, Sha256};
@@ -89,6 +89,17 @@ pub struct Keyspace {
     /// that has the keyspace for itself.
     has_parts: AtomicBool,
     expiries: Expiries,
+    unsettled: Mutex<Unsettled>,
+}
+
+/// What is still to be done behind changes of heads: the table that it concerns refused. The changes
+/// are made, and commands see them; it is tried again by a timer.
+#[derive(Debug, Default)]
+struct Unsettled {
+    /// Entries that the table of ends lacks.
+    ends: Vec<(Millis, Vec<u8>)>,
+    /// Parts that no head names any more.
+    parts: Vec<Parts>,
 }
 
 /// A keyspace at a moment, for one caller.
@@ -109,8 +120,11 @@ impl Keyspace {
     /// As of [`Db::open_or_create_hash_table`]; [`Error::Form`].
     pub fn open(db: &Db, name: &str, options: HashTableOptions) -> Result<Keyspace> {
         let table = db.open_or_create_hash_table(name, options)?;
+        let expiries_name = format!("{name}.expiries");
+        // One that an opening left which failed behind this line.
+        drop_if_there(db, &expiries_name)?;
         let expiries = OrderedTableOptions::default().volatile();
-        let expiries = db.create_ordered_table(&format!("{name}.expiries"), expiries)?;
+        let expiries = db.create_ordered_table(&expiries_name, expiries)?;
         let space = Keyspace {
             db: db.clone(),
             name: name.to_owned(),
@@ -118,8 +132,33 @@ impl Keyspace {
             parts: OnceLock::new(),
             has_parts: AtomicBool::new(false),
             expiries: Expiries::new(expiries),
+            unsettled: Mutex::default(),
         };
         space.take_stock()?;
+        Ok(space)
+    }
+
+    /// Opens the tables of a name, without what they held. Nothing but jobs that read may use them.
+    ///
+    /// New tables take the place of the old ones. Where those cannot be dropped, because of an error
+    /// or because a job or a checkpoint is reading them, their entries are removed one by one.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open); what they held may be there then. The caller tries again before
+    /// commands see them.
+    pub fn open_empty(db: &Db, name: &str, options: HashTableOptions) -> Result<Keyspace> {
+        // Parts stay while heads do: a new table of parts begins with numbers that a checkpoint of
+        // heads may name.
+        let dropped = drop_if_there(db, name)
+            .and_then(|()| drop_if_there(db, &format!("{name}.parts")))
+            .and_then(|()| drop_if_there(db, &format!("{name}.expiries")));
+        let space = Keyspace::open(db, name, options)?;
+        if dropped.is_err() {
+            for table in space.lasting() {
+                table.clear()?;
+            }
+            space.expiries.table().clear()?;
+        }
         Ok(space)
     }
 
@@ -245,19 +284,36 @@ impl Keyspace {
         Ok(self.expiries.first()?)
     }
 
-    /// Drops its tables, with all that they hold.
-    ///
-    /// # Errors
-    /// As of [`Db::drop_table`].
-    pub fn drop_tables(&self) -> Result<()> {
-        let names = ["", ".parts", ".expiries"].map(|end| format!("{}{end}", self.name));
-        for name in names {
-            match self.db.drop_table(&name) {
-                Ok(()) | Err(sapwood::Error::TableMissing { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
+    /// Adds an entry to the table of ends, now or later: the value that it is about is there.
+    fn add_end(&self, time: Millis, stored_key: &[u8]) {
+        if self.expiries.add(time, stored_key).is_err() {
+            self.unsettled().ends.push((time, stored_key.to_vec()));
         }
-        Ok(())
+    }
+
+    /// Removes parts that no head names any more, now or later.
+    fn free_parts(&self, head: &Parts) {
+        if self.parts().and_then(|parts| Ok(parts.remove_all(head)?)).is_err() {
+            self.unsettled().parts.push(*head);
+        }
+    }
+
+    /// Tries again what tables refused behind changes that were made. For a timer.
+    pub fn settle(&self) {
+        let Unsettled { ends, parts } = std::mem::take(&mut *self.unsettled());
+        ends.iter().for_each(|(time, stored_key)| self.add_end(*time, stored_key));
+        parts.iter().for_each(|head| self.free_parts(head));
+    }
+
+    fn unsettled(&self) -> MutexGuard<'_, Unsettled> {
+        self.unsettled.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn drop_if_there(db: &Db, name: &str) -> Result<()> {
+    match db.drop_table(name) {
+        Ok(()) | Err(sapwood::Error::TableMissing { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -491,11 +547,11 @@ impl<'k> Keys<'k> {
             })?;
             let done = match step {
                 Step::Made { freed, expiry } => {
-                    if let Some(head) = freed {
-                        self.space.parts()?.remove_all(&head)?;
-                    }
                     if let Some(time) = expiry {
-                        self.space.expiries.add(time, &stored_key)?;
+                        self.space.add_end(time, &stored_key);
+                    }
+                    if let Some(head) = freed {
+                        self.space.free_parts(&head);
                     }
                     true
                 }
@@ -550,9 +606,14 @@ impl<'k> Keys<'k> {
                     self.space.has_parts.store(true, Ordering::Relaxed);
                 }
                 let before: &[u8] = if is_hashed { key } else { &[] };
-                let id = self.space.parts()?.put(&[before, &value])?;
+                let parts = self.space.parts()?;
                 let (key_len, len) = (before.len() as u64, value.len() as u64);
-                let head = Parts { id, key_len, len, expiry };
+                let head = Parts { id: parts.new_id(), key_len, len, expiry };
+                if let Err(error) = parts.put(head.id, &[before, &value]) {
+                    // The value is refused as a whole.
+                    self.space.free_parts(&head);
+                    return Err(error.into());
+                }
                 format::encode_parts(&head, &mut stored);
                 (put, end) = (Some(head), expiry);
             }
@@ -574,18 +635,18 @@ impl<'k> Keys<'k> {
             Ok(outcome) => outcome != Computed::Kept && outcome != Computed::Absent,
             Err(error) => {
                 if let Some(head) = put {
-                    self.space.parts()?.remove_all(&head)?;
+                    self.space.free_parts(&head);
                 }
                 return Err(error.into());
             }
         };
         let old = seen.as_deref().and_then(format::decode);
         let left = if is_made { old } else { put.map(Stored::Parts) };
-        if let Some(Stored::Parts(head)) = left {
-            self.space.parts()?.remove_all(&head)?;
-        }
         if let (true, Some(time)) = (is_made, end) {
-            self.space.expiries.add(time, stored_key)?;
+            self.space.add_end(time, stored_key);
+        }
+        if let Some(Stored::Parts(head)) = left {
+            self.space.free_parts(&head);
         }
         Ok(is_made)
     }
@@ -629,7 +690,7 @@ impl<'k> Keys<'k> {
             return Err(Error::Form);
         }
         if let Some(Some(time)) = set {
-            self.space.expiries.add(time, &stored_key)?;
+            self.space.add_end(time, &stored_key);
         }
         Ok(set.is_some())
     }
@@ -649,7 +710,7 @@ impl<'k> Keys<'k> {
             Some(!stored.has_expired(self.now))
         })?;
         if let Some(head) = head {
-            self.space.parts()?.remove_all(&head)?;
+            self.space.free_parts(&head);
         }
         Ok(removed.flatten().unwrap_or(removed.is_some()))
     }
@@ -669,39 +730,54 @@ impl<'k> Keys<'k> {
     /// # Errors
     /// Those of the tables.
     pub fn expire(&self, count: usize, mut removed: impl FnMut(&[u8])) -> Result<bool> {
+        let mut outcome = Ok(true);
         for _ in 0..count {
             let Some((time, stored_key)) = self.space.expiries.pop(self.now)? else {
-                return Ok(false);
+                return outcome.map(|_| false);
             };
-            let mut freed = None;
-            let outcome = self.space.table.compute(&stored_key, |stored| {
-                freed = None;
-                match stored.and_then(format::decode) {
-                    Some(stored) if stored.expiry() == Some(time) => {
-                        if let Stored::Parts(head) = stored {
-                            freed = Some(head);
-                        }
-                        Compute::Remove
-                    }
-                    _ => Compute::Keep,
+            match self.end(time, &stored_key) {
+                Ok(Some(key)) => removed(&key),
+                Ok(None) => {}
+                Err(error) => {
+                    // Its turn comes again, behind that of the others.
+                    self.space.unsettled().ends.push((time, stored_key));
+                    outcome = Err(error);
                 }
-            })?;
-            if outcome == Computed::Removed {
-                let parts = freed.map(|head| (self.space.parts(), head));
-                let Some((parts, head)) = parts else {
-                    removed(&stored_key);
-                    continue;
-                };
-                let parts = parts?;
-                if stored_key.starts_with(HASHED) {
-                    removed(&parts.key(&head)?.unwrap_or_default());
-                } else {
-                    removed(&stored_key);
-                }
-                parts.remove_all(&head)?;
             }
         }
-        Ok(true)
+        outcome
+    }
+
+    /// Removes a stored key if its time is the one given; answers the key.
+    fn end(&self, time: Millis, stored_key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let ended = |stored: &[u8]| {
+            format::decode(stored).filter(|stored| stored.expiry() == Some(time)).map(|stored| {
+                match stored {
+                    Stored::Parts(head) => Some(head),
+                    Stored::Inline { .. } => None,
+                }
+            })
+        };
+        // Read before the parts go. A key that is set meanwhile is the same.
+        let key = match stored_key.starts_with(HASHED) {
+            false => stored_key.to_vec(),
+            true => match self.space.table.get_with(stored_key, <[u8]>::to_vec)? {
+                Some(stored) if ended(&stored).is_some() => {
+                    self.key_under(stored_key, &stored)?.unwrap_or_default()
+                }
+                _ => return Ok(None),
+            },
+        };
+        let mut freed = None;
+        let outcome = self.space.table.compute(stored_key, |stored| {
+            let ended = stored.and_then(ended);
+            freed = ended.flatten();
+            if ended.is_some() { Compute::Remove } else { Compute::Keep }
+        })?;
+        if let Some(head) = freed {
+            self.space.free_parts(&head);
+        }
+        Ok((outcome == Computed::Removed).then_some(key))
     }
 
     /// Looks through entries of the table of ends that no key agrees with any more, `count` behind
@@ -728,14 +804,32 @@ impl<'k> Keys<'k> {
     /// The key under a stored one, if its time has not ended.
     ///
     /// # Errors
-    /// Those of the table of parts.
+    /// Those of the tables.
     pub fn key_of(&self, stored_key: Vec<u8>, stored: &[u8]) -> Result<Option<Vec<u8>>> {
-        match format::decode(stored).ok_or(Error::Form)? {
-            stored if stored.has_expired(self.now) => Ok(None),
-            Stored::Parts(head) if stored_key.starts_with(HASHED) => {
-                Ok(self.space.parts()?.key(&head)?)
+        if format::decode(stored).ok_or(Error::Form)?.has_expired(self.now) {
+            return Ok(None);
+        }
+        match stored_key.starts_with(HASHED) {
+            true => self.key_under(&stored_key, stored),
+            false => Ok(Some(stored_key)),
+        }
+    }
+
+    /// The key that lies in parts with its value; `None` if it is not there any more.
+    fn key_under(&self, stored_key: &[u8], stored: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut stored = stored.to_vec();
+        loop {
+            let Some(Stored::Parts(head)) = format::decode(&stored) else {
+                return Err(Error::Form);
+            };
+            if let Some(key) = self.space.parts()?.key(&head)? {
+                return Ok(Some(key));
             }
-            _ => Ok(Some(stored_key)),
+            // The parts of a value go behind its head: another has replaced it, or it is gone.
+            match self.space.table.get_with(stored_key, <[u8]>::to_vec)? {
+                Some(newer) if newer != stored => stored = newer,
+                _ => return Ok(None),
+            }
         }
     }
 }

@@ -41,11 +41,16 @@ impl PartsTable {
         }
     }
 
-    /// Puts the bytes of `pieces`, one behind the other, and answers their number.
-    pub(crate) fn put(&self, pieces: &[&[u8]]) -> Result<u64> {
+    /// A number for a value.
+    pub(crate) fn new_id(&self) -> u64 {
         // Relaxed: nothing else is told by the number.
-        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
-        let len = pieces.iter().map(|piece| piece.len()).sum();
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Puts the bytes of `pieces`, one behind the other, under a number. Some may be there after an
+    /// error.
+    pub(crate) fn put(&self, id: u64, pieces: &[&[u8]]) -> Result<()> {
+        let len = pieces.iter().map(|piece| piece.len()).sum::<usize>();
         let mut part = Vec::with_capacity(PART_BYTES.min(len));
         let mut number = 0;
         for piece in pieces {
@@ -55,31 +60,14 @@ impl PartsTable {
                 part.extend_from_slice(&rest[..taken]);
                 rest = &rest[taken..];
                 if part.len() == PART_BYTES {
-                    self.put_part(id, number, &part, len)?;
+                    self.table.put(key(id, number), &part)?;
                     part.clear();
                     number += 1;
                 }
             }
         }
         if !part.is_empty() {
-            self.put_part(id, number, &part, len)?;
-        }
-        Ok(id)
-    }
-
-    fn put_part(&self, id: u64, number: u64, part: &[u8], len: usize) -> Result<()> {
-        let result = self.table.put(key(id, number), part);
-        if result.is_err() {
-            // The value is refused as a whole.
-            self.remove(id, len as u64)?;
-        }
-        result
-    }
-
-    /// Removes the parts of a value of `len` bytes.
-    pub(crate) fn remove(&self, id: u64, len: u64) -> Result<()> {
-        for number in 0..len.div_ceil(PART_BYTES as u64) {
-            self.table.remove(key(id, number))?;
+            self.table.put(key(id, number), &part)?;
         }
         Ok(())
     }
@@ -95,7 +83,10 @@ impl PartsTable {
     }
 
     fn remove_now(&self, head: &Parts) -> Result<()> {
-        self.remove(head.id, head.key_len + head.len)
+        for number in 0..(head.key_len + head.len).div_ceil(PART_BYTES as u64) {
+            self.table.remove(key(head.id, number))?;
+        }
+        Ok(())
     }
 
     /// Begins a save, for a caller that has the keyspace for itself: answers the values that no head

@@ -258,6 +258,12 @@ fn the_end_is_asked_for() {
 fn debug_is_off_until_it_is_on() {
     let (_service, mut client) = default();
     assert!(said(&mut client, &["DEBUG SLEEP 0"]).starts_with("-ERR DEBUG command not allowed"));
+    // A client without a socket is of this machine.
+    let options = admin::Options { debug: Debug::Local, ..Default::default() };
+    let mut client = Session::new(service(Db::in_memory(), options));
+    assert_eq!(said(&mut client, &["DEBUG SLEEP 0"]), "+OK|");
+    let shown = said(&mut client, &["CONFIG GET enable-debug-command"]);
+    assert_eq!(shown, "*2|$20|enable-debug-command|$5|local|");
     let options = admin::Options { debug: Debug::On, ..Default::default() };
     let service = service(Db::in_memory(), options);
     let mut client = Session::new(Arc::clone(&service));

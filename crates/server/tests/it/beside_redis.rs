@@ -5,6 +5,7 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sapwood::Db;
@@ -17,11 +18,11 @@ use tokio_util::sync::CancellationToken;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A process that ends with the test.
-struct Redis(Child);
+pub(crate) struct Redis(Child);
 
 impl Redis {
     /// `None` where it is not installed.
-    fn start(path: &Path) -> Option<Redis> {
+    pub(crate) fn start(path: &Path) -> Option<Redis> {
         let started = Command::new("redis-server")
             .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
             .arg(path)
@@ -43,15 +44,44 @@ impl Drop for Redis {
     }
 }
 
+/// A server of ours at a path.
+pub(crate) struct Ours {
+    pub(crate) path: PathBuf,
+    stop: CancellationToken,
+    serving: JoinHandle<()>,
+}
+
+impl Ours {
+    pub(crate) fn start(path: &Path) -> Ours {
+        let stop = CancellationToken::new();
+        let (served_at, stopped) = (path.to_owned(), stop.clone());
+        let serving = std::thread::spawn(move || {
+            let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+            runtime.expect("threads").block_on(async {
+                let mut listeners = Listeners::default();
+                listeners.unix(&served_at).expect("a path");
+                Server::new(Arc::new(service), stopped).run(listeners).await.expect("it serves");
+            });
+        });
+        Ours { path: path.to_owned(), stop, serving }
+    }
+
+    pub(crate) fn end(self) {
+        self.stop.cancel();
+        self.serving.join().expect("the server ends");
+    }
+}
+
 /// Connections to one server, made when they are first used.
-struct Clients {
+pub(crate) struct Clients {
     path: PathBuf,
     named: Vec<(String, UnixStream)>,
     asked: usize,
 }
 
 impl Clients {
-    fn new(path: PathBuf) -> Clients {
+    pub(crate) fn new(path: PathBuf) -> Clients {
         Clients { path, named: Vec::new(), asked: 0 }
     }
 
@@ -71,8 +101,37 @@ impl Clients {
         &mut self.named[at].1
     }
 
+    /// The same for many requests at a time, each a line.
+    pub(crate) fn call_many(&mut self, name: &str, requests: &[String]) -> Vec<String> {
+        let mut sent = String::new();
+        let mut marks = Vec::new();
+        for request in requests {
+            self.asked += 1;
+            let mark = format!("mark-{}.", self.asked);
+            sent += &format!("{}\r\nPING {mark}\r\n", request.replace("; ", "\r\n"));
+            marks.push(mark);
+        }
+        let stream = self.stream(name);
+        stream.write_all(sent.as_bytes()).expect("the server reads");
+        let end = marks.last().map(|mark| format!("{mark}\r\n")).unwrap_or_default();
+        let (mut found, mut part) = (Vec::new(), vec![0; 1 << 16]);
+        while !found.ends_with(end.as_bytes()) {
+            let read = stream.read(&mut part).expect("the server answers");
+            assert!(read > 0, "the server answers all of {requests:?}");
+            found.extend_from_slice(&part[..read]);
+        }
+        let found = String::from_utf8_lossy(&found);
+        let mut rest = &*found;
+        let of_mark = |mark: &String| {
+            let (reply, behind) = rest.split_once(mark.as_str()).expect("a mark");
+            rest = behind.strip_prefix("\r\n").expect("a line");
+            reply.to_owned()
+        };
+        marks.iter().map(of_mark).collect()
+    }
+
     /// All that comes for a client up to the reply to a `PING` behind its request.
-    fn call(&mut self, name: &str, request: &str) -> String {
+    pub(crate) fn call(&mut self, name: &str, request: &str) -> String {
         self.asked += 1;
         let mark = format!("mark-{}", self.asked);
         let request = format!("{}\r\nPING {mark}\r\n", request.replace("; ", "\r\n"));
@@ -208,30 +267,17 @@ fn replies_are_those_of_redis() {
         println!("skipped: redis-server is not installed");
         return;
     };
-    let stop = CancellationToken::new();
-    let path = folder.path().join("sapwood");
-    let served_at = path.clone();
-    let stopped = stop.clone();
-    let serving = std::thread::spawn(move || {
-        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-        runtime.expect("threads").block_on(async {
-            let mut listeners = Listeners::default();
-            listeners.unix(&served_at).expect("a path");
-            Server::new(Arc::new(service), stopped).run(listeners).await.expect("it serves");
-        });
-    });
+    let ours = Ours::start(&folder.path().join("sapwood"));
     let mut theirs = Clients::new(redis_path);
-    let mut ours = Clients::new(path);
+    let mut clients = Clients::new(ours.path.clone());
     let mut differences = Vec::new();
     for line in REQUESTS.lines().filter(|line| !line.is_empty()) {
         let (name, request) = line.split_once(' ').expect("a client and a request");
-        let (theirs, ours) = (theirs.call(name, request), ours.call(name, request));
+        let (theirs, ours) = (theirs.call(name, request), clients.call(name, request));
         if theirs != ours {
             differences.push(format!("{line}\n  theirs: {theirs:?}\n  ours:   {ours:?}"));
         }
     }
-    stop.cancel();
-    serving.join().expect("the server ends");
+    ours.end();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -210,6 +210,20 @@ fn reading_and_writing_are_two_rights() {
             ("EXISTS b", error(NO_KEY)),
             ("INCR w3", error(NO_KEY)),
             ("INCR a3", 1.into()),
+            // Of a command on a table the key is the table's name.
+            ("SW.CREATE w4 ENGINE HASH", ok()),
+            ("SW.CREATE r4 ENGINE HASH", error(NO_KEY)),
+            ("SW.PUT w4 k v", ok()),
+            ("SW.MPUT w4 k v", ok()),
+            ("SW.MADD w4 n 1", ok()),
+            ("SW.REMOVE w4 k", 1.into()),
+            // Those that show what was there read it.
+            ("SW.ADD w4 n 1", error(NO_KEY)),
+            ("SW.CAS w4 k v w", error(NO_KEY)),
+            ("SW.GET w4 k", error(NO_KEY)),
+            ("SW.PUT r4 k v", error(NO_KEY)),
+            ("SW.DROP r4", error(NO_KEY)),
+            ("SW.DROP w4", ok()),
         ],
     );
 }

@@ -1,0 +1,214 @@
+//! Files that fail, and what a server does with them: every command has its reply, and what was
+//! refused once is made good.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use sapwood::{Db, HashTableOptions};
+use sapwood_server::clock::Clock;
+use sapwood_server::service::Options;
+use sapwood_server::session::Next;
+use sapwood_server::store::keyspace::{Change, Keys, Keyspace};
+use sapwood_server::{Service, Session};
+use tempfile::TempDir;
+
+use crate::client::{Client, START, Value, ok, request};
+
+/// A service over a directory, whose clock is set by hand.
+fn open(folder: &TempDir) -> Arc<Service> {
+    let clock = Clock::Manual(AtomicU64::new(START));
+    let options = Options { clock, threads: 2, ..Options::default() };
+    let db = Db::open(folder.path()).expect("a directory");
+    Arc::new(Service::new(db, options).expect("its tables open"))
+}
+
+fn table(folder: &TempDir, name: &str) -> PathBuf {
+    folder.path().join("tables").join(name)
+}
+
+/// The file that makes a folder a table cannot be removed, nor read: a folder is in its place.
+struct Obstacle {
+    file: PathBuf,
+    kept: PathBuf,
+}
+
+impl Obstacle {
+    fn new(table: &Path) -> Obstacle {
+        let (file, kept) = (table.join("options"), table.join("kept"));
+        fs::rename(&file, &kept).expect("the table is there");
+        fs::create_dir_all(file.join("full")).expect("a folder");
+        Obstacle { file, kept }
+    }
+
+    fn remove(self) {
+        fs::remove_dir_all(&self.file).expect("the folder");
+        fs::rename(self.kept, self.file).expect("the file");
+    }
+}
+
+fn is_error(value: &Value) -> bool {
+    matches!(value, Value::Error(text) if text.starts_with("ERR "))
+}
+
+#[test]
+fn a_database_in_a_directory_is_flushed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let service = open(&folder);
+    let mut client = Client::new(&service);
+    for flush in ["flushdb", "flushall"] {
+        client.call(&[b"set", b"long", &vec![b'x'; 1 << 20]]);
+        client.line("set a 1 px 10");
+        assert_eq!(client.line("save"), ok());
+        assert_eq!(client.line(flush), ok());
+        assert_eq!(client.line("dbsize"), Value::Integer(0));
+        assert_eq!(client.line("mget a long"), Value::Array(vec![Value::Null; 2]));
+        assert_eq!(client.line("set b 1"), ok());
+        assert_eq!(client.line("keys *"), Value::Array(vec!["b".into()]));
+    }
+    client.line("save");
+    drop((client, service));
+    let service = open(&folder);
+    assert_eq!(Client::new(&service).line("keys *"), Value::Array(vec!["b".into()]));
+}
+
+#[test]
+fn a_database_is_flushed_while_a_job_reads_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let service = open(&folder);
+    let mut client = Client::new(&service);
+    client.line("mset a 1 b 2");
+    let (mut reader, mut out) = (Session::new(Arc::clone(&service)), Vec::new());
+    let (_, Next::Job(job)) = reader.run(b"KEYS *\r\n", &mut out) else { panic!("a job") };
+    assert_eq!(client.line("flushall"), ok());
+    assert_eq!(client.line("get a"), Value::Null);
+    client.line("set c 1");
+    job.run(&mut out);
+    assert_eq!(client.line("keys *"), Value::Array(vec!["c".into()]));
+    assert_eq!(client.line("flushall"), ok());
+    assert_eq!(client.line("dbsize"), Value::Integer(0));
+}
+
+#[test]
+fn a_flush_that_fails_is_made_good() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let service = open(&folder);
+    let mut client = Client::new(&service);
+    client.line("mset a 1 b 2");
+    assert_eq!(client.line("save"), ok());
+    client.line("select 1");
+    client.line("set c 3");
+    let obstacle = Obstacle::new(&table(&folder, "redis.0"));
+    let mut other = Client::new(&service);
+    assert!(is_error(&other.line("flushall")), "redis.0 cannot be removed");
+    assert_eq!(client.line("get c"), Value::Null, "the other database is empty all the same");
+    assert!(is_error(&client.line("select 0")));
+    client = other;
+    // Each has its reply, in order, neighbours that would be a batch among them.
+    let lines: [&[&[u8]]; 6] = [
+        &[b"get", b"a"],
+        &[b"get", b"b"],
+        &[b"ping"],
+        &[b"set", b"a", b"2"],
+        &[b"set", b"b", b"2"],
+        &[b"mget", b"a", b"b"],
+    ];
+    let replies = client.send(&lines.map(request).concat());
+    assert_eq!(replies.len(), lines.len(), "{replies:?}");
+    assert_eq!(replies[2], Value::Simple("PONG".to_owned()));
+    for at in [0, 1, 3, 4, 5] {
+        assert!(is_error(&replies[at]), "{replies:?}");
+    }
+    obstacle.remove();
+    assert_eq!(client.line("mget a b"), Value::Array(vec![Value::Null; 2]), "they were flushed");
+    assert_eq!(client.line("set a 3 px 1000"), ok());
+    assert_eq!(client.line("save"), ok());
+    drop((client, service));
+    let service = open(&folder);
+    let mut client = Client::new(&service);
+    assert_eq!(client.line("keys *"), Value::Array(vec!["a".into()]));
+    assert_eq!(client.line("pttl a"), Value::Integer(1000));
+}
+
+/// Keys of a keyspace at a moment, for one caller.
+fn keys(space: &Keyspace, now: u64) -> Keys<'_> {
+    Keys { space, now, is_exclusive: true }
+}
+
+fn put<'v>(value: &'v [u8], end: Option<u64>) -> Change<'v> {
+    Change::Put(value.into(), end)
+}
+
+#[test]
+fn a_hashed_key_that_is_overwritten_during_a_walk_is_found() {
+    let space = Keyspace::open(&Db::in_memory(), "k", HashTableOptions::default());
+    let space = space.expect("memory");
+    for key in [&vec![b'x'; 10_000][..], b"", b"\0sw:key\0 mine"] {
+        let keys = keys(&space, START);
+        keys.modify(key, |_| put(b"1", None)).expect("memory");
+        // What a walk has seen.
+        let mut seen = Vec::new();
+        let walk = |key: &[u8], stored: &[u8]| {
+            seen.push((key.to_vec(), stored.to_vec()));
+            std::ops::ControlFlow::<()>::Continue(())
+        };
+        let _all = space.table().for_each(walk).expect("memory");
+        let (stored_key, stored) = seen.pop().expect("the key");
+        keys.modify(key, |_| put(b"2", None)).expect("memory");
+        let found = keys.key_of(stored_key.clone(), &stored).expect("memory");
+        assert!(found.as_deref() == Some(key), "a key of {} bytes is found", key.len());
+        keys.remove(key).expect("memory");
+        // Of an empty key nothing lies in parts that could be missed.
+        let gone = keys.key_of(stored_key, &stored).expect("memory");
+        assert!(gone.is_none_or(|key| key.is_empty()), "it is gone");
+    }
+}
+
+/// Files of a table whose bytes cannot be read as they were until they are put back.
+struct Damage(Vec<(PathBuf, Vec<u8>)>);
+
+impl Damage {
+    fn new(table: &Path) -> Damage {
+        let mut files = Vec::new();
+        for file in fs::read_dir(table).expect("the table is there") {
+            let path = file.expect("a file").path();
+            if path.file_name().is_some_and(|name| name.to_string_lossy().contains("log")) {
+                files.push((path.clone(), fs::read(&path).expect("a file")));
+                fs::write(&path, []).expect("a file");
+            }
+        }
+        assert!(!files.is_empty(), "a table has a log");
+        Damage(files)
+    }
+
+    fn mend(self) {
+        self.0.into_iter().for_each(|(path, bytes)| fs::write(path, bytes).expect("a file"));
+    }
+}
+
+/// The time of each key ends though its value, or its name, could not be read when it was due.
+#[test]
+fn a_key_whose_value_cannot_be_read_ends_later() {
+    let long = vec![b'x'; 10_000];
+    for (damaged, key) in [("redis.0", &b"short"[..]), ("redis.0.parts", &long)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let service = open(&folder);
+        let mut client = Client::new(&service);
+        assert_eq!(client.call(&[b"set", key, b"value", b"px", b"10"]), ok());
+        assert_eq!(client.line("save"), ok());
+        drop((client, service));
+        let service = open(&folder);
+        let mut client = Client::new(&service);
+        service.set_clock(START + 10);
+        let damage = Damage::new(&table(&folder, damaged));
+        assert!(service.expire().is_err(), "{damaged} cannot be read");
+        damage.mend();
+        service.sweep().expect("memory");
+        assert!(!service.expire().expect("it can be read"), "there are no more");
+        assert_eq!(client.line("dbsize"), Value::Integer(0), "{damaged}");
+        let Value::Bulk(stats) = client.line("info stats") else { panic!("a text") };
+        let stats = String::from_utf8(stats).expect("text");
+        assert!(stats.contains("expired_keys:1\r\n"), "{damaged}: {stats}");
+    }
+}
