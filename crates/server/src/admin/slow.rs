@@ -18,6 +18,7 @@ pub(crate) struct Slow {
     pub(crate) micros: u64,
     /// Cut short; those that are secrets are left out.
     pub(crate) args: Vec<Vec<u8>>,
+    /// The address of its client, and the name that the client gave itself.
     pub(crate) client: String,
     pub(crate) name: String,
 }
@@ -34,12 +35,18 @@ impl SlowLog {
     }
 
     /// Keeps a command; the oldest goes when there are more than `len`.
-    pub(crate) fn add(&self, len: u64, at: u64, micros: u64, args: &[&[u8]]) {
+    pub(crate) fn add(
+        &self,
+        len: u64,
+        at: u64,
+        micros: u64,
+        args: &[&[u8]],
+        (client, name): (String, String),
+    ) {
         let mut kept = self.lock();
         let id = kept.0;
         kept.0 += 1;
         let args = shortened(args);
-        let (client, name) = (String::new(), String::new());
         kept.1.push_front(Slow { id, at, micros, args, client, name });
         kept.1.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     }
@@ -132,7 +139,7 @@ mod tests {
         let many: Vec<&[u8]> = std::iter::repeat_n(&long[..], 40).collect();
         let log = SlowLog::default();
         for _ in 0..3 {
-            log.add(2, 1, 20, &many);
+            log.add(2, 1, 20, &many, Default::default());
         }
         let kept = log.newest(9);
         assert_eq!(kept.iter().map(|slow| slow.id).collect::<Vec<_>>(), [2, 1]);

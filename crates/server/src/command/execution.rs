@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::acl::{Context, Denied};
 use crate::catalog::Flags;
-use crate::clients::Paused;
+use crate::clients::{Entry, Paused};
 use crate::command::client::Client;
 use crate::command::{self, Call, Command, pubsub};
 use crate::databases::Access;
@@ -66,6 +66,7 @@ pub(crate) fn dispatch(
             Reply::new(out, protocol).error("ERR Command not allowed inside a transaction");
         } else {
             let owned = args.iter().map(|arg| arg.to_vec()).collect();
+            transaction.bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
             transaction.queued.push((command, owned));
             Reply::new(out, protocol).simple("QUEUED");
         }
@@ -81,7 +82,7 @@ pub(crate) fn dispatch(
     let begun = Instant::now();
     let outcome = (command.run)(&mut call);
     if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
-        service.note_call(command, args, begun.elapsed(), now, &outcome);
+        service.note_call(&call.client.entry, (command, args), begun.elapsed(), now, &outcome);
     }
     match outcome {
         Ok(()) => Dispatched::Done(call.job),
@@ -112,7 +113,8 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     let begun = Instant::now();
     let result = permit_queued(inner.service, inner.client, command, args)
         .and_then(|()| (command.run)(&mut inner));
-    inner.service.note_call(command, args, begun.elapsed(), inner.now, &result);
+    let took = begun.elapsed();
+    inner.service.note_call(&inner.client.entry, (command, args), took, inner.now, &result);
     let job = inner.job.take();
     match (result, job) {
         (Err(refusal), _) => {
@@ -254,8 +256,8 @@ impl Service {
 
     fn note_call(
         &self,
-        command: &'static Command,
-        args: &[&[u8]],
+        client: &Entry,
+        (command, args): (&'static Command, &[&[u8]]),
         took: Duration,
         now: Millis,
         outcome: &Result<(), Refusal>,
@@ -272,24 +274,37 @@ impl Service {
         }
         if self.is_slow(took) {
             match command.flags.contains(Flags::SENSITIVE) {
-                true => self.note_slow(&[args[0], b"(redacted)"], took, now),
-                false => self.note_slow(args, took, now),
+                true => self.note_slow(client, &[args[0], b"(redacted)"], took, now),
+                false => self.note_slow(client, args, took, now),
             }
         }
     }
 
-    pub(crate) fn note_gets(&self, keys: &[&[u8]], hits: u64, took: Duration, now: Millis) {
+    pub(crate) fn note_gets(
+        &self,
+        client: &Entry,
+        keys: &[&[u8]],
+        hits: u64,
+        took: Duration,
+        now: Millis,
+    ) {
         let (tally, count) = (&self.admin.tally, keys.len() as u64);
         tally.called(*GET, count, took);
         tally.hits.add(hits);
         tally.misses.add(count - hits);
         let each = took / keys.len() as u32;
         if self.is_slow(each) {
-            self.note_slow(&[b"GET", keys[0]], each, now);
+            self.note_slow(client, &[b"GET", keys[0]], each, now);
         }
     }
 
-    pub(crate) fn note_sets(&self, entries: &[(&[u8], &[u8])], took: Duration, now: Millis) {
+    pub(crate) fn note_sets(
+        &self,
+        client: &Entry,
+        entries: &[(&[u8], &[u8])],
+        took: Duration,
+        now: Millis,
+    ) {
         let (tally, count) = (&self.admin.tally, entries.len() as u64);
         tally.called(*SET, count, took);
         tally.changes.add(count);
@@ -299,7 +314,7 @@ impl Service {
                 Some(format::Stored::Inline { value, .. }) => value,
                 _ => &[],
             };
-            self.note_slow(&[b"SET", entries[0].0, value], each, now);
+            self.note_slow(client, &[b"SET", entries[0].0, value], each, now);
         }
     }
 
@@ -322,12 +337,14 @@ impl Service {
     }
 
     #[cold]
-    fn note_slow(&self, args: &[&[u8]], took: Duration, now: Millis) {
+    fn note_slow(&self, client: &Entry, args: &[&[u8]], took: Duration, now: Millis) {
         let settings = &self.admin.settings;
         let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
         let least = settings.slowlog_micros();
         if least >= 0 && micros as i64 >= least {
-            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args);
+            let name = client.seen().name.as_deref().unwrap_or_default().to_owned();
+            let client = (client.origin.peer(), name);
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args, client);
         }
         let threshold = settings.latency_millis();
         if threshold > 0 && millis >= threshold {
