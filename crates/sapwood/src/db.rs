@@ -551,6 +551,24 @@ impl Db {
         self.slots().keys().map(|name| name.to_string()).collect()
     }
 
+    /// The hash tables that are open, in the order of their names.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_hash_table("t", HashTableOptions::default())?;
+    /// assert_eq!(db.open_hash_tables().iter().map(|table| table.name()).collect::<Vec<_>>(), ["t"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_hash_tables(&self) -> Vec<HashTable> {
+        let slots: Vec<Slot> = self.slots().values().cloned().collect();
+        let opened = slots.into_iter().filter_map(|slot| match slot {
+            Slot::Hash(slot) => slot.opened(),
+            Slot::Ordered(_) => None,
+        });
+        opened.collect()
+    }
+
     /// Which engine a table has; `None` if it is not there.
     ///
     /// ```
@@ -569,6 +587,7 @@ impl Db {
 
     /// Takes an incremental checkpoint of every hash table that is open, while writers go on.
     /// Tables are cut one after the other; nothing orders the cuts of two of them.
+    /// [`HashSnapshot::checkpoint`](crate::HashSnapshot::checkpoint) is for several at one moment.
     ///
     /// Where one table's checkpoint fails, those of the others are still taken, and the first
     /// error is the answer. A database in memory answers [`Error::NoDirectory`].

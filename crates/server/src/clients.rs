@@ -112,6 +112,8 @@ impl Limits {
 pub struct Counts {
     /// Clients that are connected.
     pub connected: usize,
+    /// Clients that wait: for a job, or for the end of a pause.
+    pub blocked: usize,
     /// Clients that were taken in since the service began.
     pub accepted: u64,
     /// Clients that were turned away since the service began.
@@ -215,8 +217,10 @@ impl Clients {
     }
 
     pub(crate) fn counts(&self) -> Counts {
+        let all = self.all();
         Counts {
-            connected: self.lock().by_id.len(),
+            connected: all.len(),
+            blocked: all.iter().filter(|entry| entry.seen().is_blocked).count(),
             accepted: self.accepted.load(Ordering::Relaxed),
             rejected: self.rejected.load(Ordering::Relaxed),
             channels: self.channels.count(Kind::Channel),

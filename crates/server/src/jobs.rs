@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use sapwood::aggregate::{Cancel, Progress};
 
@@ -13,8 +14,12 @@ pub struct Job {
     work: Box<dyn FnOnce(&mut Vec<u8>) + Send>,
     cancel: Cancel,
     /// Whether the client wants no reply.
-    pub(crate) is_silent: bool,
+    is_silent: bool,
+    /// Is told how long the work took.
+    report: Option<Report>,
 }
+
+type Report = Box<dyn FnOnce(Duration) + Send>;
 
 impl Job {
     /// Work that goes on to its end.
@@ -28,7 +33,17 @@ impl Job {
         cancel: Cancel,
         work: impl FnOnce(&mut Vec<u8>) + Send + 'static,
     ) -> Job {
-        Job { work: Box::new(work), cancel, is_silent: false }
+        Job { work: Box::new(work), cancel, is_silent: false, report: None }
+    }
+
+    /// The same work, whose reply is thrown away.
+    pub(crate) fn silenced(self) -> Job {
+        Job { is_silent: true, ..self }
+    }
+
+    /// The same work, which tells how long it took.
+    pub(crate) fn with_report(self, report: impl FnOnce(Duration) + Send + 'static) -> Job {
+        Job { report: Some(Box::new(report)), ..self }
     }
 
     /// The means to end the work early, if it looks at it.
@@ -39,7 +54,11 @@ impl Job {
     /// Does the work, and appends the reply.
     pub fn run(self, out: &mut Vec<u8>) {
         let before = out.len();
+        let begun = Instant::now();
         (self.work)(out);
+        if let Some(report) = self.report {
+            report(begun.elapsed());
+        }
         if self.is_silent {
             out.truncate(before);
         }

@@ -10,6 +10,7 @@ use sapwood::{Db, HashTableOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::acl::{self, FileError, Users};
+use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
 use crate::catalog::Catalog;
 use crate::clients::{Clients, Counts, Limits};
@@ -19,6 +20,7 @@ use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
+use crate::store::moment::{Lasting, Moment};
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -190,7 +192,11 @@ impl Service {
 
     /// Compares the memory that is used with its limit. For a timer.
     pub fn check_memory(&self) {
-        let used = self.used_memory();
+        self.note_used_memory(self.used_memory());
+    }
+
+    /// For commands, which have the databases' lock already.
+    pub(crate) fn note_used_memory(&self, used: u64) {
         // Relaxed: a figure for reports.
         self.admin.memory_peak.fetch_max(used, Ordering::Relaxed);
         let is_full = self.admin.settings.maxmemory().is_some_and(|limit| used > limit);
@@ -286,23 +292,40 @@ impl Service {
             && admin.saves.is_due(&rules, changes, self.options.clock.now())
     }
 
-    /// Takes a checkpoint while clients go on.
+    /// Takes a checkpoint of all tables as of one moment, while clients go on.
     ///
     /// # Errors
     /// Those of the tables, as text; another checkpoint runs.
     pub fn save(&self) -> Result<(), String> {
-        self.save_alone()
+        let running = self.begin_save()?;
+        let databases = self.databases.exclusive();
+        let lasting = Lasting::of(&self.db, databases.made().map(|(_, space)| space));
+        let changes = self.admin.tally.changes.sum();
+        let moment = lasting.moment();
+        drop(databases);
+        self.end_save(&running, changes, moment)
     }
 
     /// The same, for a caller that has the databases for itself.
-    pub(crate) fn save_alone(&self) -> Result<(), String> {
-        let Some(running) = self.admin.saves.begin() else {
-            return Err("Background save already in progress".to_owned());
-        };
+    pub(crate) fn save_alone(&self, databases: &Databases) -> Result<(), String> {
+        let running = self.begin_save()?;
+        let lasting = Lasting::of(&self.db, databases.made().map(|(_, space)| space));
         let changes = self.admin.tally.changes.sum();
-        let result = self.db.checkpoint().map_err(|error| error.to_string());
-        let now = self.options.clock.now();
-        self.admin.saves.ended(&running, changes, now, result.clone());
+        self.end_save(&running, changes, lasting.moment())
+    }
+
+    fn begin_save(&self) -> Result<Running<'_>, String> {
+        self.admin.saves.begin().ok_or_else(|| "Background save already in progress".to_owned())
+    }
+
+    fn end_save(
+        &self,
+        running: &Running<'_>,
+        changes: u64,
+        moment: sapwood::Result<Moment<'_>>,
+    ) -> Result<(), String> {
+        let result = moment.and_then(Moment::write).map_err(|error| error.to_string());
+        self.admin.saves.ended(running, changes, self.options.clock.now(), result.clone());
         result
     }
 

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::acl::{self, Login};
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
-use crate::command::execution::{Dispatched, dispatch};
+use crate::command::execution::{Dispatched, dispatch, report_job};
 use crate::databases::{Access, Databases};
 use crate::jobs::Job;
 use crate::protocol::reply::{Protocol, Reply};
@@ -105,12 +105,17 @@ impl Session {
         let before = out.len();
         let (used, next) = self.run_requests(input, out);
         self.parser.give_back();
+        let is_blocked = match &next {
+            Next::Job(_) => true,
+            Next::Full => self.pause_millis().is_some(),
+            Next::More | Next::Close => false,
+        };
         let client = &mut self.client;
         client.bytes_waiting = input.len() - used;
         client.show(|seen| {
             seen.bytes_in += used as u64;
             seen.bytes_out += (out.len() - before) as u64;
-            seen.has_job = matches!(next, Next::Job(_));
+            seen.is_blocked = is_blocked;
             seen.is_closing = matches!(next, Next::Close);
         });
         (used, next)
@@ -178,7 +183,7 @@ impl Session {
     pub(crate) fn note_end_of_job(&self, replies_bytes: usize) {
         self.note_life();
         let mut seen = self.client.entry.seen();
-        seen.has_job = false;
+        seen.is_blocked = false;
         seen.bytes_out += replies_bytes as u64;
     }
 
@@ -270,10 +275,13 @@ impl Session {
                 }
             };
             let is_silent = client.is_silenced(out, before);
+            let job = job.map(|job| {
+                let job = report_job(&service, client, &args, now, job);
+                if is_silent { job.silenced() } else { job }
+            });
             drop(args);
             self.see_users(&service);
-            if let Some(mut job) = job {
-                job.is_silent = is_silent;
+            if let Some(job) = job {
                 return (used, Next::Job(job));
             }
             if self.client.is_closing {
@@ -324,15 +332,13 @@ impl Session {
         if !batch.gets.is_empty() {
             self.client.last_command = "get";
             let hits = execute_gets(&keys, &batch.gets, &mut reply);
-            let client = &self.client.entry;
-            self.service.note_gets(client, &batch.gets, hits, begun.elapsed(), now);
+            self.service.note_gets(&self.client.entry, &batch.gets, hits, begun.elapsed(), now);
             batch.gets.clear();
         }
         if !batch.sets.is_empty() {
             self.client.last_command = "set";
             execute_sets(&self.service, self.client.database, &keys, &batch.sets, &mut reply);
-            let client = &self.client.entry;
-            self.service.note_sets(client, &batch.sets, begun.elapsed(), now);
+            self.service.note_sets(&self.client.entry, &batch.sets, begun.elapsed(), now);
             batch.sets.clear();
         }
         let bytes = out.len() - before;

@@ -8,6 +8,7 @@ use crate::op::Rule;
 use crate::{Bytes, Shown};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts moments for all threads of one history.
@@ -144,9 +145,41 @@ pub fn add(value: Option<&[u8]>, delta: i64) -> Result<i64> {
     counter.checked_add(delta).ok_or(Refusal::Overflow)
 }
 
-/// A [`Call`] by a thread between two moments.
+/// Calls that a sequential specification explains: of one key, or of an object with many.
+pub trait Specified: Clone + fmt::Debug {
+    /// What calls change.
+    type State: Clone + Eq + Hash;
+
+    /// The state after this call in `state`, or `None` if its answer is impossible there.
+    fn step(&self, state: &Self::State) -> Option<Self::State>;
+
+    /// Whether its answer says that it left things as they were, wherever it was legal.
+    fn changed_nothing(&self) -> bool;
+
+    /// A state, for people.
+    fn show(state: &Self::State) -> String;
+}
+
+impl Specified for Call {
+    type State = State;
+
+    fn step(&self, state: &State) -> Option<State> {
+        Call::step(self, state)
+    }
+
+    fn changed_nothing(&self) -> bool {
+        Call::changed_nothing(self)
+    }
+
+    fn show(state: &State) -> String {
+        state.as_ref().map_or_else(|| "nothing".to_owned(), |value| Shown(value).to_string())
+    }
+}
+
+/// A call by a thread between two moments. Calls of one thread come in the order of their begins;
+/// those of a batch, which have one begin, in any.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Event {
+pub struct Event<C = Call> {
     /// Which thread.
     pub thread: usize,
     /// The moment before it.
@@ -154,7 +187,7 @@ pub struct Event {
     /// The moment after it.
     pub end: u64,
     /// The operation.
-    pub call: Call,
+    pub call: C,
 }
 
 /// The events of each key.
@@ -193,17 +226,19 @@ impl History {
     /// Number of events that ran while another of the same key did: without any, a history proves
     /// nothing about concurrency.
     pub fn overlaps(&self) -> usize {
-        let overlapping = |events: &Vec<Event>| {
-            let mut by_begin: Vec<(u64, u64)> = events.iter().map(|e| (e.begin, e.end)).collect();
-            by_begin.sort_unstable();
-            let pairs = by_begin.windows(2);
-            pairs.filter(|pair| pair[1].0 < pair[0].1).count()
-        };
-        self.by_key.values().map(overlapping).sum()
+        self.by_key.values().map(|events| overlaps(events)).sum()
     }
 }
 
-impl fmt::Debug for Event {
+/// Number of events that ran while another did.
+pub fn overlaps<C>(events: &[Event<C>]) -> usize {
+    let mut by_begin: Vec<(u64, u64)> = events.iter().map(|e| (e.begin, e.end)).collect();
+    by_begin.sort_unstable();
+    let pairs = by_begin.windows(2);
+    pairs.filter(|pair| pair[1].0 < pair[0].1).count()
+}
+
+impl<C: fmt::Debug> fmt::Debug for Event<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (begin, end, thread) = (self.begin, self.end, self.thread);
         write!(f, "[{begin:>6} ..{end:>6}] thread {thread}: {:?}", self.call)

@@ -3,6 +3,7 @@
 //! A history is if each operation can be given one moment between its begin and its end so that,
 //! in the order of those moments, every answer is right. Operations on single keys compose
 //! (Herlihy and Wing, 1990, section 3: linearizability is local), so each key is checked alone.
+//! Where operations see many keys at once, all keys are one object ([`check_object`]).
 //!
 //! The search is that of Wing and Gong (1993) with Lowe's memory of configurations (2017): take
 //! any operation that may come next, and go back when no order of the rest explains the answers.
@@ -11,37 +12,34 @@
 //! happens to leave this state alone is not enough: it might change the later one.)
 
 use crate::Shown;
-use crate::history::{Event, History, State};
+use crate::history::{Call, Event, History, Specified, State};
 use std::collections::HashSet;
 use std::fmt;
 
-/// No order of a key's operations explains their answers.
-pub struct NotLinearizable {
-    key: Vec<u8>,
+/// No order of an object's operations explains their answers.
+pub struct NotLinearizable<C: Specified = Call> {
+    object: String,
     /// The most events in a legal order that the search came to, then what it could not explain.
-    explained: Vec<Event>,
-    state: State,
-    stuck: Vec<Event>,
+    explained: Vec<Event<C>>,
+    state: C::State,
+    stuck: Vec<Event<C>>,
 }
 
-impl fmt::Display for NotLinearizable {
+impl<C: Specified> fmt::Display for NotLinearizable<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = Shown(&self.key);
-        writeln!(f, "key {key}: no order of these operations explains every answer.")?;
+        let object = &self.object;
+        writeln!(f, "{object}: no order of these operations explains every answer.")?;
         let skipped = self.explained.len().saturating_sub(20);
         writeln!(f, "the longest legal order ({skipped} earlier ones left out):")?;
         for event in &self.explained[skipped..] {
             writeln!(f, "  {event:?}")?;
         }
-        match &self.state {
-            Some(value) => writeln!(f, "leaves {}; none of these can come next:", Shown(value))?,
-            None => writeln!(f, "leaves nothing; none of these can come next:")?,
-        }
+        writeln!(f, "leaves {}; none of these can come next:", C::show(&self.state))?;
         self.stuck.iter().try_for_each(|event| writeln!(f, "  {event:?}"))
     }
 }
 
-impl fmt::Debug for NotLinearizable {
+impl<C: Specified> fmt::Debug for NotLinearizable<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -57,6 +55,15 @@ pub fn check(history: &History) -> Result<(), NotLinearizable> {
 
 /// Checks the events of one key that begins in `initial`.
 pub fn check_key(key: &[u8], initial: State, events: &[Event]) -> Result<(), NotLinearizable> {
+    check_object(&format!("key {}", Shown(key)), initial, events)
+}
+
+/// Checks the events of one object that begins in `initial`; `object` is what an error calls it.
+pub fn check_object<C: Specified>(
+    object: &str,
+    initial: C::State,
+    events: &[Event<C>],
+) -> Result<(), NotLinearizable<C>> {
     let mut events = events.to_vec();
     events.sort_unstable_by_key(|event| event.begin);
     let mut search = Search::new(&events, initial);
@@ -69,7 +76,7 @@ pub fn check_key(key: &[u8], initial: State, events: &[Event]) -> Result<(), Not
     let first_end = rest.clone().map(|index| events[index].end).min();
     let next = |index: &usize| Some(events[*index].begin) < first_end;
     Err(NotLinearizable {
-        key: key.to_vec(),
+        object: object.to_owned(),
         stuck: rest.filter(next).map(|index| events[index].clone()).collect(),
         explained: explained.iter().map(|index| events[*index].clone()).collect(),
         state,
@@ -86,28 +93,28 @@ enum Alternatives {
 }
 
 /// A choice made: which event, and the state before it.
-struct Choice {
+struct Choice<S> {
     event: usize,
-    before: State,
+    before: S,
     alternatives: Alternatives,
 }
 
-struct Search<'a> {
+struct Search<'a, C: Specified> {
     /// By begin.
-    events: &'a [Event],
+    events: &'a [Event<C>],
     /// Which events the order so far holds.
     taken: Vec<u64>,
     /// Every event before this one is taken.
     first_left: usize,
-    state: State,
-    order: Vec<Choice>,
+    state: C::State,
+    order: Vec<Choice<C::State>>,
     /// Configurations that lead nowhere, or are being tried.
-    seen: HashSet<(Vec<u64>, State)>,
-    longest: (Vec<usize>, State),
+    seen: HashSet<(Vec<u64>, C::State)>,
+    longest: (Vec<usize>, C::State),
 }
 
-impl<'a> Search<'a> {
-    fn new(events: &'a [Event], initial: State) -> Self {
+impl<'a, C: Specified> Search<'a, C> {
+    fn new(events: &'a [Event<C>], initial: C::State) -> Self {
         Search {
             events,
             taken: vec![0; events.len().div_ceil(64)],
@@ -168,9 +175,12 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Events left that began before any event left had ended.
+    /// Events left that began before any event left had ended, and before which nothing of their
+    /// thread is left.
     fn candidates(&self) -> Vec<usize> {
         let mut candidates = Vec::new();
+        // The first begin of an event left, by thread.
+        let mut first_begins: Vec<(usize, u64)> = Vec::new();
         let mut first_end = u64::MAX;
         for index in self.first_left..self.events.len() {
             let event = &self.events[index];
@@ -179,13 +189,18 @@ impl<'a> Search<'a> {
             }
             if !self.is_taken(index) {
                 first_end = first_end.min(event.end);
+                match first_begins.iter().find(|(thread, _)| *thread == event.thread) {
+                    Some((_, begin)) if *begin < event.begin => continue,
+                    Some(_) => {}
+                    None => first_begins.push((event.thread, event.begin)),
+                }
                 candidates.push(index);
             }
         }
         candidates
     }
 
-    fn take(&mut self, event: usize, after: State, alternatives: Alternatives) {
+    fn take(&mut self, event: usize, after: C::State, alternatives: Alternatives) {
         self.taken[event / 64] |= 1 << (event % 64);
         while self.first_left < self.events.len() && self.is_taken(self.first_left) {
             self.first_left += 1;

@@ -63,6 +63,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood", &["sapwood", "sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),
     ("sapwood-cli", &["sapwood-testkit"]),
+    ("sapwood-server", &["sapwood-testkit"]),
     ("sapwood-testkit", &["sapwood", "sapwood-chunkmap"]),
 ];
 

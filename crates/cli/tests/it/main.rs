@@ -11,6 +11,7 @@ mod failed_loads;
 mod files;
 mod flights;
 mod hash;
+mod kills;
 mod sample;
 mod sessions;
 mod shell;

@@ -13,15 +13,40 @@ use crate::files::stored::FileKind;
 use crate::files::{image, manifest};
 use crate::lock::lock;
 use crate::log::cold;
+use crate::ops::by_layout;
 use crate::ops::store::Store;
-use crate::options::Cut;
-use crate::record::Form;
+use crate::options::{Cut, Layout};
 use crate::record::address::Address;
 use crate::record::layout::slot;
+use crate::record::{Fixed, Form, Variable};
 use crate::stats::CheckpointInfo;
+use crate::walks::by_log::Moment;
+use crate::walks::snapshot::Snapshot;
+
+impl Snapshot<'_> {
+    /// Writes a checkpoint of this moment, as [`HashLog::checkpoint`](crate::HashLog::checkpoint)
+    /// does of one of its own. Several logs have checkpoints of one moment so: their owner holds
+    /// writers back while snapshots are taken, and lets them go on while checkpoints are written.
+    ///
+    /// # Errors
+    /// As [`HashLog::checkpoint`](crate::HashLog::checkpoint); [`Error::Argument`] if there is a
+    /// checkpoint of a later moment.
+    pub fn checkpoint(self, cut: Cut) -> Result<CheckpointInfo> {
+        by_layout!(self, F => self.store.checkpoint_of::<F>(Some(self.moment), cut))
+    }
+}
 
 impl Store {
     pub(crate) fn checkpoint<F: Form>(&self, cut: Cut) -> Result<CheckpointInfo> {
+        self.checkpoint_of::<F>(None, cut)
+    }
+
+    /// Writes a checkpoint of a moment, or of one that comes when no other is being written.
+    pub(crate) fn checkpoint_of<F: Form>(
+        &self,
+        moment: Option<Moment<'_>>,
+        cut: Cut,
+    ) -> Result<CheckpointInfo> {
         let checkpoints = self.expect_checkpoints()?;
         if checkpoints.disk.is_read_only() {
             return Err(Error::ReadOnly);
@@ -36,7 +61,14 @@ impl Store {
         self.drop_surplus(&mut state);
         let _later = found::tidy(disk, state.named());
         let parts = self.log.parts.as_ref().expect("a log with a directory has parts");
-        let moment = self.moment()?;
+        let moment = match moment {
+            Some(moment) => moment,
+            None => self.moment()?,
+        };
+        if state.named().any(|manifest| manifest.end > moment.boundary.bytes()) {
+            let why = "a checkpoint of a later moment is there; take one of this moment anew";
+            return Err(Error::Argument(why.to_owned()));
+        }
         let before = self.log.flushed();
         self.log.flush_below(moment.boundary)?;
         parts.sync()?;
@@ -62,7 +94,7 @@ impl Store {
             end: moment.boundary.bytes(),
             image,
             image_end,
-            entries: self.entries.sum(),
+            entries: moment.entries,
             full,
             written_bytes,
         };

@@ -32,6 +32,8 @@ pub(crate) struct Moment<'a> {
     store: &'a Store,
     /// Records below are visited: as of the moment, or in passing.
     pub(crate) boundary: Address,
+    /// How many entries there were, about.
+    pub(crate) entries: u64,
     /// No reader looks at an older moment, for which what is superseded now may be live.
     is_oldest: bool,
     is_sweep: bool,
@@ -95,7 +97,9 @@ impl Store {
         let boundary = self.log.pin_below();
         // One that begins later has a boundary above.
         let is_oldest = self.log.has_one_snapshot();
-        Ok(Moment { store: self, boundary, is_oldest, is_sweep: false, _begin_lock: begin_lock })
+        let entries = self.entries.sum();
+        let is_sweep = false;
+        Ok(Moment { store: self, boundary, entries, is_oldest, is_sweep, _begin_lock: begin_lock })
     }
 
     /// Begins to look at what is there from now on.
@@ -107,7 +111,9 @@ impl Store {
         let boundary = self.log.begin_sweep();
         // One that begins later has a boundary above.
         let is_oldest = self.log.has_one_snapshot();
-        Ok(Moment { store: self, boundary, is_oldest, is_sweep: true, _begin_lock: begin_lock })
+        let entries = self.entries.sum();
+        let is_sweep = true;
+        Ok(Moment { store: self, boundary, entries, is_oldest, is_sweep, _begin_lock: begin_lock })
     }
 
     /// Visits what was live at a moment, of some pages.

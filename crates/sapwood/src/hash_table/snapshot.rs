@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::{HashTable, Result};
+use crate::{CheckpointInfo, Cut, HashTable, Result};
 
 /// All entries of a [`HashTable`] as of the moment at which
 /// [`HashTable::snapshot`] made it. Threads share it. While it lives, writers copy the records
@@ -65,6 +65,36 @@ impl HashSnapshot<'_> {
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         self.table.named(self.snapshot.scan_part(part, parts, visit))
+    }
+
+    /// Makes the table's state at this moment durable, and returns when it is; writers go on
+    /// meanwhile. Checkpoints of several tables are of one moment where no writer ran while their
+    /// snapshots were taken.
+    ///
+    /// # Errors
+    /// As [`HashTable::checkpoint`]; [`Error::HashEngine`](crate::Error::HashEngine) with `Argument`
+    /// where the table has a checkpoint of a later moment.
+    ///
+    /// ```
+    /// # use sapwood::{Cut, Db, HashTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let db = Db::open(directory.path())?;
+    /// let orders = db.create_hash_table("orders", HashTableOptions::default())?;
+    /// let stock = db.create_hash_table("stock", HashTableOptions::default())?;
+    /// orders.put(b"1", b"oak")?;
+    /// // No writer runs here.
+    /// let moment = [orders.snapshot()?, stock.snapshot()?];
+    /// // Here they do.
+    /// orders.put(b"2", b"elm")?;
+    /// for snapshot in moment {
+    ///     snapshot.checkpoint(Cut::Incremental)?;
+    /// }
+    /// drop((orders, stock, db));
+    /// assert_eq!(Db::open(directory.path())?.hash_table("orders")?.len()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn checkpoint(self, cut: Cut) -> Result<CheckpointInfo> {
+        self.table.named(self.snapshot.checkpoint(cut))
     }
 }
 

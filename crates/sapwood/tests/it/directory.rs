@@ -138,6 +138,33 @@ fn a_directory_is_made_and_a_file_is_none() {
 }
 
 #[test]
+fn a_checkpoint_may_be_of_an_earlier_snapshot() {
+    let path = directory();
+    {
+        let db = open(&path);
+        let table = db.create_hash_table("t", plain()).expect("a free name");
+        table.put(b"k", b"then").expect("it is small");
+        let then = table.snapshot().expect("it is held");
+        table.put(b"k", b"later").expect("it is small");
+        table.put(b"l", b"later").expect("it is small");
+        then.checkpoint(Cut::Full).expect("it is kept");
+    }
+    let db = open(&path);
+    let table = db.hash_table("t").expect("it is there");
+    assert_eq!(table.get(b"k"), Ok(Some(b"then".to_vec())));
+    assert_eq!((table.len(), table.len_estimate()), (Ok(1), 1));
+    // Checkpoints come in the order of their moments.
+    let earlier = table.snapshot().expect("it is held");
+    table.put(b"k", b"now").expect("it is small");
+    table.checkpoint(Cut::Incremental).expect("it is kept");
+    let error = earlier.checkpoint(Cut::Incremental).expect_err("a later one is there");
+    assert!(matches!(error.hash_engine(), Some(HashEngineError::Argument(_))), "{error}");
+    drop((table, db));
+    let db = open(&path);
+    assert_eq!(db.hash_table("t").expect("it is there").get(b"k"), Ok(Some(b"now".to_vec())));
+}
+
+#[test]
 fn one_goes_back_to_an_older_checkpoint() {
     let path = directory();
     let db = open(&path);

@@ -34,7 +34,8 @@ impl SlowLog {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a command; the oldest goes when there are more than `len`.
+    /// Keeps a command and its client's address and name; the oldest goes when there are more than
+    /// `len`.
     pub(crate) fn add(
         &self,
         len: u64,
@@ -139,10 +140,11 @@ mod tests {
         let many: Vec<&[u8]> = std::iter::repeat_n(&long[..], 40).collect();
         let log = SlowLog::default();
         for _ in 0..3 {
-            log.add(2, 1, 20, &many, Default::default());
+            log.add(2, 1, 20, &many, ("::1:7".to_owned(), "named".to_owned()));
         }
         let kept = log.newest(9);
         assert_eq!(kept.iter().map(|slow| slow.id).collect::<Vec<_>>(), [2, 1]);
+        assert_eq!((&*kept[0].client, &*kept[0].name), ("::1:7", "named"));
         assert_eq!(kept[0].args.len(), 32);
         assert!(kept[0].args[0].ends_with(b"... (72 more bytes)"));
         assert_eq!(kept[0].args[31], b"... (9 more arguments)");

@@ -91,8 +91,8 @@ pub(crate) struct Seen {
     /// Bytes of its requests, and of all that was said to it.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    /// Whether it waits for a job.
-    pub(crate) has_job: bool,
+    /// Whether it waits for a job, or for the end of a pause.
+    pub(crate) is_blocked: bool,
     pub(crate) is_closing: bool,
     pub(crate) no_evict: bool,
     pub(crate) no_touch: bool,
@@ -108,7 +108,7 @@ impl Seen {
         let flags = [
             (self.is_subscriber(), 'P'),
             (self.queued.is_some(), 'x'),
-            (self.has_job, 'b'),
+            (self.is_blocked, 'b'),
             (self.is_watch_broken, 'd'),
             (self.is_closing, 'c'),
             (matches!(origin, Origin::Unix { .. }), 'U'),
@@ -154,7 +154,7 @@ impl Entry {
             bytes_fixed: 0,
             bytes_in: 0,
             bytes_out: 0,
-            has_job: false,
+            is_blocked: false,
             is_closing: false,
             no_evict: false,
             no_touch: false,
@@ -180,7 +180,7 @@ impl Entry {
     /// Whether nothing came or went for so many milliseconds, and nothing is awaited.
     pub(crate) fn is_idle(&self, now: Millis, millis: Millis) -> bool {
         let seen = self.seen();
-        now.saturating_sub(seen.at) > millis && !seen.has_job && !seen.is_subscriber()
+        now.saturating_sub(seen.at) > millis && !seen.is_blocked && !seen.is_subscriber()
     }
 
     /// A line of `CLIENT LIST`.

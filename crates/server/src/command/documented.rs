@@ -194,7 +194,7 @@ fn write_docs(reply: &mut Reply<'_>, commands: &[&Command]) {
 
 fn list(call: &mut Call<'_>) -> Answer {
     let names: Vec<&str> = match call.args[2..] {
-        [] => command::all().map(|command| command.name).collect(),
+        [] => command::all_with_subcommands().map(|command| command.name).collect(),
         [filter, by, value] if is(filter, "filterby") => {
             let all = command::all_with_subcommands();
             if is(by, "module") {

@@ -1,7 +1,7 @@
 //! The way from a request to the reply of its command: rights, pauses, queues of transactions, counts.
 
-use std::sync::LazyLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use crate::acl::{Context, Denied};
@@ -82,7 +82,7 @@ pub(crate) fn dispatch(
     let begun = Instant::now();
     let outcome = (command.run)(&mut call);
     if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
-        service.note_call(&call.client.entry, (command, args), begun.elapsed(), now, &outcome);
+        service.note_call(&call.client.entry, command, args, begun.elapsed(), now, &outcome);
     }
     match outcome {
         Ok(()) => Dispatched::Done(call.job),
@@ -113,21 +113,34 @@ pub(crate) fn execute_queued(call: &mut Call<'_>, command: &'static Command, arg
     let begun = Instant::now();
     let result = permit_queued(inner.service, inner.client, command, args)
         .and_then(|()| (command.run)(&mut inner));
-    let took = begun.elapsed();
-    inner.service.note_call(&inner.client.entry, (command, args), took, inner.now, &result);
-    let job = inner.job.take();
-    match (result, job) {
-        (Err(refusal), _) => {
-            call.reply.truncate(before);
-            refuse(&mut call.reply, &refusal);
-        }
-        (Ok(()), Some(job)) => {
-            let mut written = Vec::new();
-            job.run(&mut written);
-            call.reply.written(&written);
-        }
-        (Ok(()), None) => {}
+    if let (Ok(()), Some(job)) = (&result, inner.job.take()) {
+        let mut written = Vec::new();
+        job.run(&mut written);
+        inner.reply.written(&written);
     }
+    let entry = &inner.client.entry;
+    inner.service.note_call(entry, command, args, begun.elapsed(), inner.now, &result);
+    if let Err(refusal) = result {
+        call.reply.truncate(before);
+        refuse(&mut call.reply, &refusal);
+    }
+}
+
+/// The job of a command, whose time is added to that of the call.
+pub(crate) fn report_job(
+    service: &Arc<Service>,
+    client: &Client,
+    args: &[&[u8]],
+    now: Millis,
+    job: Job,
+) -> Job {
+    let Ok(command) = command::resolve(args) else { return job };
+    let (service, entry) = (Arc::clone(service), Arc::clone(&client.entry));
+    let args: Vec<Vec<u8>> = args.iter().map(|arg| arg.to_vec()).collect();
+    job.with_report(move |took| {
+        let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
+        service.note_job(&entry, command, &args, took, now);
+    })
 }
 
 const NOT_AUTHENTICATED: Refusal = Refusal::text("NOAUTH Authentication required.");
@@ -256,8 +269,9 @@ impl Service {
 
     fn note_call(
         &self,
-        client: &Entry,
-        (command, args): (&'static Command, &[&[u8]]),
+        entry: &Entry,
+        command: &'static Command,
+        args: &[&[u8]],
         took: Duration,
         now: Millis,
         outcome: &Result<(), Refusal>,
@@ -273,16 +287,47 @@ impl Service {
             _ => {}
         }
         if self.is_slow(took) {
-            match command.flags.contains(Flags::SENSITIVE) {
-                true => self.note_slow(client, &[args[0], b"(redacted)"], took, now),
-                false => self.note_slow(client, args, took, now),
+            self.note_slow_call(entry, command, args, took, now);
+        }
+    }
+
+    /// Adds the time of a command's job to that of its call.
+    fn note_job(
+        &self,
+        entry: &Entry,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+    ) {
+        self.admin.tally.called(command.id, 0, took);
+        if self.is_slow(took) {
+            self.note_slow_call(entry, command, args, took, now);
+        }
+    }
+
+    /// Without secrets. `EXEC` is not kept: the commands of its transaction are.
+    #[cold]
+    fn note_slow_call(
+        &self,
+        entry: &Entry,
+        command: &'static Command,
+        args: &[&[u8]],
+        took: Duration,
+        now: Millis,
+    ) {
+        match command {
+            command if command.flags.contains(Flags::SENSITIVE) => {
+                self.note_slow(entry, &[args[0], b"(redacted)"], took, now);
             }
+            command if command.name != "exec" => self.note_slow(entry, args, took, now),
+            _ => {}
         }
     }
 
     pub(crate) fn note_gets(
         &self,
-        client: &Entry,
+        entry: &Entry,
         keys: &[&[u8]],
         hits: u64,
         took: Duration,
@@ -294,13 +339,13 @@ impl Service {
         tally.misses.add(count - hits);
         let each = took / keys.len() as u32;
         if self.is_slow(each) {
-            self.note_slow(client, &[b"GET", keys[0]], each, now);
+            self.note_slow(entry, &[b"GET", keys[0]], each, now);
         }
     }
 
     pub(crate) fn note_sets(
         &self,
-        client: &Entry,
+        entry: &Entry,
         entries: &[(&[u8], &[u8])],
         took: Duration,
         now: Millis,
@@ -314,7 +359,7 @@ impl Service {
                 Some(format::Stored::Inline { value, .. }) => value,
                 _ => &[],
             };
-            self.note_slow(client, &[b"SET", entries[0].0, value], each, now);
+            self.note_slow(entry, &[b"SET", entries[0].0, value], each, now);
         }
     }
 
@@ -337,14 +382,14 @@ impl Service {
     }
 
     #[cold]
-    fn note_slow(&self, client: &Entry, args: &[&[u8]], took: Duration, now: Millis) {
+    fn note_slow(&self, entry: &Entry, args: &[&[u8]], took: Duration, now: Millis) {
         let settings = &self.admin.settings;
         let (micros, millis) = (took.as_micros() as u64, took.as_millis() as u64);
         let least = settings.slowlog_micros();
         if least >= 0 && micros as i64 >= least {
-            let name = client.seen().name.as_deref().unwrap_or_default().to_owned();
-            let client = (client.origin.peer(), name);
-            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args, client);
+            let name = entry.seen().name.as_deref().unwrap_or_default().to_owned();
+            let from = (entry.origin.peer(), name);
+            self.admin.slow.add(settings.slowlog_len(), now / 1_000, micros, args, from);
         }
         let threshold = settings.latency_millis();
         if threshold > 0 && millis >= threshold {

@@ -133,7 +133,7 @@ fn clients(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     lines.add("connected_clients", counts.connected);
     lines.add("maxclients", shown.service.limits().clients());
     lines.add("cluster_connections", 0);
-    lines.add("blocked_clients", 0);
+    lines.add("blocked_clients", counts.blocked);
     lines.add("tracking_clients", 0);
     Ok(())
 }

@@ -161,7 +161,7 @@ fn save(call: &mut Call<'_>) -> Answer {
     if call.service.admin.saves.is_running() {
         return Err(Refusal::text("ERR Background save already in progress"));
     }
-    call.service.save_alone().map_err(Refusal::err)?;
+    call.service.save_alone(call.access.databases()).map_err(Refusal::err)?;
     call.reply.simple("OK");
     Ok(())
 }
@@ -299,7 +299,6 @@ const PARAMETERS: &[Parameter] = &[
         |service| service.admin.settings.maxmemory().unwrap_or(0).to_string(),
         |service, text| {
             service.admin.settings.set_maxmemory(bytes(text)?);
-            service.check_memory();
             Some(())
         },
     ),
@@ -454,6 +453,8 @@ fn config_set(call: &mut Call<'_>) -> Answer {
         }
         done.push((parameter, before));
     }
+    // The limit may be another.
+    call.service.note_used_memory(call.access.databases().reserved_bytes());
     call.reply.simple("OK");
     Ok(())
 }

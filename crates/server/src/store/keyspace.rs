@@ -228,6 +228,19 @@ impl Keyspace {
         [Some(&self.table), self.parts.get().map(PartsTable::table)].into_iter().flatten()
     }
 
+    /// Begins a save of this moment, for a caller that has the keyspace for itself: values that no
+    /// head names any more go once it is complete.
+    pub(crate) fn begin_save(&self) -> Vec<Parts> {
+        self.parts.get().map(PartsTable::begin_save).unwrap_or_default()
+    }
+
+    /// Ends it.
+    pub(crate) fn end_save(&self, freed: Vec<Parts>, outcome: &sapwood::Result<()>) {
+        if let Some(parts) = self.parts.get() {
+            parts.end_save(freed, outcome);
+        }
+    }
+
     /// Bytes of memory that its tables have taken.
     pub fn reserved_bytes(&self) -> u64 {
         let lasting: u64 = self.lasting().map(|table| table.stats().reserved_bytes).sum();

@@ -143,6 +143,27 @@ fn slow_commands_are_kept_without_secrets() {
 }
 
 #[test]
+fn a_slow_command_is_kept_with_its_client_and_with_the_time_of_its_job() {
+    let options = admin::Options { debug: Debug::On, slowlog_micros: 5_000, ..Default::default() };
+    let service = service(Db::in_memory(), options);
+    let mut client = Session::new(service);
+    said(&mut client, &["CLIENT SETNAME sleeper", "CONFIG SET latency-monitor-threshold 5"]);
+    said(&mut client, &["DEBUG SLEEP 0.01"]);
+    let log = said(&mut client, &["SLOWLOG GET"]);
+    assert!(log.starts_with("*1|") && log.contains("|DEBUG|$5|SLEEP|$4|0.01|"), "{log}");
+    assert!(log.ends_with("|$3|?:0|$7|sleeper|"), "{log}");
+    let calls = said(&mut client, &["INFO commandstats"]);
+    let debug = calls.split('|').find(|line| line.starts_with("cmdstat_debug:calls=1,usec="));
+    let micros = debug.and_then(|line| line.split(['=', ',']).nth(3)).expect("it was called");
+    assert!(micros.parse::<u64>().expect("a number") >= 10_000, "{calls}");
+    assert!(said(&mut client, &["LATENCY HISTORY command"]).starts_with("*1|"));
+    // Of a transaction, its commands are kept.
+    said(&mut client, &["SLOWLOG RESET", "MULTI", "DEBUG SLEEP 0.01", "EXEC"]);
+    let log = said(&mut client, &["SLOWLOG GET"]);
+    assert!(log.starts_with("*1|") && log.contains("|SLEEP|"), "{log}");
+}
+
+#[test]
 fn spikes_are_kept_from_a_threshold_on() {
     let (_service, mut client) = default();
     assert_eq!(said(&mut client, &["LATENCY LATEST", "LATENCY HISTORY command"]), "*0|*0|");
@@ -172,6 +193,7 @@ fn commands_are_documented() {
     let listed = said(&mut client, &["COMMAND LIST FILTERBY PATTERN getr*"]);
     assert_eq!(listed, "*1|$8|getrange|");
     assert!(said(&mut client, &["COMMAND LIST FILTERBY ACLCAT transaction"]).contains("multi"));
+    assert!(said(&mut client, &["COMMAND LIST"]).contains("|client|list|"));
     let count = said(&mut client, &["COMMAND COUNT"]);
     let all = said(&mut client, &["COMMAND"]);
     assert!(all.starts_with(&count.replace(':', "*")), "{count}");

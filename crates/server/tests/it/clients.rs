@@ -223,12 +223,15 @@ fn a_pause_holds_commands_back() {
     let (mut one, mut other) = pair(&service);
     assert_eq!(run(&mut one, b"CLIENT PAUSE 1000\r\n").1, "+OK\r\n");
     assert_eq!(other.pause_millis(), Some(1_000));
+    assert_eq!(service.client_counts().blocked, 0);
     for requests in [&b"*2\r\n$3\r\nGET\r\n$1\r\nk\r\n"[..], b"PING\r\n", b"MULTI\r\n"] {
         assert_eq!(run(&mut other, requests), (0, String::new()));
     }
+    assert_eq!(service.client_counts().blocked, 1);
     service.set_clock(START + 1_000);
     assert_eq!(other.pause_millis(), None);
     assert_eq!(run(&mut other, b"PING\r\n").1, "+PONG\r\n");
+    assert_eq!(service.client_counts().blocked, 0);
 }
 
 #[test]

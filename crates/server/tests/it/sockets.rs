@@ -18,21 +18,21 @@ use sapwood_server::{Service, Session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::START;
+use crate::client::{START, Value, replies};
 
 /// A time that is over only when something is wrong.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a port of its own.
-struct Running {
-    service: Arc<Service>,
+pub(crate) struct Running {
+    pub(crate) service: Arc<Service>,
     address: SocketAddr,
     stop: CancellationToken,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Running {
-    fn start(options: Options, grace: Duration) -> Running {
+    pub(crate) fn start(options: Options, grace: Duration) -> Running {
         let service = Arc::new(Service::new(Db::in_memory(), options).expect("memory"));
         let stop = CancellationToken::new();
         let server = Server::new(Arc::clone(&service), stop.clone()).with_grace(grace);
@@ -58,11 +58,11 @@ impl Running {
         Running::start(Options { threads: 2, ..Options::default() }, PATIENCE)
     }
 
-    fn connect(&self) -> Wire {
+    pub(crate) fn connect(&self) -> Wire {
         Wire::new(self.address)
     }
 
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.stop.cancel();
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the server ends");
@@ -79,7 +79,7 @@ impl Drop for Running {
 }
 
 /// A client.
-struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
 }
 
@@ -125,6 +125,20 @@ impl Wire {
         }
     }
 
+    /// Sends requests, and takes so many replies apart.
+    pub(crate) fn replies(&mut self, requests: &[u8], count: usize) -> Vec<Value> {
+        self.send(requests);
+        let mut found = Vec::new();
+        let mut buffer = vec![0; 1 << 16];
+        while replies_end(&found, count).is_none() {
+            let read = self.stream.read(&mut buffer).expect("the server answers");
+            assert!(read > 0, "the server ends the connection");
+            found.extend_from_slice(&buffer[..read]);
+        }
+        assert_eq!(replies_end(&found, count), Some(found.len()), "no more than was asked for");
+        replies(&found)
+    }
+
     fn id(&mut self) -> String {
         self.call("CLIENT ID")[1..].to_owned()
     }
@@ -143,6 +157,29 @@ impl Wire {
     fn own_address(&self) -> SocketAddr {
         self.stream.local_addr().expect("an address")
     }
+}
+
+/// The end of so many replies in version 2, once they are whole.
+fn replies_end(bytes: &[u8], count: usize) -> Option<usize> {
+    let (mut at, mut left) = (0, count);
+    while left > 0 {
+        let line = bytes[at..].windows(2).position(|pair| pair == b"\r\n")?;
+        let number = || std::str::from_utf8(&bytes[at + 1..at + line]).ok()?.parse::<i64>().ok();
+        let behind = at + line + 2;
+        left -= 1;
+        at = match bytes[at] {
+            b'$' => behind + number().map_or(0, |len| if len < 0 { 0 } else { len as usize + 2 }),
+            b'*' => {
+                left += number().map_or(0, |len| len.max(0) as usize);
+                behind
+            }
+            _ => behind,
+        };
+        if at > bytes.len() {
+            return None;
+        }
+    }
+    Some(at)
 }
 
 /// A field of a line of `CLIENT LIST`.

@@ -185,6 +185,32 @@ fn databases_are_apart() {
     assert_eq!(client.line("get a"), Value::Null);
 }
 
+/// It is done whole or not at all.
+#[test]
+fn a_transaction_that_needs_memory_is_refused_when_there_is_none() {
+    let service = service();
+    let (mut one, mut two) = (Client::new(&service), Client::new(&service));
+    one.line("set a 1");
+    for line in ["multi", "del a", "set b 1"] {
+        one.line(line);
+    }
+    // Within a transaction, which has the lock of the databases.
+    for line in ["multi", "config set maxmemory 1"] {
+        two.line(line);
+    }
+    assert_eq!(two.line("exec"), Value::Array(vec![ok()]));
+    let refused = "EXECABORT Transaction discarded because of: OOM command not allowed when used \
+                   memory > 'maxmemory'.";
+    assert_eq!(one.line("exec"), error(refused));
+    assert_eq!(one.line("get a"), "1".into());
+    for line in ["multi", "del a", "get a"] {
+        one.line(line);
+    }
+    assert_eq!(one.line("exec"), Value::Array(vec![Value::Integer(1), Value::Null]));
+    assert_eq!(two.line("config set maxmemory 0"), ok());
+    assert_eq!(one.line("set a 1"), ok());
+}
+
 /// Commands that look at all databases take the lock that they have no second time.
 #[test]
 fn figures_of_all_databases_are_taken_in_a_transaction_too() {
