@@ -284,7 +284,7 @@ impl Service {
 
     /// Takes a sample of how many commands there are. For a timer, ten times a second.
     pub fn sample(&self) {
-        self.admin.tally.sample();
+        self.admin.tally.sample(self.clients.bytes());
     }
 
     /// Whether a checkpoint is due, by the rules or by a client's wish. For a timer, whose caller

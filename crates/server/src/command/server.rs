@@ -464,7 +464,7 @@ fn config_set(call: &mut Call<'_>) -> Answer {
 }
 
 fn config_resetstat(call: &mut Call<'_>) -> Answer {
-    call.service.admin.tally.reset();
+    call.service.admin.tally.reset(call.service.clients.bytes());
     call.reply.simple("OK");
     Ok(())
 }
