@@ -250,6 +250,19 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     Ok(steps)
 }
 
+/// Builds the program, and runs clients of Redis against it. Where builds go is the caller's choice.
+pub(crate) fn clients(args: Vec<String>) -> Steps {
+    require(
+        &["python3", "--version"],
+        "clients of Redis are run by a script in Python",
+        "apt-get install python3 python3-venv",
+    )?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let run = Step::new("clients", "python3 xtask/redis/clients.py --sapwood")
+        .args([format!("{target}/debug/sapwood")]);
+    Ok(vec![Step::new("sapwood", "cargo build -p sapwood-cli"), run.args(args)])
+}
+
 /// Which engine `sapwood bench` measures.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum BenchEngine {

@@ -76,6 +76,13 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
+    /// Clients of Redis in several languages against `sapwood serve` (needs python3, node, go and
+    /// redis-tools; gets libraries from PyPI, npm and Go's proxy)
+    Clients {
+        /// For the script, such as go-redis for that one alone
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
     /// `sapwood bench` of an engine at full size; more arguments go to the bench
     Bench {
         /// The engine
@@ -119,6 +126,7 @@ fn main() -> ExitCode {
         Chore::Damage { args } => chores::torture("damage", chores::DAMAGES, args),
         Chore::Enospc { args } => chores::torture("enospc", chores::FULL_DISKS, args),
         Chore::Duckdb { args } => chores::duckdb(root, args),
+        Chore::Clients { args } => chores::clients(args),
         Chore::Bench { engine, args } => chores::bench(engine, args),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),
