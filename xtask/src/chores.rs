@@ -250,20 +250,30 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     Ok(steps)
 }
 
-/// Builds the program, and runs clients of Redis against it. Where builds go is the caller's choice.
+/// Clients of other makers, against the program as tests build it.
 pub(crate) fn clients(args: Vec<String>) -> Steps {
-    require(
-        &["python3", "--version"],
-        "clients of Redis are run by a script in Python",
-        "apt-get install python3 python3-venv",
-    )?;
-    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
-    let run = Step::new("clients", "python3 xtask/redis/clients.py --sapwood")
-        .args([format!("{target}/debug/sapwood")]);
-    Ok(vec![Step::new("sapwood", "cargo build -p sapwood-cli"), run.args(args)])
+    redis("clients", "debug", "cargo build -p sapwood-cli", args)
 }
 
-/// Which engine `sapwood bench` measures.
+/// Redis's own suite, which waits for less time with a program that is built for speed.
+pub(crate) fn redis_suite(args: Vec<String>) -> Steps {
+    redis("suite", "release", "cargo build --release -p sapwood-cli", args)
+}
+
+/// One of the scripts of `xtask/redis`, which says itself what it needs.
+fn redis(script: &str, profile: &str, build: &str, args: Vec<String>) -> Steps {
+    require(
+        &["python3", "--version"],
+        "clients of other makers are run by a script in Python",
+        "install python3 with its module venv",
+    )?;
+    let target = std::env::var("CARGO_TARGET_DIR").unwrap_or_else(|_| "target".to_owned());
+    let program = format!("{target}/{profile}/sapwood");
+    let run = format!("python3 -B xtask/redis/{script}.py --sapwood {program}");
+    Ok(vec![Step::new("sapwood", build), Step::new(script, &run).args(args)])
+}
+
+/// What `sapwood bench` measures.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum BenchEngine {
     /// The ordered engine
@@ -272,6 +282,8 @@ pub(crate) enum BenchEngine {
     Hash,
     /// Aggregation over both
     Aggregate,
+    /// The server, beside Redis
+    Server,
 }
 
 pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
@@ -279,6 +291,7 @@ pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
         BenchEngine::Ordered => "ordered",
         BenchEngine::Hash => "hash",
         BenchEngine::Aggregate => "aggregate",
+        BenchEngine::Server => "server",
     };
     let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])

@@ -76,10 +76,15 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Clients of Redis in several languages against `sapwood serve` (needs python3, node, go and
-    /// redis-tools; gets libraries from PyPI, npm and Go's proxy)
+    /// Redis clients of other makers against `sapwood serve` (needs python3, node, go, redis-tools)
     Clients {
-        /// For the script, such as go-redis for that one alone
+        /// For the script, such as redis-py or --help
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Redis's own test suite against `sapwood serve` (needs python3, redis-server, tclsh)
+    RedisSuite {
+        /// For the script, such as unit/expire or --verbose
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
@@ -127,6 +132,7 @@ fn main() -> ExitCode {
         Chore::Enospc { args } => chores::torture("enospc", chores::FULL_DISKS, args),
         Chore::Duckdb { args } => chores::duckdb(root, args),
         Chore::Clients { args } => chores::clients(args),
+        Chore::RedisSuite { args } => chores::redis_suite(args),
         Chore::Bench { engine, args } => chores::bench(engine, args),
         Chore::Layout { bless } => chores::layout(bless),
         Chore::Deny => chores::deny(),
