@@ -37,7 +37,8 @@ PATCHES = [
 # What an answer says where the server has no such command or option.
 LACKS = re.compile(
     r"unknown command '?([\w.]+)|unknown subcommand '?([\w-]+)|"
-    r"Unknown option or number of arguments for CONFIG SET - '([\w-]+)'|ERR (DEBUG command not allowed)",
+    r"Unknown option or number of arguments for CONFIG SET - '([\w-]+)'|ERR (DEBUG command not allowed)|"
+    r"(invalid command specified)",
     re.IGNORECASE,
 )
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")

@@ -35,7 +35,7 @@
 //!
 //! ```toml
 //! [dependencies]
-//! sapwood = { git = "https://host/of/your/copy/sapwood.git" }
+//! sapwood = { git = "<URL of your copy>" }
 //! # or
 //! sapwood = { path = "../sapwood/crates/sapwood" }
 //! ```

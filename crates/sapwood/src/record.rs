@@ -5,6 +5,10 @@
 //! the view that reads and changes them where they lie ([`Record::view`]), and the layout that
 //! queries ask by ([`Record::layout`]).
 //!
+//! Numbers are [`U32`], [`I64`] and the like, with their least significant byte first; [`big_endian`] has the
+//! others. They compare with plain numbers and are made of them by `into()`; arithmetic answers the same
+//! type, and `get()` gives the plain number.
+//!
 //! ```
 //! use sapwood::record::{I64, Record, U32, record};
 //! use sapwood::{Db, aggregate};
@@ -31,7 +35,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// Makes a struct a [`Record`].
 ///
 /// The struct has named fields, whose types are [`FieldType`]s, and no type parameters. It becomes
-/// `repr(C)`, [`Copy`], and the traits of [`zerocopy`] that see bytes as the struct are derived.
+/// `repr(C)`, [`Copy`], and the traits of `zerocopy` that see bytes as the struct are derived.
 /// [`Clone`] and [`Copy`] are derived already; [`Debug`], [`Default`] and [`PartialEq`] may be added. A
 /// field of any other type does not compile: a flag is a `u8`, a short text a `[u8; N]`. Neither does a
 /// struct with a `repr` of its own.
@@ -47,11 +51,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 /// ```
 pub use sapwood_derive::record;
 
-/// How the bytes of a field are read.
 pub use crate::aggregate::Read as FieldRead;
-
-/// Numbers with their least significant byte first. They compare with plain ones and are made of them by
-/// `into()`; arithmetic answers the same type, and `get()` gives the plain number.
 pub use zerocopy::little_endian::{F32, F64, I16, I32, I64, I128, U16, U32, U64, U128};
 
 /// Numbers with their most significant byte first, as network formats and some files have them.

@@ -12,7 +12,7 @@ use crate::{Direction, Entry, Error, KeyRange, OrderedTable, Range, Result, Tabl
 /// where they lie.
 ///
 /// It is a handle of the table, not a kind of its own: [`table`](Self::table) gives the table, with
-/// everything that it can do ([`Table::as_hash`] for checkpoints), and clones are the same table.
+/// everything that it can do ([`Db::checkpoint`](crate::Db::checkpoint) keeps it, where it is a hash table in a directory), and clones are the same table.
 ///
 /// # Consistency
 ///

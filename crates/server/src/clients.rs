@@ -131,6 +131,8 @@ pub struct Counts {
 struct Connected {
     by_id: BTreeMap<u64, Arc<Entry>>,
     last: u64,
+    /// Bytes that came from clients that have gone, and that went to them.
+    bytes_gone: (u64, u64),
     /// The order that new clients get, too.
     order: Order,
 }
@@ -187,7 +189,21 @@ impl Clients {
 
     /// Forgets a client that has gone.
     pub(crate) fn remove(&self, id: u64) {
-        self.lock().by_id.remove(&id);
+        let mut connected = self.lock();
+        if let Some(entry) = connected.by_id.remove(&id) {
+            let seen = entry.seen();
+            connected.bytes_gone.0 += seen.bytes_in;
+            connected.bytes_gone.1 += seen.bytes_out;
+        }
+    }
+
+    /// Bytes that have come from all clients so far, and that have gone to them.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let connected = self.lock();
+        connected.by_id.values().fold(connected.bytes_gone, |(bytes_in, bytes_out), entry| {
+            let seen = entry.seen();
+            (bytes_in + seen.bytes_in, bytes_out + seen.bytes_out)
+        })
     }
 
     /// A client by its number.

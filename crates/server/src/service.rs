@@ -124,6 +124,10 @@ impl Service {
             users: Arc::new(Users::new(&options.users, catalog)),
             options,
         };
+        if service.db.directory().is_none() {
+            // Nothing is saved, and clients that ask for the schedule see that.
+            service.admin.settings.set_save(Vec::new());
+        }
         {
             let names = service.db.table_names();
             let mut all = service.databases.exclusive();
@@ -280,7 +284,7 @@ impl Service {
 
     /// Takes a sample of how many commands there are. For a timer, ten times a second.
     pub fn sample(&self) {
-        self.admin.tally.sample();
+        self.admin.tally.sample(self.clients.bytes());
     }
 
     /// Whether a checkpoint is due, by the rules or by a client's wish. For a timer, whose caller

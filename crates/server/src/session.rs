@@ -90,6 +90,7 @@ impl Session {
             login: Login::new(&service.users),
         };
         client.show_user();
+        client.entry.seen().bytes_fixed = size_of::<Session>() + size_of::<Entry>();
         service.note_client();
         let parser = Parser::new(client.limits());
         Session { service, parser, client, batch_max: BATCH_FIRST }
@@ -139,8 +140,10 @@ impl Session {
     pub fn messages(&mut self, out: &mut Vec<u8>) {
         let mailbox = &self.client.entry.mailbox;
         if mailbox.has_messages() {
-            out.append(&mut mailbox.take());
-            mailbox.sent();
+            let mut messages = mailbox.take();
+            self.note_messages(messages.len());
+            out.append(&mut messages);
+            self.client.entry.mailbox.sent();
         }
     }
 
@@ -176,10 +179,22 @@ impl Session {
         self.client.entry.seen().at = self.service.options.clock.now();
     }
 
-    /// Notes that the job of [`Next::Job`] has ended.
-    pub(crate) fn note_end_of_job(&self) {
+    /// Notes that the job of [`Next::Job`] has ended, with so many bytes of replies.
+    pub(crate) fn note_end_of_job(&self, replies_bytes: usize) {
         self.note_life();
-        self.client.entry.seen().is_blocked = false;
+        let mut seen = self.client.entry.seen();
+        seen.is_blocked = false;
+        seen.bytes_out += replies_bytes as u64;
+    }
+
+    /// Notes messages that go out.
+    pub(crate) fn note_messages(&self, bytes: usize) {
+        self.client.entry.seen().bytes_out += bytes as u64;
+    }
+
+    /// Notes bytes of replies that the client has not taken.
+    pub(crate) fn note_kept(&self, bytes: usize) {
+        self.client.entry.seen().bytes_kept = bytes;
     }
 
     fn run_requests(&mut self, input: &[u8], out: &mut Vec<u8>) -> (usize, Next) {

@@ -123,6 +123,9 @@ impl std::fmt::Debug for Clients {
     }
 }
 
+/// The schedule of checkpoints, where there is a directory for them: that of Redis.
+pub(crate) const SAVE: &str = "3600 1 300 100 60 10000";
+
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Data")]
 pub(crate) struct Storage {
@@ -136,7 +139,7 @@ pub(crate) struct Storage {
         long,
         value_name = "SECONDS CHANGES",
         env = "SAPWOOD_SAVE",
-        default_value = "3600 1 300 100 60 10000"
+        default_value = SAVE
     )]
     pub(crate) save: String,
 

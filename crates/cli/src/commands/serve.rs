@@ -22,7 +22,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
-use crate::args::serve::{LogFormat, LogLevel, NoLocalYes, Serve, ServedSample, YesNo};
+use crate::args::serve::{LogFormat, LogLevel, NoLocalYes, SAVE, Serve, ServedSample, YesNo};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::{Answers, Ui};
 
@@ -126,6 +126,10 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
     let save = SaveRule::list(&storage.save).ok_or_else(|| {
         Failure::Usage("--save takes pairs of seconds and changes, such as \"300 100\"".to_owned())
     })?;
+    if storage.dir.is_none() && storage.save != SAVE && !save.is_empty() {
+        let needs = "--save needs a directory to save in; next: --dir DIRECTORY";
+        return Err(Failure::Usage(needs.to_owned()));
+    }
     let admin = admin::Options {
         save,
         slowlog_micros: watching.slowlog_log_slower_than.max(-1),

@@ -312,7 +312,8 @@ impl Store {
             |index| keys[index].as_ref(),
             |read, pin, named, op| {
                 let Guess::Here(first) = named else { return false };
-                let value = self.get_first::<F>(pin, first, op.key);
+                // Other reads of the batch came between the look and this.
+                let value = self.get_first_now::<F>(pin, first, op.key);
                 if let Some(value) = &value {
                     read(op.index, Some((value.as_ref(), RecordAddress::from(first))));
                 }

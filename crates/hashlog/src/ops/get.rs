@@ -12,6 +12,7 @@ use crate::ops::store::Store;
 use crate::options::ColdReads;
 use crate::record::address::Address;
 use crate::record::in_place::{InPlace, Stop};
+use crate::record::layout::control;
 
 impl Store {
     /// The value of a record that a look named, if it is the key's.
@@ -23,6 +24,22 @@ impl Store {
         key: F::Key<'_>,
     ) -> Option<F::Value> {
         let record = self.record_of::<F>(pin, first, key)?;
+        F::value(record, || first < self.log.safe_read_only())
+    }
+
+    /// The same, unless the record has been superseded since the look. A put marks what it
+    /// supersedes before it returns: so the value is as of now, and not as of the look.
+    #[inline(always)]
+    pub(crate) fn get_first_now<F: InPlace>(
+        &self,
+        pin: &Pin<'_>,
+        first: Address,
+        key: F::Key<'_>,
+    ) -> Option<F::Value> {
+        let record = self.record_of::<F>(pin, first, key)?;
+        if record.flags() & control::SUPERSEDED != 0 {
+            return None;
+        }
         F::value(record, || first < self.log.safe_read_only())
     }
 

@@ -275,3 +275,28 @@ fn add(log: &HashLog, key: &[u8], delta: i64, way: u64) {
         }
     }
 }
+
+/// A put that returns between two reads of a batch is seen by the second, though the batch looked
+/// both keys up at its begin.
+#[test]
+fn reads_of_a_batch_come_one_after_the_other() {
+    for configuration in [NASTIEST, IN_MEMORY[0], IN_MEMORY[1]] {
+        let log = configuration.log();
+        let keys = [key(1), key(2)];
+        for key in &keys {
+            log.put(key, &value(1)).expect("it is small");
+        }
+        // What it holds on to is replaced by a put, and not changed in place.
+        let _snapshot = log.snapshot().expect("room for a page");
+        let mut seen = Vec::new();
+        let read = |index: usize, found: Option<&[u8]>| {
+            seen.push(found.map(<[u8]>::to_vec));
+            if index == 0 {
+                let put = || log.put(&keys[1], &value(2)).expect("it is small");
+                std::thread::scope(|scope| scope.spawn(put).join().expect("no panic"));
+            }
+        };
+        log.get_many(&keys, read).expect("they are in memory");
+        assert_eq!(seen, [1, 2].map(|number| Some(value(number).to_vec())), "{configuration:?}");
+    }
+}

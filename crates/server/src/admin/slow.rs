@@ -18,6 +18,7 @@ pub(crate) struct Slow {
     pub(crate) micros: u64,
     /// Cut short; those that are secrets are left out.
     pub(crate) args: Vec<Vec<u8>>,
+    /// The address of its client, and the name that the client gave itself.
     pub(crate) client: String,
     pub(crate) name: String,
 }

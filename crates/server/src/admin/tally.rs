@@ -66,8 +66,8 @@ pub(crate) struct Tally {
     pub(crate) expired: AtomicU64,
     /// Changes, for the rules of saves.
     pub(crate) changes: Striped,
-    pub(crate) input_bytes: Striped,
-    pub(crate) output_bytes: Striped,
+    /// Bytes from clients and to them, as they were when all counts began anew.
+    bytes_before: Mutex<(u64, u64)>,
     pub(crate) connected: AtomicU64,
     pub(crate) connections: AtomicU64,
     rate: Mutex<Rate>,
@@ -100,9 +100,10 @@ impl Striped {
 /// The last commands by tenths of a second.
 #[derive(Debug, Default)]
 struct Rate {
-    samples: [f64; 16],
+    /// Commands, bytes from clients, and bytes to them.
+    samples: [[f64; 3]; 16],
     next: usize,
-    last: Option<(std::time::Instant, u64)>,
+    last: Option<(std::time::Instant, [u64; 3])>,
 }
 
 impl Tally {
@@ -119,8 +120,7 @@ impl Tally {
             misses: Striped::new(threads),
             expired: AtomicU64::new(0),
             changes: Striped::new(threads),
-            input_bytes: Striped::new(threads),
-            output_bytes: Striped::new(threads),
+            bytes_before: Mutex::default(),
             connected: AtomicU64::new(0),
             connections: AtomicU64::new(0),
             rate: Mutex::default(),
@@ -202,37 +202,46 @@ impl Tally {
     }
 
     /// Takes a sample of the commands of a second. For a timer.
-    pub(crate) fn sample(&self) {
-        let (now, commands) = (std::time::Instant::now(), self.commands());
+    pub(crate) fn sample(&self, (bytes_in, bytes_out): (u64, u64)) {
+        let (now, counts) = (std::time::Instant::now(), [self.commands(), bytes_in, bytes_out]);
         let mut rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((before, count)) = rate.last {
+        if let Some((before, known)) = rate.last {
             let seconds = now.duration_since(before).as_secs_f64().max(1e-6);
             let next = rate.next % rate.samples.len();
-            rate.samples[next] = commands.saturating_sub(count) as f64 / seconds;
+            for (at, (count, known)) in counts.iter().zip(known).enumerate() {
+                rate.samples[next][at] = count.saturating_sub(known) as f64 / seconds;
+            }
             rate.next += 1;
         }
-        rate.last = Some((now, commands));
+        rate.last = Some((now, counts));
     }
 
-    /// Commands of a second, of late.
-    pub(crate) fn per_second(&self) -> u64 {
+    /// Commands, bytes from clients, and bytes to them, of a second, of late.
+    pub(crate) fn per_second(&self) -> [f64; 3] {
         let rate = self.rate.lock().unwrap_or_else(PoisonError::into_inner);
         let known = rate.next.min(rate.samples.len());
-        if known == 0 {
-            return 0;
-        }
-        (rate.samples[..known].iter().sum::<f64>() / known as f64) as u64
+        let mean = |at: usize| {
+            rate.samples[..known].iter().map(|sample| sample[at]).sum::<f64>() / known.max(1) as f64
+        };
+        [mean(0), mean(1), mean(2)]
+    }
+
+    /// What is counted of bytes from clients and to them, of which there were so many.
+    pub(crate) fn bytes_since(&self, (bytes_in, bytes_out): (u64, u64)) -> (u64, u64) {
+        let before = *self.bytes_before.lock().unwrap_or_else(PoisonError::into_inner);
+        (bytes_in.saturating_sub(before.0), bytes_out.saturating_sub(before.1))
     }
 
     /// Begins all counts anew, but for those of changes and of clients that are connected.
-    pub(crate) fn reset(&self) {
+    pub(crate) fn reset(&self, bytes: (u64, u64)) {
+        *self.bytes_before.lock().unwrap_or_else(PoisonError::into_inner) = bytes;
         for cell in self.blocks.iter().flat_map(|block| block.iter()) {
             let times = cell.times.iter();
             let others = [&cell.calls, &cell.nanos, &cell.rejected, &cell.failed];
             others.into_iter().chain(times).for_each(|count| count.store(0, Ordering::Relaxed));
         }
         self.errors.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        for striped in [&self.hits, &self.misses, &self.input_bytes, &self.output_bytes] {
+        for striped in [&self.hits, &self.misses] {
             striped.reset();
         }
         self.expired.store(0, Ordering::Relaxed);

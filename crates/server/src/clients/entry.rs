@@ -82,6 +82,13 @@ pub(crate) struct Seen {
     pub(crate) shard_channels: usize,
     /// Bytes that came and are not executed yet.
     pub(crate) bytes_waiting: usize,
+    /// Bytes of the commands that wait for `EXEC`.
+    pub(crate) bytes_queued: usize,
+    /// Bytes of replies that it has not taken.
+    pub(crate) bytes_kept: usize,
+    /// Bytes of memory that a client has that does nothing.
+    pub(crate) bytes_fixed: usize,
+    /// Bytes of its requests, and of all that was said to it.
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
     /// Whether it waits for a job, or for the end of a pause.
@@ -142,6 +149,9 @@ impl Entry {
             patterns: 0,
             shard_channels: 0,
             bytes_waiting: 0,
+            bytes_queued: 0,
+            bytes_kept: 0,
+            bytes_fixed: 0,
             bytes_in: 0,
             bytes_out: 0,
             is_blocked: false,
@@ -177,14 +187,16 @@ impl Entry {
     pub(crate) fn describe(&self, now: Millis) -> String {
         let seen = self.seen().clone();
         let mut line = String::new();
+        // Replies and messages that it has not taken.
+        let waiting = seen.bytes_kept + self.mailbox.bytes();
         let queued = seen.queued.map_or(-1, |count| count as i64);
         let protocol = if seen.protocol == Protocol::Resp3 { 3 } else { 2 };
         // A string takes whatever is written.
         let _ = write!(
             line,
             "id={} addr={} laddr={} fd={} name={} age={} idle={} flags={} db={} sub={} psub={} \
-             ssub={} multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 \
-             obl=0 oll=0 omem=0 tot-mem=0 events=r cmd={} user={} redir=-1 resp={} lib-name={} \
+             ssub={} multi={} watch={} qbuf={} qbuf-free=0 argv-mem=0 multi-mem={} rbs=0 rbp=0 \
+             obl=0 oll={} omem={} tot-mem={} events=r cmd={} user={} redir=-1 resp={} lib-name={} \
              lib-ver={} tot-net-in={} tot-net-out={}",
             self.id,
             self.origin.peer(),
@@ -201,6 +213,10 @@ impl Entry {
             queued,
             seen.watched,
             seen.bytes_waiting,
+            seen.bytes_queued,
+            u8::from(waiting > 0),
+            waiting,
+            seen.bytes_fixed + seen.bytes_waiting + seen.bytes_queued + waiting,
             seen.command,
             seen.user,
             protocol,

@@ -83,6 +83,12 @@ impl Mailbox {
         self.lock().bytes_taken = 0;
     }
 
+    /// Bytes of messages that the client has not taken.
+    pub(crate) fn bytes(&self) -> usize {
+        let inside = self.lock();
+        inside.messages.len() + inside.bytes_taken
+    }
+
     /// Writes the messages that come in a version of the protocol.
     pub(crate) fn set_protocol(&self, protocol: Protocol) {
         self.lock().protocol = protocol;

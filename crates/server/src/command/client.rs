@@ -43,6 +43,8 @@ pub(crate) enum Replies {
 #[derive(Default)]
 pub(crate) struct Transaction {
     pub(crate) queued: Vec<(&'static Command, Vec<Vec<u8>>)>,
+    /// Bytes of their arguments.
+    pub(crate) bytes: usize,
     /// Whether a command was refused: `EXEC` will be, too.
     pub(crate) is_broken: bool,
 }
@@ -182,6 +184,7 @@ impl Client {
         seen.command = self.last_command;
         seen.database = self.database;
         seen.queued = self.transaction.as_ref().map(|transaction| transaction.queued.len());
+        seen.bytes_queued = self.transaction.as_ref().map_or(0, |transaction| transaction.bytes);
         seen.watched = self.watched_keys.len();
         seen.is_watch_broken = self.watch.as_ref().is_some_and(|watch| watch.is_broken());
         let count = |kind| self.subscriptions.as_ref().map_or(0, |all| all.of(kind).len());

@@ -66,6 +66,7 @@ pub(crate) fn dispatch(
             Reply::new(out, protocol).error("ERR Command not allowed inside a transaction");
         } else {
             let owned = args.iter().map(|arg| arg.to_vec()).collect();
+            transaction.bytes += args.iter().map(|arg| arg.len()).sum::<usize>();
             transaction.queued.push((command, owned));
             Reply::new(out, protocol).simple("QUEUED");
         }

@@ -189,9 +189,14 @@ fn stats(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     // Relaxed: counts for reports, here and below.
     lines.add("total_connections_received", tally.connections.load(Ordering::Relaxed));
     lines.add("total_commands_processed", tally.commands());
-    lines.add("instantaneous_ops_per_sec", tally.per_second());
-    lines.add("total_net_input_bytes", tally.input_bytes.sum());
-    lines.add("total_net_output_bytes", tally.output_bytes.sum());
+    let [commands, bytes_in, bytes_out] = tally.per_second();
+    let kib = |bytes: f64| format!("{:.2}", bytes / 1024.0);
+    lines.add("instantaneous_ops_per_sec", commands as u64);
+    let net = tally.bytes_since(shown.service.clients.bytes());
+    lines.add("total_net_input_bytes", net.0);
+    lines.add("total_net_output_bytes", net.1);
+    lines.add("instantaneous_input_kbps", kib(bytes_in));
+    lines.add("instantaneous_output_kbps", kib(bytes_out));
     lines.add("rejected_connections", counts.rejected);
     lines.add("expired_keys", tally.expired.load(Ordering::Relaxed));
     lines.add("evicted_keys", 0);

@@ -431,6 +431,10 @@ fn config_set(call: &mut Call<'_>) -> Answer {
             return Err(failed("duplicate parameter"));
         }
         let text = std::str::from_utf8(pair[1]).map_err(|_| failed("it must be text"))?;
+        if parameter.name == "save" && !text.trim().is_empty() {
+            let no_directory = "a schedule needs a directory to save in: start with --dir";
+            call.service.db.directory().ok_or_else(|| failed(no_directory))?;
+        }
         changes.push((parameter, set, text));
     }
     // Last, since what was there cannot be set again.
@@ -460,7 +464,7 @@ fn config_set(call: &mut Call<'_>) -> Answer {
 }
 
 fn config_resetstat(call: &mut Call<'_>) -> Answer {
-    call.service.admin.tally.reset();
+    call.service.admin.tally.reset(call.service.clients.bytes());
     call.reply.simple("OK");
     Ok(())
 }

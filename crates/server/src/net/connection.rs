@@ -180,6 +180,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         debug_assert!(self.replies.is_empty(), "messages wait until replies are sent");
         self.replies = mailbox.take();
         self.are_messages = true;
+        self.session.note_messages(self.replies.len());
         true
     }
 
@@ -187,12 +188,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn keep_behind(&mut self, replies: &[u8]) {
         let mailbox = &self.session.entry().mailbox;
         if mailbox.has_messages() {
-            self.replies.append(&mut mailbox.take());
+            let mut messages = mailbox.take();
+            self.session.note_messages(messages.len());
+            self.replies.append(&mut messages);
             self.are_messages = true;
         }
         self.replies.extend_from_slice(replies);
         self.may_go_on = !self.rest.is_empty();
-        self.session.note_end_of_job();
+        self.session.note_end_of_job(replies.len());
     }
 
     /// Waits for a job, and tells it to end when the connection does; `None` when that is first.
@@ -315,6 +318,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         }
         if self.sent > 0 {
             (self.replies, self.sent) = (Vec::new(), 0);
+            self.session.note_kept(0);
             if mem::take(&mut self.are_messages) {
                 self.session.entry().mailbox.sent();
             }
@@ -340,7 +344,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 flushed?;
             }
         }
-        self.replies.extend_from_slice(&out[sent..]);
+        if sent < out.len() {
+            self.replies.extend_from_slice(&out[sent..]);
+            self.session.note_kept(self.replies.len());
+        }
         out.clear();
         if out.capacity() > OUT_BYTES_KEPT {
             *out = Vec::new();

@@ -147,10 +147,13 @@ impl Keyspace {
     /// As of [`open`](Self::open); what they held may be there then. The caller tries again before
     /// commands see them.
     pub fn open_empty(db: &Db, name: &str, options: HashTableOptions) -> Result<Keyspace> {
-        let names = ["", ".parts", ".expiries"].map(|end| format!("{name}{end}"));
-        let dropped = names.each_ref().map(|name| drop_if_there(db, name));
+        // Parts stay while heads do: a new table of parts begins with numbers that a checkpoint of
+        // heads may name.
+        let dropped = drop_if_there(db, name)
+            .and_then(|()| drop_if_there(db, &format!("{name}.parts")))
+            .and_then(|()| drop_if_there(db, &format!("{name}.expiries")));
         let space = Keyspace::open(db, name, options)?;
-        if dropped.iter().any(Result::is_err) {
+        if dropped.is_err() {
             for table in space.lasting() {
                 table.clear()?;
             }

@@ -73,10 +73,14 @@ fn options_are_shown_and_changed_all_or_none() {
         ("CONFIG SET slowlog-max-len 5 maxmemory x", ""),
         ("CONFIG GET slowlog-max-len", "*2|$15|slowlog-max-len|$3|128|"),
         ("CONFIG GET nothing*", "*0|"),
-        ("CONFIG SET save \"60 5\"", "+OK|"),
-        ("CONFIG GET save", "*2|$4|save|$4|60 5|"),
-        ("CONFIG SET save \"60\"", ""),
-        ("CONFIG GET save", "*2|$4|save|$4|60 5|"),
+        ("CONFIG GET save", "*2|$4|save|$0||"),
+        ("CONFIG SET save \"\"", "+OK|"),
+        (
+            "CONFIG SET save \"60 5\"",
+            "-ERR CONFIG SET failed (possibly related to argument 'save') - a schedule needs a \
+             directory to save in: start with --dir|",
+        ),
+        ("CONFIG GET save", "*2|$4|save|$0||"),
         (
             "CONFIG SET none 1",
             "-ERR Unknown option or number of arguments for CONFIG SET - 'none'|",
@@ -273,4 +277,38 @@ fn debug_is_off_until_it_is_on() {
     assert!(!service.expire().expect("nothing is removed"));
     assert!(said(&mut client, &["INFO stats"]).contains("expired_keys:0|"));
     assert_eq!(said(&mut client, &["TIME", "WAIT 0 0"]), "*2|$10|1700000000|$6|100000|:0|");
+}
+
+#[test]
+fn bytes_of_clients_are_counted_also_of_those_that_have_gone() {
+    let (service, mut client) = default();
+    let net = |client: &mut Session| {
+        let info = said(client, &["INFO stats"]);
+        ["total_net_input_bytes:", "total_net_output_bytes:"].map(|name| {
+            let (_, behind) = info.split_once(name).expect("it is there");
+            behind.split('|').next().and_then(|text| text.parse::<u64>().ok()).expect("a number")
+        })
+    };
+    let (request, reply) = ("PING 12345\r\n".len() as u64, "$5\r\n12345\r\n".len() as u64);
+    let mut other = Session::new(service);
+    said(&mut other, &["PING 12345"]);
+    assert_eq!(net(&mut client), [request, reply]);
+    drop(other);
+    let [bytes_in, _] = net(&mut client);
+    assert_eq!(bytes_in, request + "INFO stats\r\n".len() as u64, "it has gone");
+    said(&mut client, &["CONFIG RESETSTAT"]);
+    let [bytes_in, bytes_out] = net(&mut client);
+    assert_eq!(
+        [bytes_in, bytes_out],
+        ["CONFIG RESETSTAT\r\n".len() as u64, "+OK\r\n".len() as u64]
+    );
+}
+
+#[test]
+fn slow_commands_name_their_client() {
+    let options = admin::Options { slowlog_micros: 0, ..Default::default() };
+    let mut client = Session::new(service(Db::in_memory(), options));
+    said(&mut client, &["CLIENT SETNAME one", "SET a 1", "GET a", "DEL a"]);
+    let log = said(&mut client, &["SLOWLOG GET 3"]);
+    assert_eq!(log.matches("$3|?:0|$3|one|").count(), 3, "{log}");
 }

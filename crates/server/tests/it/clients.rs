@@ -96,10 +96,17 @@ fn others_see_what_a_client_does() {
         ("cmd", "get"),
         ("idle", "7"),
         ("qbuf", "0"),
+        ("multi-mem", "9"),
+        ("omem", "0"),
     ] {
         assert_eq!(field(&listed[0], name), value, "{name} in {}", listed[0]);
     }
+    let memory = |line: &str| field(line, "tot-mem").parse::<usize>().expect("a number");
+    let with_transaction = memory(&listed[0]);
     busy.line("DISCARD");
+    let listed = lines(&mut other, &format!("CLIENT LIST ID {id}"));
+    assert_eq!(with_transaction - memory(&listed[0]), 9);
+    assert!((100..4_096).contains(&memory(&listed[0])), "{}", listed[0]);
     busy.send(b"SUBSCRIBE x y\r\n");
     busy.line("PSUBSCRIBE z*");
     let listed = lines(&mut other, "CLIENT LIST TYPE pubsub");

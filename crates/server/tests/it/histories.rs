@@ -25,7 +25,7 @@ use sapwood_testkit::linear::check_object;
 use sapwood_testkit::{case, history::Clock as Moments};
 
 use crate::client::START;
-use crate::histories::client::{Line, Recorder, within};
+use crate::histories::client::{Line, Recorder, Request, within};
 use crate::histories::model::{Answer, Call, Command, State, Text};
 use crate::histories::streams::{Stream, Theme, moment_of};
 use crate::sockets::Running;
@@ -39,13 +39,24 @@ struct Round {
     requests: usize,
     /// Between two of them the clock goes on.
     phases: u64,
+    timer: Timer,
+}
+
+/// What is done beside the clients, all the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Timer {
+    /// Keys whose time has ended go.
+    Ends,
+    /// The same, and checkpoints are taken.
+    EndsAndSaves,
 }
 
 impl Round {
     fn of(theme: Theme) -> Round {
         let requests = if theme == Theme::Long { 20 } else { 40 };
         let phases = if theme == Theme::Ends { 4 } else { 1 };
-        Round { theme, clients: 4, requests: requests / phases as usize, phases }
+        let requests = requests / phases as usize;
+        Round { theme, clients: 4, requests, phases, timer: Timer::Ends }
     }
 
     /// The events of clients that go at once.
@@ -53,16 +64,15 @@ impl Round {
         &self,
         service: &Arc<Service>,
         connect: &dyn Fn() -> Box<dyn Line>,
-        seed: u64,
+        (seed, moments): (u64, &Moments),
     ) -> Vec<Event<Call>> {
-        let moments = Moments::default();
         let mut clock_events = Vec::new();
         let phase = Barrier::new(self.clients + 1);
         let others = Others::new(1);
         let others_end = others.guard();
         let lines: Vec<Box<dyn Line>> = (0..self.clients).map(|_| connect()).collect();
         let mut events: Vec<Event<Call>> = std::thread::scope(|scope| {
-            let (moments, phase, others) = (&moments, &phase, &others);
+            let (phase, others) = (&phase, &others);
             let clients: Vec<_> = lines
                 .into_iter()
                 .enumerate()
@@ -83,11 +93,13 @@ impl Round {
                     })
                 })
                 .collect();
-            // What a server's timer does, all the time.
             let timer = scope.spawn(move || {
                 while others.any() {
                     service.expire().expect("memory");
                     service.sweep().expect("memory");
+                    if self.timer == Timer::EndsAndSaves {
+                        service.save().expect("a directory");
+                    }
                     std::thread::yield_now();
                 }
             });
@@ -127,7 +139,8 @@ fn between_sessions(case: &Case, theme: Theme, seeds: u64) {
     let overlaps = Cell::new(0);
     case.seeds(seeds, |seed| {
         let service = Arc::new(Service::new(Db::in_memory(), options()).expect("memory"));
-        let events = Round::of(theme).run(&service, &|| within(&service), seed);
+        let events =
+            Round::of(theme).run(&service, &|| within(&service), (seed, &Moments::default()));
         check(&events).unwrap_or_else(|told| panic!("seed {seed}: {told}"));
         overlaps.set(overlaps.get() + history::overlaps(&events));
     });
@@ -141,12 +154,61 @@ fn over_sockets(case: &Case, theme: Theme, seeds: u64) {
     case.seeds(seeds, |seed| {
         let mut server = Running::start(options(), Duration::from_secs(60));
         let connect = || Box::new(server.connect()) as Box<dyn Line>;
-        let events = Round::of(theme).run(&server.service, &connect, seed);
+        let events = Round::of(theme).run(&server.service, &connect, (seed, &Moments::default()));
         server.end();
         check(&events).unwrap_or_else(|told| panic!("seed {seed}: {told}"));
         overlaps.set(overlaps.get() + history::overlaps(&events));
     });
     assert!(overlaps.get() > 0, "clients that met");
+}
+
+/// Rounds between sessions over a directory, while checkpoints are taken: readers before a last one
+/// and behind the start that follows see what the clients left.
+fn beside_saves(case: &Case, theme: Theme, seeds: u64) {
+    let overlaps = Cell::new(0);
+    case.seeds(seeds, |seed| {
+        let directory = tempfile::tempdir().expect("a directory");
+        let moments = Moments::default();
+        let open = || {
+            let db = Db::open(directory.path()).expect("a directory");
+            Arc::new(Service::new(db, options()).expect("its tables"))
+        };
+        let service = open();
+        let round = Round { timer: Timer::EndsAndSaves, ..Round::of(theme) };
+        let mut events = round.run(&service, &|| within(&service), (seed, &moments));
+        events.extend(read_all(&service, &moments));
+        service.save().expect("it is kept");
+        drop(service);
+        events.extend(read_all(&open(), &moments));
+        check(&events).unwrap_or_else(|told| panic!("seed {seed}: {told}"));
+        overlaps.set(overlaps.get() + history::overlaps(&events));
+    });
+    assert!(overlaps.get() > 0, "clients that met");
+}
+
+/// What a client sees that reads all keys.
+fn read_all(service: &Arc<Service>, moments: &Moments) -> Vec<Event<Call>> {
+    let mut reader = Recorder::new(usize::MAX, moments, within(service));
+    for database in 0..3 {
+        let all = Command::MGet((0..4).collect());
+        reader.pipeline(&[Request::Select(database), Request::Command(all)]);
+    }
+    reader.events
+}
+
+#[test]
+fn long_values_beside_saves() {
+    beside_saves(&case!(), Theme::Long, 3);
+}
+
+#[test]
+fn databases_beside_saves() {
+    beside_saves(&case!(), Theme::Databases, 3);
+}
+
+#[test]
+fn transactions_beside_saves() {
+    beside_saves(&case!(), Theme::Transactions, 3);
 }
 
 /// A test between sessions and one over sockets for each theme.
@@ -267,7 +329,8 @@ fn a_key_whose_time_has_ended_is_refused() {
 fn a_doctored_history_is_refused() {
     for theme in [Theme::Registers, Theme::Several, Theme::Pipelines] {
         let service = Arc::new(Service::new(Db::in_memory(), options()).expect("memory"));
-        let mut events = Round::of(theme).run(&service, &|| within(&service), 1);
+        let mut events =
+            Round::of(theme).run(&service, &|| within(&service), (1, &Moments::default()));
         expect_legal("as it was", &events);
         let foreign = text("not written");
         let changed = events.iter_mut().find_map(|event| match &mut event.call {

@@ -305,14 +305,16 @@ fn a_client_that_never_reads_costs_little_and_can_be_killed() {
     other.expect(b"+OK\r\n");
     // Replies of 20 GiB.
     deaf.send("GET k\r\n".repeat(20_000).as_bytes());
-    let mut most = 0;
+    let (mut most, mut most_waiting) = (0, 0);
     for _ in 0..2_000 {
         let line = other.call(&format!("CLIENT LIST ID {id}"));
+        most_waiting = most_waiting.max(field(&line, "omem").parse::<u64>().expect("a number"));
         most = most.max(field(&line, "tot-net-out").parse::<u64>().expect("a number"));
     }
     // The server's share is two replies; the others lie in the sockets.
     assert!(most > 1 << 20, "replies are made: {most} bytes");
     assert!(most < 64 << 20, "replies wait for the client: {most} bytes");
+    assert!((1..=most).contains(&most_waiting), "{most_waiting} bytes wait");
     assert_eq!(other.call(&format!("CLIENT KILL ID {id}")), ":1");
     while !other.call(&format!("CLIENT LIST ID {id}")).is_empty() {}
 }
