@@ -58,11 +58,11 @@ def main():
     sys.exit(1 if failed else 0)
 
 
-def run(*words, cwd=ROOT, **env):
+def run(*words, cwd=ROOT, stdin=b"", **env):
     words = [str(word) for word in words]
     done = subprocess.run(words, cwd=cwd, env={**os.environ, **env}, timeout=SECONDS_MAX, check=False,
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    text = done.stdout.decode("utf-8", "replace")
+                          input=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    text = done.stdout.decode("utf-8", "backslashreplace")
     if done.returncode:
         raise AssertionError(f"{' '.join(words)} ended with {done.returncode}:\n{text}")
     return text
@@ -73,7 +73,7 @@ def redis_py(folder, port):
     if not os.path.exists(python):
         run(sys.executable, "-m", "venv", folder)
     run(python, "-m", "pip", "install", "--quiet", "-r", f"{PROGRAMS}/python/requirements.txt")
-    run(python, f"{PROGRAMS}/python/client.py", port)
+    print(run(python, f"{PROGRAMS}/python/client.py", port), end="")
 
 
 def node_redis(folder, port):
@@ -81,38 +81,59 @@ def node_redis(folder, port):
     for file in ["package.json", "package-lock.json", "client.mjs"]:
         shutil.copy(f"{PROGRAMS}/node/{file}", folder)
     run("npm", "ci", "--no-audit", "--no-fund", cwd=folder)
-    run("node", "client.mjs", port, cwd=folder)
+    print(run("node", "client.mjs", port, cwd=folder), end="")
 
 
 def go_redis(folder, port):
     os.makedirs(folder, exist_ok=True)
     program = os.path.join(folder, "client")
     run("go", "build", "-mod=readonly", "-o", program, ".", cwd=f"{PROGRAMS}/go", GOTOOLCHAIN="local", GOFLAGS="")
-    run(program, port)
+    print(run(program, port), end="")
 
 
 def redis_cli(_, port):
-    def answer(*words):
-        return run("redis-cli", "-p", port, *words).strip()
+    def answer(*words, stdin=b""):
+        return run("redis-cli", "-p", port, *words, stdin=stdin)
 
-    for words, wanted in [
-        (["PING"], "PONG"),
-        (["SET", "key", "value with spaces", "EX", "100"], "OK"),
-        (["GET", "key"], "value with spaces"),
-        (["-3", "HELLO", "3"], "server"),
-        (["TTL", "key"], "100"),
-        (["INCRBY", "counter", "41"], "41"),
-        (["SW.CREATE", "visits", "ENGINE", "ORDERED"], "OK"),
-        (["SW.PUT", "visits", "a", "1"], "OK"),
-        (["SW.GET", "visits", "a"], "1"),
-        (["--scan", "--pattern", "k*"], "key"),
-        (["--bigkeys"], "Biggest string found"),
-        (["NONSENSE"], "ERR unknown command 'NONSENSE'"),
-    ]:
-        found = answer(*words)
-        lies = wanted in found or wanted == "100" and found == "99"
-        if not lies:
+    def expect(wanted, *words, stdin=b""):
+        found = answer(*words, stdin=stdin)
+        if found != wanted:
             raise AssertionError(f"redis-cli {' '.join(words)}: {wanted!r} expected, not {found!r}")
+
+    def expect_part(wanted, *words, stdin=b""):
+        found = answer(*words, stdin=stdin)
+        if wanted not in found:
+            raise AssertionError(f"redis-cli {' '.join(words)}: {wanted!r} expected in {found!r}")
+
+    expect("PONG\n", "PING")
+    expect("OK\n", "SET", "key", "value with spaces", "EX", "100")
+    expect('"value with spaces"\n', "--no-raw", "GET", "key")
+    expect("(nil)\n", "--no-raw", "GET", "none")
+    expect("(integer) 41\n", "--no-raw", "INCRBY", "counter", "41")
+    expect_part("server", "-3", "HELLO", "3")
+    expect('["41",null]\n', "-3", "--json", "MGET", "counter", "none")
+    expect('"41",NULL\n', "--csv", "MGET", "counter", "none")
+    expect_part("(error) ERR unknown command 'NONSENSE'", "--no-raw", "NONSENSE")
+    # Bytes of any kind, and commands of a pipe, one a line.
+    expect("OK\n", "-x", "SET", "bytes", stdin=b"\0\xff\r\n")
+    expect('"\\x00\\xff\\r\\n"\n', "--no-raw", "GET", "bytes")
+    expect('OK\nQUEUED\nQUEUED\n1) (integer) 42\n2) "42"\nOK\n(nil)\n', "--no-raw",
+           stdin=b"MULTI\nINCR counter\nGET counter\nEXEC\nSELECT 1\nGET counter\n")
+    many = b"".join(b"SET many:%d %d EX 1000\r\n" % (number, number) for number in range(1000))
+    expect_part("errors: 0, replies: 1000", "--pipe", stdin=many)
+    walked = answer("--scan", "--pattern", "many:*").split()
+    if sorted(walked) != sorted(f"many:{number}" for number in range(1000)):
+        raise AssertionError(f"redis-cli --scan finds {len(walked)} keys of 1000")
+    expect_part("Biggest string found", "--bigkeys")
+    # A user with some rights on some keys.
+    expect("OK\n", "ACL", "SETUSER", "reader", "on", ">secret", "+get", "~many:*")
+    reader = ["--user", "reader", "--pass", "secret", "--no-auth-warning"]
+    expect("7\n", *reader, "GET", "many:7")
+    expect_part("NOPERM", *reader, "GET", "counter")
+    expect("OK\n", "SW.CREATE", "visits", "ENGINE", "ORDERED")
+    expect("OK\n", "SW.PUT", "visits", "a", "1")
+    expect("1\n", "SW.GET", "visits", "a")
+    print(answer("--version").strip())
 
 
 def redis_benchmark(_, port):

@@ -30,6 +30,13 @@ func main() {
 		check(r.TTL(ctx, "a").Val() > 58*time.Second, "ttl")
 		check(r.IncrBy(ctx, "n", 42).Val() == 42, "incrby")
 
+		key, bytes := "\x00\xff\r\n$", make([]byte, 256)
+		for i := range bytes {
+			bytes[i] = byte(i)
+		}
+		check(r.Set(ctx, key, bytes, 0).Err() == nil, "set of bytes")
+		check(r.Get(ctx, key).Val() == string(bytes), "get of bytes")
+
 		pipe := r.Pipeline()
 		for i := 0; i < 1000; i++ {
 			pipe.Set(ctx, fmt.Sprint("p:", i), i, 0)
@@ -68,12 +75,30 @@ func main() {
 		check(err == nil && message.Payload == "hello", "message")
 		messages.Close()
 
+		r.Set(ctx, "text", "abc", 0)
+		err = r.Incr(ctx, "text").Err()
+		check(err != nil && err.Error() == "ERR value is not an integer or out of range", "error")
+		err = r.Do(ctx, "NOSUCH").Err()
+		check(err != nil && strings.Contains(err.Error(), "unknown command"), "unknown command")
+
+		user := []interface{}{"ACL", "SETUSER", "reader", "reset", "on", ">secret", "+get", "+set", "~own:*"}
+		check(r.Do(ctx, user...).Err() == nil, "acl setuser")
+		reader := redis.NewClient(&redis.Options{
+			Addr: r.Options().Addr, Protocol: protocol, Username: "reader", Password: "secret",
+		})
+		check(reader.Set(ctx, "own:a", "1", 0).Err() == nil, "own key")
+		err = reader.Get(ctx, "other").Err()
+		check(err != nil && strings.HasPrefix(err.Error(), "NOPERM"), "other key")
+		reader.Close()
+		check(r.Do(ctx, "ACL", "DELUSER", "reader").Err() == nil, "acl deluser")
+
 		check(r.Do(ctx, "SW.CREATE", "t", "ENGINE", "ordered", "LAYOUT", "n:i64le").Err() == nil, "create")
 		check(r.Do(ctx, "SW.ADD", "t", "k", 7).Err() == nil, "add")
 		sum := fmt.Sprint(r.Do(ctx, "SW.AGGREGATE", "t", "SELECT", "sum(n)").Val())
 		check(strings.Contains(sum, "7"), "aggregate")
 		check(r.Do(ctx, "SW.DROP", "t").Err() == nil, "drop")
 		r.Close()
+		fmt.Printf("go-redis %s, RESP%d: strings, bytes, ends of time, pipelines, transactions, walks, messages, "+
+			"errors, users, tables\n", redis.Version(), protocol)
 	}
-	fmt.Println("go-redis passed")
 }

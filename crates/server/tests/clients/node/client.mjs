@@ -1,6 +1,7 @@
 // node-redis against a server: node client.mjs PORT.
 import assert from "node:assert/strict";
-import { createClient, WatchError } from "redis";
+import { createRequire } from "node:module";
+import { commandOptions, createClient, WatchError } from "redis";
 
 const url = `redis://127.0.0.1:${process.argv[2]}`;
 const r = createClient({ url });
@@ -16,8 +17,14 @@ assert.equal(await r.incrBy("n", 42), 42);
 assert.deepEqual(await r.mGet(["a", "none"]), ["2", null]);
 const large = Buffer.alloc(2 << 20, 7);
 await r.set("large", large);
-const { commandOptions } = await import("redis");
 assert.deepEqual(await r.get(commandOptions({ returnBuffers: true }), "large"), large);
+
+// Bytes of any kind, as keys and as values.
+const key = Buffer.from([0, 255, 13, 10, 36]);
+const bytes = Buffer.from([...Array(256).keys()]);
+await r.set(key, bytes);
+assert.deepEqual(await r.get(commandOptions({ returnBuffers: true }), key), bytes);
+assert.equal(await r.del(key), 1);
 
 // Ends of time.
 await r.set("t", "v", { EX: 100 });
@@ -54,6 +61,21 @@ while ((await r.publish("news", "hello")) === 0);
 assert.equal(await message, "hello");
 await subscriber.quit();
 
+// Errors.
+await r.set("text", "abc");
+await assert.rejects(r.incr("text"), /^Error: ERR value is not an integer or out of range$/);
+await assert.rejects(r.sendCommand(["NOSUCH"]), /unknown command/);
+
+// A user with some rights on some keys.
+await r.aclSetUser("reader", ["reset", "on", ">secret", "+get", "+set", "~own:*"]);
+const reader = createClient({ url, username: "reader", password: "secret" });
+await reader.connect();
+assert.equal(await reader.set("own:a", "1"), "OK");
+await assert.rejects(reader.get("other"), /NOPERM/);
+await assert.rejects(reader.flushAll(), /NOPERM/);
+await reader.disconnect();
+assert.equal(await r.aclDelUser("reader"), 1);
+
 // Tables and figures.
 await r.sendCommand(["SW.CREATE", "seats", "ENGINE", "hash", "RECORD", "fixed8", "LAYOUT", "n:i64le"]);
 for (const n of numbers.slice(0, 10)) {
@@ -62,4 +84,5 @@ for (const n of numbers.slice(0, 10)) {
 assert.match(JSON.stringify(await r.sendCommand(["SW.AGGREGATE", "seats", "SELECT", "sum(n)"])), /45/);
 await r.sendCommand(["SW.DROP", "seats"]);
 await r.quit();
-console.log("node-redis passed");
+const { version } = createRequire(import.meta.url)("redis/package.json");
+console.log(`node-redis ${version}: strings, bytes, ends of time, pipelines, transactions, walks, messages, errors, users, tables`);

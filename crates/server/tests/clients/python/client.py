@@ -1,7 +1,6 @@
 """redis-py against a server: python client.py PORT."""
 
 import sys
-import threading
 import time
 
 import redis
@@ -60,33 +59,57 @@ for protocol in (2, 3):
     assert len(set(r.scan_iter("p:*", count=50))) == 1000 and len(r.keys("p:1??")) == 100
     assert r.randomkey() is not None and r.dbsize() >= 1000
 
-    # Messages.
-    received = []
+    # Messages, by name and by pattern; both subscriptions are there before the first one.
     with r.pubsub() as messages:
         messages.subscribe("news")
         messages.psubscribe("n*")
-
-        def read():
-            while len(received) < 2:
-                message = messages.get_message(ignore_subscribe_messages=True, timeout=5)
-                if message:
-                    received.append((message["type"], message["data"]))
-
-        reader = threading.Thread(target=read)
-        reader.start()
-        while r.publish("news", "hello") == 0:
-            pass
-        reader.join()
-    assert ("message", "hello") in received
+        confirmed = [messages.get_message(timeout=5)["type"] for _ in range(2)]
+        assert confirmed == ["subscribe", "psubscribe"]
+        assert r.publish("news", "hello") == 2
+        received = [messages.get_message(timeout=5) for _ in range(2)]
+        assert {(it["type"], it["data"]) for it in received} == {("message", "hello"), ("pmessage", "hello")}
 
     # The server itself.
     assert r.info()["redis_version"] and r.ping() and r.echo("e") == "e"
     assert r.client_setname("py") and r.client_getname() == "py"
+    assert r.client_info()["resp"] == str(protocol)
+    assert r.config_get("maxmemory-policy") == {"maxmemory-policy": "noeviction"}
     try:
         r.execute_command("NOSUCH")
         raise AssertionError("an unknown command is an error")
     except redis.ResponseError as error:
         assert "unknown command" in str(error)
+    try:
+        r.set("text", "abc") and r.incr("text")
+        raise AssertionError("a text is no number")
+    except redis.ResponseError as error:
+        assert str(error) == "value is not an integer or out of range"
+
+    # Bytes of any kind, as keys and as values.
+    raw = redis.Redis(port=port, protocol=protocol)
+    key, value = b"\0\xff\r\n$", bytes(range(256)) * 5
+    assert raw.set(key, value) and raw.get(key) == value and raw.strlen(key) == len(value)
+    assert raw.mget(key, b"") == [value, None] and raw.delete(key) == 1
+    raw.close()
+
+    # A user with some rights on some keys.
+    rights = {"commands": ["+get", "+set", "+ping"], "keys": ["own:*"], "passwords": ["+secret"]}
+    assert r.acl_setuser("reader", enabled=True, reset=True, **rights) and "reader" in r.acl_users()
+    reader = redis.Redis(port=port, protocol=protocol, username="reader", password="secret")
+    assert reader.set("own:a", "1") and reader.get("own:a") == b"1"
+    for refused in [("GET", "other"), ("FLUSHALL",)]:
+        try:
+            reader.execute_command(*refused)
+            raise AssertionError(f"{refused} is beyond the rights of the user")
+        except redis.exceptions.NoPermissionError:
+            pass
+    reader.close()
+    try:
+        redis.Redis(port=port, protocol=protocol, username="reader", password="wrong").ping()
+        raise AssertionError("a wrong password lets a client in")
+    except redis.exceptions.AuthenticationError:
+        pass
+    assert r.acl_deluser("reader") == 1
 
     # Tables and figures.
     r.execute_command("SW.CREATE", "orders", "ENGINE", "ordered", "LAYOUT", "amount:i64le")
@@ -94,4 +117,6 @@ for protocol in (2, 3):
         r.execute_command("SW.PUT", "orders", f"o{number:03}", number.to_bytes(8, "little"))
     assert "4950" in str(r.execute_command("SW.AGGREGATE", "orders", "SELECT", "sum(amount)"))
     r.execute_command("SW.DROP", "orders")
-print("redis-py", redis.__version__, "passed")
+    r.close()
+    print(f"redis-py {redis.__version__}, RESP{protocol}: strings, bytes, ends of time, pipelines, transactions, "
+          "walks, messages, errors, users, tables")
