@@ -152,6 +152,27 @@ fn a_key_that_had_ended_when_the_watch_began_has_not_changed() {
 }
 
 #[test]
+fn a_key_that_has_ended_before_it_is_watched_breaks_no_watch() {
+    let service = service();
+    let (mut one, mut two) = (Client::new(&service), Client::new(&service));
+    for (turn, end) in (1..).zip(["exec", "del", "dbsize"]) {
+        one.line("set a 1 px 100");
+        service.set_clock(START + 200 * turn);
+        assert_eq!(one.line("watch a"), ok());
+        one.line("multi");
+        one.line("ping");
+        // Nothing that takes notice of the ended key changes it.
+        match end {
+            "del" => assert_eq!(two.line("del a"), Value::Integer(0)),
+            "dbsize" => assert_eq!(two.line("dbsize"), Value::Integer(0)),
+            _ => {}
+        }
+        let pong = Value::Simple("PONG".to_owned());
+        assert_eq!(one.line("exec"), Value::Array(vec![pong]), "{end}");
+    }
+}
+
+#[test]
 fn unwatch_and_discard_forget() {
     let service = service();
     let mut client = Client::new(&service);
