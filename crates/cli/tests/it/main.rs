@@ -13,6 +13,7 @@ mod flights;
 mod hash;
 mod kills;
 mod sample;
+mod serve;
 mod sessions;
 mod shell;
 mod stops;

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,13 +67,18 @@ impl Listeners {
         Ok(address)
     }
 
-    /// Listens at a path as well.
+    /// Listens at a path as well. A socket that a process left behind there is replaced.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Those of the system, such as for a path where a server listens, or where another file is.
     pub fn unix(&mut self, path: &Path) -> io::Result<()> {
-        // A socket that a process left behind answers no connection.
-        if path.exists() && std::os::unix::net::UnixStream::connect(path).is_err() {
+        let is_socket =
+            std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+        let is_refused = || {
+            let connected = std::os::unix::net::UnixStream::connect(path);
+            connected.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+        };
+        if is_socket && is_refused() {
             std::fs::remove_file(path)?;
         }
         self.unix.push((UnixListener::bind(path)?, path.into()));

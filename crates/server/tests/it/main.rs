@@ -9,6 +9,7 @@ mod failures;
 mod glob;
 mod histories;
 mod oracle;
+mod paths;
 mod pubsub;
 mod random_beside_redis;
 mod reply;

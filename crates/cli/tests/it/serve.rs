@@ -1,0 +1,134 @@
+//! `sapwood serve` from outside: its log, and its answers while it loads.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::Duration;
+
+use assert_cmd::cargo::CommandCargoExt;
+
+use crate::sapwood;
+
+/// A time that is over only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server, and what it has logged so far.
+struct Server {
+    process: Child,
+    log: BufReader<ChildStderr>,
+    logged: String,
+    stream: TcpStream,
+}
+
+impl Server {
+    fn start(args: &[&str], env: &[(&str, &str)]) -> Server {
+        let mut process = Command::cargo_bin("sapwood")
+            .expect("the binary of this package")
+            .args(["serve", "--port", "0", "--threads", "2"])
+            .args(args)
+            .envs(env.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs");
+        let mut log = BufReader::new(process.stderr.take().expect("piped"));
+        let mut logged = String::new();
+        let address = loop {
+            let mut line = String::new();
+            assert!(log.read_line(&mut line).expect("a log") > 0, "it ended: {logged}");
+            logged += &line;
+            let address = line.split_whitespace().find_map(|word| word.strip_prefix("address="));
+            if let Some(address) = address.filter(|_| line.contains("ready to accept")) {
+                break address.to_owned();
+            }
+        };
+        let stream = TcpStream::connect(address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        Server { process, log, logged, stream }
+    }
+
+    /// Sends requests, each with one line of reply, and answers the lines.
+    fn lines(&mut self, requests: &[String]) -> Vec<String> {
+        let mut replies = BufReader::new(self.stream.try_clone().expect("the same stream"));
+        let reply = |request: &String| {
+            self.stream.write_all(format!("{request}\r\n").as_bytes()).expect("it is sent");
+            let mut line = String::new();
+            replies.read_line(&mut line).expect("a reply");
+            line.trim_end().to_owned()
+        };
+        requests.iter().map(reply).collect()
+    }
+
+    /// Ends it; answers all that it has logged.
+    fn end(mut self) -> String {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").arg(id).status().expect("kill is there").success());
+        self.log.read_to_string(&mut self.logged).expect("a log");
+        assert!(self.process.wait().expect("it ends").success(), "{}", self.logged);
+        std::mem::take(&mut self.logged)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // A process that has ended needs no end.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn secrets_are_in_no_log() {
+    // At the start, when one is set, where one is wrong, and within requests that are refused.
+    let [first, second, wrong, of_user] =
+        ["first-secret-27", "second-secret-28", "wrong-secret-29", "users-secret-30"];
+    let env = [("SAPWOOD_REQUIREPASS", first)];
+    let args = ["--log-level", "debug", "--slowlog-log-slower-than", "0"];
+    let mut server = Server::start(&args, &env);
+    let requests = [
+        (format!("AUTH {wrong}"), "-WRONGPASS"),
+        (format!("HELLO 2 AUTH default {wrong}"), "-WRONGPASS"),
+        (format!("AUTH {first}"), "+OK"),
+        (format!("CONFIG SET requirepass {second}"), "+OK"),
+        (format!("ACL SETUSER ann on >{of_user} +@all ~*"), "+OK"),
+        (format!("ACL SETUSER ann on >{of_user} nonsense"), "-ERR"),
+        (format!("AUTH ann {of_user}"), "+OK"),
+        (format!("AUTH default {second} {wrong}"), "-ERR"),
+        (format!("CONFIG SET maxclients {wrong}"), "-ERR"),
+        ("NONSENSE".to_owned(), "-ERR"),
+    ];
+    let (requests, wanted): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
+    for (reply, wanted) in server.lines(&requests).iter().zip(wanted) {
+        assert!(reply.starts_with(wanted), "{wanted}: {reply}");
+        let quotes_a_secret = [first, second, of_user].iter().any(|it| reply.contains(it));
+        assert!(!quotes_a_secret, "{reply}");
+    }
+    // The log of slow commands has all of the above, and is shown to clients.
+    server.stream.write_all(b"SLOWLOG GET 100\r\nACL LOG\r\nPING end\r\n").expect("it is sent");
+    let mut shown = Vec::new();
+    while !shown.ends_with(b"$3\r\nend\r\n") {
+        let mut bytes = [0; 4096];
+        let read = server.stream.read(&mut bytes).expect("a reply");
+        assert!(read > 0, "the connection ended");
+        shown.extend_from_slice(&bytes[..read]);
+    }
+    let shown = String::from_utf8_lossy(&shown).into_owned();
+    assert!(shown.contains("(redacted)"), "{shown}");
+    let logged = server.end();
+    let printed = sapwood(&["config", "print"]).env("SAPWOOD_REQUIREPASS", first).assert();
+    let printed = String::from_utf8_lossy(&printed.success().get_output().stdout).into_owned();
+    for (place, text) in [("SLOWLOG", &shown), ("the log", &logged), ("config print", &printed)] {
+        for secret in [first, second, of_user] {
+            assert!(!text.contains(secret), "{secret} in {place}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_server_answers_while_its_sample_loads() {
+    let mut server = Server::start(&["--sample", "flights"], &[]);
+    let replies = server.lines(&["PING".to_owned(), "SET k v".to_owned()]);
+    assert_eq!(replies, ["+PONG", "+OK"]);
+    server.end();
+}
