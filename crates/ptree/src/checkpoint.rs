@@ -1,0 +1,132 @@
+//! Checkpoints: the heap's pages are written to its file, so that the log may be forgotten.
+//!
+//! A checkpoint is *fuzzy*: it notes where the log ends, then writes all pages that were changed
+//! before, while commits go on. A page may hold changes of commits behind that point, and even half
+//! of one; the log has all of them, and is synced before the page is written (write-ahead logging:
+//! Mohan et al., "ARIES", TODS 1992). At last the superblock says from where on the log counts.
+
+use std::ops::Range;
+
+use sapwood_disk::log::LogStart;
+
+use crate::error::{Error, Result};
+use crate::heap::layout::PAGE_WORDS;
+use crate::object::load;
+use crate::pool::{Files, Inner, Pool, lock};
+use crate::superblock::{HEAP_FILE, Superblock};
+
+/// Pages that are written in one go: 1 MiB.
+const RUN_PAGES: usize = 256;
+/// Runs that are copied before the log is synced for them.
+const RUNS: usize = 16;
+const PAGE_BYTES: usize = PAGE_WORDS * 8;
+
+/// The last checkpoint.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) superblock: Superblock,
+}
+
+impl Pool {
+    /// Writes all changed pages to the heap's file, and gives up what the log has of them. Commits
+    /// go on meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: the pool takes no more commits; opened again it has all of them.
+    pub fn checkpoint(&self) -> Result<()> {
+        let Some(files) = &self.inner.files else { return Ok(()) };
+        let mut state = lock(&files.checkpoint);
+        self.inner.checkpoint(files, &mut state)
+    }
+
+    /// Writes a checkpoint and closes this handle, so that the next opening has no log to read.
+    ///
+    /// # Errors
+    /// As of [`Pool::checkpoint`].
+    pub fn close(self) -> Result<()> {
+        if self.inner.log().is_some() { self.checkpoint() } else { Ok(()) }
+    }
+}
+
+impl Inner {
+    /// Writes a checkpoint if the log has grown long, and no other thread does already.
+    pub(crate) fn checkpoint_if_due(&self) -> Result<()> {
+        let (Some(files), Some(log)) = (&self.files, self.log()) else { return Ok(()) };
+        let mut state = match files.checkpoint.try_lock() {
+            Ok(state) => state,
+            Err(std::sync::TryLockError::Poisoned(state)) => state.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
+        };
+        let behind = log.position().0 - state.superblock.log.lsn;
+        if behind < self.options.checkpoint_bytes {
+            return Ok(());
+        }
+        self.checkpoint(files, &mut state)
+    }
+
+    fn checkpoint(&self, files: &Files, state: &mut State) -> Result<()> {
+        let Some(log) = &files.log else { return Err(Error::ReadOnly) };
+        let (dirty, (lsn, part), heap_words) = {
+            let mut core = self.core();
+            core.check()?;
+            // No commit is between its record and its pages while the core is locked.
+            (std::mem::take(&mut core.dirty), log.position(), core.heap.used_words())
+        };
+        if dirty.count() == 0 && lsn == state.superblock.log.lsn {
+            return Ok(());
+        }
+        let io =
+            |what: &str, cause: &std::io::Error| Error::io(format!("{what} {HEAP_FILE}"), cause);
+        let written = (|| {
+            files.heap.lengthen(heap_words as u64 * 8).map_err(|cause| io("lengthen", &cause))?;
+            let mut bytes = Vec::new();
+            for runs in dirty.runs(RUN_PAGES).chunks(RUNS) {
+                bytes.clear();
+                for run in runs {
+                    self.copy_pages(run, &mut bytes);
+                }
+                // The copies may hold changes up to now.
+                log.sync(log.position().0).map_err(|cause| io("sync the log of", &cause))?;
+                let mut rest = &bytes[..];
+                for run in runs {
+                    let (pages, behind) = rest.split_at(run.len() * PAGE_BYTES);
+                    let offset = (run.start * PAGE_BYTES) as u64;
+                    files.heap.write_at(offset, pages).map_err(|cause| io("write", &cause))?;
+                    rest = behind;
+                }
+            }
+            log.sync(lsn).map_err(|cause| io("sync the log of", &cause))?;
+            files.heap.sync().map_err(|cause| io("sync", &cause))
+        })();
+        if let Err(error) = written {
+            // Where nothing worse happened than a full disk, another try may do.
+            self.core().dirty.add(&dirty);
+            let is_full = matches!(&error, Error::Io { kind: std::io::ErrorKind::StorageFull, .. });
+            if !is_full {
+                self.fail(&error);
+            }
+            return Err(error);
+        }
+        let next = Superblock {
+            generation: state.superblock.generation + 1,
+            log: LogStart { lsn, part, durable: log.durable() },
+            heap_words: heap_words as u64,
+            ..state.superblock.clone()
+        };
+        let done = next.write(&*files.heap).map_err(|cause| io("write the superblock of", &cause));
+        done.inspect_err(|error| self.fail(error))?;
+        state.superblock = next;
+        // The older superblock may still be what a damaged disk leaves; its log goes all the same.
+        log.forget_below(lsn).map_err(|cause| io("recycle the log of", &cause))
+    }
+
+    /// Appends the bytes of some pages. Their words may change meanwhile.
+    fn copy_pages(&self, pages: &Range<usize>, into: &mut Vec<u8>) {
+        let words = pages.start * PAGE_WORDS..pages.end * PAGE_WORDS;
+        let have = self.space.len().min(words.end);
+        for word in self.space.get(words.start, have - words.start).unwrap_or(&[]) {
+            into.extend_from_slice(&load(word).to_le_bytes());
+        }
+        into.resize(into.len() + (words.end - have) * 8, 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! Lanes: what one open transaction needs, kept for the next one.
+
+use std::cell::{Cell, RefCell};
+
+use sapwood_mem::words::Words;
+
+use crate::error::Result;
+use crate::heap::LaneRun;
+use crate::heap::layout::CLASSES;
+use crate::object::Word;
+use crate::redo::{Redo, out_of_memory};
+
+/// Address space for the copies of one transaction.
+const SCRATCH_BYTES: usize = 1 << 38;
+const SCRATCH_BYTES_LEAST: usize = 1 << 30;
+/// Words of copies that a lane keeps between transactions.
+const SCRATCH_WORDS_KEPT: usize = 1 << 17;
+
+/// Memory of a transaction: copies of the objects that it changes, slots for those that it makes,
+/// and its redo record.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    scratch: Words,
+    used: Cell<usize>,
+    pub(crate) runs: RefCell<Vec<Option<LaneRun>>>,
+    pub(crate) redo: RefCell<Redo>,
+}
+
+impl Lane {
+    pub(crate) fn new() -> Result<Lane> {
+        let scratch = Words::new(SCRATCH_BYTES, SCRATCH_BYTES_LEAST)
+            .map_err(|cause| out_of_memory(0, SCRATCH_BYTES / 8, &cause.to_string()))?;
+        Ok(Lane {
+            scratch,
+            used: Cell::new(0),
+            runs: RefCell::new(CLASSES.iter().map(|_| None).collect()),
+            redo: RefCell::default(),
+        })
+    }
+
+    /// So many words of scratch, and where they are. They hold anything.
+    #[inline]
+    pub(crate) fn take(&self, words: usize) -> Result<(usize, &[Word])> {
+        let at = self.used.get();
+        self.used.set(at + words);
+        match self.scratch.get(at, words) {
+            Some(taken) => Ok((at, taken)),
+            None => self.take_more(at, words),
+        }
+    }
+
+    #[cold]
+    fn take_more(&self, at: usize, words: usize) -> Result<(usize, &[Word])> {
+        let refused = |why: &str| out_of_memory(at, self.scratch.most(), why);
+        self.scratch.grow(at + words).map_err(|cause| refused(&cause.to_string()))?;
+        let taken = self.scratch.get(at, words);
+        taken.map(|taken| (at, taken)).ok_or_else(|| refused("no words came"))
+    }
+
+    /// Words of scratch that were taken.
+    #[inline]
+    pub(crate) fn words(&self, at: usize, words: usize) -> &[Word] {
+        self.scratch.get(at, words).unwrap_or(&[])
+    }
+
+    /// Makes it ready for the next transaction.
+    pub(crate) fn reset(&mut self) {
+        self.used.set(0);
+        if self.scratch.len() > SCRATCH_WORDS_KEPT {
+            self.scratch.shrink(SCRATCH_WORDS_KEPT);
+        }
+        self.redo.get_mut().clear();
+    }
+}
