@@ -138,7 +138,15 @@ fn crash_chain(seed: u64) {
             }
         }
         drop(log);
-        disk = disk.crash(rng.random());
+        let is_killed = rng.random_ratio(1, 3);
+        match is_killed {
+            // The process ends, and the page cache stays.
+            true => {
+                disk.stop_after(1 << 40);
+                durable = next;
+            }
+            false => disk = disk.crash(rng.random()),
+        }
         let (opened, numbers) = open(&disk, from)
             .unwrap_or_else(|cause| panic!("seed {seed}, life {life}, from {from:?}: {cause}"));
         let end = first + numbers.len() as u64;
