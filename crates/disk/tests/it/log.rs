@@ -112,7 +112,9 @@ fn crash_chain(seed: u64) {
         let mut durable = next;
         // Positions and numbers of records.
         let mut positions = Vec::new();
-        disk.stop_after(rng.random_range(1..120));
+        let count = rng.random_range(1..120);
+        let stop = disk.operations() + count;
+        disk.stop_after(count);
         loop {
             match rng.random_range(0..10) {
                 0 => {
@@ -133,6 +135,10 @@ fn crash_chain(seed: u64) {
                     let (lsn, part) = log.position();
                     positions.push((next, lsn, part));
                     let Ok(_) = log.append(&record(next, rng.random_range(0..3000))) else { break };
+                    // Stores to a mapping do not say that the power is off.
+                    if disk.operations() >= stop {
+                        break;
+                    }
                     next += 1;
                 }
             }
