@@ -330,14 +330,14 @@ impl Log {
         Ok(lsn)
     }
 
-    /// Gives up all records before `lsn`: parts with nothing else are used again, or go. What needs
-    /// them must last elsewhere.
+    /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
+    /// again, or go. What their records say must last elsewhere.
     ///
     /// # Errors
     /// What the disk answers.
-    pub fn forget_below(&self, lsn: Lsn) -> io::Result<()> {
+    pub fn forget_before(&self, part: u64) -> io::Result<()> {
         let mut tail = lock(&self.tail);
-        while tail.parts.len() > 1 && tail.parts[1].first <= lsn {
+        while tail.parts.len() > 1 && tail.parts[0].number < part {
             let Some(part) = tail.parts.pop_front() else { break };
             let large = part.bytes >= self.options.part_bytes_max;
             if large && tail.spares.len() < self.options.spares {
