@@ -116,6 +116,7 @@ impl Inner {
         let done = next.write(&*files.heap).map_err(|cause| io("write the superblock of", &cause));
         done.inspect_err(|error| self.fail(error))?;
         state.superblock = next;
+        self.note_checkpoint();
         // The older superblock may still be what a damaged disk leaves; its log goes all the same.
         log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))
     }

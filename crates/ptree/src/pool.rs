@@ -37,6 +37,8 @@ pub(crate) struct Inner {
     pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
     pub(crate) files: Option<Files>,
     pub(crate) options: PoolOptions,
+    /// Why the last checkpoint that a commit wrote failed.
+    failed_checkpoint: Mutex<Option<Error>>,
 }
 
 /// The files of a pool.
@@ -112,6 +114,7 @@ impl Pool {
                 trees: Mutex::default(),
                 files,
                 options,
+                failed_checkpoint: Mutex::default(),
             }),
         }
     }
@@ -155,6 +158,12 @@ impl Pool {
     /// Bytes of the heap that are in use: from its beginning to the end of the last chunk.
     pub fn heap_bytes(&self) -> u64 {
         self.inner.core().heap.used_words() as u64 * 8
+    }
+
+    /// Why the last checkpoint failed that a commit wrote by itself, if it did: the disk is full,
+    /// most likely. Such a commit is there all the same, and the log grows until one succeeds.
+    pub fn failed_checkpoint(&self) -> Option<Error> {
+        lock(&self.inner.failed_checkpoint).clone()
     }
 
     /// Bytes of the files of the log.
@@ -273,6 +282,15 @@ impl Inner {
         }
     }
 
+    fn note_failed_checkpoint(&self, error: Error) {
+        *lock(&self.failed_checkpoint) = Some(error);
+    }
+
+    /// Notes that a checkpoint succeeded.
+    pub(crate) fn note_checkpoint(&self) {
+        *lock(&self.failed_checkpoint) = None;
+    }
+
     /// Notes that the log or the heap's file refused: what is in memory is not what is stored.
     pub(crate) fn fail(&self, cause: &Error) {
         self.core().failed.get_or_insert_with(|| cause.clone());
@@ -373,6 +391,10 @@ pub(crate) fn settle(pool: &Inner, commit: Commit) -> Result<Commit> {
     if pool.options.durability == Durability::Sync {
         commit.wait().inspect_err(|cause| pool.fail(cause))?;
     }
-    pool.checkpoint_if_due()?;
+    // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
+    // transaction where the pool takes no more.
+    if let Err(error) = pool.checkpoint_if_due() {
+        pool.note_failed_checkpoint(error);
+    }
     Ok(commit)
 }

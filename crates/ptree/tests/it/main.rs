@@ -1,0 +1,8 @@
+//! The promises of pools, transactions and trees.
+
+mod crashes;
+mod defects;
+mod model;
+mod readers;
+mod streams;
+mod transactions;
