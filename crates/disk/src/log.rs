@@ -97,9 +97,9 @@ struct Tail {
 struct Part {
     name: String,
     number: u64,
-    first: Lsn,
     bytes: u64,
     file: Arc<dyn CachedFile>,
+    /// Whether it has something that may not last.
     is_dirty: bool,
 }
 
@@ -157,12 +157,6 @@ impl Log {
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<Log, E> {
         let read = read::read(&*disk, id, &options.prefix, start, apply)?;
-        // What was found may be in the page cache alone, and what is appended next is worth
-        // nothing without it.
-        for part in &read.parts {
-            part.file.sync()?;
-        }
-        disk.sync()?;
         let log = Log::begin(disk, id, options, read.parts, read.end, read.next_number)?;
         let used: Vec<String> =
             lock(&log.tail).parts.iter().map(|part| part.name.clone()).collect();
@@ -330,14 +324,14 @@ impl Log {
         Ok(lsn)
     }
 
-    /// Gives up all records before `lsn`: parts with nothing else are used again, or go. What needs
-    /// them must last elsewhere.
+    /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
+    /// again, or go. What their records say must last elsewhere.
     ///
     /// # Errors
     /// What the disk answers.
-    pub fn forget_below(&self, lsn: Lsn) -> io::Result<()> {
+    pub fn forget_before(&self, part: u64) -> io::Result<()> {
         let mut tail = lock(&self.tail);
-        while tail.parts.len() > 1 && tail.parts[1].first <= lsn {
+        while tail.parts.len() > 1 && tail.parts[0].number < part {
             let Some(part) = tail.parts.pop_front() else { break };
             let large = part.bytes >= self.options.part_bytes_max;
             if large && tail.spares.len() < self.options.spares {
@@ -436,8 +430,7 @@ impl Tail {
         let previous = before.map_or(0, |part| part.number);
         let header = PartHeader { id, number, previous, first: self.lsn, durable, bytes };
         map.write(0, &header.encode());
-        let first = self.lsn;
-        self.parts.push_back(Part { name, number, first, bytes, file, is_dirty: true });
+        self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
         self.map = map;
         self.offset = PART_HEADER_BYTES;
         Ok(())

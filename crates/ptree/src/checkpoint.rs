@@ -117,7 +117,7 @@ impl Inner {
         done.inspect_err(|error| self.fail(error))?;
         state.superblock = next;
         // The older superblock may still be what a damaged disk leaves; its log goes all the same.
-        log.forget_below(lsn).map_err(|cause| io("recycle the log of", &cause))
+        log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))
     }
 
     /// Appends the bytes of some pages. Their words may change meanwhile.

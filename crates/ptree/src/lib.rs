@@ -11,6 +11,7 @@
 //! | `lane`, `transaction` | copies of what a transaction changes, and how they become the heap's |
 //! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
 //! | `version`, `state` | readers beside a writer |
+//! | `tree` | B-tree, crit-bit tree, red-black tree; the catalog; verbs |
 //!
 //! **Absent:** unsafe code, files that are not the disk's, threads.
 #![forbid(unsafe_code)]
@@ -38,5 +39,7 @@ pub use object::{ObjectId, ObjectType};
 pub use options::{Durability, PoolOptions};
 pub use pool::{Commit, Pool};
 pub use transaction::Transaction;
+pub use tree::catalog::TreeInfo;
 pub use tree::entry::{KEY_BYTES_MAX, TreeLayout, VALUE_BYTES_MAX};
 pub use tree::structure::TreeKind;
+pub use tree::{Entries, Frozen, Tree};

@@ -1,7 +1,9 @@
 //! What is known of an open tree, in memory alone.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError, RwLock};
 
+use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::version::Version;
 
@@ -14,6 +16,7 @@ pub(crate) struct TreeState {
     pub(crate) version: Version,
     /// Readers that want no commit to happen share it; a commit takes it.
     pub(crate) publishing: RwLock<()>,
+    pub(crate) is_removed: AtomicBool,
     writer: Mutex<Writer>,
     released: Condvar,
 }
@@ -32,8 +35,18 @@ impl TreeState {
             name,
             version: Version::new(),
             publishing: RwLock::new(()),
+            is_removed: AtomicBool::new(false),
             writer: Mutex::new(Writer::None),
             released: Condvar::new(),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::TreeRemoved`].
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.is_removed.load(Ordering::Acquire) {
+            true => Err(Error::TreeRemoved),
+            false => Ok(()),
         }
     }
 

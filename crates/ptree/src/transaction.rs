@@ -42,6 +42,9 @@ pub struct Transaction<'p> {
     /// Objects that were there before, and the chunks that each had for itself, if any.
     freed: RefCell<Vec<(ObjectId, Option<usize>)>>,
     pub(crate) held: RefCell<Vec<Arc<TreeState>>>,
+    /// Trees that it made and removed.
+    pub(crate) created: RefCell<Vec<Arc<TreeState>>>,
+    pub(crate) removed: RefCell<Vec<Arc<TreeState>>>,
     aborted: Cell<bool>,
 }
 
@@ -124,6 +127,8 @@ impl<'p> Transaction<'p> {
             touched: RefCell::default(),
             freed: RefCell::default(),
             held: RefCell::default(),
+            created: RefCell::default(),
+            removed: RefCell::default(),
             aborted: Cell::new(false),
         }
     }
@@ -376,6 +381,13 @@ impl<'p> Transaction<'p> {
         let touched = self.touched.get_mut();
         let slots = touched.iter().filter(|object| unused(object.what));
         self.pool.take_back(slots.map(|object| (object.id, object.words)));
+        let gone = match outcome {
+            Outcome::Committed => self.removed.get_mut(),
+            Outcome::Aborted => self.created.get_mut(),
+        };
+        for tree in gone.drain(..) {
+            self.pool.forget_tree(&tree);
+        }
         lane.reset();
         self.pool.give_lane(lane);
         for tree in self.held.get_mut().drain(..) {

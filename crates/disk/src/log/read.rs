@@ -69,8 +69,10 @@ pub(super) fn read<E: From<io::Error>>(
         let bytes = header.bytes.min(file.bytes()?);
         lsn = records.read_part(&*file, offset, bytes, lsn, apply)?;
         let number = header.number;
-        let (first, bytes) = (header.first, header.bytes);
-        parts.push(Part { name, number, first, bytes, file, is_dirty: true });
+        let bytes = header.bytes;
+        // What is read may be in the page cache alone, and what is appended next is worth nothing
+        // without it.
+        parts.push(Part { name, number, bytes, file, is_dirty: true });
         // The newest that goes on from here.
         let next = found
             .iter()
