@@ -183,12 +183,7 @@ fn wrong_height(head: ObjectId, height: u64) -> Error {
 }
 
 #[inline]
-fn search(
-    view: &impl View,
-    layout: TreeLayout,
-    node: &Node<'_>,
-    key: Probe<'_>,
-) -> Result<Search> {
+fn search(view: &impl View, layout: TreeLayout, node: &Node<'_>, key: Probe<'_>) -> Result<Search> {
     let rank = node.count_below(key.head);
     if rank >= node.len {
         return Ok(Search::Absent(node.len));

@@ -1,7 +1,7 @@
 //! B-trees from entries in order, from the leaves up.
 
-use super::node::{LEAF, NodeEdit, SLOTS};
 use super::HEIGHT_MAX;
+use super::node::{LEAF, NodeEdit, SLOTS};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;

@@ -54,10 +54,8 @@ impl<V: View> Check<'_, V> {
         }
         for rank in 0..=node.len {
             if level > LEAF {
-                let edges = Edges {
-                    left: edges.left && rank == 0,
-                    right: edges.right && rank == node.len,
-                };
+                let edges =
+                    Edges { left: edges.left && rank == 0, right: edges.right && rank == node.len };
                 self.subtree(node.child(rank)?, level - 1, edges)?;
             }
             if rank < node.len {

@@ -212,10 +212,7 @@ impl<'t> NodeEdit<'t> {
 
     pub(super) fn entry(&self, rank: usize) -> Entry {
         let slot = self.order.slot(rank);
-        Entry {
-            a: self.edit.get(a_of(self.level, slot)),
-            b: self.edit.get(b_of(self.level, slot)),
-        }
+        Entry { a: self.edit.get(a_of(self.level, slot)), b: self.edit.get(b_of(self.level, slot)) }
     }
 
     /// The child in front of the entry of a rank, or behind all entries; none in a leaf.
