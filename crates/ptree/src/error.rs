@@ -109,7 +109,7 @@ impl Error {
     }
 
     pub(crate) fn corrupt(at: usize, what: impl Into<String>) -> Error {
-        Error::Corrupt { offset: (at as u64).wrapping_mul(8), what: what.into() }
+        Error::Corrupt { offset: (at as u64).saturating_mul(8), what: what.into() }
     }
 }
 

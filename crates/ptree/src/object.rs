@@ -57,7 +57,7 @@ impl fmt::Debug for ObjectId {
 
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}", self.0.wrapping_mul(8))
+        write!(f, "{:#x}", self.0.saturating_mul(8))
     }
 }
 
