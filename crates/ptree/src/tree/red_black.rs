@@ -58,6 +58,7 @@ impl Structure for RedBlack {
         } else {
             tx.edit(ObjectId::new(prev), 4)?.set(1, id.word());
         }
+        head.set_count(tx, head.count + 1)?;
         Ok(Inserted::New)
     }
     fn set(tx: &Transaction<'_>, _head: &Head, place: Place, entry: Entry) -> Result<()> {
@@ -74,6 +75,7 @@ impl Structure for RedBlack {
             tx.edit(ObjectId::new(prev), 4)?.set(1, next);
         }
         tx.free(ObjectId::new(at))?;
+        head.set_count(tx, head.count - 1)?;
         Ok(Some(e))
     }
     fn walk(
@@ -156,6 +158,7 @@ impl Structure for RedBlack {
                 tx.edit(ObjectId::new(last), 4)?.set(1, id.word());
             }
             last = id.word();
+            head.set_count(tx, head.count + 1)?;
         }
         Ok(())
     }
