@@ -182,7 +182,7 @@ fn wrong_height(head: ObjectId, height: u64) -> Error {
     Error::corrupt(head.index(), format!("a B-tree cannot have {height} levels"))
 }
 
-#[inline]
+#[inline(always)]
 fn search(view: &impl View, layout: TreeLayout, node: &Node<'_>, key: Probe<'_>) -> Result<Search> {
     let rank = node.count_below(key.head);
     if rank >= node.len {

@@ -3,14 +3,14 @@
 //! ```text
 //! leaf, 63 words: 512 bytes with its size class
 //! ┌────────┬───────────────┬─────────────────────────────┐
-//! │ header │ order         │ entries, (a, b) each        │
+//! │ header │ order         │ (a, b) of each entry        │
 //! │ 1 word │ 4 words       │ 29 slots                    │
 //! └────────┴───────────────┴─────────────────────────────┘
 //! inner node, 93 words: 768 bytes with its size class
-//! ┌────────┬───────────────┬───────────┬───────────┬───────────────┬──────────┐
-//! │ header │ order         │ a, 29     │ b, 29     │ right child of│ leftmost │
-//! │ 1 word │ 4 words       │ slots     │ slots     │ each, 29 slots│ child    │
-//! └────────┴───────────────┴───────────┴───────────┴───────────────┴──────────┘
+//! ┌────────┬───────────────┬─────────────────────────────┬──────────┬────────────────┐
+//! │ header │ order         │ (a, child behind) of each   │ leftmost │ b of each entry│
+//! │ 1 word │ 4 words       │ 29 slots                    │ child    │ 29 slots       │
+//! └────────┴───────────────┴─────────────────────────────┴──────────┴────────────────┘
 //! order, byte by byte
 //! ┌─────────────────────────────────────────────┬──────┬───────┬─────────┐
 //! │ slots, by the rank of their entries; then   │ zero │ level │ entries │
@@ -25,8 +25,8 @@
 //!
 //! A free slot's `a` is all ones (I-FREE). So the rank of a key is how many of all 29 `a` are
 //! smaller: a loop without a branch that could be mispredicted, whose cache misses overlap.
-//! A leaf has `b` beside `a`, since a look-up that ends there wants it from the same cache line;
-//! an inner node has them apart, since a look-up that goes through wants `a` alone.
+//! What a look-up wants next lies beside `a`, and mostly on the same cache line: `b` in a leaf, the
+//! child in an inner node, whose `b` is for equal keys alone.
 
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
@@ -41,13 +41,13 @@ pub(super) const SLOTS: usize = 29;
 /// Words of a leaf.
 const LEAF_WORDS: usize = ENTRIES + 2 * SLOTS;
 /// Words of an inner node.
-const INNER_WORDS: usize = LEFTMOST + 1;
+const INNER_WORDS: usize = INNER_B + SLOTS;
 
 const ORDER: usize = 1;
 const ORDER_WORDS: usize = 4;
 const ENTRIES: usize = ORDER + ORDER_WORDS;
-const RIGHT_CHILD: usize = ENTRIES + 2 * SLOTS;
-const LEFTMOST: usize = RIGHT_CHILD + SLOTS;
+const LEFTMOST: usize = ENTRIES + 2 * SLOTS;
+const INNER_B: usize = LEFTMOST + 1;
 
 /// `a` of a free slot: not smaller than any key's (I-FREE).
 const FREE: u64 = u64::MAX;
@@ -61,14 +61,20 @@ fn words_of(level: usize) -> usize {
 
 /// The word of a slot's `a`.
 #[inline]
-fn a_of(level: usize, slot: usize) -> usize {
-    if level == LEAF { ENTRIES + 2 * slot } else { ENTRIES + slot }
+fn a_of(slot: usize) -> usize {
+    ENTRIES + 2 * slot
 }
 
 /// The word of a slot's `b`.
 #[inline]
 fn b_of(level: usize, slot: usize) -> usize {
-    if level == LEAF { ENTRIES + 2 * slot + 1 } else { ENTRIES + SLOTS + slot }
+    if level == LEAF { ENTRIES + 2 * slot + 1 } else { INNER_B + slot }
+}
+
+/// The word of the child behind a slot's entry, in an inner node.
+#[inline]
+fn child_of(slot: usize) -> usize {
+    ENTRIES + 2 * slot + 1
 }
 
 /// A node as an operation sees it. It has at least one entry, and at most [`SLOTS`].
@@ -77,65 +83,67 @@ pub(super) struct Node<'v> {
     pub(super) id: ObjectId,
     pub(super) level: usize,
     pub(super) len: usize,
+    /// As many as a leaf has.
     words: &'v [Word; LEAF_WORDS],
-    children: &'v [Word],
+    /// The others of an inner node.
+    others: &'v [Word],
 }
 
 impl<'v> Node<'v> {
     /// # Errors
     /// [`Error::Corrupt`] where no node can be, or one without entries.
-    #[inline]
+    #[inline(always)]
     pub(super) fn read(view: &'v impl View, id: ObjectId, level: usize) -> Result<Node<'v>> {
         let words = view.object(id, words_of(level))?;
-        let Some((words, children)) = words.split_first_chunk::<LEAF_WORDS>() else {
+        let Some((words, others)) = words.split_first_chunk::<LEAF_WORDS>() else {
             return Err(crate::view::outside(id, words_of(level)));
         };
         let len = (load(&words[ORDER + ORDER_WORDS - 1]) >> 56) as usize;
         if !(1..=SLOTS).contains(&len) {
             return Err(wrong_len(id, len));
         }
-        Ok(Node { id, level, len, words, children })
+        Ok(Node { id, level, len, words, others })
     }
 
     /// How many `a` are smaller than `head`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn count_below(&self, head: u64) -> usize {
         // By I-FREE free slots count for nothing.
-        let entries = &self.words[ENTRIES..];
-        if self.level == LEAF {
-            entries.chunks_exact(2).map(|entry| usize::from(load(&entry[0]) < head)).sum()
-        } else {
-            entries[..SLOTS].iter().map(|a| usize::from(load(a) < head)).sum()
-        }
+        let pairs = self.words[ENTRIES..].chunks_exact(2);
+        pairs.map(|pair| usize::from(load(&pair[0]) < head)).sum()
     }
 
     /// The slot of the entry of a rank.
-    #[inline]
+    #[inline(always)]
     pub(super) fn slot(&self, rank: usize) -> usize {
         let word = load(&self.words[ORDER + rank / 8 % ORDER_WORDS]);
         // What is no slot is read as the last one: `check` tells, a reader need not.
         ((word >> (rank % 8 * 8)) as u8 as usize).min(SLOTS - 1)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn a(&self, rank: usize) -> u64 {
-        load(&self.words[a_of(self.level, self.slot(rank))])
+        load(&self.words[a_of(self.slot(rank))])
     }
 
     #[inline]
     pub(super) fn entry(&self, rank: usize) -> Entry {
         let slot = self.slot(rank);
-        Entry {
-            a: load(&self.words[a_of(self.level, slot)]),
-            b: load(&self.words[b_of(self.level, slot)]),
-        }
+        let b = match self.level {
+            LEAF => load(&self.words[b_of(LEAF, slot)]),
+            _ => self.others.get(1 + slot).map_or(0, load),
+        };
+        Entry { a: load(&self.words[a_of(slot)]), b }
     }
 
     /// The child in front of the entry of a rank, or behind all entries; of inner nodes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn child(&self, rank: usize) -> Result<ObjectId> {
-        let index = if rank == 0 { SLOTS } else { self.slot(rank - 1) };
-        match self.children.get(index) {
+        let word = match rank {
+            0 => self.others.first(),
+            _ => Some(&self.words[child_of(self.slot(rank - 1))]),
+        };
+        match word {
             Some(child) => Ok(ObjectId::new(load(child))),
             None => Err(Error::corrupt(self.id.index(), "a leaf has no children")),
         }
@@ -153,7 +161,7 @@ impl<'v> Node<'v> {
             return corrupt("the order of a node is none");
         }
         for rank in self.len..SLOTS {
-            if load(&self.words[a_of(self.level, order.slot(rank))]) != FREE {
+            if load(&self.words[a_of(order.slot(rank))]) != FREE {
                 return corrupt("a free slot of a node looks like an entry");
             }
         }
@@ -200,7 +208,7 @@ impl<'t> NodeEdit<'t> {
             edit.set(ORDER + index, word);
         }
         for slot in 0..SLOTS {
-            edit.set(a_of(level, slot), FREE);
+            edit.set(a_of(slot), FREE);
         }
         Ok(NodeEdit { id, level, edit, order })
     }
@@ -212,7 +220,7 @@ impl<'t> NodeEdit<'t> {
 
     pub(super) fn entry(&self, rank: usize) -> Entry {
         let slot = self.order.slot(rank);
-        Entry { a: self.edit.get(a_of(self.level, slot)), b: self.edit.get(b_of(self.level, slot)) }
+        Entry { a: self.edit.get(a_of(slot)), b: self.edit.get(b_of(self.level, slot)) }
     }
 
     /// The child in front of the entry of a rank, or behind all entries; none in a leaf.
@@ -232,7 +240,7 @@ impl<'t> NodeEdit<'t> {
     fn child_word(&self, rank: usize) -> usize {
         match rank {
             0 => LEFTMOST,
-            _ => RIGHT_CHILD + self.order.slot(rank - 1),
+            _ => child_of(self.order.slot(rank - 1)),
         }
     }
 
@@ -240,10 +248,10 @@ impl<'t> NodeEdit<'t> {
     #[inline]
     pub(super) fn insert(&mut self, rank: usize, entry: Entry, right: ObjectId) {
         let slot = self.order.insert(rank);
-        self.edit.set(a_of(self.level, slot), entry.a);
+        self.edit.set(a_of(slot), entry.a);
         self.edit.set(b_of(self.level, slot), entry.b);
         if self.level != LEAF {
-            self.edit.set(RIGHT_CHILD + slot, right.word());
+            self.edit.set(child_of(slot), right.word());
         }
         self.write_order();
     }
@@ -252,14 +260,14 @@ impl<'t> NodeEdit<'t> {
     #[inline]
     pub(super) fn remove(&mut self, rank: usize) {
         let slot = self.order.remove(rank);
-        self.edit.set(a_of(self.level, slot), FREE);
+        self.edit.set(a_of(slot), FREE);
         self.write_order();
     }
 
     /// Takes all entries from a rank on out, with the children behind them.
     pub(super) fn truncate(&mut self, len: usize) {
         for rank in len..self.len() {
-            self.edit.set(a_of(self.level, self.order.slot(rank)), FREE);
+            self.edit.set(a_of(self.order.slot(rank)), FREE);
         }
         self.order.set_len(len);
         self.write_order();
@@ -268,7 +276,7 @@ impl<'t> NodeEdit<'t> {
     /// Gives a rank another entry; children stay.
     pub(super) fn replace(&mut self, rank: usize, entry: Entry) {
         let slot = self.order.slot(rank);
-        self.edit.set(a_of(self.level, slot), entry.a);
+        self.edit.set(a_of(slot), entry.a);
         self.edit.set(b_of(self.level, slot), entry.b);
     }
 

@@ -443,7 +443,7 @@ fn a_child_that_leads_up_again_or_to_a_neighbour_is_told() {
     let (tested, nodes) = damaged(TreeLayout::Fixed, 10_000);
     let space = &tested.pool.inner.space;
     let root = ObjectId::new(tested.head().root);
-    let children = 63..93;
+    let children = 5..64;
     for target in [root, nodes[1], nodes[2], ObjectId::NULL, ObjectId::new(u64::MAX)] {
         for word in children.clone() {
             let word = &space.get(root.index(), 93).expect("the root")[word];
@@ -455,8 +455,8 @@ fn a_child_that_leads_up_again_or_to_a_neighbour_is_told() {
     }
     let view = tested.pool.inner.committed();
     let slot = Node::read(&view, root, tested.head().height as usize).expect("the root").slot(0);
-    let word = &space.get(root.index(), 93).expect("the root")[63 + slot];
-    let leftmost = space.get(root.index(), 93).expect("the root")[92].load(Ordering::Relaxed);
+    let word = &space.get(root.index(), 93).expect("the root")[5 + 2 * slot + 1];
+    let leftmost = space.get(root.index(), 93).expect("the root")[63].load(Ordering::Relaxed);
     word.store(leftmost, Ordering::Relaxed);
     let walked =
         BTree::walk(&view, &tested.head(), Bound::Unbounded, Direction::Ascending, &mut |_| {
@@ -501,6 +501,18 @@ fn bench_btree() {
         println!("  {class:?}");
     }
     tested.check().expect("a sound tree");
+    for some in [1000, 10_000, 100_000] {
+        let from = Instant::now();
+        let mut sum = 0u64;
+        for _ in 0..KEYS / some {
+        for key in &keys[..some] {
+            let view = tested.pool.inner.committed();
+            let head = Head::read(&view, tested.head).expect("a head");
+            let found = BTree::find(&view, &head, Probe::new(&number(*key)));
+            sum = sum.wrapping_add(found.expect("a sound tree").expect("an entry").b);
+        }}
+        print(&format!("look {some}"), from);
+    }
     for _ in 0..3 {
         shuffle(&mut keys, &mut random);
         let from = Instant::now();
@@ -526,6 +538,12 @@ fn bench_btree() {
             assert_eq!(sum, told);
         }
     }
+    let std: BTreeMap<u64, u64> = keys.iter().map(|&key| (key, key)).collect();
+    let from = Instant::now();
+    let sum = keys.iter().map(|key| std[key]).fold(0, u64::wrapping_add);
+    print("std", from);
+    assert!(sum > 0);
+    drop(std);
     shuffle(&mut keys, &mut random);
     let from = Instant::now();
     for key in &keys {
