@@ -195,3 +195,6 @@ pub(crate) trait Structure {
         entries: &mut dyn Iterator<Item = Result<Entry>>,
     ) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests;
