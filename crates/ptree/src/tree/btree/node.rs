@@ -121,14 +121,13 @@ impl<'v> Node<'v> {
         let below = |word: &Word| usize::from(load(word) < head);
         if self.level == LEAF {
             let Some(words) = self.words.first_chunk::<LEAF_WORDS>() else { return 0 };
-            return words[PAIRS..].iter().step_by(2).map(below).sum();
+            return (0..LEAF_SLOTS).map(|slot| below(&words[a_of(LEAF, slot)])).sum();
         }
         let Some(words) = self.words.first_chunk::<INNER_WORDS>() else { return 0 };
-        let all = &words[INNER_A..CHILDREN];
-        let group: usize = all.iter().skip(GROUP - 1).step_by(GROUP).map(below).sum();
+        let group: usize = (1..4).map(|group| below(&words[INNER_A + group * GROUP - 1])).sum();
         let begin = group * GROUP;
-        let within = all.get(begin..begin + GROUP - 1).unwrap_or(&[]);
-        begin + within.iter().map(below).sum::<usize>()
+        let within = words.get(INNER_A + begin..).and_then(|a| a.first_chunk::<{ GROUP - 1 }>());
+        begin + within.map_or(0, |a| a.iter().map(below).sum())
     }
 
     /// The slot of the entry of a rank.
