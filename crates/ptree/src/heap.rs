@@ -100,6 +100,12 @@ impl Heap {
         if !plausible {
             return Err(Error::corrupt(at, format!("{chunks} chunks cannot be in use")));
         }
+        // A log may end before the words at the end of the last object, which were never set.
+        let words = chunks * CHUNK_WORDS;
+        if words > limit {
+            return Err(out_of_memory(words, limit, "its limit is lower than what it has"));
+        }
+        space.grow(words).map_err(|cause| out_of_memory(0, words, &cause.to_string()))?;
         Ok(Heap {
             chunks,
             unseen: RESERVED_CHUNKS..chunks,

@@ -16,6 +16,7 @@
 //! **Absent:** unsafe code, files that are not the disk's, threads.
 #![forbid(unsafe_code)]
 
+mod check;
 mod checkpoint;
 mod dirty;
 mod error;
@@ -31,8 +32,11 @@ mod superblock;
 mod transaction;
 mod tree;
 mod version;
+#[cfg(all(test, loom))]
+mod version_loom;
 mod view;
 
+pub use check::CheckReport;
 pub use error::{Error, Result};
 pub use heap::walk::{ClassReport, Found, HeapReport};
 pub use object::{ObjectId, ObjectType};

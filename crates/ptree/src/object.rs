@@ -75,12 +75,10 @@ impl ObjectType {
     pub(crate) const RECORD: ObjectType = ObjectType(0xff01);
     /// A node of a B-tree.
     pub(crate) const BTREE_NODE: ObjectType = ObjectType(0xff02);
-    /// An inner node of a crit-bit tree.
+    /// A node of a crit-bit tree.
     pub(crate) const CRIT_BIT_NODE: ObjectType = ObjectType(0xff03);
-    /// A leaf of a crit-bit tree.
-    pub(crate) const CRIT_BIT_LEAF: ObjectType = ObjectType(0xff04);
     /// A node of a red-black tree.
-    pub(crate) const RED_BLACK_NODE: ObjectType = ObjectType(0xff05);
+    pub(crate) const RED_BLACK_NODE: ObjectType = ObjectType(0xff04);
 }
 
 /// The header of an object of this type, of which no transaction has a copy.

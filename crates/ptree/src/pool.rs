@@ -33,10 +33,19 @@ pub(crate) struct Inner {
     /// The committed words of the heap, and objects that are being made.
     pub(crate) space: Words,
     core: Mutex<Core>,
-    lanes: Mutex<Vec<Box<Lane>>>,
+    pub(crate) lanes: Mutex<Lanes>,
     pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
     pub(crate) files: Option<Files>,
     pub(crate) options: PoolOptions,
+    /// Why the last checkpoint that a commit wrote failed.
+    failed_checkpoint: Mutex<Option<Error>>,
+}
+
+/// Lanes of transactions that ended, and how many have not.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    idle: Vec<Box<Lane>>,
+    pub(crate) open: usize,
 }
 
 /// The files of a pool.
@@ -55,6 +64,8 @@ pub(crate) struct Files {
 pub(crate) struct Core {
     pub(crate) heap: Heap,
     pub(crate) dirty: DirtyPages,
+    /// Pages that were changed since memory was given back, and are not dirty.
+    pub(crate) private: DirtyPages,
     /// Changes of the heap itself, on their way to the log.
     redo: Redo,
     /// Why no more commits are taken.
@@ -103,7 +114,13 @@ impl Pool {
         files: Option<Files>,
         options: PoolOptions,
     ) -> Pool {
-        let core = Core { heap, dirty, redo: Redo::default(), failed: None };
+        let core = Core {
+            heap,
+            dirty,
+            private: DirtyPages::default(),
+            redo: Redo::default(),
+            failed: None,
+        };
         Pool {
             inner: Arc::new(Inner {
                 space,
@@ -112,6 +129,7 @@ impl Pool {
                 trees: Mutex::default(),
                 files,
                 options,
+                failed_checkpoint: Mutex::default(),
             }),
         }
     }
@@ -157,6 +175,12 @@ impl Pool {
         self.inner.core().heap.used_words() as u64 * 8
     }
 
+    /// Why the last checkpoint failed that a commit wrote by itself, if it did: the disk is full,
+    /// most likely. Such a commit is there all the same, and the log grows until one succeeds.
+    pub fn failed_checkpoint(&self) -> Option<Error> {
+        lock(&self.inner.failed_checkpoint).clone()
+    }
+
     /// Bytes of the files of the log.
     pub fn log_bytes(&self) -> u64 {
         self.inner.log().map_or(0, |log| log.file_bytes())
@@ -170,16 +194,25 @@ impl Inner {
         {
             return Err(Error::ReadOnly);
         }
-        let lane = lock(&self.lanes).pop();
-        let lane = match lane {
-            Some(lane) => lane,
-            None => Box::new(Lane::new()?),
+        let idle = {
+            let mut lanes = lock(&self.lanes);
+            lanes.open += 1;
+            lanes.idle.pop()
+        };
+        let lane = match idle.map_or_else(|| Lane::new().map(Box::new), Ok) {
+            Ok(lane) => lane,
+            Err(error) => {
+                lock(&self.lanes).open -= 1;
+                return Err(error);
+            }
         };
         Ok(Transaction::new(self, lane))
     }
 
     pub(crate) fn give_lane(&self, lane: Box<Lane>) {
-        lock(&self.lanes).push(lane);
+        let mut lanes = lock(&self.lanes);
+        lanes.open -= 1;
+        lanes.idle.push(lane);
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
@@ -271,6 +304,15 @@ impl Inner {
         for (id, words) in made {
             core.heap.give_back(id, words);
         }
+    }
+
+    fn note_failed_checkpoint(&self, error: Error) {
+        *lock(&self.failed_checkpoint) = Some(error);
+    }
+
+    /// Notes that a checkpoint succeeded.
+    pub(crate) fn note_checkpoint(&self) {
+        *lock(&self.failed_checkpoint) = None;
     }
 
     /// Notes that the log or the heap's file refused: what is in memory is not what is stored.
@@ -373,6 +415,10 @@ pub(crate) fn settle(pool: &Inner, commit: Commit) -> Result<Commit> {
     if pool.options.durability == Durability::Sync {
         commit.wait().inspect_err(|cause| pool.fail(cause))?;
     }
-    pool.checkpoint_if_due()?;
+    // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
+    // transaction where the pool takes no more.
+    if let Err(error) = pool.checkpoint_if_due() {
+        pool.note_failed_checkpoint(error);
+    }
     Ok(commit)
 }

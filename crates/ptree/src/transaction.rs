@@ -233,25 +233,26 @@ impl<'p> Transaction<'p> {
     /// Frees an object. It is there for others until the commit.
     pub(crate) fn free(&self, id: ObjectId) -> Result<()> {
         self.check()?;
-        let words = object_words(&self.pool.space, id)?;
-        let found = self.pool.space.get(id.index(), words).ok_or_else(|| outside(id, words))?;
-        let chunks = (words > SHARED_WORDS_MAX).then_some(words / CHUNK_WORDS);
-        let what = match self.touched_at(id, load(&found[0])) {
-            None => {
-                self.touch(id, &found[..1], What::Freed)?;
-                self.freed.borrow_mut().push((id, chunks));
+        let first = self.pool.space.get(id.index(), 1).filter(|_| !id.is_null());
+        let first = first.ok_or_else(|| outside(id, 1))?;
+        match self.touched_at(id, load(&first[0])) {
+            Some((slot, Touched { what: What::Made, .. })) => {
+                self.touched.borrow_mut()[slot].what = What::Gone;
                 return Ok(());
             }
-            Some((slot, touched)) => match touched.what {
-                What::Made => (slot, What::Gone),
-                What::Copied(_) => {
-                    self.freed.borrow_mut().push((id, chunks));
-                    (slot, What::Freed)
-                }
-                What::Freed | What::Gone => return Err(Error::NoObject(id)),
-            },
-        };
-        self.touched.borrow_mut()[what.0].what = what.1;
+            Some((slot, Touched { what: What::Copied(_), .. })) => {
+                self.touched.borrow_mut()[slot].what = What::Freed;
+            }
+            Some((_, Touched { what: What::Freed | What::Gone, .. })) => {
+                return Err(Error::NoObject(id));
+            }
+            None => {
+                self.touch(id, first, What::Freed)?;
+            }
+        }
+        let words = object_words(&self.pool.space, id)?;
+        let chunks = (words > SHARED_WORDS_MAX).then_some(words / CHUNK_WORDS);
+        self.freed.borrow_mut().push((id, chunks));
         Ok(())
     }
 
@@ -512,7 +513,7 @@ mod tests {
             for_each_set_run(mask, |run| told.push(run));
             told
         };
-        assert_eq!(told([0, 0, 0, 0]), []);
+        assert!(told([0, 0, 0, 0]).is_empty());
         assert_eq!(told([0b1011, 0, 0, 0]), [0..2, 3..4]);
         assert_eq!(told([1 << 63, 1, 0, 1 << 63]), [63..65, 255..256]);
         assert_eq!(told([u64::MAX; 4]), [0..256]);

@@ -62,7 +62,7 @@ impl<'k> Probe<'k> {
 
     /// The part that a record has.
     #[inline]
-    fn rest(self) -> &'k [u8] {
+    pub(crate) fn rest(self) -> &'k [u8] {
         self.key.get(8..).unwrap_or(&[])
     }
 }
@@ -108,6 +108,17 @@ impl Entry {
     #[inline]
     fn rest_words(self) -> usize {
         self.key_len().saturating_sub(8).div_ceil(8)
+    }
+
+    /// The part of the key that the record has, of an entry of layout `Bytes`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(crate) fn rest(self, view: &impl View) -> Result<&[Word]> {
+        match self.rest_words() {
+            0 => Ok(&[]),
+            words => Ok(&view.object(self.record(), RECORD_HEAD + words)?[RECORD_HEAD..]),
+        }
     }
 }
 
@@ -173,11 +184,32 @@ impl TreeLayout {
         let len = entry.key_len();
         into.extend(head.into_iter().take(len));
         if len > 8 {
-            let words = view.object(entry.record(), RECORD_HEAD + entry.rest_words())?;
-            let bytes = words[RECORD_HEAD..].iter().flat_map(|word| load(word).to_be_bytes());
+            let bytes = entry.rest(view)?.iter().flat_map(|word| load(word).to_be_bytes());
             into.extend(bytes.take(len - 8));
         }
         Ok(())
+    }
+
+    /// The key of an entry in place of what is in `into`. For checks: what a short key leaves of
+    /// its word must be zeros.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(crate) fn check_key_of(
+        self,
+        view: &impl View,
+        entry: Entry,
+        into: &mut Vec<u8>,
+    ) -> Result<()> {
+        into.clear();
+        self.read_key(view, entry, into)?;
+        match key_word(into) == entry.a {
+            true => Ok(()),
+            false => Err(Error::corrupt(
+                entry.record().index(),
+                format!("a key of {} bytes is longer in its node", into.len()),
+            )),
+        }
     }
 
     /// The value of an entry, appended to `into`.
@@ -289,9 +321,8 @@ impl TreeLayout {
 #[cold]
 fn compare_rest(view: &impl View, key: Probe<'_>, entry: Entry) -> Result<Ordering> {
     let rest = key.rest();
-    if !rest.is_empty() && entry.key_len() > 8 {
-        let words = view.object(entry.record(), RECORD_HEAD + entry.rest_words())?;
-        for (bytes, word) in rest.chunks(8).zip(&words[RECORD_HEAD..]) {
+    if !rest.is_empty() {
+        for (bytes, word) in rest.chunks(8).zip(entry.rest(view)?) {
             match key_word(bytes).cmp(&load(word)) {
                 Ordering::Equal => {}
                 order => return Ok(order),

@@ -139,7 +139,7 @@ pub(crate) enum Direction {
 /// Whether a walk goes on.
 pub(crate) type Flow = std::ops::ControlFlow<()>;
 
-/// A balanced (or not) binary or wider tree of entries in key order.
+/// A balanced (or not) binary or wider tree of entries in key order. It keeps the count in its head.
 ///
 /// Reading functions take any view. Under a view of committed words they may meet a mix of before
 /// and after a commit: they must come to an end, with whatever answer or [`Error::Corrupt`], since
@@ -195,3 +195,6 @@ pub(crate) trait Structure {
         entries: &mut dyn Iterator<Item = Result<Entry>>,
     ) -> Result<()>;
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! The promises of pools, transactions and trees.
+
+mod crashes;
+mod defects;
+mod memory;
+mod model;
+mod readers;
+mod streams;
+mod transactions;
