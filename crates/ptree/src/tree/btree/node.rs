@@ -30,6 +30,8 @@
 //! There is no branch that could be mispredicted (after Khuong and Morin: "Array layouts for
 //! comparison-based searching", JEA 2017).
 
+use sapwood_mem::arena::prefetch_line;
+
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -58,6 +60,9 @@ const CHILDREN: usize = INNER_A + INNER_SLOTS;
 const INNER_B: usize = CHILDREN + INNER_SLOTS + 1;
 
 const _: () = assert!(LEAF_SLOTS + 3 == 8 * ORDER_WORDS, "the order has no bytes to spare");
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 /// `a` where no entry is: not smaller than any key's (I-FREE).
 const FREE: u64 = u64::MAX;
@@ -163,6 +168,18 @@ impl<'v> Node<'v> {
         match self.level {
             LEAF => ObjectId::NULL,
             _ => ObjectId::new(self.word(CHILDREN + rank)),
+        }
+    }
+
+    /// Has a child's cache lines fetched: a walk comes there when it is through with another child.
+    #[inline]
+    pub(super) fn prefetch_child(&self, view: &impl View, rank: usize) {
+        if rank <= self.len
+            && let Ok(words) = view.object(self.child(rank), LEAF_WORDS)
+        {
+            for line in words.chunks(LINE_WORDS) {
+                prefetch_line(line.as_ptr().cast());
+            }
         }
     }
 
