@@ -1,18 +1,23 @@
 //! Lanes: what one open transaction needs, kept for the next one.
 
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use sapwood_mem::words::Words;
 
 use crate::error::Result;
 use crate::heap::LaneRun;
 use crate::heap::layout::CLASSES;
-use crate::object::Word;
+use crate::object::{ObjectId, Word};
 use crate::redo::{Redo, out_of_memory};
+use crate::state::TreeState;
+use crate::transaction::Touched;
 
 /// Address space for the copies of one transaction.
 const SCRATCH_BYTES: usize = 1 << 38;
 const SCRATCH_BYTES_LEAST: usize = 1 << 30;
+/// Objects in a list for which a lane keeps room between transactions.
+const LIST_KEPT: usize = 1 << 12;
 /// Words of copies that a lane keeps between transactions.
 const SCRATCH_WORDS_KEPT: usize = 1 << 17;
 
@@ -24,6 +29,16 @@ pub(crate) struct Lane {
     used: Cell<usize>,
     pub(crate) runs: RefCell<Vec<Option<LaneRun>>>,
     pub(crate) redo: RefCell<Redo>,
+    /// Empty ones of the last transaction, for the next: their memory is there already.
+    pub(crate) lists: Lists,
+}
+
+/// What a transaction lists.
+#[derive(Debug, Default)]
+pub(crate) struct Lists {
+    pub(crate) touched: Vec<Touched>,
+    pub(crate) freed: Vec<(ObjectId, Option<usize>)>,
+    pub(crate) held: Vec<Arc<TreeState>>,
 }
 
 impl Lane {
@@ -35,6 +50,7 @@ impl Lane {
             used: Cell::new(0),
             runs: RefCell::new(CLASSES.iter().map(|_| None).collect()),
             redo: RefCell::default(),
+            lists: Lists::default(),
         })
     }
 
@@ -70,5 +86,9 @@ impl Lane {
             self.scratch.shrink(SCRATCH_WORDS_KEPT);
         }
         self.redo.get_mut().clear();
+        self.lists.touched.clear();
+        self.lists.touched.shrink_to(LIST_KEPT);
+        self.lists.freed.clear();
+        self.lists.freed.shrink_to(LIST_KEPT);
     }
 }

@@ -19,7 +19,7 @@ use sapwood_mem::sync::Ordering;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, object_words};
-use crate::lane::Lane;
+use crate::lane::{Lane, Lists};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
 use crate::pool::{Commit, Inner, settle};
 use crate::redo::Redo;
@@ -50,7 +50,7 @@ pub struct Transaction<'p> {
 
 /// An object that a transaction has changed, made or freed.
 #[derive(Debug, Clone, Copy)]
-struct Touched {
+pub(crate) struct Touched {
     id: ObjectId,
     words: usize,
     what: What,
@@ -120,13 +120,14 @@ impl View for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    pub(crate) fn new(pool: &'p Inner, lane: Box<Lane>) -> Transaction<'p> {
+    pub(crate) fn new(pool: &'p Inner, mut lane: Box<Lane>) -> Transaction<'p> {
+        let lists = std::mem::take(&mut lane.lists);
         Transaction {
             pool,
             lane: Some(lane),
-            touched: RefCell::default(),
-            freed: RefCell::default(),
-            held: RefCell::default(),
+            touched: RefCell::new(lists.touched),
+            freed: RefCell::new(lists.freed),
+            held: RefCell::new(lists.held),
             created: RefCell::default(),
             removed: RefCell::default(),
             aborted: Cell::new(false),
@@ -389,11 +390,15 @@ impl<'p> Transaction<'p> {
         for tree in gone.drain(..) {
             self.pool.forget_tree(&tree);
         }
+        let mut held = self.held.take();
+        lane.lists =
+            Lists { touched: self.touched.take(), freed: self.freed.take(), held: Vec::new() };
         lane.reset();
-        self.pool.give_lane(lane);
-        for tree in self.held.get_mut().drain(..) {
+        for tree in held.drain(..) {
             tree.release();
         }
+        lane.lists.held = held;
+        self.pool.give_lane(lane);
     }
 }
 
