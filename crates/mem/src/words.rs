@@ -125,9 +125,38 @@ impl Words {
             let refused = crate::reserve::NoMemory { bytes: bytes as u64, why };
             return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, refused));
         }
-        // SAFETY: the range is the reservation's own, no word of it was handed out, and the file
-        // takes its place at once.
-        unsafe {
+        // SAFETY: no word of it was handed out.
+        unsafe { self.map_over(file, bytes) }?;
+        // Release: see `get`.
+        self.len.store(bytes / WORD_BYTES, Ordering::Release);
+        Ok(())
+    }
+
+    /// Gives the memory of the first `bytes` back to the system: the file, which holds the same
+    /// words, takes its place, as after [`Words::map_file`]. Threads may read meanwhile. What the file
+    /// does not hold, and what a thread stores meanwhile, is lost.
+    ///
+    /// # Errors
+    /// The system's answer; nothing has changed then.
+    ///
+    /// # Panics
+    /// If `bytes` are not whole pages of the array.
+    pub fn give_way_to_file(&self, file: BorrowedFd<'_>, bytes: usize) -> std::io::Result<()> {
+        let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(bytes.is_multiple_of(PAGE_BYTES) && bytes <= self.len() * WORD_BYTES, "pages");
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller wants it so; the system replaces the mapping in one step, so that a
+        // reader finds words of the one or of the other.
+        unsafe { self.map_over(file, bytes) }
+    }
+
+    /// # Safety
+    /// No thread misses what the range held.
+    unsafe fn map_over(&self, file: BorrowedFd<'_>, bytes: usize) -> std::io::Result<()> {
+        // SAFETY: the range is the reservation's own, and stays mapped.
+        let mapped = unsafe {
             rustix::mm::mmap(
                 self.space.base().as_ptr().cast(),
                 bytes,
@@ -137,30 +166,8 @@ impl Words {
                 0,
             )
         }?;
-        // Release: see `get`.
-        self.len.store(bytes / WORD_BYTES, Ordering::Release);
+        debug_assert_eq!(mapped.cast(), self.space.base().as_ptr());
         Ok(())
-    }
-
-    /// Gives pages back that hold what the mapped file holds: the next touch reads the file.
-    ///
-    /// # Panics
-    /// If the range is not of whole pages inside the array.
-    pub fn forget(&self, pages: Range<usize>) {
-        let (from, to) = (pages.start * PAGE_BYTES, pages.end * PAGE_BYTES);
-        assert!(from <= to && to <= self.len() * WORD_BYTES, "pages of the array");
-        #[cfg(target_os = "linux")]
-        if from < to {
-            // SAFETY: the pages are ours, and readers find the same words in the file.
-            let advised = unsafe {
-                rustix::mm::madvise(
-                    self.space.base().as_ptr().add(from).cast(),
-                    to - from,
-                    rustix::mm::Advice::LinuxDontNeed,
-                )
-            };
-            debug_assert!(advised.is_ok(), "pages of ours");
-        }
     }
 
     /// Gives back the memory of all words from `len` on, rounded up to pages; they are not usable
@@ -237,10 +244,7 @@ mod tests {
         assert_eq!(word.load(Ordering::Relaxed), 10);
         words.grow(1 << 18).expect("2 MiB more");
         assert_eq!(words.get((1 << 18) - 1, 1).expect("a word")[0].load(Ordering::Relaxed), 0);
-        #[cfg(target_os = "linux")]
-        {
-            words.forget(1..2);
-            assert_eq!(word.load(Ordering::Relaxed), 9, "what the file holds");
-        }
+        words.give_way_to_file(file.as_fd(), bytes.len()).expect("mapped");
+        assert_eq!(word.load(Ordering::Relaxed), 9, "what the file holds");
     }
 }

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use sapwood_disk::log::LogStart;
 
+use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::PAGE_WORDS;
 use crate::object::load;
@@ -58,10 +59,34 @@ impl Inner {
             Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
         };
         let behind = log.position().0 - state.superblock.log.lsn;
-        if behind < self.options.checkpoint_bytes {
+        let memory = self.options.memory_bytes;
+        let (dirty, private) = {
+            let core = self.core();
+            (core.dirty.bytes(), core.private.bytes())
+        };
+        let is_full = dirty + private > memory;
+        if behind < self.options.checkpoint_bytes && dirty <= memory / 2 && !is_full {
             return Ok(());
         }
-        self.checkpoint(files, &mut state)
+        self.checkpoint(files, &mut state)?;
+        if is_full { self.give_memory_back(files, &mut state) } else { Ok(()) }
+    }
+
+    /// Lets the file take the place of all pages, if no transaction is open.
+    fn give_memory_back(&self, files: &Files, state: &mut State) -> Result<()> {
+        let Some(file) = files.heap.descriptor() else { return Ok(()) };
+        // No transaction begins while this is held: pages hold what is committed, and nothing else.
+        let lanes = lock(&self.lanes);
+        if lanes.open > 0 {
+            return Ok(());
+        }
+        self.checkpoint(files, state)?;
+        let mut core = self.core();
+        let bytes = core.heap.used_words() * 8;
+        let io = |cause| Error::io(format!("map {HEAP_FILE}"), &cause);
+        self.space.give_way_to_file(file, bytes).map_err(io)?;
+        core.private = DirtyPages::default();
+        Ok(())
     }
 
     fn checkpoint(&self, files: &Files, state: &mut State) -> Result<()> {
@@ -116,6 +141,7 @@ impl Inner {
         let done = next.write(&*files.heap).map_err(|cause| io("write the superblock of", &cause));
         done.inspect_err(|error| self.fail(error))?;
         state.superblock = next;
+        self.core().private.add(&dirty);
         self.note_checkpoint();
         // The older superblock may still be what a damaged disk leaves; its log goes all the same.
         log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))

@@ -31,6 +31,11 @@ impl DirtyPages {
         self.count
     }
 
+    /// Bytes of them.
+    pub(crate) fn bytes(&self) -> u64 {
+        (self.count * PAGE_WORDS * 8) as u64
+    }
+
     /// Runs of pages that are marked, at most `longest` in each.
     pub(crate) fn runs(&self, longest: usize) -> Vec<Range<usize>> {
         let mut runs: Vec<Range<usize>> = Vec::new();

@@ -32,6 +32,8 @@ mod superblock;
 mod transaction;
 mod tree;
 mod version;
+#[cfg(all(test, loom))]
+mod version_loom;
 mod view;
 
 pub use check::CheckReport;

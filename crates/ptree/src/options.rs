@@ -1,5 +1,7 @@
 //! Options of a pool.
 
+use sapwood_mem::reserve::machine_bytes;
+
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
@@ -18,6 +20,7 @@ pub struct PoolOptions {
     pub(crate) durability: Durability,
     pub(crate) limit_bytes: u64,
     pub(crate) checkpoint_bytes: u64,
+    pub(crate) memory_bytes: u64,
     pub(crate) layout_name: String,
     pub(crate) id: u64,
 }
@@ -28,6 +31,7 @@ impl Default for PoolOptions {
             durability: Durability::Buffered,
             limit_bytes: 1 << 40,
             checkpoint_bytes: 256 << 20,
+            memory_bytes: machine_bytes().map_or(u64::MAX, |bytes| bytes / 2),
             layout_name: String::new(),
             id: 0,
         }
@@ -54,6 +58,16 @@ impl PoolOptions {
     #[must_use]
     pub fn checkpoint_bytes(mut self, bytes: u64) -> PoolOptions {
         self.checkpoint_bytes = bytes;
+        self
+    }
+
+    /// Bytes of memory that the pool keeps for itself, by default half of the machine's: pages that
+    /// were changed. Beyond them it gives memory back after a checkpoint, as soon as no transaction is
+    /// open; what is read again comes from the file, through the system's page cache. What changes
+    /// between two checkpoints, and what one transaction changes, has to fit.
+    #[must_use]
+    pub fn memory_bytes(mut self, bytes: u64) -> PoolOptions {
+        self.memory_bytes = bytes;
         self
     }
 

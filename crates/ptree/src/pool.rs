@@ -33,12 +33,19 @@ pub(crate) struct Inner {
     /// The committed words of the heap, and objects that are being made.
     pub(crate) space: Words,
     core: Mutex<Core>,
-    lanes: Mutex<Vec<Box<Lane>>>,
+    pub(crate) lanes: Mutex<Lanes>,
     pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
     pub(crate) files: Option<Files>,
     pub(crate) options: PoolOptions,
     /// Why the last checkpoint that a commit wrote failed.
     failed_checkpoint: Mutex<Option<Error>>,
+}
+
+/// Lanes of transactions that ended, and how many have not.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    idle: Vec<Box<Lane>>,
+    pub(crate) open: usize,
 }
 
 /// The files of a pool.
@@ -57,6 +64,8 @@ pub(crate) struct Files {
 pub(crate) struct Core {
     pub(crate) heap: Heap,
     pub(crate) dirty: DirtyPages,
+    /// Pages that were changed since memory was given back, and are not dirty.
+    pub(crate) private: DirtyPages,
     /// Changes of the heap itself, on their way to the log.
     redo: Redo,
     /// Why no more commits are taken.
@@ -105,7 +114,13 @@ impl Pool {
         files: Option<Files>,
         options: PoolOptions,
     ) -> Pool {
-        let core = Core { heap, dirty, redo: Redo::default(), failed: None };
+        let core = Core {
+            heap,
+            dirty,
+            private: DirtyPages::default(),
+            redo: Redo::default(),
+            failed: None,
+        };
         Pool {
             inner: Arc::new(Inner {
                 space,
@@ -179,16 +194,25 @@ impl Inner {
         {
             return Err(Error::ReadOnly);
         }
-        let lane = lock(&self.lanes).pop();
-        let lane = match lane {
-            Some(lane) => lane,
-            None => Box::new(Lane::new()?),
+        let idle = {
+            let mut lanes = lock(&self.lanes);
+            lanes.open += 1;
+            lanes.idle.pop()
+        };
+        let lane = match idle.map_or_else(|| Lane::new().map(Box::new), Ok) {
+            Ok(lane) => lane,
+            Err(error) => {
+                lock(&self.lanes).open -= 1;
+                return Err(error);
+            }
         };
         Ok(Transaction::new(self, lane))
     }
 
     pub(crate) fn give_lane(&self, lane: Box<Lane>) {
-        lock(&self.lanes).push(lane);
+        let mut lanes = lock(&self.lanes);
+        lanes.open -= 1;
+        lanes.idle.push(lane);
     }
 
     pub(crate) fn core(&self) -> MutexGuard<'_, Core> {

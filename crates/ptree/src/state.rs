@@ -1,7 +1,12 @@
 //! What is known of an open tree, in memory alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
+
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex};
 
 use crate::error::{Error, Result};
 use crate::object::ObjectId;

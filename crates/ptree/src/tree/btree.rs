@@ -8,7 +8,7 @@
 //!
 //! # Invariants
 //! * I-HEIGHT: all leaves are at level 1, the root is at the level that the head's height says.
-//! * I-FILL: a node has [`FILL_LEAST`] entries or more, the root and nodes on the left and right
+//! * I-FILL: a node has [`fill_least`] entries or more, the root and nodes on the left and right
 //!   edges at least one. A node on an edge that is full gives up no half of its entries to an
 //!   insert beyond the edge: keys that come in order leave full nodes.
 //! * I-FREE: see [`node`].
@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
 use crate::view::View;
-use node::{LEAF, Node, NodeEdit, SLOTS};
+use node::{INNER_SLOTS, LEAF, LEAF_SLOTS, Node, NodeEdit, slots};
 
 mod build;
 mod check;
@@ -37,11 +37,13 @@ mod walk;
 
 /// Fewest entries of a node that is on no edge. A third of the slots, and not half: a node that was
 /// merged or balanced is some removals away from the next time.
-const FILL_LEAST: usize = SLOTS / 3 + 1;
-/// Levels of the tallest tree. One of 2^48 nodes with [`FILL_LEAST`] entries each has 14.
+const fn fill_least(level: usize) -> usize {
+    (if level == LEAF { LEAF_SLOTS } else { INNER_SLOTS }) / 3
+}
+/// Levels of the tallest tree. One of 2^48 nodes with [`fill_least`] entries each has 15.
 const HEIGHT_MAX: usize = 16;
 
-/// A tree of nodes with up to 29 entries, balanced by splits and merges.
+/// A tree of nodes with up to 21 or 31 entries, balanced by splits and merges.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct BTree;
 
@@ -71,7 +73,7 @@ impl Structure for BTree {
             let node = Node::read(view, id, level)?;
             match search(view, head.layout, &node, key)? {
                 Search::Found(rank) => return Ok(Some(node.entry(rank))),
-                Search::Absent(rank) if level > LEAF => id = node.child(rank)?,
+                Search::Absent(rank) if level > LEAF => id = node.child(rank),
                 Search::Absent(_) => {}
             }
         }
@@ -81,7 +83,7 @@ impl Structure for BTree {
     fn place(tx: &Transaction<'_>, head: &Head, key: Probe<'_>) -> Result<Option<(Place, Entry)>> {
         let mut path = Path::new();
         let found = seek(tx, head, key, &mut path)?;
-        Ok(found.map(|node| place_of(&node, &path)))
+        Ok(found.map(|(node, rank)| (node.place(rank), node.entry(rank))))
     }
 
     fn insert(
@@ -91,35 +93,33 @@ impl Structure for BTree {
         make: impl FnOnce() -> Result<Entry>,
     ) -> Result<Inserted> {
         let mut path = Path::new();
-        if let Some(node) = seek(tx, head, key, &mut path)? {
-            let (place, entry) = place_of(&node, &path);
-            return Ok(Inserted::There(place, entry));
+        if let Some((node, rank)) = seek(tx, head, key, &mut path)? {
+            return Ok(Inserted::There(node.place(rank), node.entry(rank)));
         }
         match path.last() {
-            Some(step) if step.len < SLOTS => {
+            Some(step) if step.len < LEAF_SLOTS => {
                 let mut leaf = NodeEdit::open(tx, step.node, LEAF)?;
                 leaf.insert(step.rank, make()?, ObjectId::NULL);
             }
             Some(_) => insert_splitting(tx, head, &path, make)?,
             None => insert_first(tx, head, make)?,
         }
-        head.set_count(tx, head.count.wrapping_add(1))?;
+        head.count_up(tx)?;
         Ok(Inserted::New)
     }
 
     fn set(tx: &Transaction<'_>, _head: &Head, place: Place, entry: Entry) -> Result<()> {
-        NodeEdit::set_b(tx, place.node, place.slot, entry.b)
+        NodeEdit::set_b(tx, place, entry.b)
     }
 
     fn remove(tx: &Transaction<'_>, head: &mut Head, key: Probe<'_>) -> Result<Option<Entry>> {
         let mut path = Path::new();
-        let Some(node) = seek(tx, head, key, &mut path)? else { return Ok(None) };
-        let rank = path[path.len() - 1].rank;
+        let Some((node, rank)) = seek(tx, head, key, &mut path)? else { return Ok(None) };
         let entry = node.entry(rank);
         let found = (node.level > LEAF).then_some((node.id, node.level, rank));
         if found.is_some() {
             // The entry before it takes its place: the last one of some leaf.
-            descend_to_last(tx, node.child(rank)?, node.level - 1, &mut path)?;
+            descend_to_last(tx, node.child(rank), node.level - 1, &mut path)?;
         }
         let step = path[path.len() - 1];
         let mut leaf = NodeEdit::open(tx, step.node, LEAF)?;
@@ -128,10 +128,10 @@ impl Structure for BTree {
             inner.replace(rank, leaf.entry(step.rank));
         }
         leaf.remove(step.rank);
-        if step.len <= FILL_LEAST {
+        if step.len <= fill_least(LEAF) {
             tx.nested(|tx| rebalance(tx, head, &path))?;
         }
-        head.set_count(tx, head.count.wrapping_sub(1))?;
+        head.count_down(tx)?;
         Ok(Some(entry))
     }
 
@@ -182,17 +182,17 @@ fn wrong_height(head: ObjectId, height: u64) -> Error {
     Error::corrupt(head.index(), format!("a B-tree cannot have {height} levels"))
 }
 
-#[inline]
+#[inline(always)]
 fn search(view: &impl View, layout: TreeLayout, node: &Node<'_>, key: Probe<'_>) -> Result<Search> {
     let rank = node.count_below(key.head);
-    if rank >= node.len {
-        return Ok(Search::Absent(node.len));
+    if rank < node.len && node.a(rank) == key.head {
+        return match layout {
+            TreeLayout::Fixed => Ok(Search::Found(rank)),
+            TreeLayout::Bytes => search_equal(view, layout, node, key, rank),
+        };
     }
-    match (node.a(rank) == key.head, layout) {
-        (false, _) => Ok(Search::Absent(rank)),
-        (true, TreeLayout::Fixed) => Ok(Search::Found(rank)),
-        (true, TreeLayout::Bytes) => search_equal(view, layout, node, key, rank),
-    }
+    // By I-FREE no more than there are entries, unless the node is damaged.
+    Ok(Search::Absent(rank.min(node.len)))
 }
 
 /// Searches among the entries whose `a` is the key's, from `begin` on.
@@ -219,14 +219,14 @@ fn search_equal(
     Ok(Search::Absent(low))
 }
 
-/// Walks to a key, or to the leaf where it would be; the node that has it.
+/// Walks to a key, or to the leaf where it would be; the node that has it, and its rank there.
 #[inline]
 fn seek<'t>(
     tx: &'t Transaction<'_>,
     head: &Head,
     key: Probe<'_>,
     path: &mut Path,
-) -> Result<Option<Node<'t>>> {
+) -> Result<Option<(Node<'t>, usize)>> {
     let mut id = ObjectId::new(head.root);
     for level in (LEAF..=height(head)?).rev() {
         let node = Node::read(tx, id, level)?;
@@ -234,10 +234,10 @@ fn seek<'t>(
         let (Search::Found(rank) | Search::Absent(rank)) = found;
         path.push(Step { node: id, rank, len: node.len });
         if let Search::Found(_) = found {
-            return Ok(Some(node));
+            return Ok(Some((node, rank)));
         }
         if level > LEAF {
-            id = node.child(rank)?;
+            id = node.child(rank);
         }
     }
     Ok(None)
@@ -255,16 +255,10 @@ fn descend_to_last(
         let rank = if level == LEAF { node.len - 1 } else { node.len };
         path.push(Step { node: id, rank, len: node.len });
         if level > LEAF {
-            id = node.child(rank)?;
+            id = node.child(rank);
         }
     }
     Ok(())
-}
-
-/// The place and the entry that a path leads to.
-fn place_of(node: &Node<'_>, path: &Path) -> (Place, Entry) {
-    let rank = path.last().map_or(0, |step| step.rank);
-    (Place { node: node.id, slot: node.slot(rank) }, node.entry(rank))
 }
 
 /// Frees nodes that were made in vain.
@@ -319,7 +313,8 @@ fn make_siblings<'t>(
     path: &Path,
     fresh: &mut SmallVec<[NodeEdit<'t>; 8]>,
 ) -> Result<()> {
-    let full = path.iter().rev().take_while(|step| step.len == SLOTS).count();
+    let steps = path.iter().rev().zip(LEAF..);
+    let full = steps.take_while(|(step, level)| step.len == slots(*level)).count();
     if full == path.len() && full == HEIGHT_MAX {
         let root = path.first().map_or(0, |step| step.node.index());
         return Err(Error::corrupt(root, "a B-tree cannot have more levels"));
@@ -384,7 +379,7 @@ fn split(
 fn rebalance(tx: &Transaction<'_>, head: &mut Head, path: &Path) -> Result<()> {
     for (index, level) in (1..path.len()).rev().zip(LEAF..) {
         let node = NodeEdit::open(tx, path[index].node, level)?;
-        if node.len() >= FILL_LEAST {
+        if node.len() >= fill_least(level) {
             return Ok(());
         }
         let step = path[index - 1];
@@ -393,7 +388,7 @@ fn rebalance(tx: &Transaction<'_>, head: &mut Head, path: &Path) -> Result<()> {
         let rank = step.rank.saturating_sub(1);
         let mut left = NodeEdit::open(tx, parent.child(rank), level)?;
         let mut right = NodeEdit::open(tx, parent.child(rank + 1), level)?;
-        if left.len() + 1 + right.len() > SLOTS {
+        if left.len() + 1 + right.len() > slots(level) {
             return balance(&mut parent, rank, &mut left, &mut right);
         }
         tx.free(merge(&mut parent, rank, &mut left, &mut right))?;

@@ -128,8 +128,6 @@ impl Transaction<'_> {
         head.layout.check_key(key.key)?;
         let removed = with_structure!(head.kind, S => S::remove(self, &mut head, key))?;
         let Some(entry) = removed else { return Ok(None) };
-        let count = head.count - 1;
-        head.set_count(self, count)?;
         let mut value = Vec::new();
         head.layout.read_value(self, entry, &mut value)?;
         head.layout.free(self, entry)?;
@@ -288,8 +286,7 @@ impl Transaction<'_> {
             layout.make(self, Probe::new(key), value.as_ref())
         });
         with_structure!(head.kind, S => S::build(self, &mut head, &mut made))?;
-        head.set_count(self, count)?;
-        Ok(count)
+        Ok(head.count)
     }
 
     fn insert(&self, head: &mut Head, key: Probe<'_>, value: &[u8]) -> Result<Inserted> {
@@ -297,12 +294,7 @@ impl Transaction<'_> {
         layout.check_key(key.key)?;
         layout.check_value(value)?;
         let make = || layout.make(self, key, value);
-        let inserted = with_structure!(head.kind, S => S::insert(self, head, key, make))?;
-        if inserted == Inserted::New {
-            let count = head.count + 1;
-            head.set_count(self, count)?;
-        }
-        Ok(inserted)
+        with_structure!(head.kind, S => S::insert(self, head, key, make))
     }
 
     fn replace(

@@ -106,6 +106,16 @@ impl Head {
         Ok(())
     }
 
+    /// Counts an entry that came.
+    pub(crate) fn count_up(&mut self, tx: &Transaction<'_>) -> Result<()> {
+        self.set_count(tx, self.count.wrapping_add(1))
+    }
+
+    /// Counts an entry that went.
+    pub(crate) fn count_down(&mut self, tx: &Transaction<'_>) -> Result<()> {
+        self.set_count(tx, self.count.wrapping_sub(1))
+    }
+
     pub(crate) fn set_height(&mut self, tx: &Transaction<'_>, height: u64) -> Result<()> {
         self.height = height;
         self.edit(tx)?.set(HEAD_HEIGHT, height);
@@ -139,7 +149,7 @@ pub(crate) enum Direction {
 /// Whether a walk goes on.
 pub(crate) type Flow = std::ops::ControlFlow<()>;
 
-/// A balanced (or not) binary or wider tree of entries in key order.
+/// A balanced (or not) binary or wider tree of entries in key order. It keeps the count in its head.
 ///
 /// Reading functions take any view. Under a view of committed words they may meet a mix of before
 /// and after a commit: they must come to an end, with whatever answer or [`Error::Corrupt`], since

@@ -2,6 +2,7 @@
 
 mod crashes;
 mod defects;
+mod memory;
 mod model;
 mod readers;
 mod streams;

@@ -1,7 +1,7 @@
 //! B-trees from entries in order, from the leaves up.
 
 use super::HEIGHT_MAX;
-use super::node::{LEAF, NodeEdit, SLOTS};
+use super::node::{LEAF, NodeEdit, slots};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
@@ -9,7 +9,9 @@ use crate::tree::entry::Entry;
 use crate::tree::structure::Head;
 
 /// Entries of a node that is built: all but one, so that the first insert into it does not split.
-const FILL: usize = SLOTS - 1;
+fn fill(level: usize) -> usize {
+    slots(level) - 1
+}
 
 /// The nodes of one level, and the entries between them.
 struct Level {
@@ -51,7 +53,7 @@ fn leaves(
         let following = entries.next().transpose()?;
         count += 1;
         // The last one of all fits where it is: no leaf comes to be empty.
-        if leaf.len() < FILL || following.is_none() {
+        if leaf.len() < fill(LEAF) || following.is_none() {
             leaf.insert(leaf.len(), entry, ObjectId::NULL);
         } else {
             leaf = NodeEdit::make(tx, LEAF)?;
@@ -67,7 +69,7 @@ fn leaves(
 /// The level above one of several nodes.
 fn above(tx: &Transaction<'_>, below: &Level, height: usize) -> Result<Level> {
     // Each node takes its entries, and one more stands between it and the next.
-    let nodes = (below.rest.len() + 1).div_ceil(FILL + 1);
+    let nodes = (below.rest.len() + 1).div_ceil(fill(height) + 1);
     let kept = below.rest.len() - (nodes - 1);
     let mut entries = below.rest.iter();
     let mut level: Option<Level> = None;

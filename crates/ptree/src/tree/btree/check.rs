@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::node::{LEAF, Node};
-use super::{FILL_LEAST, height};
+use super::{fill_least, height};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::tree::entry::{Entry, Probe, TreeLayout};
@@ -49,14 +49,14 @@ impl<V: View> Check<'_, V> {
     fn subtree(&mut self, id: ObjectId, level: usize, edges: Edges) -> Result<()> {
         let node = Node::read(self.view, id, level)?;
         node.check()?;
-        if node.len < FILL_LEAST && !(edges.left || edges.right) {
+        if node.len < fill_least(level) && !(edges.left || edges.right) {
             return Err(Error::corrupt(id.index(), "a node of a B-tree has too few entries"));
         }
         for rank in 0..=node.len {
             if level > LEAF {
                 let edges =
                     Edges { left: edges.left && rank == 0, right: edges.right && rank == node.len };
-                self.subtree(node.child(rank)?, level - 1, edges)?;
+                self.subtree(node.child(rank), level - 1, edges)?;
             }
             if rank < node.len {
                 self.entry(node.entry(rank), id)?;

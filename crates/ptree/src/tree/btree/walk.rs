@@ -63,7 +63,7 @@ pub(super) fn ascending(
                     return Ok(());
                 }
                 stack.push((node, rank + 1));
-                let child = node.child(rank + 1)?;
+                let child = node.child(rank + 1);
                 descend(view, child, node.level - 1, Bound::Unbounded, &begin, &mut stack)?;
             }
             continue;
@@ -114,7 +114,7 @@ pub(super) fn descending(
                     return Ok(());
                 }
                 stack.push((node, rank));
-                let child = node.child(rank)?;
+                let child = node.child(rank);
                 descend(view, child, node.level - 1, Bound::Unbounded, &begin, &mut stack)?;
             }
             continue;
@@ -152,7 +152,7 @@ fn descend<'v>(
             Below::Some => {}
         }
         if level > LEAF {
-            id = node.child(rank)?;
+            id = node.child(rank);
         }
     }
     Ok(())

@@ -46,11 +46,7 @@ impl<S: Structure> Subject<S> {
         let mut head = Head::read(tx, self.head)?;
         let probe = Probe::new(key);
         match S::insert(tx, &mut head, probe, || self.layout.make(tx, probe, value))? {
-            Inserted::New => {
-                let count = head.count + 1;
-                head.set_count(tx, count)?;
-                Ok(true)
-            }
+            Inserted::New => Ok(true),
             Inserted::There(place, entry) => {
                 let next = self.layout.replace(tx, probe, entry, value)?;
                 S::set(tx, &head, place, next)?;
@@ -62,8 +58,6 @@ impl<S: Structure> Subject<S> {
     fn remove(&self, tx: &Transaction<'_>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut head = Head::read(tx, self.head)?;
         let Some(entry) = S::remove(tx, &mut head, Probe::new(key))? else { return Ok(None) };
-        let count = head.count - 1;
-        head.set_count(tx, count)?;
         let mut value = Vec::new();
         self.layout.read_value(tx, entry, &mut value)?;
         self.layout.free(tx, entry)?;
@@ -163,8 +157,7 @@ impl<S: Structure> Subject<S> {
         let mut head = Head::read(tx, self.head)?;
         let mut entries =
             model.iter().map(|(key, value)| self.layout.make(tx, Probe::new(key), value));
-        S::build(tx, &mut head, &mut entries)?;
-        head.set_count(tx, model.len() as u64)
+        S::build(tx, &mut head, &mut entries)
     }
 
     fn built(layout: TreeLayout, model: &Model) -> Subject<S> {
