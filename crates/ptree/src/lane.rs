@@ -11,7 +11,6 @@ use crate::heap::layout::CLASSES;
 use crate::object::{ObjectId, Word};
 use crate::redo::{Redo, out_of_memory};
 use crate::state::TreeState;
-use crate::transaction::Touched;
 
 /// Address space for the copies of one transaction.
 const SCRATCH_BYTES: usize = 1 << 38;
@@ -31,6 +30,28 @@ pub(crate) struct Lane {
     pub(crate) redo: RefCell<Redo>,
     /// Empty ones of the last transaction, for the next: their memory is there already.
     pub(crate) lists: Lists,
+}
+
+/// An object that a transaction has changed, made or freed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Touched {
+    pub(crate) id: ObjectId,
+    pub(crate) words: usize,
+    pub(crate) what: What,
+    /// Where in the lane's memory one bit a word says which were set.
+    pub(crate) mask: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Its copy is in the lane's memory, there.
+    Copied(usize),
+    /// It is new, and changed where it is.
+    Made,
+    /// It was there before, and is freed.
+    Freed,
+    /// It was made and freed.
+    Gone,
 }
 
 /// What a transaction lists.

@@ -19,12 +19,14 @@ use sapwood_mem::sync::Ordering;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, object_words};
-use crate::lane::{Lane, Lists};
+use crate::lane::{Lane, Lists, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
-use crate::pool::{Commit, Inner, settle};
+use crate::pool::{Commit, Inner};
 use crate::redo::Redo;
 use crate::state::TreeState;
 use crate::view::{View, outside};
+
+mod commit;
 
 /// Changes that become visible and durable together, at [`Transaction::commit`], or not at all.
 ///
@@ -37,7 +39,7 @@ use crate::view::{View, outside};
 pub struct Transaction<'p> {
     pub(crate) pool: &'p Inner,
     /// Always there but while the transaction ends.
-    lane: Option<Box<Lane>>,
+    lane: Option<Lane>,
     touched: RefCell<Vec<Touched>>,
     /// Objects that were there before, and the chunks that each had for itself, if any.
     freed: RefCell<Vec<(ObjectId, Option<usize>)>>,
@@ -46,28 +48,6 @@ pub struct Transaction<'p> {
     pub(crate) created: RefCell<Vec<Arc<TreeState>>>,
     pub(crate) removed: RefCell<Vec<Arc<TreeState>>>,
     aborted: Cell<bool>,
-}
-
-/// An object that a transaction has changed, made or freed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Touched {
-    id: ObjectId,
-    words: usize,
-    what: What,
-    /// Where in the lane's memory one bit a word says which were set.
-    mask: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Its copy is in the lane's memory, there.
-    Copied(usize),
-    /// It is new, and changed where it is.
-    Made,
-    /// It was there before, and is freed.
-    Freed,
-    /// It was made and freed.
-    Gone,
 }
 
 /// An object that a transaction may change.
@@ -120,7 +100,7 @@ impl View for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    pub(crate) fn new(pool: &'p Inner, mut lane: Box<Lane>) -> Transaction<'p> {
+    pub(crate) fn new(pool: &'p Inner, mut lane: Lane) -> Transaction<'p> {
         let lists = std::mem::take(&mut lane.lists);
         Transaction {
             pool,
@@ -135,7 +115,7 @@ impl<'p> Transaction<'p> {
     }
 
     fn lane(&self) -> &Lane {
-        self.lane.as_deref().expect("the transaction has not ended")
+        self.lane.as_ref().expect("the transaction has not ended")
     }
 
     #[inline]
@@ -145,8 +125,8 @@ impl<'p> Transaction<'p> {
         (touched.id == id).then_some((slot, touched))
     }
 
-    /// An object of so many words, to be changed. Whoever changes the objects of a tree holds the
-    /// tree.
+    /// An object of so many words, to be changed. A transaction that changes objects
+    /// of a tree holds it.
     #[inline]
     pub(crate) fn edit(&self, id: ObjectId, words: usize) -> Result<Edit<'_>> {
         let found = self.pool.space.get(id.index(), words);
@@ -315,7 +295,7 @@ impl<'p> Transaction<'p> {
         let pool = self.pool;
         let commit = pool.publish(&self)?;
         self.end(Outcome::Committed);
-        settle(pool, commit)
+        pool.settle(commit)
     }
 
     /// Logs what was set of a new object.
@@ -521,6 +501,6 @@ mod tests {
         assert!(told([0, 0, 0, 0]).is_empty());
         assert_eq!(told([0b1011, 0, 0, 0]), [0..2, 3..4]);
         assert_eq!(told([1 << 63, 1, 0, 1 << 63]), [63..65, 255..256]);
-        assert_eq!(told([u64::MAX; 4]), [0..256]);
+        assert_eq!(told([u64::MAX; 4]), vec![0..256]);
     }
 }
