@@ -1,7 +1,7 @@
 //! Transactions: several changes as one, or none of them.
 //!
 //! A transaction changes copies. The first change to an object takes a copy of it into the memory of
-//! a [`Lane`](crate::lane::Lane), later ones find that copy by the object's header in constant time,
+//! a [`Lane`], later ones find that copy by the object's header in constant time,
 //! however often and in whatever overlap an object is changed. A new object is written where it will
 //! be: nothing leads there yet. So the heap holds what is committed, and nothing else, at any time:
 //! an abort forgets the copies, and a page of the heap may be written to disk whenever. (That is a

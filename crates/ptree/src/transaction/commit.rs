@@ -13,7 +13,8 @@ impl Pool {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::ReadOnly`], [`Error::Io`] after a commit that failed, [`Error::OutOfMemory`].
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly), [`Error::Io`](crate::Error::Io) after a commit that
+    /// failed, [`Error::OutOfMemory`](crate::Error::OutOfMemory).
     pub fn begin(&self) -> Result<Transaction<'_>> {
         Ok(Transaction::new(&self.inner, self.inner.take_lane()?))
     }
