@@ -104,7 +104,7 @@ impl Structure for BTree {
             Some(_) => insert_splitting(tx, head, &path, make)?,
             None => insert_first(tx, head, make)?,
         }
-        head.set_count(tx, head.count.wrapping_add(1))?;
+        head.count_up(tx)?;
         Ok(Inserted::New)
     }
 
@@ -131,7 +131,7 @@ impl Structure for BTree {
         if step.len <= fill_least(LEAF) {
             tx.nested(|tx| rebalance(tx, head, &path))?;
         }
-        head.set_count(tx, head.count.wrapping_sub(1))?;
+        head.count_down(tx)?;
         Ok(Some(entry))
     }
 

@@ -276,6 +276,7 @@ impl Structure for CritBit {
             return tx.nested(|tx| {
                 let (id, _) = make_node(tx, entry, None)?;
                 head.set_root(tx, Link::to_entry(id).0)?;
+                head.count_up(tx)?;
                 Ok(Inserted::New)
             });
         }
@@ -304,6 +305,7 @@ impl Structure for CritBit {
         tx.nested(|tx| {
             let (id, _) = make_node(tx, entry, Some(Fork { position, links }))?;
             relink(tx, head, path.last(), Link::to_node(id))?;
+            head.count_up(tx)?;
             Ok(Inserted::New)
         })
     }
@@ -321,6 +323,7 @@ impl Structure for CritBit {
         tx.nested(|tx| {
             unlink(tx, head, &path, node)?;
             tx.free(node)?;
+            head.count_down(tx)?;
             Ok(Some(entry))
         })
     }
@@ -560,8 +563,10 @@ fn build<'t>(
     let mut root = Link::to_entry(last);
     let mut key = Vec::new();
     head.layout.read_key(tx, first, &mut key)?;
+    let mut count = 1;
     for entry in entries {
         let entry = entry?;
+        count += 1;
         let differing = difference(head.layout, tx, Probe::new(&key), entry)?;
         let Some(position) = differing else {
             return Err(Error::corrupt(last.index(), "a key came twice"));
@@ -582,5 +587,6 @@ fn build<'t>(
         key.clear();
         head.layout.read_key(tx, entry, &mut key)?;
     }
+    head.set_count(tx, count)?;
     head.set_root(tx, root.0)
 }

@@ -321,6 +321,7 @@ impl Structure for RedBlack {
         let entry = make()?;
         tx.nested(|tx| {
             let (node, _) = make_node(tx, entry, Link::NONE)?;
+            head.count_up(tx)?;
             Change { tx, head, path }.add(node)?;
             Ok(Inserted::New)
         })
@@ -337,6 +338,7 @@ impl Structure for RedBlack {
             return Ok(None);
         };
         tx.nested(|tx| {
+            head.count_down(tx)?;
             Change { tx, head, path }.take(link)?;
             Ok(Some(entry))
         })
@@ -429,6 +431,7 @@ impl Structure for RedBlack {
             // Levels that are full; those of the next one are red, so that I-BLACK holds.
             let full = (entries.len() + 1).ilog2();
             let root = build(tx, &entries, full)?;
+            head.set_count(tx, entries.len() as u64)?;
             head.set_root(tx, root.black().0)
         })
     }

@@ -106,6 +106,16 @@ impl Head {
         Ok(())
     }
 
+    /// Counts an entry that came.
+    pub(crate) fn count_up(&mut self, tx: &Transaction<'_>) -> Result<()> {
+        self.set_count(tx, self.count.wrapping_add(1))
+    }
+
+    /// Counts an entry that went.
+    pub(crate) fn count_down(&mut self, tx: &Transaction<'_>) -> Result<()> {
+        self.set_count(tx, self.count.wrapping_sub(1))
+    }
+
     pub(crate) fn set_height(&mut self, tx: &Transaction<'_>, height: u64) -> Result<()> {
         self.height = height;
         self.edit(tx)?.set(HEAD_HEIGHT, height);

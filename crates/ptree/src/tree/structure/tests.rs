@@ -7,12 +7,14 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use sapwood_mem::sync::Ordering;
 
 use super::*;
 use crate::options::PoolOptions;
 use crate::pool::Pool;
+use crate::tree::btree::BTree;
 use crate::tree::crit_bit::CritBit;
 use crate::tree::red_black::RedBlack;
 
@@ -44,11 +46,7 @@ impl<S: Structure> Subject<S> {
         let mut head = Head::read(tx, self.head)?;
         let probe = Probe::new(key);
         match S::insert(tx, &mut head, probe, || self.layout.make(tx, probe, value))? {
-            Inserted::New => {
-                let count = head.count + 1;
-                head.set_count(tx, count)?;
-                Ok(true)
-            }
+            Inserted::New => Ok(true),
             Inserted::There(place, entry) => {
                 let next = self.layout.replace(tx, probe, entry, value)?;
                 S::set(tx, &head, place, next)?;
@@ -60,8 +58,6 @@ impl<S: Structure> Subject<S> {
     fn remove(&self, tx: &Transaction<'_>, key: &[u8]) -> Result<Option<Vec<u8>>> {
         let mut head = Head::read(tx, self.head)?;
         let Some(entry) = S::remove(tx, &mut head, Probe::new(key))? else { return Ok(None) };
-        let count = head.count - 1;
-        head.set_count(tx, count)?;
         let mut value = Vec::new();
         self.layout.read_value(tx, entry, &mut value)?;
         self.layout.free(tx, entry)?;
@@ -161,8 +157,7 @@ impl<S: Structure> Subject<S> {
         let mut head = Head::read(tx, self.head)?;
         let mut entries =
             model.iter().map(|(key, value)| self.layout.make(tx, Probe::new(key), value));
-        S::build(tx, &mut head, &mut entries)?;
-        head.set_count(tx, model.len() as u64)
+        S::build(tx, &mut head, &mut entries)
     }
 
     fn built(layout: TreeLayout, model: &Model) -> Subject<S> {
@@ -430,6 +425,81 @@ fn survives<S: Structure>(
     }
 }
 
+/// Measures a structure: nanoseconds an operation, of random keys in a pool in memory.
+fn measure<S: Structure>(name: &str, entries: usize) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut keys: Vec<[u8; 8]> = (0..entries).map(|_| rng.random::<u64>().to_be_bytes()).collect();
+    let mut timed = |what: &str, keys: &mut Vec<[u8; 8]>, run: &mut dyn FnMut(&[[u8; 8]])| {
+        keys.shuffle(&mut rng);
+        let begin = std::time::Instant::now();
+        run(keys);
+        let ns = begin.elapsed().as_nanos() as usize / keys.len();
+        eprintln!("{name}: {what}: {ns} ns");
+    };
+    let map: BTreeMap<_, _> = keys.iter().map(|key| (*key, *key)).collect();
+    timed("look-up in the standard map", &mut keys, &mut |keys| {
+        assert!(keys.iter().all(|key| map.contains_key(key)));
+    });
+    drop(map);
+    let subject = Subject::<S>::new(TreeLayout::Fixed);
+    timed("insert, a transaction each", &mut keys, &mut |keys| {
+        for key in keys {
+            let tx = subject.pool.begin().expect("a transaction");
+            subject.put(&tx, key, key).expect("room");
+            tx.commit().expect("a commit");
+        }
+    });
+    eprintln!("{name}: {} MiB", subject.pool.heap_bytes() >> 20);
+    timed("look-up", &mut keys, &mut |keys| {
+        let view = subject.pool.inner.committed();
+        for key in keys {
+            let head = Head::read(&view, subject.head).expect("a head");
+            assert!(S::find(&view, &head, Probe::new(key)).expect("an answer").is_some());
+        }
+    });
+    timed("walk", &mut keys, &mut |keys| {
+        let view = subject.pool.inner.committed();
+        let head = Head::read(&view, subject.head).expect("a head");
+        let mut told = 0;
+        S::walk(&view, &head, Bound::Unbounded, Direction::Ascending, &mut |_| {
+            told += 1;
+            Ok(Flow::Continue(()))
+        })
+        .expect("a walk");
+        assert_eq!(told, keys.len());
+    });
+    timed("remove, a transaction each", &mut keys, &mut |keys| {
+        for key in keys {
+            let tx = subject.pool.begin().expect("a transaction");
+            subject.remove(&tx, key).expect("an answer").expect("an entry");
+            tx.commit().expect("a commit");
+        }
+    });
+    let subject = Subject::<S>::new(TreeLayout::Fixed);
+    let tx = subject.pool.begin().expect("a transaction");
+    timed("insert, one transaction", &mut keys, &mut |keys| {
+        for key in keys {
+            subject.put(&tx, key, key).expect("room");
+        }
+    });
+    tx.commit().expect("a commit");
+    let tx = subject.pool.begin().expect("a transaction");
+    timed("remove, one transaction", &mut keys, &mut |keys| {
+        for key in keys {
+            subject.remove(&tx, key).expect("an answer").expect("an entry");
+        }
+    });
+    tx.commit().expect("a commit");
+}
+
+#[test]
+#[ignore = "a measurement: run it with --release --nocapture"]
+fn bench_binary() {
+    measure::<CritBit>("crit-bit", 1_000_000);
+    measure::<RedBlack>("red-black", 1_000_000);
+    measure::<BTree>("B-tree", 1_000_000);
+}
+
 /// The tests of a structure.
 macro_rules! structure_tests {
     ($structure:ident, $($name:ident),*) => {
@@ -462,6 +532,11 @@ macro_rules! structure_tests {
             an_entry_that_is_refused_leaves_the_tree_as_it_was
         );
     };
+}
+
+mod btree {
+    use super::*;
+    structure_tests!(BTree);
 }
 
 mod crit_bit {
