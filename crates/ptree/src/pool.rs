@@ -7,6 +7,7 @@ use sapwood_disk::log::{Log, Lsn};
 use sapwood_disk::{CachedFile, Disk};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
+use smallvec::SmallVec;
 
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
@@ -261,14 +262,14 @@ impl Inner {
         let mut core = self.core();
         core.check()?;
         let lsn = core.append(self, redo.bytes())?;
-        let trees = transaction.held.borrow();
-        let mut visible: Vec<_> = match transaction.is_visible() {
+        let trees = transaction.lane().held.borrow();
+        let mut visible: SmallVec<[_; 4]> = match transaction.is_visible() {
             true => trees.iter().collect(),
-            false => Vec::new(),
+            false => SmallVec::new(),
         };
         // In one order, as readers of several trees take them.
         visible.sort_by_key(|tree| tree.head);
-        let _readers_wait: Vec<_> = visible
+        let _readers_wait: SmallVec<[_; 4]> = visible
             .iter()
             .map(|tree| tree.publishing.write().unwrap_or_else(PoisonError::into_inner))
             .collect();
