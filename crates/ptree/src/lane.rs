@@ -1,6 +1,7 @@
 //! Lanes: what one open transaction needs, kept for the next one.
 
 use std::cell::{Cell, RefCell};
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use sapwood_mem::words::Words;
@@ -11,7 +12,6 @@ use crate::heap::layout::CLASSES;
 use crate::object::{ObjectId, Word};
 use crate::redo::{Redo, out_of_memory};
 use crate::state::TreeState;
-use crate::transaction::Touched;
 
 /// Address space for the copies of one transaction.
 const SCRATCH_BYTES: usize = 1 << 38;
@@ -40,8 +40,56 @@ pub(crate) struct Lane {
     pub(crate) removed: RefCell<Vec<Arc<TreeState>>>,
 }
 
+/// A lane that moves as one word, with the transaction that has it.
+#[derive(Debug)]
+pub(crate) struct BoxedLane(Box<Lane>);
+
+impl BoxedLane {
+    pub(crate) fn new() -> Result<BoxedLane> {
+        Ok(BoxedLane(Box::new(Lane::new()?)))
+    }
+}
+
+impl Deref for BoxedLane {
+    type Target = Lane;
+
+    #[inline]
+    fn deref(&self) -> &Lane {
+        &self.0
+    }
+}
+
+impl DerefMut for BoxedLane {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Lane {
+        &mut self.0
+    }
+}
+
+/// An object that a transaction has changed, made or freed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Touched {
+    pub(crate) id: ObjectId,
+    pub(crate) words: usize,
+    pub(crate) what: What,
+    /// Where in the lane's memory one bit a word says which were set.
+    pub(crate) mask: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Its copy is in the lane's memory, there.
+    Copied(usize),
+    /// It is new, and changed where it is.
+    Made,
+    /// It was there before, and is freed.
+    Freed,
+    /// It was made and freed.
+    Gone,
+}
+
 impl Lane {
-    pub(crate) fn new() -> Result<Lane> {
+    fn new() -> Result<Lane> {
         let scratch = Words::new(SCRATCH_BYTES, SCRATCH_BYTES_LEAST)
             .map_err(|cause| out_of_memory(0, SCRATCH_BYTES / 8, &cause.to_string()))?;
         Ok(Lane {

@@ -1,7 +1,7 @@
 //! Transactions: several changes as one, or none of them.
 //!
 //! A transaction changes copies. The first change to an object takes a copy of it into the memory of
-//! a [`Lane`](crate::lane::Lane), later ones find that copy by the object's header in constant time,
+//! a [`Lane`], later ones find that copy by the object's header in constant time,
 //! however often and in whatever overlap an object is changed. A new object is written where it will
 //! be: nothing leads there yet. So the heap holds what is committed, and nothing else, at any time:
 //! an abort forgets the copies, and a page of the heap may be written to disk whenever. (That is a
@@ -18,11 +18,13 @@ use sapwood_mem::sync::Ordering;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, object_words};
-use crate::lane::Lane;
+use crate::lane::{BoxedLane, Lane, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
-use crate::pool::{Commit, Inner, settle};
+use crate::pool::{Commit, Inner};
 use crate::redo::Redo;
 use crate::view::{View, outside};
+
+mod commit;
 
 /// Changes that become visible and durable together, at [`Transaction::commit`], or not at all.
 ///
@@ -35,30 +37,8 @@ use crate::view::{View, outside};
 pub struct Transaction<'p> {
     pub(crate) pool: &'p Inner,
     /// Always there but while the transaction ends.
-    lane: Option<Box<Lane>>,
+    lane: Option<BoxedLane>,
     aborted: Cell<bool>,
-}
-
-/// An object that a transaction has changed, made or freed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Touched {
-    id: ObjectId,
-    words: usize,
-    what: What,
-    /// Where in the lane's memory one bit a word says which were set.
-    mask: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Its copy is in the lane's memory, there.
-    Copied(usize),
-    /// It is new, and changed where it is.
-    Made,
-    /// It was there before, and is freed.
-    Freed,
-    /// It was made and freed.
-    Gone,
 }
 
 /// An object that a transaction may change.
@@ -111,7 +91,7 @@ impl View for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    pub(crate) fn new(pool: &'p Inner, lane: Box<Lane>) -> Transaction<'p> {
+    pub(crate) fn new(pool: &'p Inner, lane: BoxedLane) -> Transaction<'p> {
         Transaction { pool, lane: Some(lane), aborted: Cell::new(false) }
     }
 
@@ -127,8 +107,8 @@ impl<'p> Transaction<'p> {
         (touched.id == id).then_some((slot, touched))
     }
 
-    /// An object of so many words, to be changed. Whoever changes the objects of a tree holds the
-    /// tree.
+    /// An object of so many words, to be changed. A transaction that changes objects
+    /// of a tree holds it.
     #[inline]
     pub(crate) fn edit(&self, id: ObjectId, words: usize) -> Result<Edit<'_>> {
         let found = self.pool.space.get(id.index(), words);
@@ -297,7 +277,7 @@ impl<'p> Transaction<'p> {
         let pool = self.pool;
         let commit = pool.publish(&self)?;
         self.end(Outcome::Committed);
-        settle(pool, commit)
+        pool.settle(commit)
     }
 
     /// Logs what was set of a new object.
@@ -499,6 +479,6 @@ mod tests {
         assert!(told([0, 0, 0, 0]).is_empty());
         assert_eq!(told([0b1011, 0, 0, 0]), [0..2, 3..4]);
         assert_eq!(told([1 << 63, 1, 0, 1 << 63]), [63..65, 255..256]);
-        assert_eq!(told([u64::MAX; 4]), [0..256]);
+        assert_eq!(told([u64::MAX; 4]), vec![0..256]);
     }
 }

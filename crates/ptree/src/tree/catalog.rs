@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::entry::TreeLayout;
 use super::structure::{Head, TreeKind};
-use super::{Tree, expect_pool};
+use super::{Frozen, Tree, expect_pool};
 use crate::error::{Error, Result};
 use crate::heap::layout::{ROOT, ROOT_CATALOG, ROOT_WORDS};
 use crate::object::{ObjectId, load};
@@ -91,6 +91,14 @@ impl Pool {
             transaction.hold(&tree.state)?;
         }
         Ok(transaction)
+    }
+
+    /// Keeps commits to all of these trees away, as [`Tree::frozen`] does to one: reads of all of
+    /// them see one moment. They are taken in one order, whatever the order here.
+    pub fn frozen<'t>(&self, trees: &[&'t Tree]) -> Vec<Frozen<'t>> {
+        let mut trees = trees.to_vec();
+        trees.sort_by_key(|tree| tree.state.head);
+        trees.into_iter().map(Tree::frozen).collect()
     }
 
     pub(crate) fn catalog(&self) -> Result<Option<Tree>> {
