@@ -12,7 +12,7 @@ use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
 use crate::heap::{Heap, HeapReport, LaneRun};
-use crate::lane::Lane;
+use crate::lane::BoxedLane;
 use crate::object::ObjectId;
 use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
@@ -44,7 +44,7 @@ pub(crate) struct Inner {
 /// Lanes of transactions that ended, and how many have not.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    idle: Vec<Lane>,
+    idle: Vec<BoxedLane>,
     pub(crate) open: usize,
 }
 
@@ -172,7 +172,7 @@ impl Inner {
     ///
     /// # Errors
     /// [`Error::ReadOnly`], [`Error::OutOfMemory`].
-    pub(crate) fn take_lane(&self) -> Result<Lane> {
+    pub(crate) fn take_lane(&self) -> Result<BoxedLane> {
         if let Some(files) = &self.files
             && files.log.is_none()
         {
@@ -183,7 +183,7 @@ impl Inner {
             lanes.open += 1;
             lanes.idle.pop()
         };
-        match idle.map_or_else(Lane::new, Ok) {
+        match idle.map_or_else(BoxedLane::new, Ok) {
             Ok(lane) => Ok(lane),
             Err(error) => {
                 lock(&self.lanes).open -= 1;
@@ -192,7 +192,7 @@ impl Inner {
         }
     }
 
-    pub(crate) fn give_lane(&self, lane: Lane) {
+    pub(crate) fn give_lane(&self, lane: BoxedLane) {
         let mut lanes = lock(&self.lanes);
         lanes.open -= 1;
         lanes.idle.push(lane);

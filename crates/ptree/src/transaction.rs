@@ -11,19 +11,17 @@
 //! A commit is one record in the log. Then the copies' changed words are stored to the heap, under
 //! the versions of the trees that they belong to.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::cell::Cell;
 
 use sapwood_mem::sync::Ordering;
 
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, object_words};
-use crate::lane::{Lane, Lists, Touched, What};
+use crate::lane::{BoxedLane, Lane, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
 use crate::pool::{Commit, Inner};
 use crate::redo::Redo;
-use crate::state::TreeState;
 use crate::view::{View, outside};
 
 mod commit;
@@ -39,14 +37,7 @@ mod commit;
 pub struct Transaction<'p> {
     pub(crate) pool: &'p Inner,
     /// Always there but while the transaction ends.
-    lane: Option<Lane>,
-    touched: RefCell<Vec<Touched>>,
-    /// Objects that were there before, and the chunks that each had for itself, if any.
-    freed: RefCell<Vec<(ObjectId, Option<usize>)>>,
-    pub(crate) held: RefCell<Vec<Arc<TreeState>>>,
-    /// Trees that it made and removed.
-    pub(crate) created: RefCell<Vec<Arc<TreeState>>>,
-    pub(crate) removed: RefCell<Vec<Arc<TreeState>>>,
+    lane: Option<BoxedLane>,
     aborted: Cell<bool>,
 }
 
@@ -100,28 +91,19 @@ impl View for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    pub(crate) fn new(pool: &'p Inner, mut lane: Lane) -> Transaction<'p> {
-        let lists = std::mem::take(&mut lane.lists);
-        Transaction {
-            pool,
-            lane: Some(lane),
-            touched: RefCell::new(lists.touched),
-            freed: RefCell::new(lists.freed),
-            held: RefCell::new(lists.held),
-            created: RefCell::default(),
-            removed: RefCell::default(),
-            aborted: Cell::new(false),
-        }
+    pub(crate) fn new(pool: &'p Inner, lane: BoxedLane) -> Transaction<'p> {
+        Transaction { pool, lane: Some(lane), aborted: Cell::new(false) }
     }
 
-    fn lane(&self) -> &Lane {
-        self.lane.as_ref().expect("the transaction has not ended")
+    #[inline]
+    pub(crate) fn lane(&self) -> &Lane {
+        self.lane.as_deref().expect("the transaction has not ended")
     }
 
     #[inline]
     fn touched_at(&self, id: ObjectId, header: u64) -> Option<(usize, Touched)> {
         let slot = slot_of(header);
-        let touched = *self.touched.borrow().get(slot)?;
+        let touched = *self.lane().touched.borrow().get(slot)?;
         (touched.id == id).then_some((slot, touched))
     }
 
@@ -162,7 +144,7 @@ impl<'p> Transaction<'p> {
         for word in mask {
             word.store(0, Ordering::Relaxed);
         }
-        let mut touched = self.touched.borrow_mut();
+        let mut touched = self.lane().touched.borrow_mut();
         let slot = u32::try_from(touched.len()).map_err(|_| {
             Error::Options("a transaction changes 4 billion objects at most".into())
         })?;
@@ -218,11 +200,11 @@ impl<'p> Transaction<'p> {
         let first = first.ok_or_else(|| outside(id, 1))?;
         match self.touched_at(id, load(&first[0])) {
             Some((slot, Touched { what: What::Made, .. })) => {
-                self.touched.borrow_mut()[slot].what = What::Gone;
+                self.lane().touched.borrow_mut()[slot].what = What::Gone;
                 return Ok(());
             }
             Some((slot, Touched { what: What::Copied(_), .. })) => {
-                self.touched.borrow_mut()[slot].what = What::Freed;
+                self.lane().touched.borrow_mut()[slot].what = What::Freed;
             }
             Some((_, Touched { what: What::Freed | What::Gone, .. })) => {
                 return Err(Error::NoObject(id));
@@ -233,7 +215,7 @@ impl<'p> Transaction<'p> {
         }
         let words = object_words(&self.pool.space, id)?;
         let chunks = (words > SHARED_WORDS_MAX).then_some(words / CHUNK_WORDS);
-        self.freed.borrow_mut().push((id, chunks));
+        self.lane().freed.borrow_mut().push((id, chunks));
         Ok(())
     }
 
@@ -268,7 +250,7 @@ impl<'p> Transaction<'p> {
         self.check()?;
         let lane = self.lane();
         let mut redo = lane.redo.borrow_mut();
-        let touched = self.touched.borrow();
+        let touched = self.lane().touched.borrow();
         for object in touched.iter() {
             match object.what {
                 What::Copied(at) => {
@@ -287,7 +269,7 @@ impl<'p> Transaction<'p> {
             bits.taken(object.id, object.words, &mut redo);
         }
         bits.flush(&mut redo, Redo::set_bits);
-        for &(id, _) in self.freed.borrow().iter() {
+        for &(id, _) in self.lane().freed.borrow().iter() {
             bits.freed(id, &self.pool.space, &mut redo)?;
         }
         bits.flush(&mut redo, Redo::clear_bits);
@@ -319,7 +301,7 @@ impl<'p> Transaction<'p> {
     /// Stores the changed words of all copies to the heap, and tells the ranges of words that are
     /// new or changed.
     pub(crate) fn store_copies(&self, mut changed: impl FnMut(usize, usize)) {
-        for object in self.touched.borrow().iter() {
+        for object in self.lane().touched.borrow().iter() {
             match object.what {
                 What::Copied(at) => {
                     let Some(heap) = self.pool.space.get(object.id.index(), object.words) else {
@@ -342,13 +324,13 @@ impl<'p> Transaction<'p> {
 
     /// What was freed, for the heap.
     pub(crate) fn freed(&self) -> std::cell::Ref<'_, Vec<(ObjectId, Option<usize>)>> {
-        self.freed.borrow()
+        self.lane().freed.borrow()
     }
 
     /// Whether the heap's readers would notice a commit.
     pub(crate) fn is_visible(&self) -> bool {
         let of_others = |object: &Touched| matches!(object.what, What::Copied(_) | What::Freed);
-        self.touched.borrow().iter().any(of_others)
+        self.lane().touched.borrow().iter().any(of_others)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -360,24 +342,20 @@ impl<'p> Transaction<'p> {
             Outcome::Committed => what == What::Gone,
             Outcome::Aborted => matches!(what, What::Made | What::Gone),
         };
-        let touched = self.touched.get_mut();
+        let touched = lane.touched.get_mut();
         let slots = touched.iter().filter(|object| unused(object.what));
         self.pool.take_back(slots.map(|object| (object.id, object.words)));
         let gone = match outcome {
-            Outcome::Committed => self.removed.get_mut(),
-            Outcome::Aborted => self.created.get_mut(),
+            Outcome::Committed => lane.removed.get_mut(),
+            Outcome::Aborted => lane.created.get_mut(),
         };
         for tree in gone.drain(..) {
             self.pool.forget_tree(&tree);
         }
-        let mut held = self.held.take();
-        lane.lists =
-            Lists { touched: self.touched.take(), freed: self.freed.take(), held: Vec::new() };
-        lane.reset();
-        for tree in held.drain(..) {
+        for tree in lane.held.get_mut().drain(..) {
             tree.release();
         }
-        lane.lists.held = held;
+        lane.reset();
         self.pool.give_lane(lane);
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::PoisonError;
 
+use smallvec::SmallVec;
+
 use super::Transaction;
 use crate::dirty::DirtyPages;
 use crate::error::Result;
@@ -38,14 +40,14 @@ impl Inner {
         if redo.is_empty() {
             return Ok(self.last_commit());
         }
-        let trees = transaction.held.borrow();
-        let mut visible: Vec<_> = match transaction.is_visible() {
+        let trees = transaction.lane().held.borrow();
+        let mut visible: SmallVec<[_; 4]> = match transaction.is_visible() {
             true => trees.iter().collect(),
-            false => Vec::new(),
+            false => SmallVec::new(),
         };
         // In one order, as readers of several trees take them.
         visible.sort_by_key(|tree| tree.head);
-        let _readers_wait: Vec<_> = visible
+        let _readers_wait: SmallVec<[_; 4]> = visible
             .iter()
             .map(|tree| tree.publishing.write().unwrap_or_else(PoisonError::into_inner))
             .collect();

@@ -165,7 +165,7 @@ impl Transaction<'_> {
         self.put(&catalog, name, id.word().to_le_bytes())?;
         let state = Arc::new(TreeState::new(id, name.to_owned()));
         lock(&self.pool.trees).insert(id, Arc::clone(&state));
-        self.created.borrow_mut().push(Arc::clone(&state));
+        self.lane().created.borrow_mut().push(Arc::clone(&state));
         self.hold(&state)?;
         Ok(Tree::new(pool.clone(), state, &Head::read(self, id)?))
     }
@@ -186,7 +186,7 @@ impl Transaction<'_> {
         self.free_entries(&head)?;
         self.free(tree.state.head)?;
         self.remove(&catalog, tree.name())?;
-        self.removed.borrow_mut().push(Arc::clone(&tree.state));
+        self.lane().removed.borrow_mut().push(Arc::clone(&tree.state));
         Ok(())
     }
 
@@ -197,7 +197,7 @@ impl Transaction<'_> {
             0 => {
                 let id = Head::make(self, TreeKind::BTree, TreeLayout::Bytes)?;
                 self.edit(ROOT, ROOT_WORDS)?.set(ROOT_CATALOG, id.word());
-                self.created.borrow_mut().push(self.pool.tree_state(id, ""));
+                self.lane().created.borrow_mut().push(self.pool.tree_state(id, ""));
                 id
             }
             id => ObjectId::new(id),
