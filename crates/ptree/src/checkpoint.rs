@@ -7,13 +7,13 @@
 
 use std::ops::Range;
 
-use sapwood_disk::log::LogStart;
+use sapwood_disk::log::{LogStart, Lsn};
 
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::PAGE_WORDS;
 use crate::object::load;
-use crate::pool::{Files, Inner, Pool, lock};
+use crate::pool::{Core, Files, Inner, Pool, lock};
 use crate::superblock::{HEAP_FILE, Superblock};
 
 /// Pages that are written in one go: 1 MiB.
@@ -44,24 +44,28 @@ impl Pool {
 }
 
 impl Inner {
-    /// Writes a checkpoint if the log has grown long, and no other thread does already.
-    pub(crate) fn checkpoint_if_due(&self) -> Result<()> {
-        let (Some(files), Some(log)) = (&self.files, self.log()) else { return Ok(()) };
+    /// Whether the log has grown long, or changed pages fill the memory.
+    pub(crate) fn is_checkpoint_due(&self, core: &Core, end: Lsn) -> bool {
+        let (dirty, memory) = (core.dirty.bytes(), self.options.memory_bytes);
+        self.log().is_some()
+            && (end - core.checkpoint >= self.options.checkpoint_bytes
+                || dirty > memory / 2
+                // Not at each commit while a transaction is open that keeps all memory.
+                || dirty > memory / 8 && dirty + core.private.bytes() > memory)
+    }
+
+    /// Writes a checkpoint that is due, if no other thread does already.
+    pub(crate) fn checkpoint_by_commit(&self) -> Result<()> {
+        let Some(files) = &self.files else { return Ok(()) };
         let mut last = match files.superblock.try_lock() {
             Ok(last) => last,
             Err(std::sync::TryLockError::Poisoned(last)) => last.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
         };
-        let behind = log.position().0 - last.log.lsn;
-        let memory = self.options.memory_bytes;
-        let (dirty, private) = {
+        let is_full = {
             let core = self.core();
-            (core.dirty.bytes(), core.private.bytes())
+            core.dirty.bytes() + core.private.bytes() > self.options.memory_bytes
         };
-        let is_full = dirty + private > memory;
-        if behind < self.options.checkpoint_bytes && dirty <= memory / 2 && !is_full {
-            return Ok(());
-        }
         self.checkpoint(files, &mut last)?;
         if is_full { self.give_memory_back(files, &mut last) } else { Ok(()) }
     }
@@ -135,7 +139,11 @@ impl Inner {
         let done = next.write(&*files.heap).map_err(|cause| io("write the superblock of", &cause));
         done.inspect_err(|error| self.fail(error))?;
         *last = next;
-        self.core().private.add(&dirty);
+        {
+            let mut core = self.core();
+            core.private.add(&dirty);
+            core.checkpoint = lsn;
+        }
         self.note_checkpoint();
         // The older superblock may still be what a damaged disk leaves; its log goes all the same.
         log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))

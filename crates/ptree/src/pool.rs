@@ -65,6 +65,8 @@ pub(crate) struct Core {
     pub(crate) dirty: DirtyPages,
     /// Pages that were changed since memory was given back, and are not dirty.
     pub(crate) private: DirtyPages,
+    /// Where the log counts from.
+    pub(crate) checkpoint: Lsn,
     /// Changes of the heap itself, on their way to the log.
     redo: Redo,
     /// Why no more commits are taken.
@@ -117,6 +119,7 @@ impl Pool {
             heap,
             dirty,
             private: DirtyPages::default(),
+            checkpoint: files.as_ref().map_or(0, |files| lock(&files.superblock).log.lsn),
             redo: Redo::default(),
             failed: None,
         };

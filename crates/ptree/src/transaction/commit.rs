@@ -33,12 +33,18 @@ impl Pool {
     }
 }
 
+/// A commit that readers see.
+pub(super) struct Published {
+    commit: Commit,
+    is_checkpoint_due: bool,
+}
+
 impl Inner {
     /// Logs what a transaction did and makes it visible.
-    pub(super) fn publish(&self, transaction: &Transaction<'_>) -> Result<Commit> {
+    pub(super) fn publish(&self, transaction: &Transaction<'_>) -> Result<Published> {
         let redo = transaction.redo();
         if redo.is_empty() {
-            return Ok(self.last_commit());
+            return Ok(Published { commit: self.last_commit(), is_checkpoint_due: false });
         }
         let trees = transaction.lane().held.borrow();
         let mut visible: SmallVec<[_; 4]> = match transaction.is_visible() {
@@ -66,7 +72,8 @@ impl Inner {
         for &(id, chunks) in transaction.freed().iter() {
             core.heap.give_freed(id, chunks);
         }
-        Ok(self.commit_at(lsn))
+        let is_checkpoint_due = self.is_checkpoint_due(&core, lsn);
+        Ok(Published { commit: self.commit_at(lsn), is_checkpoint_due })
     }
 
     /// Does logged changes of descriptors.
@@ -78,13 +85,14 @@ impl Inner {
     }
 
     /// Waits for what the options want of a commit, and writes a checkpoint if one is due.
-    pub(super) fn settle(&self, commit: Commit) -> Result<Commit> {
+    pub(super) fn settle(&self, published: Published) -> Result<Commit> {
+        let Published { commit, is_checkpoint_due } = published;
         if self.options.durability == Durability::Sync {
             commit.wait().inspect_err(|cause| self.fail(cause))?;
         }
         // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
         // transaction where the pool takes no more.
-        if let Err(error) = self.checkpoint_if_due() {
+        if is_checkpoint_due && let Err(error) = self.checkpoint_by_commit() {
             self.note_failed_checkpoint(error);
         }
         Ok(commit)
