@@ -11,7 +11,7 @@
 //! next is written to a new part, which says where it continues, so that what lay behind is never
 //! taken for a part of the log again.
 //!
-//! [layout/log.txt](../../../docs/design/layout/log.txt) has the bytes.
+//! `format` has the bytes, and `docs/design/disk.md` the reasons.
 
 use std::collections::VecDeque;
 use std::io;

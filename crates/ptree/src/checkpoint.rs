@@ -22,12 +22,6 @@ const RUN_PAGES: usize = 256;
 const RUNS: usize = 16;
 const PAGE_BYTES: usize = PAGE_WORDS * 8;
 
-/// The last checkpoint.
-#[derive(Debug)]
-pub(crate) struct State {
-    pub(crate) superblock: Superblock,
-}
-
 impl Pool {
     /// Writes all changed pages to the heap's file, and gives up what the log has of them. Commits
     /// go on meanwhile.
@@ -36,8 +30,8 @@ impl Pool {
     /// [`Error::Io`]: the pool takes no more commits; opened again it has all of them.
     pub fn checkpoint(&self) -> Result<()> {
         let Some(files) = &self.inner.files else { return Ok(()) };
-        let mut state = lock(&files.checkpoint);
-        self.inner.checkpoint(files, &mut state)
+        let mut last = lock(&files.superblock);
+        self.inner.checkpoint(files, &mut last)
     }
 
     /// Writes a checkpoint and closes this handle, so that the next opening has no log to read.
@@ -53,12 +47,12 @@ impl Inner {
     /// Writes a checkpoint if the log has grown long, and no other thread does already.
     pub(crate) fn checkpoint_if_due(&self) -> Result<()> {
         let (Some(files), Some(log)) = (&self.files, self.log()) else { return Ok(()) };
-        let mut state = match files.checkpoint.try_lock() {
-            Ok(state) => state,
-            Err(std::sync::TryLockError::Poisoned(state)) => state.into_inner(),
+        let mut last = match files.superblock.try_lock() {
+            Ok(last) => last,
+            Err(std::sync::TryLockError::Poisoned(last)) => last.into_inner(),
             Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
         };
-        let behind = log.position().0 - state.superblock.log.lsn;
+        let behind = log.position().0 - last.log.lsn;
         let memory = self.options.memory_bytes;
         let (dirty, private) = {
             let core = self.core();
@@ -68,19 +62,19 @@ impl Inner {
         if behind < self.options.checkpoint_bytes && dirty <= memory / 2 && !is_full {
             return Ok(());
         }
-        self.checkpoint(files, &mut state)?;
-        if is_full { self.give_memory_back(files, &mut state) } else { Ok(()) }
+        self.checkpoint(files, &mut last)?;
+        if is_full { self.give_memory_back(files, &mut last) } else { Ok(()) }
     }
 
     /// Lets the file take the place of all pages, if no transaction is open.
-    fn give_memory_back(&self, files: &Files, state: &mut State) -> Result<()> {
+    fn give_memory_back(&self, files: &Files, last: &mut Superblock) -> Result<()> {
         let Some(file) = files.heap.descriptor() else { return Ok(()) };
         // No transaction begins while this is held: pages hold what is committed, and nothing else.
         let lanes = lock(&self.lanes);
         if lanes.open > 0 {
             return Ok(());
         }
-        self.checkpoint(files, state)?;
+        self.checkpoint(files, last)?;
         let mut core = self.core();
         let bytes = core.heap.used_words() * 8;
         let io = |cause| Error::io(format!("map {HEAP_FILE}"), &cause);
@@ -89,7 +83,7 @@ impl Inner {
         Ok(())
     }
 
-    fn checkpoint(&self, files: &Files, state: &mut State) -> Result<()> {
+    fn checkpoint(&self, files: &Files, last: &mut Superblock) -> Result<()> {
         let Some(log) = &files.log else { return Err(Error::ReadOnly) };
         let (dirty, (lsn, part), heap_words) = {
             let mut core = self.core();
@@ -97,7 +91,7 @@ impl Inner {
             // No commit is between its record and its pages while the core is locked.
             (std::mem::take(&mut core.dirty), log.position(), core.heap.used_words())
         };
-        if dirty.count() == 0 && lsn == state.superblock.log.lsn {
+        if dirty.count() == 0 && lsn == last.log.lsn {
             return Ok(());
         }
         let io =
@@ -133,14 +127,14 @@ impl Inner {
             return Err(error);
         }
         let next = Superblock {
-            generation: state.superblock.generation + 1,
+            generation: last.generation + 1,
             log: LogStart { lsn, part, durable: log.durable() },
             heap_words: heap_words as u64,
-            ..state.superblock.clone()
+            ..last.clone()
         };
         let done = next.write(&*files.heap).map_err(|cause| io("write the superblock of", &cause));
         done.inspect_err(|error| self.fail(error))?;
-        state.superblock = next;
+        *last = next;
         self.core().private.add(&dirty);
         self.note_checkpoint();
         // The older superblock may still be what a damaged disk leaves; its log goes all the same.

@@ -11,6 +11,7 @@
 //! | `lane`, `transaction` | copies of what a transaction changes, and how they become the heap's |
 //! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
 //! | `version`, `state` | readers beside a writer |
+//! | `objects` | objects of users |
 //! | `tree` | B-tree, crit-bit tree, red-black tree; the catalog; verbs |
 //!
 //! **Absent:** unsafe code, files that are not the disk's, threads.
@@ -23,6 +24,7 @@ mod error;
 mod heap;
 mod lane;
 mod object;
+mod objects;
 mod open;
 mod options;
 mod pool;

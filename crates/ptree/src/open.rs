@@ -7,7 +7,6 @@ use sapwood_disk::{CachedFile, Disk, Presence};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
-use crate::checkpoint::State;
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::Heap;
@@ -84,12 +83,7 @@ impl Pool {
         disk.rename(NEW_HEAP_FILE, HEAP_FILE).map_err(io)?;
         disk.sync().map_err(io)?;
         let limit = limit_words(&options, &space);
-        let files = Files {
-            disk,
-            heap,
-            log: Some(Arc::new(log)),
-            checkpoint: Mutex::new(State { superblock }),
-        };
+        let files = Files { heap, log: Some(Arc::new(log)), superblock: Mutex::new(superblock) };
         let heap = Heap::open(&space, limit)?;
         Ok(Pool::over(space, heap, DirtyPages::default(), Some(files), options))
     }
@@ -164,7 +158,7 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     };
     let log = log.map_err(|Refused(error)| error)?;
     let opened = Heap::open(&space, limit)?;
-    let files = Files { disk, heap, log, checkpoint: Mutex::new(State { superblock }) };
+    let files = Files { heap, log, superblock: Mutex::new(superblock) };
     Ok(Pool::over(space, opened, dirty, Some(files), options))
 }
 

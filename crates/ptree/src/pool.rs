@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use sapwood_disk::CachedFile;
 use sapwood_disk::log::{Log, Lsn};
-use sapwood_disk::{CachedFile, Disk};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
@@ -12,12 +12,12 @@ use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
 use crate::heap::{Heap, HeapReport, LaneRun};
-use crate::lane::Lane;
+use crate::lane::BoxedLane;
 use crate::object::ObjectId;
-use crate::options::{Durability, PoolOptions};
+use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
 use crate::state::TreeState;
-use crate::transaction::Transaction;
+use crate::superblock::Superblock;
 use crate::view::Committed;
 
 /// A heap of objects, in memory and, where it has a directory, in files.
@@ -44,19 +44,18 @@ pub(crate) struct Inner {
 /// Lanes of transactions that ended, and how many have not.
 #[derive(Debug, Default)]
 pub(crate) struct Lanes {
-    idle: Vec<Box<Lane>>,
+    idle: Vec<BoxedLane>,
     pub(crate) open: usize,
 }
 
 /// The files of a pool.
 #[derive(Debug)]
 pub(crate) struct Files {
-    pub(crate) disk: Arc<dyn Disk>,
     pub(crate) heap: Arc<dyn CachedFile>,
     /// None where the pool is open to be read only.
     pub(crate) log: Option<Arc<Log>>,
-    /// Held by the thread that writes a checkpoint.
-    pub(crate) checkpoint: Mutex<crate::checkpoint::State>,
+    /// The last one. Held by the thread that writes a checkpoint.
+    pub(crate) superblock: Mutex<Superblock>,
 }
 
 /// What one commit at a time changes.
@@ -134,25 +133,6 @@ impl Pool {
         }
     }
 
-    /// Begins a transaction.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`], [`Error::Io`] after a commit that failed, [`Error::OutOfMemory`].
-    pub fn begin(&self) -> Result<Transaction<'_>> {
-        self.inner.begin()
-    }
-
-    /// Runs `change` in a transaction and commits, or aborts where it fails.
-    ///
-    /// # Errors
-    /// Those of `change`, [`Pool::begin`] and [`Transaction::commit`].
-    pub fn transaction<R>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
-        let transaction = self.begin()?;
-        let done = change(&transaction)?;
-        transaction.commit()?;
-        Ok(done)
-    }
-
     /// Waits until all commits so far last.
     ///
     /// # Errors
@@ -188,7 +168,11 @@ impl Pool {
 }
 
 impl Inner {
-    pub(crate) fn begin(&self) -> Result<Transaction<'_>> {
+    /// A lane for a transaction, which is open until the lane comes back.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::OutOfMemory`].
+    pub(crate) fn take_lane(&self) -> Result<BoxedLane> {
         if let Some(files) = &self.files
             && files.log.is_none()
         {
@@ -199,17 +183,16 @@ impl Inner {
             lanes.open += 1;
             lanes.idle.pop()
         };
-        let lane = match idle.map_or_else(|| Lane::new().map(Box::new), Ok) {
-            Ok(lane) => lane,
+        match idle.map_or_else(BoxedLane::new, Ok) {
+            Ok(lane) => Ok(lane),
             Err(error) => {
                 lock(&self.lanes).open -= 1;
-                return Err(error);
+                Err(error)
             }
-        };
-        Ok(Transaction::new(self, lane))
+        }
     }
 
-    pub(crate) fn give_lane(&self, lane: Box<Lane>) {
+    pub(crate) fn give_lane(&self, lane: BoxedLane) {
         let mut lanes = lock(&self.lanes);
         lanes.open -= 1;
         lanes.idle.push(lane);
@@ -232,6 +215,11 @@ impl Inner {
         Commit { lsn: log.as_ref().map_or(0, |log| log.position().0), log }
     }
 
+    /// The commit whose record ends there.
+    pub(crate) fn commit_at(&self, lsn: Lsn) -> Commit {
+        Commit { log: self.log().cloned(), lsn }
+    }
+
     /// Slots for a lane.
     pub(crate) fn take_run(&self, class: Class) -> Result<LaneRun> {
         let mut core = self.core();
@@ -252,48 +240,6 @@ impl Inner {
         taken
     }
 
-    /// Logs what a transaction did and makes it visible.
-    pub(crate) fn publish(&self, transaction: &Transaction<'_>) -> Result<Commit> {
-        let redo = transaction.redo();
-        if redo.is_empty() {
-            return Ok(self.last_commit());
-        }
-        let mut core = self.core();
-        core.check()?;
-        let lsn = core.append(self, redo.bytes())?;
-        let trees = transaction.held.borrow();
-        let mut visible: Vec<_> = match transaction.is_visible() {
-            true => trees.iter().collect(),
-            false => Vec::new(),
-        };
-        // In one order, as readers of several trees take them.
-        visible.sort_by_key(|tree| tree.head);
-        let _readers_wait: Vec<_> = visible
-            .iter()
-            .map(|tree| tree.publishing.write().unwrap_or_else(PoisonError::into_inner))
-            .collect();
-        for tree in &visible {
-            tree.version.begin_change();
-        }
-        transaction.store_copies(|at, words| core.dirty.mark(at, words));
-        for tree in &visible {
-            tree.version.end_change();
-        }
-        self.apply_allocations(redo.allocations(), &mut core.dirty)?;
-        for &(id, chunks) in transaction.freed().iter() {
-            core.heap.give_freed(id, chunks);
-        }
-        Ok(Commit { log: self.log().cloned(), lsn })
-    }
-
-    /// Does logged changes of descriptors.
-    fn apply_allocations(&self, mut changes: &[u8], dirty: &mut DirtyPages) -> Result<()> {
-        while let Some(change) = redo::next(&mut changes)? {
-            apply(&change, &self.space, self.space.most(), dirty)?;
-        }
-        Ok(())
-    }
-
     /// Takes back the room of objects that were made in vain.
     pub(crate) fn take_back(&self, made: impl Iterator<Item = (ObjectId, usize)>) {
         let mut made = made.peekable();
@@ -306,7 +252,7 @@ impl Inner {
         }
     }
 
-    fn note_failed_checkpoint(&self, error: Error) {
+    pub(crate) fn note_failed_checkpoint(&self, error: Error) {
         *lock(&self.failed_checkpoint) = Some(error);
     }
 
@@ -329,7 +275,7 @@ impl Core {
         }
     }
 
-    fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
+    pub(crate) fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
         let Some(log) = pool.log() else { return Ok(0) };
         log.append(record).map_err(|cause| {
             let error = Error::io("append to the log", &cause);
@@ -408,17 +354,4 @@ pub(crate) fn apply(
     }
     mark(change, dirty);
     Ok(())
-}
-
-/// A pool's commits are settled as its options say.
-pub(crate) fn settle(pool: &Inner, commit: Commit) -> Result<Commit> {
-    if pool.options.durability == Durability::Sync {
-        commit.wait().inspect_err(|cause| pool.fail(cause))?;
-    }
-    // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
-    // transaction where the pool takes no more.
-    if let Err(error) = pool.checkpoint_if_due() {
-        pool.note_failed_checkpoint(error);
-    }
-    Ok(commit)
 }

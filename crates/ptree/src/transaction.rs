@@ -1,7 +1,7 @@
 //! Transactions: several changes as one, or none of them.
 //!
 //! A transaction changes copies. The first change to an object takes a copy of it into the memory of
-//! a [`Lane`](crate::lane::Lane), later ones find that copy by the object's header in constant time,
+//! a [`Lane`], later ones find that copy by the object's header in constant time,
 //! however often and in whatever overlap an object is changed. A new object is written where it will
 //! be: nothing leads there yet. So the heap holds what is committed, and nothing else, at any time:
 //! an abort forgets the copies, and a page of the heap may be written to disk whenever. (That is a
@@ -11,20 +11,20 @@
 //! A commit is one record in the log. Then the copies' changed words are stored to the heap, under
 //! the versions of the trees that they belong to.
 
-use std::cell::{Cell, RefCell};
-use std::sync::Arc;
+use std::cell::Cell;
 
 use sapwood_mem::sync::Ordering;
 
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, object_words};
-use crate::lane::Lane;
+use crate::lane::{BoxedLane, Lane, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
-use crate::pool::{Commit, Inner, settle};
+use crate::pool::{Commit, Inner};
 use crate::redo::Redo;
-use crate::state::TreeState;
 use crate::view::{View, outside};
+
+mod commit;
 
 /// Changes that become visible and durable together, at [`Transaction::commit`], or not at all.
 ///
@@ -37,37 +37,8 @@ use crate::view::{View, outside};
 pub struct Transaction<'p> {
     pub(crate) pool: &'p Inner,
     /// Always there but while the transaction ends.
-    lane: Option<Box<Lane>>,
-    touched: RefCell<Vec<Touched>>,
-    /// Objects that were there before, and the chunks that each had for itself, if any.
-    freed: RefCell<Vec<(ObjectId, Option<usize>)>>,
-    pub(crate) held: RefCell<Vec<Arc<TreeState>>>,
-    /// Trees that it made and removed.
-    pub(crate) created: RefCell<Vec<Arc<TreeState>>>,
-    pub(crate) removed: RefCell<Vec<Arc<TreeState>>>,
+    lane: Option<BoxedLane>,
     aborted: Cell<bool>,
-}
-
-/// An object that a transaction has changed, made or freed.
-#[derive(Debug, Clone, Copy)]
-struct Touched {
-    id: ObjectId,
-    words: usize,
-    what: What,
-    /// Where in the lane's memory one bit a word says which were set.
-    mask: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
-    /// Its copy is in the lane's memory, there.
-    Copied(usize),
-    /// It is new, and changed where it is.
-    Made,
-    /// It was there before, and is freed.
-    Freed,
-    /// It was made and freed.
-    Gone,
 }
 
 /// An object that a transaction may change.
@@ -120,32 +91,24 @@ impl View for Transaction<'_> {
 }
 
 impl<'p> Transaction<'p> {
-    pub(crate) fn new(pool: &'p Inner, lane: Box<Lane>) -> Transaction<'p> {
-        Transaction {
-            pool,
-            lane: Some(lane),
-            touched: RefCell::default(),
-            freed: RefCell::default(),
-            held: RefCell::default(),
-            created: RefCell::default(),
-            removed: RefCell::default(),
-            aborted: Cell::new(false),
-        }
+    pub(crate) fn new(pool: &'p Inner, lane: BoxedLane) -> Transaction<'p> {
+        Transaction { pool, lane: Some(lane), aborted: Cell::new(false) }
     }
 
-    fn lane(&self) -> &Lane {
+    #[inline]
+    pub(crate) fn lane(&self) -> &Lane {
         self.lane.as_deref().expect("the transaction has not ended")
     }
 
     #[inline]
     fn touched_at(&self, id: ObjectId, header: u64) -> Option<(usize, Touched)> {
         let slot = slot_of(header);
-        let touched = *self.touched.borrow().get(slot)?;
+        let touched = *self.lane().touched.borrow().get(slot)?;
         (touched.id == id).then_some((slot, touched))
     }
 
-    /// An object of so many words, to be changed. Whoever changes the objects of a tree holds the
-    /// tree.
+    /// An object of so many words, to be changed. A transaction that changes objects
+    /// of a tree holds it.
     #[inline]
     pub(crate) fn edit(&self, id: ObjectId, words: usize) -> Result<Edit<'_>> {
         let found = self.pool.space.get(id.index(), words);
@@ -181,7 +144,7 @@ impl<'p> Transaction<'p> {
         for word in mask {
             word.store(0, Ordering::Relaxed);
         }
-        let mut touched = self.touched.borrow_mut();
+        let mut touched = self.lane().touched.borrow_mut();
         let slot = u32::try_from(touched.len()).map_err(|_| {
             Error::Options("a transaction changes 4 billion objects at most".into())
         })?;
@@ -237,11 +200,11 @@ impl<'p> Transaction<'p> {
         let first = first.ok_or_else(|| outside(id, 1))?;
         match self.touched_at(id, load(&first[0])) {
             Some((slot, Touched { what: What::Made, .. })) => {
-                self.touched.borrow_mut()[slot].what = What::Gone;
+                self.lane().touched.borrow_mut()[slot].what = What::Gone;
                 return Ok(());
             }
             Some((slot, Touched { what: What::Copied(_), .. })) => {
-                self.touched.borrow_mut()[slot].what = What::Freed;
+                self.lane().touched.borrow_mut()[slot].what = What::Freed;
             }
             Some((_, Touched { what: What::Freed | What::Gone, .. })) => {
                 return Err(Error::NoObject(id));
@@ -252,7 +215,7 @@ impl<'p> Transaction<'p> {
         }
         let words = object_words(&self.pool.space, id)?;
         let chunks = (words > SHARED_WORDS_MAX).then_some(words / CHUNK_WORDS);
-        self.freed.borrow_mut().push((id, chunks));
+        self.lane().freed.borrow_mut().push((id, chunks));
         Ok(())
     }
 
@@ -287,7 +250,7 @@ impl<'p> Transaction<'p> {
         self.check()?;
         let lane = self.lane();
         let mut redo = lane.redo.borrow_mut();
-        let touched = self.touched.borrow();
+        let touched = self.lane().touched.borrow();
         for object in touched.iter() {
             match object.what {
                 What::Copied(at) => {
@@ -306,7 +269,7 @@ impl<'p> Transaction<'p> {
             bits.taken(object.id, object.words, &mut redo);
         }
         bits.flush(&mut redo, Redo::set_bits);
-        for &(id, _) in self.freed.borrow().iter() {
+        for &(id, _) in self.lane().freed.borrow().iter() {
             bits.freed(id, &self.pool.space, &mut redo)?;
         }
         bits.flush(&mut redo, Redo::clear_bits);
@@ -314,7 +277,7 @@ impl<'p> Transaction<'p> {
         let pool = self.pool;
         let commit = pool.publish(&self)?;
         self.end(Outcome::Committed);
-        settle(pool, commit)
+        pool.settle(commit)
     }
 
     /// Logs what was set of a new object.
@@ -338,7 +301,7 @@ impl<'p> Transaction<'p> {
     /// Stores the changed words of all copies to the heap, and tells the ranges of words that are
     /// new or changed.
     pub(crate) fn store_copies(&self, mut changed: impl FnMut(usize, usize)) {
-        for object in self.touched.borrow().iter() {
+        for object in self.lane().touched.borrow().iter() {
             match object.what {
                 What::Copied(at) => {
                     let Some(heap) = self.pool.space.get(object.id.index(), object.words) else {
@@ -361,13 +324,13 @@ impl<'p> Transaction<'p> {
 
     /// What was freed, for the heap.
     pub(crate) fn freed(&self) -> std::cell::Ref<'_, Vec<(ObjectId, Option<usize>)>> {
-        self.freed.borrow()
+        self.lane().freed.borrow()
     }
 
     /// Whether the heap's readers would notice a commit.
     pub(crate) fn is_visible(&self) -> bool {
         let of_others = |object: &Touched| matches!(object.what, What::Copied(_) | What::Freed);
-        self.touched.borrow().iter().any(of_others)
+        self.lane().touched.borrow().iter().any(of_others)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -379,21 +342,21 @@ impl<'p> Transaction<'p> {
             Outcome::Committed => what == What::Gone,
             Outcome::Aborted => matches!(what, What::Made | What::Gone),
         };
-        let touched = self.touched.get_mut();
+        let touched = lane.touched.get_mut();
         let slots = touched.iter().filter(|object| unused(object.what));
         self.pool.take_back(slots.map(|object| (object.id, object.words)));
         let gone = match outcome {
-            Outcome::Committed => self.removed.get_mut(),
-            Outcome::Aborted => self.created.get_mut(),
+            Outcome::Committed => lane.removed.get_mut(),
+            Outcome::Aborted => lane.created.get_mut(),
         };
         for tree in gone.drain(..) {
             self.pool.forget_tree(&tree);
         }
-        lane.reset();
-        self.pool.give_lane(lane);
-        for tree in self.held.get_mut().drain(..) {
+        for tree in lane.held.get_mut().drain(..) {
             tree.release();
         }
+        lane.reset();
+        self.pool.give_lane(lane);
     }
 }
 
@@ -516,6 +479,6 @@ mod tests {
         assert!(told([0, 0, 0, 0]).is_empty());
         assert_eq!(told([0b1011, 0, 0, 0]), [0..2, 3..4]);
         assert_eq!(told([1 << 63, 1, 0, 1 << 63]), [63..65, 255..256]);
-        assert_eq!(told([u64::MAX; 4]), [0..256]);
+        assert_eq!(told([u64::MAX; 4]), vec![0..256]);
     }
 }

@@ -119,12 +119,13 @@ impl Tree {
         once()
     }
 
-    fn freeze(&self) -> RwLockReadGuard<'_, ()> {
+    pub(crate) fn freeze(&self) -> RwLockReadGuard<'_, ()> {
         self.state.publishing.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps commits to this tree away as long as the answer lives: reads see one moment. A
-    /// transaction may go on, and waits when it commits. A thread that holds this does not commit.
+    /// transaction may go on, and waits when it commits. A thread that holds this does not commit
+    /// to the tree. Several trees are kept by [`Pool::frozen`](crate::Pool::frozen).
     ///
     /// ```
     /// # use sapwood_ptree::{Pool, PoolOptions, TreeKind, TreeLayout};
@@ -338,7 +339,7 @@ impl Tree {
 /// Keeps commits to a tree away.
 #[derive(Debug)]
 pub struct Frozen<'t> {
-    _no_commit: RwLockReadGuard<'t, ()>,
+    pub(crate) _no_commit: RwLockReadGuard<'t, ()>,
 }
 
 /// The entry of a key.

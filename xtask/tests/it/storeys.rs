@@ -19,10 +19,10 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["reentry", "slice", "sync"],
+            &["reentry", "shared", "slice", "sync"],
             &["region"],
             &["buddy", "epoch", "reserve"],
-            &["model", "stripe"],
+            &["model", "stripe", "words"],
             &["drain"],
             &["arena"],
             &["reclaim"],
@@ -31,7 +31,10 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "disk",
-        storeys: &[&["blocks", "checksum", "name", "pending", "pool"], &["file", "sim"]],
+        storeys: &[
+            &["blocks", "cached", "checksum", "name", "pending", "pool"],
+            &["file", "log", "sim"],
+        ],
         steps_up: &[],
     },
     House {
@@ -70,6 +73,22 @@ const HOUSES: &[House] = &[
             &["checkpoint"],
             &["map"],
             &["fuzzing"],
+        ],
+        steps_up: &[],
+    },
+    House {
+        name: "ptree",
+        storeys: &[
+            &["object", "options"],
+            &["error"],
+            &["redo", "superblock", "version", "view"],
+            &["heap", "state"],
+            &["dirty", "lane"],
+            &["pool"],
+            &["checkpoint", "open"],
+            &["transaction"],
+            &["objects", "tree"],
+            &["check"],
         ],
         steps_up: &[],
     },

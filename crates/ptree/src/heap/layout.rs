@@ -174,7 +174,9 @@ mod tests {
         for chunk in [0, RESERVED_CHUNKS, ZONE_CHUNKS - 1, ZONE_CHUNKS, 3 * ZONE_CHUNKS - 1] {
             let (from, to) = (descriptor(chunk), descriptor(chunk) + DESCRIPTOR_WORDS - 1);
             for word in [from, to] {
-                assert!(!holds_objects(chunk_of(word)) && chunk_of(word) % ZONE_CHUNKS > 0);
+                assert!(
+                    !holds_objects(chunk_of(word)) && !chunk_of(word).is_multiple_of(ZONE_CHUNKS)
+                );
                 assert_eq!(chunk_of(word) / ZONE_CHUNKS, chunk / ZONE_CHUNKS);
             }
         }

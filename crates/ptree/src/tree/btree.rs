@@ -7,11 +7,11 @@
 //! `b` is loaded for equal keys alone, and spares the leaves 1 of 20 entries.
 //!
 //! # Invariants
-//! * I-HEIGHT: all leaves are at level 1, the root is at the level that the head's height says.
-//! * I-FILL: a node has [`fill_least`] entries or more, the root and nodes on the left and right
+//! - I-HEIGHT: all leaves are at level 1, the root is at the level that the head's height says.
+//! - I-FILL: a node has [`fill_least`] entries or more, the root and nodes on the left and right
 //!   edges at least one. A node on an edge that is full gives up no half of its entries to an
 //!   insert beyond the edge: keys that come in order leave full nodes.
-//! * I-FREE: see [`node`].
+//! - I-FREE: see [`node`].
 //!
 //! Walks come to an end on any words: levels fall on the way down, and each leaf must begin behind
 //! the end of the one before.

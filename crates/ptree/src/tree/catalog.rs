@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::entry::TreeLayout;
 use super::structure::{Head, TreeKind};
-use super::{Tree, expect_pool};
+use super::{Frozen, Tree, expect_pool};
 use crate::error::{Error, Result};
 use crate::heap::layout::{ROOT, ROOT_CATALOG, ROOT_WORDS};
 use crate::object::{ObjectId, load};
@@ -93,6 +93,14 @@ impl Pool {
         Ok(transaction)
     }
 
+    /// Keeps commits to all of these trees away, as [`Tree::frozen`] does to one: reads of all of
+    /// them see one moment. They are taken in one order, whatever the order here.
+    pub fn frozen<'t>(&self, trees: &[&'t Tree]) -> Vec<Frozen<'t>> {
+        let mut trees = trees.to_vec();
+        trees.sort_by_key(|tree| tree.state.head);
+        trees.into_iter().map(Tree::frozen).collect()
+    }
+
     pub(crate) fn catalog(&self) -> Result<Option<Tree>> {
         let root = self.inner.committed();
         let id = load(&root.object(ROOT, ROOT_WORDS)?[ROOT_CATALOG]);
@@ -157,7 +165,7 @@ impl Transaction<'_> {
         self.put(&catalog, name, id.word().to_le_bytes())?;
         let state = Arc::new(TreeState::new(id, name.to_owned()));
         lock(&self.pool.trees).insert(id, Arc::clone(&state));
-        self.created.borrow_mut().push(Arc::clone(&state));
+        self.lane().created.borrow_mut().push(Arc::clone(&state));
         self.hold(&state)?;
         Ok(Tree::new(pool.clone(), state, &Head::read(self, id)?))
     }
@@ -178,7 +186,7 @@ impl Transaction<'_> {
         self.free_entries(&head)?;
         self.free(tree.state.head)?;
         self.remove(&catalog, tree.name())?;
-        self.removed.borrow_mut().push(Arc::clone(&tree.state));
+        self.lane().removed.borrow_mut().push(Arc::clone(&tree.state));
         Ok(())
     }
 
@@ -189,7 +197,7 @@ impl Transaction<'_> {
             0 => {
                 let id = Head::make(self, TreeKind::BTree, TreeLayout::Bytes)?;
                 self.edit(ROOT, ROOT_WORDS)?.set(ROOT_CATALOG, id.word());
-                self.created.borrow_mut().push(self.pool.tree_state(id, ""));
+                self.lane().created.borrow_mut().push(self.pool.tree_state(id, ""));
                 id
             }
             id => ObjectId::new(id),

@@ -16,7 +16,7 @@ use crate::transaction::Transaction;
 impl Transaction<'_> {
     /// Takes a tree, which the transaction then has until it ends.
     pub(crate) fn hold(&self, state: &Arc<TreeState>) -> Result<()> {
-        let mut held = self.held.borrow_mut();
+        let mut held = self.lane().held.borrow_mut();
         if held.iter().any(|held| Arc::ptr_eq(held, state)) {
             return Ok(());
         }

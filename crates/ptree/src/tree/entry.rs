@@ -333,7 +333,7 @@ fn compare_rest(view: &impl View, key: Probe<'_>, entry: Entry) -> Result<Orderi
 }
 
 /// Bytes of the value, and its words.
-fn value_words<'v>(view: &'v impl View, entry: Entry) -> Result<(usize, &'v [Word])> {
+fn value_words(view: &impl View, entry: Entry) -> Result<(usize, &[Word])> {
     let head = view.object(entry.record(), RECORD_HEAD)?;
     let len = load(&head[1]) as usize;
     let at = RECORD_HEAD + entry.rest_words();

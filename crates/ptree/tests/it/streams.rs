@@ -111,7 +111,7 @@ fn ranges_have_what_a_map_has_in_them() {
         transact(&mut rng, &pool, &mut model);
         for (name, entries) in &model {
             let tree = pool.tree(name).expect("it is there");
-            let mut bound = |rng: &mut ChaCha8Rng| {
+            let bound = |rng: &mut ChaCha8Rng| {
                 let key = key(rng, tree.layout());
                 match rng.random_range(0..3) {
                     0 => Bound::Unbounded,

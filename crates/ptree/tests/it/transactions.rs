@@ -214,3 +214,66 @@ fn a_pool_with_a_limit_says_so_and_loses_nothing() {
     tree.put(b"k", vec![1; 10 << 20]).expect("there is room again, also in one piece");
     assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
 }
+
+#[test]
+fn objects_are_made_changed_and_freed_with_the_trees_of_a_transaction() {
+    use sapwood_ptree::{ObjectId, ObjectType};
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), PoolOptions::default()).expect("made");
+    let tree = pool.create_tree("t", TreeKind::RedBlack, TreeLayout::Bytes).expect("made");
+    let objects = pool.heap_report().expect("a report").objects;
+    let id = pool
+        .transaction(|tx| {
+            let id = tx.make_object(ObjectType(7), &[1; 100_000])?;
+            tx.set_root(id)?;
+            tx.put(&tree, b"large", id.word().to_le_bytes())?;
+            Ok(id)
+        })
+        .expect("committed");
+    let tx = pool.begin().expect("begun");
+    tx.update_object(id, |bytes| bytes[99_999] = 2).expect("changed");
+    assert_eq!(tx.read_object(id).expect("read").1[99_999], 2);
+    assert_eq!(pool.read_object(id).expect("read").1[99_999], 1, "not committed");
+    tx.commit().expect("committed");
+    assert!(matches!(
+        pool.transaction(|tx| tx.make_object(ObjectType(ObjectType::FIRST_RESERVED), b"")),
+        Err(Error::Options(_))
+    ));
+    let head = pool.objects().expect("a walk");
+    let head = head.iter().find(|found| found.object_type.0 >= ObjectType::FIRST_RESERVED);
+    let head = head.expect("the catalog's head").id;
+    assert_eq!(pool.read_object(head).expect_err("not a user's"), Error::NoObject(head));
+    drop((tree, pool));
+    let pool = Pool::open(Arc::new(disk), PoolOptions::default()).expect("opened");
+    assert_eq!(pool.root().expect("read"), Some(id));
+    let (object_type, bytes) = pool.read_object(id).expect("read");
+    assert_eq!((object_type, bytes.len(), bytes[99_999]), (ObjectType(7), 100_000, 2));
+    pool.transaction(|tx| {
+        tx.free_object(id)?;
+        tx.set_root(ObjectId::NULL)
+    })
+    .expect("committed");
+    let left = pool.heap_report().expect("a report").objects;
+    assert_eq!(left, objects + 2, "the tree's node and its record");
+    assert_eq!(pool.root().expect("read"), None);
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_frozen_tree_holds_up_its_own_commits_alone() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let a = pool.create_tree("a", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let b = pool.create_tree("b", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    a.put(b"k", b"1").expect("put");
+    let frozen = pool.frozen(&[&a]);
+    std::thread::scope(|scope| {
+        let (a, b) = (&a, &b);
+        let waits = scope.spawn(move || a.put(b"k", b"2").expect("put, in the end"));
+        b.put(b"k", b"1").expect("put at once");
+        pool.check().expect("checked at once");
+        assert_eq!(a.get(b"k").expect("read"), Some(b"1".to_vec()));
+        drop(frozen);
+        waits.join().expect("no panic");
+    });
+    assert_eq!(a.get(b"k").expect("read"), Some(b"2".to_vec()));
+}

@@ -30,6 +30,8 @@
 //! There is no branch that could be mispredicted (after Khuong and Morin: "Array layouts for
 //! comparison-based searching", JEA 2017).
 
+use sapwood_mem::arena::prefetch_line;
+
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -58,6 +60,9 @@ const CHILDREN: usize = INNER_A + INNER_SLOTS;
 const INNER_B: usize = CHILDREN + INNER_SLOTS + 1;
 
 const _: () = assert!(LEAF_SLOTS + 3 == 8 * ORDER_WORDS, "the order has no bytes to spare");
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 /// `a` where no entry is: not smaller than any key's (I-FREE).
 const FREE: u64 = u64::MAX;
@@ -121,14 +126,13 @@ impl<'v> Node<'v> {
         let below = |word: &Word| usize::from(load(word) < head);
         if self.level == LEAF {
             let Some(words) = self.words.first_chunk::<LEAF_WORDS>() else { return 0 };
-            return words[PAIRS..].iter().step_by(2).map(below).sum();
+            return (0..LEAF_SLOTS).map(|slot| below(&words[a_of(LEAF, slot)])).sum();
         }
         let Some(words) = self.words.first_chunk::<INNER_WORDS>() else { return 0 };
-        let all = &words[INNER_A..CHILDREN];
-        let group: usize = all.iter().skip(GROUP - 1).step_by(GROUP).map(below).sum();
+        let group: usize = (1..4).map(|group| below(&words[INNER_A + group * GROUP - 1])).sum();
         let begin = group * GROUP;
-        let within = all.get(begin..begin + GROUP - 1).unwrap_or(&[]);
-        begin + within.iter().map(below).sum::<usize>()
+        let within = words.get(INNER_A + begin..).and_then(|a| a.first_chunk::<{ GROUP - 1 }>());
+        begin + within.map_or(0, |a| a.iter().map(below).sum())
     }
 
     /// The slot of the entry of a rank.
@@ -164,6 +168,18 @@ impl<'v> Node<'v> {
         match self.level {
             LEAF => ObjectId::NULL,
             _ => ObjectId::new(self.word(CHILDREN + rank)),
+        }
+    }
+
+    /// Has a child's cache lines fetched: a walk comes there when it is through with another child.
+    #[inline]
+    pub(super) fn prefetch_child(&self, view: &impl View, rank: usize) {
+        if rank <= self.len
+            && let Ok(words) = view.object(self.child(rank), LEAF_WORDS)
+        {
+            for line in words.chunks(LINE_WORDS) {
+                prefetch_line(line.as_ptr().cast());
+            }
         }
     }
 

@@ -106,7 +106,10 @@ fn compare(view: &impl View, head: &Head, model: &Model, keys: &[Vec<u8>]) {
 
 impl Tested {
     fn new(layout: TreeLayout) -> Tested {
-        let pool = Pool::in_memory(PoolOptions::default()).expect("a pool");
+        Tested::on(Pool::in_memory(PoolOptions::default()).expect("a pool"), layout)
+    }
+
+    fn on(pool: Pool, layout: TreeLayout) -> Tested {
         let head = pool.transaction(|tx| Head::make(tx, TreeKind::BTree, layout)).expect("a head");
         let objects = pool.heap_report().expect("a sound heap").objects;
         Tested { pool, head, layout, objects }
@@ -466,118 +469,103 @@ fn a_child_that_leads_up_again_or_to_a_neighbour_is_told() {
     assert!(matches!(tested.check(), Err(Error::Corrupt { .. })));
 }
 
-/// A million random keys, each with a transaction of its own; prints what an operation takes.
+const BENCH_KEYS: usize = 1_000_000;
+
+/// Runs `change` and prints what it took for a key.
+fn timed(what: &str, change: impl FnOnce()) {
+    let from = Instant::now();
+    change();
+    println!("{what:32} {:6.1} ns", from.elapsed().as_nanos() as f64 / BENCH_KEYS as f64);
+}
+
+fn shuffle(keys: &mut [u64], random: &mut ChaCha8Rng) {
+    for index in (1..keys.len()).rev() {
+        keys.swap(index, random.random_range(..=index));
+    }
+}
+
+/// Inserts or removes keys, so many to a transaction, and prints what that takes.
+fn bench_changes(
+    tested: &Tested,
+    keys: &[u64],
+    to_each: usize,
+    (what, change): (&str, fn(&Transaction<'_>, &mut Head, u64) -> Result<()>),
+) {
+    timed(&format!("{what}, {to_each} to a transaction"), || {
+        for part in keys.chunks(to_each) {
+            let tx = tested.pool.begin().expect("a transaction");
+            for key in part {
+                let mut head = Head::read(&tx, tested.head).expect("a head");
+                change(&tx, &mut head, *key).expect("a change");
+            }
+            tx.commit().expect("a commit");
+        }
+    });
+}
+
+const INSERT: (&str, fn(&Transaction<'_>, &mut Head, u64) -> Result<()>) =
+    ("insert", |tx, head, key| {
+        let entry = Entry { a: key, b: key };
+        BTree::insert(tx, head, Probe::new(&number(key)), || Ok(entry)).map(|_| ())
+    });
+const REMOVE: (&str, fn(&Transaction<'_>, &mut Head, u64) -> Result<()>) =
+    ("remove", |tx, head, key| BTree::remove(tx, head, Probe::new(&number(key))).map(|_| ()));
+
+/// A million random keys; prints what operations take, beside the standard library's map.
 #[test]
 #[ignore = "a measurement: run it with --release --nocapture"]
 fn bench_btree() {
-    const KEYS: usize = 1_000_000;
-    let tested = Tested::new(TreeLayout::Fixed);
     let mut random = ChaCha8Rng::seed_from_u64(1);
-    let mut keys: Vec<u64> = (0..KEYS).map(|_| random.next_u64()).collect();
-    let shuffle = |keys: &mut Vec<u64>, random: &mut ChaCha8Rng| {
-        for index in (1..keys.len()).rev() {
-            keys.swap(index, random.random_range(..=index));
-        }
-    };
-    let print = |what: &str, from: Instant| {
-        println!("{what:10} {:6.1} ns", from.elapsed().as_nanos() as f64 / KEYS as f64);
-    };
-    let from = Instant::now();
-    let mut log_bytes = 0;
-    for key in &keys {
-        let key = number(*key);
-        let tx = tested.pool.begin().expect("a transaction");
-        let mut head = Head::read(&tx, tested.head).expect("a head");
-        let probe = Probe::new(&key);
-        let make = || Ok(Entry { a: probe.head, b: probe.head });
-        BTree::insert(&tx, &mut head, probe, make).expect("a change");
-        tx.commit().expect("a commit");
-        log_bytes += 0;
-    }
-    print("insert", from);
-    let report = tested.pool.heap_report().expect("a sound heap");
-    println!("heap {:.1} MiB, {log_bytes}", report.heap_bytes as f64 / (1 << 20) as f64);
-    for class in &report.classes {
-        println!("  {class:?}");
-    }
-    tested.check().expect("a sound tree");
-    for some in [1000, 10_000, 100_000] {
-        let from = Instant::now();
-        let mut sum = 0u64;
-        for _ in 0..KEYS / some {
-            for key in &keys[..some] {
-                let view = tested.pool.inner.committed();
-                let head = Head::read(&view, tested.head).expect("a head");
-                let found = BTree::find(&view, &head, Probe::new(&number(*key)));
-                sum = sum.wrapping_add(found.expect("a sound tree").expect("an entry").b);
-            }
-        }
-        print(&format!("look {some}"), from);
-    }
-    for _ in 0..3 {
-        shuffle(&mut keys, &mut random);
-        let from = Instant::now();
-        let mut sum = 0u64;
-        for key in &keys {
-            let view = tested.pool.inner.committed();
-            let head = Head::read(&view, tested.head).expect("a head");
-            let found = BTree::find(&view, &head, Probe::new(&number(*key)));
-            sum = sum.wrapping_add(found.expect("a sound tree").expect("an entry").b);
-        }
-        print("look-up", from);
-        assert_eq!(sum, keys.iter().fold(0u64, |sum, key| sum.wrapping_add(*key)));
-        for direction in [Direction::Ascending, Direction::Descending] {
-            let from = Instant::now();
-            let mut told = 0u64;
-            let view = tested.pool.inner.committed();
-            BTree::walk(&view, &tested.head(), Bound::Unbounded, direction, &mut |entry| {
-                told = told.wrapping_add(entry.b);
-                Ok(Flow::Continue(()))
-            })
-            .expect("a sound tree");
-            print("walk", from);
-            assert_eq!(sum, told);
-        }
-    }
-    let std: BTreeMap<u64, u64> = keys.iter().map(|&key| (key, key)).collect();
-    let from = Instant::now();
-    let sum = keys.iter().map(|key| std[key]).fold(0, u64::wrapping_add);
-    print("std", from);
-    assert!(sum > 0);
-    drop(std);
-    shuffle(&mut keys, &mut random);
-    let from = Instant::now();
-    for key in &keys {
-        let key = number(*key);
-        let tx = tested.pool.begin().expect("a transaction");
-        let mut head = Head::read(&tx, tested.head).expect("a head");
-        BTree::remove(&tx, &mut head, Probe::new(&key)).expect("a change");
-        tx.commit().expect("a commit");
-    }
-    print("remove", from);
-    tested.check().expect("a sound tree");
-    for (what, transactions) in [("one tx", 1), ("many", 1000)] {
+    let mut keys: Vec<u64> = (0..BENCH_KEYS).map(|_| random.next_u64()).collect();
+    let sum = keys.iter().fold(0u64, |sum, key| sum.wrapping_add(*key));
+    for round in 0..2 {
+        println!("round {round}");
+        let mut std = BTreeMap::new();
+        timed("std insert", || std.extend(keys.iter().map(|key| (*key, *key))));
         let tested = Tested::new(TreeLayout::Fixed);
-        let from = Instant::now();
-        for part in keys.chunks(KEYS / transactions) {
-            let insert = |tx: &Transaction<'_>, head: &mut Head| {
-                part.iter().try_for_each(|&key| {
-                    let entry = Entry { a: key, b: key };
-                    BTree::insert(tx, head, Probe::new(&number(key)), || Ok(entry)).map(|_| ())
-                })
-            };
-            tested.change(insert).expect("a change");
+        bench_changes(&tested, &keys, 1, INSERT);
+        shuffle(&mut keys, &mut random);
+        timed("std look-up", || {
+            assert_eq!(keys.iter().fold(0u64, |sum, key| sum.wrapping_add(std[key])), sum);
+        });
+        timed("look-up", || {
+            let view = tested.pool.inner.committed();
+            let found = keys.iter().fold(0u64, |sum, key| {
+                let found = BTree::find(&view, &tested.head(), Probe::new(&number(*key)));
+                sum.wrapping_add(found.expect("a sound tree").expect("an entry").b)
+            });
+            assert_eq!(found, sum);
+        });
+        for direction in [Direction::Ascending, Direction::Descending] {
+            timed(&format!("walk, {direction:?}"), || {
+                let view = tested.pool.inner.committed();
+                let mut told = 0u64;
+                let mut tell = |entry: Entry| {
+                    told = told.wrapping_add(entry.b);
+                    Ok(Flow::Continue(()))
+                };
+                BTree::walk(&view, &tested.head(), Bound::Unbounded, direction, &mut tell)
+                    .expect("a sound tree");
+                assert_eq!(told, sum);
+            });
         }
-        print(&format!("in {what}"), from);
-        let from = Instant::now();
-        for part in keys.chunks(KEYS / transactions) {
-            let remove = |tx: &Transaction<'_>, head: &mut Head| {
-                part.iter().try_for_each(|&key| {
-                    BTree::remove(tx, head, Probe::new(&number(key))).map(|_| ())
-                })
-            };
-            tested.change(remove).expect("a change");
-        }
-        print(&format!("out {what}"), from);
+        tested.check().expect("a sound tree");
+        let heap_bytes = tested.pool.heap_bytes();
+        println!("{:32} {:6.1} MiB", "heap", heap_bytes as f64 / (1 << 20) as f64);
+        timed("std remove", || assert!(keys.iter().all(|key| std.remove(key).is_some())));
+        bench_changes(&tested, &keys, 1, REMOVE);
+        tested.check().expect("a sound tree");
+        bench_changes(&tested, &keys, BENCH_KEYS, INSERT);
+        bench_changes(&tested, &keys, BENCH_KEYS, REMOVE);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = std::sync::Arc::new(sapwood_disk::FileDisk::open(folder.path()).expect("a disk"));
+    let pool = Pool::create(disk, PoolOptions::default()).expect("a pool");
+    let tested = Tested::on(pool, TreeLayout::Fixed);
+    for change in [INSERT, REMOVE] {
+        let begin = tested.pool.inner.last_commit().position();
+        bench_changes(&tested, &keys, 1, change);
+        let bytes = tested.pool.inner.last_commit().position() - begin;
+        println!("{:32} {:6.1} bytes", "of the log", bytes as f64 / BENCH_KEYS as f64);
     }
 }

@@ -64,6 +64,7 @@ pub(super) fn ascending(
                 }
                 stack.push((node, rank + 1));
                 let child = node.child(rank + 1);
+                node.prefetch_child(view, rank + 2);
                 descend(view, child, node.level - 1, Bound::Unbounded, &begin, &mut stack)?;
             }
             continue;
@@ -115,6 +116,7 @@ pub(super) fn descending(
                 }
                 stack.push((node, rank));
                 let child = node.child(rank);
+                node.prefetch_child(view, rank.wrapping_sub(1));
                 descend(view, child, node.level - 1, Bound::Unbounded, &begin, &mut stack)?;
             }
             continue;

@@ -7,12 +7,14 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use rand::rngs::ChaCha8Rng;
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use sapwood_mem::sync::Ordering;
 
 use super::*;
 use crate::options::PoolOptions;
 use crate::pool::Pool;
+use crate::tree::btree::BTree;
 use crate::tree::crit_bit::CritBit;
 use crate::tree::red_black::RedBlack;
 
@@ -423,6 +425,83 @@ fn survives<S: Structure>(
     }
 }
 
+/// Measures a structure: nanoseconds an operation, the least of some rounds, of random keys in a pool
+/// in memory.
+fn measure<S: Structure>(entries: usize, rounds: usize) {
+    let mut least = BTreeMap::new();
+    for _ in 0..rounds {
+        measure_once::<S>(entries, &mut |what, ns| {
+            let least = least.entry(what).or_insert(ns);
+            *least = ns.min(*least);
+        });
+    }
+    for (what, ns) in least {
+        println!("{what}: {ns} ns");
+    }
+}
+
+fn measure_once<S: Structure>(entries: usize, tell: &mut dyn FnMut(&'static str, usize)) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut keys: Vec<[u8; 8]> = (0..entries).map(|_| rng.random::<u64>().to_be_bytes()).collect();
+    let mut timed = |what: &'static str, run: &mut dyn FnMut(&[[u8; 8]])| {
+        keys.shuffle(&mut rng);
+        let begin = std::time::Instant::now();
+        run(&keys);
+        tell(what, begin.elapsed().as_nanos() as usize / keys.len());
+    };
+    let mut map = BTreeMap::new();
+    timed("std insert", &mut |keys| map.extend(keys.iter().map(|key| (*key, *key))));
+    timed("std look-up", &mut |keys| assert!(keys.iter().all(|key| map.contains_key(key))));
+    drop(map);
+    let subject = Subject::<S>::new(TreeLayout::Fixed);
+    let view = subject.pool.inner.committed();
+    timed("insert, a transaction each", &mut |keys| {
+        for key in keys {
+            let tx = subject.pool.begin().expect("a transaction");
+            subject.put(&tx, key, key).expect("room");
+            tx.commit().expect("a commit");
+        }
+    });
+    timed("look-up", &mut |keys| {
+        for key in keys {
+            let head = Head::read(&view, subject.head).expect("a head");
+            assert!(S::find(&view, &head, Probe::new(key)).expect("an answer").is_some());
+        }
+    });
+    timed("walk", &mut |keys| {
+        let head = Head::read(&view, subject.head).expect("a head");
+        let mut told = 0;
+        S::walk(&view, &head, Bound::Unbounded, Direction::Ascending, &mut |_| {
+            told += 1;
+            Ok(Flow::Continue(()))
+        })
+        .expect("a walk");
+        assert_eq!(told, keys.len());
+    });
+    timed("remove, a transaction each", &mut |keys| {
+        for key in keys {
+            let tx = subject.pool.begin().expect("a transaction");
+            subject.remove(&tx, key).expect("an answer").expect("an entry");
+            tx.commit().expect("a commit");
+        }
+    });
+    let subject = Subject::<S>::new(TreeLayout::Fixed);
+    timed("insert, one transaction", &mut |keys| {
+        let tx = subject.pool.begin().expect("a transaction");
+        for key in keys {
+            subject.put(&tx, key, key).expect("room");
+        }
+        tx.commit().expect("a commit");
+    });
+    timed("remove, one transaction", &mut |keys| {
+        let tx = subject.pool.begin().expect("a transaction");
+        for key in keys {
+            subject.remove(&tx, key).expect("an answer").expect("an entry");
+        }
+        tx.commit().expect("a commit");
+    });
+}
+
 /// The tests of a structure.
 macro_rules! structure_tests {
     ($structure:ident, $($name:ident),*) => {
@@ -432,6 +511,12 @@ macro_rules! structure_tests {
                 super::$name::<$structure>();
             }
         )*
+
+        #[test]
+        #[ignore = "a measurement: run it with --release --nocapture"]
+        fn bench_binary() {
+            measure::<$structure>(1_000_000, 3);
+        }
 
         proptest! {
             #[test]
@@ -455,6 +540,11 @@ macro_rules! structure_tests {
             an_entry_that_is_refused_leaves_the_tree_as_it_was
         );
     };
+}
+
+mod btree {
+    use super::*;
+    structure_tests!(BTree);
 }
 
 mod crit_bit {
