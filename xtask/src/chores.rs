@@ -284,6 +284,8 @@ pub(crate) enum BenchEngine {
     Aggregate,
     /// The server, beside Redis
     Server,
+    /// The transactional trees
+    Trees,
 }
 
 pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
@@ -292,6 +294,7 @@ pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
         BenchEngine::Hash => "hash",
         BenchEngine::Aggregate => "aggregate",
         BenchEngine::Server => "server",
+        BenchEngine::Trees => "trees",
     };
     let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])
