@@ -22,7 +22,7 @@ use layout::{
 pub(crate) mod layout;
 pub(crate) mod walk;
 
-pub(crate) use walk::{HeapReport, object_words, report};
+pub(crate) use walk::{HeapReport, is_taken, object_words, report};
 
 /// Descriptors that are looked at in one go.
 const SCAN_CHUNKS: usize = 4096;

@@ -17,7 +17,7 @@ use sapwood_mem::sync::Ordering;
 
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
-use crate::heap::{self, object_words};
+use crate::heap::{self, is_taken, object_words};
 use crate::lane::{BoxedLane, Lane, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
 use crate::pool::{Commit, Inner};
@@ -214,6 +214,9 @@ impl<'p> Transaction<'p> {
             }
         }
         let words = object_words(&self.pool.space, id)?;
+        if !is_taken(&self.pool.space, id)? {
+            return Err(Error::corrupt(id.index(), "an object in use is counted as free"));
+        }
         let chunks = (words > SHARED_WORDS_MAX).then_some(words / CHUNK_WORDS);
         self.lane().freed.borrow_mut().push((id, chunks));
         Ok(())

@@ -104,6 +104,14 @@ pub(crate) fn object_words(space: &Words, id: ObjectId) -> Result<usize> {
     }
 }
 
+/// Whether an object that is committed begins there, by the descriptor of its chunk.
+pub(crate) fn is_taken(space: &Words, id: ObjectId) -> Result<bool> {
+    let chunk = layout::chunk_of(id.index());
+    let Kind::Run(class) = kind(space, chunk)? else { return Ok(true) };
+    let slot = id.index() % CHUNK_WORDS / class.words();
+    Ok(load(&descriptor_words(space, chunk)?[1 + slot / 64]) & 1 << (slot % 64) != 0)
+}
+
 /// How full a heap is, and how its free room is spread: what defragmenting could win.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]

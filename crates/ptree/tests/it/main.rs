@@ -1,6 +1,7 @@
 //! The promises of pools, transactions and trees.
 
 mod crashes;
+mod damage;
 mod defects;
 mod memory;
 mod model;
