@@ -149,6 +149,13 @@ impl TreeStore for Redb {
     fn writers(&self) -> Option<&dyn Writers> {
         Some(self)
     }
+
+    /// By its pages: those of commits without durability are not in the file.
+    fn bytes(&self) -> Option<u64> {
+        let transaction = self.db.begin_write().ok()?;
+        let stats = transaction.stats().ok()?;
+        Some(stats.allocated_pages() * stats.page_size() as u64)
+    }
 }
 
 impl Writers for Redb {
