@@ -53,6 +53,13 @@ pub trait Mapped: Send + Sync + std::fmt::Debug {
     /// # Panics
     /// Beyond the end.
     fn read(&self, offset: usize, into: &mut [u8]);
+    /// Says that a range is going to be stored to.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    fn prepare(&self, offset: usize, bytes: usize) {
+        let _no_pages = (offset, bytes);
+    }
 }
 
 impl Mapped for sapwood_mem::shared::SharedMapping {
@@ -63,5 +70,9 @@ impl Mapped for sapwood_mem::shared::SharedMapping {
 
     fn read(&self, offset: usize, into: &mut [u8]) {
         sapwood_mem::shared::SharedMapping::read(self, offset, into);
+    }
+
+    fn prepare(&self, offset: usize, bytes: usize) {
+        sapwood_mem::shared::SharedMapping::prepare(self, offset, bytes);
     }
 }

@@ -30,6 +30,9 @@ pub type Lsn = u64;
 /// Bytes that media write whole: a synced record is padded to them, so that none is written again.
 const SECTOR: u64 = 512;
 
+/// Bytes whose pages are made ready together.
+const PREPARED_BYTES: u64 = 128 << 10;
+
 /// How a log lies in files.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
@@ -86,6 +89,8 @@ struct Tail {
     map: Box<dyn Mapped>,
     /// Where the next record goes in it.
     offset: u64,
+    /// Up to where its pages were made ready.
+    prepared: u64,
     lsn: Lsn,
     spares: Vec<Spare>,
     /// Whether names were made or changed since names were synced.
@@ -194,6 +199,7 @@ impl Log {
             parts: parts.into(),
             map: Box::new(NoPart),
             offset: 0,
+            prepared: 0,
             lsn,
             spares: Vec::new(),
             names_changed: false,
@@ -360,9 +366,23 @@ impl Tail {
     fn write(&mut self, id: u64, kind: Kind, payload: &[u8]) {
         let header = format::record_header(id, self.lsn, kind, payload);
         let at = self.offset as usize;
+        let end = self.offset + format::record_bytes(payload.len());
+        if end > self.prepared {
+            self.prepare(end);
+        }
         self.map.write(at + HEADER_BYTES as usize, payload);
         self.map.write(at, &header);
         self.advance(format::record_bytes(payload.len()));
+    }
+
+    /// Makes pages ready up to some bytes behind `end`.
+    #[cold]
+    fn prepare(&mut self, end: u64) {
+        let Some(part) = self.parts.back() else { return };
+        let to = (end + PREPARED_BYTES).min(part.bytes);
+        let from = self.prepared.max(self.offset);
+        self.map.prepare(from as usize, to.saturating_sub(from) as usize);
+        self.prepared = to;
     }
 
     fn advance(&mut self, bytes: u64) {
@@ -433,6 +453,7 @@ impl Tail {
         self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
         self.map = map;
         self.offset = PART_HEADER_BYTES;
+        self.prepared = PART_HEADER_BYTES;
         Ok(())
     }
 }

@@ -6,7 +6,12 @@
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 
+#[cfg(target_os = "linux")]
+use rustix::mm::Advice;
 use rustix::mm::{MapFlags, ProtFlags};
+
+#[cfg(target_os = "linux")]
+use crate::region::PAGE_BYTES;
 
 /// The first bytes of a file, mapped for reading and writing; unmapped on drop.
 #[derive(Debug)]
@@ -43,6 +48,25 @@ impl SharedMapping {
     /// Length in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Makes the pages of a range ready to be stored to, together, where the system can: each would
+    /// take a fault of its own later.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    pub fn prepare(&self, offset: usize, bytes: usize) {
+        assert!(offset <= self.bytes && bytes <= self.bytes - offset, "inside the mapping");
+        #[cfg(target_os = "linux")]
+        {
+            let from = offset / PAGE_BYTES * PAGE_BYTES;
+            // SAFETY: pages of the mapping, whose bytes stay what they are. Where the system refuses,
+            // they fault one by one.
+            let _advised = unsafe {
+                let first = self.base.as_ptr().add(from).cast();
+                rustix::mm::madvise(first, bytes + (offset - from), Advice::LinuxPopulateWrite)
+            };
+        }
     }
 
     /// Stores bytes from `offset` on.

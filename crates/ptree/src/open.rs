@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use sapwood_disk::log::{Log, LogOptions, LogStart};
 use sapwood_disk::{CachedFile, Disk, Presence};
+use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
@@ -135,31 +136,61 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     let limit = limit_words(&options, &space);
     read_heap(&*heap, &superblock, &space, limit)?;
     let mut dirty = DirtyPages::default();
-    let mut replay = |_lsn: u64, record: &[u8]| -> std::result::Result<(), Refused> {
-        let mut changes = record;
-        while let Some(change) = redo::next(&mut changes)? {
-            apply(&change, &space, limit, &mut dirty)?;
-        }
-        Ok(())
-    };
+    let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
+    let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
     let log = match access {
         Access::ReadWrite => Log::open(
             Arc::clone(&disk),
             superblock.pool,
             LogOptions::default(),
             superblock.log,
-            &mut replay,
+            &mut take,
         )
         .map(|log| Some(Arc::new(log))),
         Access::ReadOnly => {
-            Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut replay)
+            Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take)
                 .map(|_end| None)
         }
     };
     let log = log.map_err(|Refused(error)| error)?;
+    replay.finish()?;
     let opened = Heap::open(&space, limit)?;
     let files = Files { heap, log, superblock: Mutex::new(superblock) };
     Ok(Pool::over(space, opened, dirty, Some(files), options))
+}
+
+/// Bytes of records that are looked at before they are done.
+const AHEAD_BYTES: usize = 16 << 10;
+
+/// Records on their way to the heap. Their words are fetched some time before they are stored to, so
+/// that the waits for memory overlap.
+struct Replay<'a> {
+    space: &'a Words,
+    limit: usize,
+    dirty: &'a mut DirtyPages,
+    ahead: Vec<u8>,
+}
+
+impl Replay<'_> {
+    fn take(&mut self, record: &[u8]) -> Result<()> {
+        let mut changes = record;
+        while let Some(change) = redo::next(&mut changes)? {
+            if let Some(word) = self.space.get(change.at(), 1) {
+                prefetch_line(std::ptr::from_ref(&word[0]).cast());
+            }
+        }
+        self.ahead.extend_from_slice(record);
+        if self.ahead.len() < AHEAD_BYTES { Ok(()) } else { self.finish() }
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let mut changes = &self.ahead[..];
+        while let Some(change) = redo::next(&mut changes)? {
+            apply(&change, self.space, self.limit, self.dirty)?;
+        }
+        self.ahead.clear();
+        Ok(())
+    }
 }
 
 /// Why a log was not replayed.

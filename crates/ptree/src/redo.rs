@@ -114,6 +114,15 @@ pub(crate) enum Change<'a> {
     },
 }
 
+impl Change<'_> {
+    /// The first word that it changes.
+    pub(crate) fn at(&self) -> usize {
+        match *self {
+            Change::Store { at, .. } | Change::Set { at, .. } | Change::Clear { at, .. } => at,
+        }
+    }
+}
+
 /// Takes the first change off `bytes`.
 ///
 /// # Errors

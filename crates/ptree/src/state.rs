@@ -26,11 +26,11 @@ pub(crate) struct TreeState {
     released: Condvar,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Writer {
-    None,
-    /// Some transaction has it.
-    Has,
+/// The transaction that has a tree, and those that want it.
+#[derive(Debug)]
+struct Writer {
+    is_there: bool,
+    waiting: usize,
 }
 
 impl TreeState {
@@ -41,7 +41,7 @@ impl TreeState {
             version: Version::new(),
             publishing: RwLock::new(()),
             is_removed: AtomicBool::new(false),
-            writer: Mutex::new(Writer::None),
+            writer: Mutex::new(Writer { is_there: false, waiting: 0 }),
             released: Condvar::new(),
         }
     }
@@ -58,22 +58,26 @@ impl TreeState {
     /// Waits until no transaction has the tree, and takes it.
     pub(crate) fn hold(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        while *writer == Writer::Has {
+        while writer.is_there {
+            writer.waiting += 1;
             writer = self.released.wait(writer).unwrap_or_else(PoisonError::into_inner);
+            writer.waiting -= 1;
         }
-        *writer = Writer::Has;
+        writer.is_there = true;
     }
 
     /// Takes the tree if no transaction has it; whether it did.
     pub(crate) fn try_hold(&self) -> bool {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_free = *writer == Writer::None;
-        *writer = Writer::Has;
-        is_free
+        !std::mem::replace(&mut writer.is_there, true)
     }
 
     pub(crate) fn release(&self) {
-        *self.writer.lock().unwrap_or_else(PoisonError::into_inner) = Writer::None;
-        self.released.notify_one();
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.is_there = false;
+        // Waking is a system call, whether a thread waits or not.
+        if writer.waiting > 0 {
+            self.released.notify_one();
+        }
     }
 }

@@ -19,9 +19,9 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["reentry", "shared", "slice", "sync"],
+            &["reentry", "slice", "sync"],
             &["region"],
-            &["buddy", "epoch", "reserve"],
+            &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],
             &["drain"],
             &["arena"],
