@@ -15,6 +15,8 @@ use super::Lsn;
 pub(super) const PART_HEADER_BYTES: u64 = 4096;
 /// Bytes of a record's header.
 pub(super) const HEADER_BYTES: u64 = 16;
+/// Positions, numbers and lengths are below this, so that sums of a few of them fit 64 bits.
+pub(super) const NUMBERS: u64 = 1 << 60;
 /// Bytes of the longest fragment.
 pub(super) const FRAGMENT_MAX: usize = (1 << 28) - 8;
 
@@ -58,7 +60,8 @@ pub(super) fn name(prefix: &str, number: u64) -> String {
 /// The number that the name of a part says.
 pub(super) fn number_of(prefix: &str, name: &str) -> Option<u64> {
     let digits = name.strip_prefix(prefix)?.strip_prefix('-')?.strip_suffix(".log")?;
-    (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())?
+    let number = (digits.len() == 16).then(|| u64::from_str_radix(digits, 16).ok())??;
+    (number < NUMBERS).then_some(number)
 }
 
 /// Bytes of a record with so many bytes in it.
@@ -138,6 +141,10 @@ impl PartHeader {
             return None;
         }
         let field = |number: usize| u64_at(bytes, 16 + number * 8);
+        // All but the log's own number.
+        if (1..6).any(|number| field(number) >= NUMBERS) {
+            return None;
+        }
         Some(PartHeader {
             id: field(0),
             number: field(1),

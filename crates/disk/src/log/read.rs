@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::format::{self, HEADER_BYTES, Kind, PART_HEADER_BYTES, PartHeader};
+use super::format::{self, HEADER_BYTES, Kind, NUMBERS, PART_HEADER_BYTES, PartHeader};
 use super::{LogStart, Lsn, Part};
 use crate::{CachedFile, Disk, Presence};
 
@@ -31,7 +31,7 @@ pub(super) fn read<E: From<io::Error>>(
 ) -> Result<Read, E> {
     let mut names = Vec::new();
     let mut found = BTreeMap::new();
-    let mut next_number = start.part + 1;
+    let mut next_number = start.part.saturating_add(1);
     for name in disk.list()? {
         let Some(said) = format::number_of(prefix, &name) else { continue };
         next_number = next_number.max(said.saturating_add(1));
@@ -53,6 +53,9 @@ pub(super) fn read<E: From<io::Error>>(
         }
     }
     let missing = |what: String| E::from(io::Error::new(io::ErrorKind::InvalidData, what));
+    if start.lsn >= NUMBERS || start.part >= NUMBERS {
+        return Err(missing(format!("no log has a byte {} in a part {}", start.lsn, start.part)));
+    }
     let Some((name, header, file)) = found.remove(&start.part) else {
         return Err(missing(format!("part {} of the log is missing", start.part)));
     };
@@ -69,7 +72,6 @@ pub(super) fn read<E: From<io::Error>>(
         let bytes = header.bytes.min(file.bytes()?);
         lsn = records.read_part(&*file, offset, bytes, lsn, apply)?;
         let number = header.number;
-        let bytes = header.bytes;
         // What is read may be in the page cache alone, and what is appended next is worth nothing
         // without it.
         parts.push(Part { name, number, bytes, file, is_dirty: true });

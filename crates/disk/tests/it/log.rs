@@ -326,3 +326,15 @@ fn cached_files_read_what_was_stored() {
         assert!(disk.cached("b", Presence::There).is_err(), "it is not there");
     }
 }
+
+/// Found by a fuzzer: a part that says that it has more bytes than 64 bits can double.
+#[test]
+fn lengths_and_numbers_beyond_all_measure_are_refused() {
+    for start in [LogStart { lsn: u64::MAX - 1, ..start() }, LogStart { part: u64::MAX, ..start() }]
+    {
+        let disk = SimDisk::new();
+        Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+        let cause = open(&disk, start).expect_err("refused");
+        assert_eq!(cause.kind(), io::ErrorKind::InvalidData);
+    }
+}
