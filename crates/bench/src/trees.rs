@@ -161,10 +161,10 @@ impl Plan {
 
 /// The engines of this workspace: ours, then peers.
 pub fn engines() -> Vec<Engine> {
-    let mut engines = ours::ENGINES.to_vec();
+    let ours = ours::ENGINES.iter().copied();
     #[cfg(feature = "peers")]
-    engines.extend(peers::ENGINES);
-    engines
+    let ours = ours.chain(peers::ENGINES);
+    ours.collect()
 }
 
 /// Measures and prints to standard output; progress goes to standard error.

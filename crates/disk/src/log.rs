@@ -38,7 +38,7 @@ const PREPARED_BYTES: u64 = 128 << 10;
 pub struct LogOptions {
     /// What the names of its files begin with.
     pub prefix: String,
-    /// Bytes of its first part; each next one has twice as many ...
+    /// Bytes of its first part, and of the first of each opening; each next one has twice as many ...
     pub part_bytes_min: u64,
     /// ... up to so many.
     pub part_bytes_max: u64,
@@ -433,7 +433,10 @@ impl Tail {
                 (spare.bytes, spare.file)
             }
             None => {
-                let doubled = before.map_or(options.part_bytes_min, |part| part.bytes * 2);
+                // A life begins with a small one, whatever the one before had.
+                let is_next = self.offset > 0;
+                let filled = before.filter(|_| is_next);
+                let doubled = filled.map_or(options.part_bytes_min, |part| part.bytes * 2);
                 let bytes = doubled.clamp(options.part_bytes_min, options.part_bytes_max);
                 let file = disk.cached(&name, Presence::New)?;
                 if let Err(cause) = file.reserve(bytes) {

@@ -94,8 +94,10 @@ impl Heap {
     pub(crate) fn open(space: &Words, limit: usize) -> Result<Heap> {
         let at = ROOT.index() + ROOT_CHUNKS;
         let chunks = space.get(at, 1).map_or(0, |word| load(&word[0])) as usize;
+        // The last zone is full, or has more than its reserved chunks.
+        let within = chunks % ZONE_CHUNKS;
         let plausible = chunks >= RESERVED_CHUNKS
-            && chunks % ZONE_CHUNKS >= RESERVED_CHUNKS.min(chunks % ZONE_CHUNKS)
+            && (within == 0 || within >= RESERVED_CHUNKS)
             && chunks <= (1 << 48) / CHUNK_WORDS;
         if !plausible {
             return Err(Error::corrupt(at, format!("{chunks} chunks cannot be in use")));

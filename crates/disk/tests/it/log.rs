@@ -338,3 +338,21 @@ fn lengths_and_numbers_beyond_all_measure_are_refused() {
         assert_eq!(cause.kind(), io::ErrorKind::InvalidData);
     }
 }
+
+#[test]
+fn a_log_that_is_opened_often_stays_small() {
+    let disk = SimDisk::new();
+    let mut log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut from = start();
+    for number in 0..20 {
+        log.append(&record(number, 10)).expect("appended");
+        let (lsn, part) = log.position();
+        log.sync(lsn).expect("synced");
+        from = LogStart { lsn, part, durable: log.durable() };
+        log.forget_before(part).expect("forgotten");
+        drop(log);
+        log = open(&disk, from).expect("opened").0;
+    }
+    assert!(log.file_bytes() <= 2 * options().part_bytes_min, "{} bytes", log.file_bytes());
+    assert_eq!(open(&disk, from).expect("opened").1, [] as [u64; 0]);
+}
