@@ -38,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-disk",
             "sapwood-hashlog",
             "sapwood-mem",
+            "sapwood-ptree",
             "sapwood-server",
         ],
     ),

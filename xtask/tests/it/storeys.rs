@@ -141,7 +141,7 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["clock", "command", "consume", "figures", "pages", "random", "resident", "tally"],
             &["report", "rounds"],
-            &["aggregate", "hash", "ordered", "server"],
+            &["aggregate", "hash", "ordered", "server", "trees"],
         ],
         steps_up: &[],
     },
