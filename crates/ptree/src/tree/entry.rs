@@ -139,13 +139,19 @@ impl TreeLayout {
     /// # Errors
     /// [`Error::ValueLength`].
     pub(crate) fn check_value(self, value: &[u8]) -> Result<()> {
+        self.check_value_len(value.len())
+    }
+
+    /// # Errors
+    /// [`Error::ValueLength`].
+    pub(crate) fn check_value_len(self, len: usize) -> Result<()> {
         let (min, max) = match self {
             TreeLayout::Bytes => (0, VALUE_BYTES_MAX),
             TreeLayout::Fixed => (8, 8),
         };
-        match (min..=max).contains(&value.len()) {
+        match (min..=max).contains(&len) {
             true => Ok(()),
-            false => Err(Error::ValueLength { len: value.len(), min, max }),
+            false => Err(Error::ValueLength { len, min, max }),
         }
     }
 
