@@ -113,3 +113,52 @@ fn what_would_wait_for_itself_is_refused() {
     assert!(inner.is_durable() && commit.is_durable());
     pool.checkpoint().expect("written");
 }
+
+#[test]
+fn a_checkpoint_writes_no_half_of_them() {
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
+    let [left, right] = pair(&pool);
+    for number in 0..4u32 {
+        let (image, _) = std::thread::scope(|scope| {
+            pool.together(|| {
+                left.put("step", number.to_be_bytes()).expect("put");
+                scope.spawn(|| pool.checkpoint().expect("written"));
+                // Time enough to write what it must not; none of it is needed to pass.
+                std::thread::sleep(std::time::Duration::from_millis(10));
+                let image = disk.crash(u64::from(number));
+                right.put("step", number.to_be_bytes()).expect("put");
+                image
+            })
+            .expect("logged")
+        });
+        let pool = Pool::open(Arc::new(image), options()).expect("opened");
+        let [left, right] = pair(&pool);
+        assert_eq!(step(&left), step(&right), "step {number}");
+    }
+}
+
+#[test]
+fn a_commit_of_another_thread_is_logged_when_its_thread_goes_on() {
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
+    let [left, right] = pair(&pool);
+    let goes_on = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        pool.together(|| {
+            left.put("step", "1").expect("put");
+            scope.spawn(|| {
+                right.put("step", "1").expect("put");
+                goes_on.store(true, Ordering::Release);
+            });
+            while right.get("step").expect("read").is_none() {
+                std::thread::yield_now();
+            }
+            // It is visible. Time enough to go on, where it does so too early.
+            std::thread::sleep(std::time::Duration::from_millis(10));
+            assert!(!goes_on.load(Ordering::Acquire), "its commit is not logged");
+        })
+        .expect("logged");
+    });
+    assert!(goes_on.load(Ordering::Acquire));
+}
