@@ -9,6 +9,7 @@ use sapwood_aggregate::{
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
 use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
+use sapwood_ptree::Tree;
 
 use crate::Result;
 
@@ -98,6 +99,54 @@ impl ChangeObjects for HashLog {
             })?;
             Ok(changed.transpose()?)
         })
+    }
+}
+
+impl ChangeObjects for Tree {
+    fn batches_at_once(&self) -> usize {
+        1
+    }
+
+    /// In one transaction, so that nothing of them is there where it fails.
+    fn change(
+        &self,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        _order: BatchOrder,
+        progress: &mut DisaggregationProgress,
+    ) -> (u64, Result<()>) {
+        let mut digits = Vec::new();
+        let mut outcomes = Vec::new();
+        let changed = self.pool().transaction(|tx| {
+            for share in batches.clone().flat_map(|at| shares.batch(at).shares()) {
+                let changed = tx.update(self, share.key, |value| {
+                    if by.changes_in_place() {
+                        return Ok(by.change(value, share.part));
+                    }
+                    digits.clear();
+                    let change = by.rewrite(value, share.part, &mut digits);
+                    if change.is_ok() {
+                        value.resize(digits.len())?;
+                        value.copy_from_slice(&digits);
+                    }
+                    Ok(change)
+                })?;
+                outcomes.push(changed.transpose()?.map_or(Outcome::Vanished, Outcome::from));
+            }
+            Ok(())
+        });
+        if let Err(cause) = changed {
+            return (0, Err(cause.into()));
+        }
+        let done = outcomes.len() as u64;
+        let mut outcomes = outcomes.into_iter();
+        for at in batches {
+            for (share, outcome) in shares.batch(at).shares().zip(outcomes.by_ref()) {
+                progress.record(at, &share, outcome);
+            }
+        }
+        (done, Ok(()))
     }
 }
 

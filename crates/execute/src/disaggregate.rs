@@ -57,7 +57,7 @@ pub fn disaggregate(
     execution: &Execution<'_>,
 ) -> Result<DisaggregationRun> {
     let request = Request::of_disaggregation(by, execution);
-    let mut plan = Plan::choose(objects.candidates(&request), execution)?;
+    let mut plan = request.plan(objects, execution)?;
     let begin = Instant::now();
     let pool = Pool::new(execution, plan.expected().visits);
     let filled = objects.reach(plan.executor, &request, &pool, &|| by.collector())?;

@@ -85,6 +85,11 @@ impl Tree {
         &self.state.name
     }
 
+    /// The object that is its head: no other tree of the pool has it.
+    pub fn id(&self) -> ObjectId {
+        self.state.head
+    }
+
     /// How it is balanced.
     pub fn kind(&self) -> TreeKind {
         self.kind
