@@ -27,6 +27,11 @@ pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
 
+    /// Whether several threads may change objects at once. Else the caller's own does.
+    fn changes_by_threads(&self) -> bool {
+        true
+    }
+
     /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
     /// and why not all.
     fn change(
@@ -105,6 +110,12 @@ impl ChangeObjects for HashLog {
 impl ChangeObjects for Tree {
     fn batches_at_once(&self) -> usize {
         1
+    }
+
+    /// One transaction has the tree. And the caller's thread may collect its commits
+    /// (`Pool::together`), for whose end others would wait.
+    fn changes_by_threads(&self) -> bool {
+        false
     }
 
     /// In one transaction, so that nothing of them is there where it fails.

@@ -116,7 +116,10 @@ fn apply(
     order: BatchOrder,
     execution: &Execution<'_>,
 ) -> DisaggregationRun {
-    let pool = Pool::new(execution, shares.count());
+    let pool = match objects.changes_by_threads() {
+        true => Pool::new(execution, shares.count()),
+        false => Pool::new(&execution.clone().threads(1), shares.count()),
+    };
     let (count, at_once) = (shares.batch_count(), objects.batches_at_once());
     let turns = count.div_ceil(at_once);
     let (parts, ended) = pool.all_parts(turns, &|| shares.progress(), |turn, worker| {

@@ -700,6 +700,20 @@ impl Db {
         pool.together(changes).map_err(unnamed)
     }
 
+    /// Whether the database has, or had, tree tables: a heap for them.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// let db = Db::in_memory();
+    /// assert!(!db.has_trees());
+    /// db.create_tree_table("t", TreeTableOptions::default())?;
+    /// assert!(db.has_trees());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn has_trees(&self) -> bool {
+        self.shared.trees.opened().is_some()
+    }
+
     /// Waits until all commits to tree tables so far survive power loss.
     ///
     /// # Errors

@@ -120,7 +120,10 @@ impl Directory {
             true => FileDisk::open_read_only(&path),
             false => FileDisk::open(&path),
         };
-        let disk = disk.map_err(|cause| Error::directory(&path, "opened", &cause))?;
+        let disk = disk.map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.clone() },
+            _ => Error::directory(&path, "opened", &cause),
+        })?;
         let is_there = Pool::is_on(&disk);
         let is_there = is_there.map_err(|cause| Error::Trees { path: Some(path), cause })?;
         // A folder without one is what a crash left that came while a pool was made.

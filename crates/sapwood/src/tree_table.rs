@@ -11,8 +11,8 @@ use sapwood_ptree::{Tree, TreeInfo, TreeLayout};
 
 use crate::directory::Directory;
 use crate::{
-    Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, TreeStats,
-    aggregate,
+    Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, TreePoolStats,
+    TreeStats, aggregate,
 };
 
 #[cfg(doc)]
@@ -451,7 +451,13 @@ impl TreeTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn stats(&self) -> TreeStats {
-        TreeStats { entries: self.len_estimate() as u64, kind: self.kind(), layout: self.layout() }
+        let pool = self.tree().pool();
+        TreeStats {
+            entries: self.len_estimate() as u64,
+            kind: self.kind(),
+            layout: self.layout(),
+            trees: TreePoolStats { heap_bytes: pool.heap_bytes(), log_bytes: pool.log_bytes() },
+        }
     }
 
     /// Verifies every invariant of all tree tables of the database, and of the heap that they share.

@@ -33,7 +33,7 @@ pub enum TableStats {
     Tree(TreeStats),
 }
 
-/// What a [`TreeTable`](crate::TreeTable) holds.
+/// What a [`TreeTable`](crate::TreeTable) holds, and what it costs with all others.
 ///
 /// ```
 /// use sapwood::{Db, TreeTableOptions};
@@ -55,6 +55,8 @@ pub struct TreeStats {
     /// Which keys and values it takes.
     #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
     pub layout: RecordLayout,
+    /// What all tree tables of the database cost.
+    pub trees: TreePoolStats,
 }
 
 /// What the tree tables of a database cost, together.
