@@ -131,7 +131,7 @@ impl Choices<'_> {
                 Command::Update(self.key(), action, self.number())
             }
             22..26 => {
-                let reverse = self.byte() % 2 == 0;
+                let reverse = self.byte().is_multiple_of(2);
                 let limit = match self.byte() % 3 {
                     0 => None,
                     _ => Some((self.of(&[0, 0, 1, 2, 7, -1]), self.of(&[-1, 0, 1, 2, 3, 20]))),
@@ -143,7 +143,7 @@ impl Choices<'_> {
             26..28 => Command::Sum(self.of(&["planner", "log", "walk", "range"])),
             28 | 29 => Command::Groups(self.number()),
             _ => {
-                let adding = self.byte() % 2 == 0;
+                let adding = self.byte().is_multiple_of(2);
                 Command::Spread { total: self.number(), adding, keys: self.keys() }
             }
         }
@@ -153,7 +153,7 @@ impl Choices<'_> {
         match self.byte() % 32 {
             0..7 => Step::Scan(self.of(&[1, 2, 3, 5, 100])),
             7 | 8 => Step::Exec((0..=self.byte() % 5).map(|_| self.command()).collect()),
-            9 if self.byte() % 4 == 0 => Step::Drop,
+            9 if self.byte().is_multiple_of(4) => Step::Drop,
             9 => Step::Check,
             _ => Step::Command(self.command()),
         }

@@ -300,17 +300,17 @@ impl Stream {
     fn steps(&mut self) -> Vec<Vec<Request>> {
         const ROUNDS: usize = 16;
         let (one, other) = self.two();
-        let mut pairs = || {
-            let keys = [one, other].into_iter().cycle().take(2 * ROUNDS);
-            keys.map(|key| (key, self.text())).collect()
-        };
+        let keys = [one, other].repeat(ROUNDS);
         match self.rng.u8(..10) {
-            0..2 => vec![vec![Request::Command(MSet(pairs()))]],
-            2..4 => {
+            number @ 0..4 => {
+                let pairs = keys.into_iter().map(|key| (key, self.text())).collect();
                 let free = Request::Command(Del(vec![one, other]));
-                vec![vec![free, Request::Command(MSetNx(pairs()))]]
+                match number {
+                    0..2 => vec![vec![Request::Command(MSet(pairs))]],
+                    _ => vec![vec![free, Request::Command(MSetNx(pairs))]],
+                }
             }
-            4..6 => vec![vec![Request::Command(MGet([one, other].repeat(ROUNDS)))]],
+            4..6 => vec![vec![Request::Command(MGet(keys))]],
             number => {
                 let last = match number {
                     6 => Copy(one, other, 0),
