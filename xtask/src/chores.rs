@@ -11,7 +11,7 @@ pub(crate) const LOOM_PREEMPTIONS: u32 = 2;
 pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 
 /// Have the models. What `mem` shares between threads is modelled there too, in its use.
-const MODELLED: [&str; 2] = ["sapwood-chunkmap", "sapwood-hashlog"];
+const MODELLED: [&str; 3] = ["sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];
 /// Have byte tables.
 const LAID_OUT: [&str; 3] = ["sapwood-mem", "sapwood-chunkmap", "sapwood-hashlog"];
 /// Have soak tests.
@@ -284,6 +284,8 @@ pub(crate) enum BenchEngine {
     Aggregate,
     /// The server, beside Redis
     Server,
+    /// The transactional trees
+    Trees,
 }
 
 pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
@@ -292,6 +294,7 @@ pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
         BenchEngine::Hash => "hash",
         BenchEngine::Aggregate => "aggregate",
         BenchEngine::Server => "server",
+        BenchEngine::Trees => "trees",
     };
     let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])

@@ -9,6 +9,7 @@
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
 //! | [`server`] | the server beside Redis, over loopback |
+//! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -17,6 +18,7 @@ pub mod aggregate;
 pub mod hash;
 pub mod ordered;
 pub mod server;
+pub mod trees;
 
 mod clock;
 mod command;

@@ -2,14 +2,16 @@
 //!
 //! Servers run as processes of their own, and take turns in each round with the same requests; the
 //! floor is a bare loop over epoll that finds requests and answers each with the same bytes. Two
-//! clients load them: `redis-benchmark`, and one of our own that checks every reply. Figures of
+//! clients load them: `redis-benchmark`, and one of our own that checks every reply and speaks
+//! memcached's protocol, too. Figures of
 //! RAMCloud's comparison are objects a second that go into a sum: fetched by a client, or added up
 //! by the server.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `workload` | what is timed |
-//! | `replies` | where a reply ends |
+//! | `replies` | where a reply of Redis's protocol ends |
+//! | `protocol` | requests and replies of either protocol |
 //! | `wire` | a connection that waits for its replies |
 //! | `load_generator` | many connections on one thread, in a closed or an open loop |
 //! | `redis_benchmark` | Redis's own load generator |
@@ -27,6 +29,7 @@ mod load_generator;
 mod measure;
 mod memory;
 mod processes;
+mod protocol;
 mod redis_benchmark;
 mod replies;
 mod report;

@@ -139,7 +139,8 @@ Examples:
   sapwood bench ordered --smoke
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
-  sapwood bench aggregate --objects 10000000 --threads 1")]
+  sapwood bench aggregate --objects 10000000 --threads 1
+  sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp")]
     Bench(Bench),
 
     /// Serve tables to Redis clients, until it is told to stop
@@ -595,6 +596,8 @@ pub(crate) enum BenchEngine {
     Aggregate(sapwood_bench::aggregate::Args),
     /// The server beside Redis, over loopback: requests, memory, and sums over the wire
     Server(sapwood_bench::server::Args),
+    /// The transactional trees beside embedded stores, at equal durability
+    Trees(sapwood_bench::trees::Args),
 }
 
 #[derive(Debug, clap::Args)]

@@ -14,6 +14,18 @@ pub fn checksum(bytes: &[u8]) -> u32 {
     crc32fast::hash(bytes)
 }
 
+/// The same of several pieces, one behind the other.
+pub(crate) fn checksum_of(pieces: &[&[u8]]) -> u32 {
+    if cfg!(fuzzing) {
+        return 0;
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    for piece in pieces {
+        hasher.update(piece);
+    }
+    hasher.finalize()
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

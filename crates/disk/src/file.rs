@@ -8,12 +8,15 @@ use std::any::Any;
 use std::fs;
 use std::io;
 use std::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::pool::{Job, Pool};
-use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, Work, name};
+use sapwood_mem::shared::SharedMapping;
+
+use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, Work, name};
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
@@ -299,6 +302,18 @@ impl Disk for FileDisk {
         self.open_with(name, &mut fs::OpenOptions::new())
     }
 
+    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {
+        name::check(name)?;
+        let mut options = fs::OpenOptions::new();
+        if presence == Presence::New {
+            self.folder.expect_writable("make", name)?;
+            options.create_new(true);
+        }
+        options.read(true).write(self.folder.access == Access::ReadWrite);
+        let file = options.open(self.folder.path.join(name))?;
+        Ok(Arc::new(RealCachedFile { file, _folder: Arc::clone(&self.folder) }))
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         self.folder.list()
     }
@@ -396,6 +411,80 @@ impl File for RealFile {
         // Also makes a new length last, which is all of the metadata that reading needs.
         self.file.sync_data()
     }
+}
+
+#[derive(Debug)]
+struct RealCachedFile {
+    file: fs::File,
+    _folder: Arc<Folder>,
+}
+
+impl CachedFile for RealCachedFile {
+    fn bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        let have = self.bytes()?;
+        if have >= bytes {
+            return Ok(());
+        }
+        match allocate(&self.file, have, bytes - have) {
+            Some(done) => done,
+            // A filesystem that cannot keep room: zeros do.
+            None => {
+                let zeros = vec![0; 1 << 16];
+                let mut at = have;
+                while at < bytes {
+                    let some = zeros.len().min((bytes - at) as usize);
+                    self.file.write_all_at(&zeros[..some], at)?;
+                    at += some as u64;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn lengthen(&self, bytes: u64) -> io::Result<()> {
+        if self.bytes()? < bytes { self.file.set_len(bytes) } else { Ok(()) }
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(into, offset)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(from, offset)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        // As of `RealFile`.
+        self.file.sync_data()
+    }
+
+    fn map(&self, bytes: usize) -> io::Result<Box<dyn Mapped>> {
+        Ok(Box::new(SharedMapping::map(self.file.as_fd(), bytes)?))
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+}
+
+/// Keeps room for a range of a file; `None` where the filesystem or the system cannot.
+#[cfg(target_os = "linux")]
+fn allocate(file: &fs::File, offset: u64, bytes: u64) -> Option<io::Result<()>> {
+    use rustix::io::Errno;
+    let flags = rustix::fs::FallocateFlags::empty();
+    match rustix::fs::fallocate(file, flags, offset, bytes) {
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => None,
+        done => Some(done.map_err(io::Error::from)),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn allocate(_file: &fs::File, _offset: u64, _bytes: u64) -> Option<io::Result<()>> {
+    None
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 //!
 //! A [`Disk`] is one directory of files. [`FileDisk`] is a real one; `SimDisk` is a model of one
 //! that loses, tears and reorders what was not synced, for tests alone: the feature `sim` has it.
-//! Reads and writes are whole [`BLOCK_BYTES`] blocks at block borders, in buffers of [`Blocks`], so
-//! that a real disk can bypass the page cache.
+//! Reads and writes of a [`File`] are whole [`BLOCK_BYTES`] blocks at block borders, in buffers of
+//! [`Blocks`], so that a real disk can bypass the page cache; a [`CachedFile`] goes through it. A
+//! [`log`] of records, which commits wait for, lies on cached files.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -12,8 +13,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 mod blocks;
+mod cached;
 mod checksum;
 mod file;
+pub mod log;
 mod name;
 mod pending;
 mod pool;
@@ -21,6 +24,7 @@ mod pool;
 mod sim;
 
 pub use blocks::{BLOCK_BYTES, Blocks};
+pub use cached::{CachedFile, Mapped, Presence};
 pub use checksum::checksum;
 pub use file::FileDisk;
 pub use pending::{Pending, Work};
@@ -46,6 +50,8 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
     /// Opens a file that is there, for reading and writing.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
+    /// Opens a file through the page cache, for reading and writing where the disk is.
+    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>>;
     /// The names of all files.
     fn list(&self) -> io::Result<Vec<String>>;
     /// Gives a file another name, replacing one that has it. Lasting after [`Disk::sync`].

@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
 
-use crate::{BLOCK_BYTES, Blocks, Disk, File, Read, name};
+use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, name};
 use state::{FileId, NameChange, State};
 
 /// Bytes that the media write whole or not at all.
@@ -176,6 +176,15 @@ impl Disk for SimDisk {
         Ok(self.handle(id, name))
     }
 
+    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {
+        match presence {
+            Presence::New => self.create(name)?,
+            Presence::There => self.open(name)?,
+        };
+        let id = self.lock().find(name)?;
+        Ok(Arc::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
+    }
+
     fn list(&self) -> io::Result<Vec<String>> {
         let state = self.lock();
         state.check_power()?;
@@ -249,6 +258,67 @@ impl File for SimFile {
 
     fn sync(&self) -> io::Result<()> {
         self.disk.lock().sync_file(self.id)
+    }
+}
+
+impl CachedFile for SimFile {
+    fn bytes(&self) -> io::Result<u64> {
+        File::bytes(self)
+    }
+
+    fn reserve(&self, bytes: u64) -> io::Result<()> {
+        self.lengthen(bytes)
+    }
+
+    fn lengthen(&self, bytes: u64) -> io::Result<()> {
+        let have = File::bytes(self)?;
+        if have >= bytes {
+            return Ok(());
+        }
+        let zeros = vec![0; (bytes - have) as usize];
+        self.disk.lock().write(self.id, have, &zeros)
+    }
+
+    fn read_at(&self, offset: u64, into: &mut [u8]) -> io::Result<()> {
+        self.disk.lock().read(self.id, offset, into)
+    }
+
+    fn write_at(&self, offset: u64, from: &[u8]) -> io::Result<()> {
+        self.disk.lock().write(self.id, offset, from)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::sync(self)
+    }
+
+    fn map(&self, bytes: usize) -> io::Result<Box<dyn Mapped>> {
+        let mapping = SimMapping { disk: self.disk.clone(), id: self.id, bytes };
+        let have = File::bytes(self)?;
+        if have < bytes as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the file is shorter"));
+        }
+        Ok(Box::new(mapping))
+    }
+}
+
+/// Stores go into the file as unsynced writes do: a system writes the pages of a mapping when it
+/// likes. Without power they go nowhere. They meet no faults: the room was reserved.
+#[derive(Debug)]
+struct SimMapping {
+    disk: SimDisk,
+    id: FileId,
+    bytes: usize,
+}
+
+impl Mapped for SimMapping {
+    fn write(&mut self, offset: usize, bytes: &[u8]) {
+        assert!(offset + bytes.len() <= self.bytes, "inside the mapping");
+        self.disk.lock().store(self.id, offset, bytes);
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) {
+        assert!(offset + into.len() <= self.bytes, "inside the mapping");
+        into.copy_from_slice(&self.disk.lock().bytes_of(self.id)[offset..offset + into.len()]);
     }
 }
 

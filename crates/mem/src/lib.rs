@@ -5,6 +5,8 @@
 //! | [`sync`] | atomics, locks and waits: the machine's, or a model checker's |
 //! | [`region`] | mapped memory and the pages under it |
 //! | [`reserve`] | address space that is filled with memory as it grows, without moving |
+//! | [`words`] | an array of atomic words, which a file may fill |
+//! | [`shared`] | bytes of a file that are written by storing to memory |
 //! | [`slice`](mod@slice) | names and size classes of the pieces of an arena |
 //! | [`arena`] | an allocator of slices |
 //! | [`epoch`] | pins of threads, and the epochs that they are pinned in |
@@ -25,9 +27,11 @@ pub mod reclaim;
 pub mod reentry;
 pub mod region;
 pub mod reserve;
+pub mod shared;
 pub mod slice;
 mod stripe;
 pub mod sync;
+pub mod words;
 
 pub use arena::{Arena, ArenaOptions, ArenaStats, OutOfMemory};
 pub use region::Pages;

@@ -12,8 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-aggregate", &["sapwood-engine"]),
     ("sapwood-mem", &[]),
     ("sapwood-chunkmap", &["sapwood-engine", "sapwood-mem"]),
-    ("sapwood-disk", &[]),
+    ("sapwood-disk", &["sapwood-mem"]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
+    ("sapwood-ptree", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     (
         "sapwood-execute",
         &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-engine", "sapwood-hashlog"],
@@ -37,6 +38,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-disk",
             "sapwood-hashlog",
             "sapwood-mem",
+            "sapwood-ptree",
             "sapwood-server",
         ],
     ),

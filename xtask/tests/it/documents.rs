@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::workspace::{self, expect_none, read, root};
 use std::path::Path;
 
-const ARCHITECTURE_LINES_MAX: usize = 260;
+const ARCHITECTURE_LINES_MAX: usize = 280;
 
 /// The headings of each page about an engine, in this order.
 const DESIGN_HEADINGS: [&str; 9] = [
@@ -78,7 +78,7 @@ fn dead_links_are_noticed() {
 
 #[test]
 fn design_pages_share_their_headings() {
-    for engine in ["mem", "chunkmap", "hashlog", "disk", "aggregate"] {
+    for engine in ["mem", "chunkmap", "hashlog", "disk", "ptree", "aggregate"] {
         let page = Path::new("docs/design").join(engine).with_extension("md");
         let anchors = Document::parse(&read(&page)).anchors;
         let shared: Vec<_> =

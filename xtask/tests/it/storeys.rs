@@ -21,8 +21,8 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["reentry", "slice", "sync"],
             &["region"],
-            &["buddy", "epoch", "reserve"],
-            &["model", "stripe"],
+            &["buddy", "epoch", "reserve", "shared"],
+            &["model", "stripe", "words"],
             &["drain"],
             &["arena"],
             &["reclaim"],
@@ -31,7 +31,10 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "disk",
-        storeys: &[&["blocks", "checksum", "name", "pending", "pool"], &["file", "sim"]],
+        storeys: &[
+            &["blocks", "cached", "checksum", "name", "pending", "pool"],
+            &["file", "log", "sim"],
+        ],
         steps_up: &[],
     },
     House {
@@ -70,6 +73,22 @@ const HOUSES: &[House] = &[
             &["checkpoint"],
             &["map"],
             &["fuzzing"],
+        ],
+        steps_up: &[],
+    },
+    House {
+        name: "ptree",
+        storeys: &[
+            &["object", "options"],
+            &["error"],
+            &["redo", "superblock", "version", "view"],
+            &["heap", "state"],
+            &["dirty", "lane"],
+            &["pool"],
+            &["checkpoint", "open"],
+            &["transaction"],
+            &["objects", "tree"],
+            &["check"],
         ],
         steps_up: &[],
     },
@@ -122,7 +141,7 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["clock", "command", "consume", "figures", "pages", "random", "resident", "tally"],
             &["report", "rounds"],
-            &["aggregate", "hash", "ordered", "server"],
+            &["aggregate", "hash", "ordered", "server", "trees"],
         ],
         steps_up: &[],
     },

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::load_generator::{Done, Load};
-use super::processes::{FLOOR, SAPWOOD, Server};
+use super::processes::{FLOOR, MEMCACHED, SAPWOOD, Server};
+use super::protocol::Protocol;
 use super::redis_benchmark;
-use super::replies::bulk;
-use super::wire::{Wire, digits, load, request};
+use super::wire::{digits, load, request};
 use super::workload::{Client, Command, Sum, Workload};
 use crate::Error;
 use crate::figures::Percentiles;
@@ -72,10 +72,10 @@ impl Loaded {
             latencies: HashMap::new(),
         };
         if loaded.server.name != FLOOR {
-            let mut wire = Wire::open(loaded.server.address)?;
+            let mut wire = loaded.server.connect()?;
             load(&mut wire, KEYS, |number, out| {
                 let key = digits(number);
-                request(&[b"SET", &key, &key], out);
+                loaded.server.protocol().set(&key, &key, out);
             })?;
         }
         Ok(loaded)
@@ -86,10 +86,10 @@ impl Loaded {
         if std::mem::replace(&mut self.has_objects, true) || self.server.name == FLOOR {
             return Ok(());
         }
-        let mut wire = Wire::open(self.server.address)?;
+        let mut wire = self.server.connect()?;
         load(&mut wire, objects, |number, out| {
             let key = digits(number);
-            request(&[b"SET", &key, &key], out);
+            self.server.protocol().set(&key, &key, out);
         })?;
         if self.server.name == SAPWOOD {
             let create: [&[u8]; 8] = [
@@ -149,6 +149,7 @@ impl Loaded {
         } else {
             let load = Load {
                 address: self.server.address,
+                protocol: self.server.protocol(),
                 command,
                 connections,
                 pipeline,
@@ -167,7 +168,7 @@ impl Loaded {
     fn sum(&mut self, run: &Timed, sum: Sum) -> Result<Outcome, Error> {
         let objects = run.objects;
         self.load_objects(objects)?;
-        let mut wire = Wire::open(self.server.address)?;
+        let mut wire = self.server.connect()?;
         let mut aggregate = Vec::new();
         if let Sum::Aggregate(executor) = sum {
             aggregate_request(executor, aggregated(executor, objects), &mut aggregate);
@@ -189,7 +190,8 @@ impl Loaded {
             bytes.clear();
             match sum {
                 Sum::Pipelined(_) => {
-                    (from..from + count).for_each(|it| request(&[b"GET", &digits(it)], &mut bytes));
+                    let protocol = self.server.protocol();
+                    (from..from + count).for_each(|it| protocol.get(&digits(it), &mut bytes));
                 }
                 Sum::MGet => {
                     let keys: Vec<_> = (from..from + count).map(digits).collect();
@@ -210,7 +212,8 @@ impl Loaded {
             for _ in 0..expects {
                 let reply = wire.reply()?;
                 found += match sum {
-                    Sum::Pipelined(_) | Sum::Lua => number(bulk(reply))?,
+                    Sum::Pipelined(_) => number(self.server.protocol().value(reply))?,
+                    Sum::Lua => number(Protocol::Redis.value(reply))?,
                     Sum::MGet => reply
                         .split(|byte| *byte == b'\n')
                         .filter(|line| line.len() == 9 && line.ends_with(b"\r"))
@@ -264,11 +267,16 @@ impl Contender<Timed> for Loaded {
     }
 
     fn runs(&self, workload: Workload) -> bool {
+        // Redis's client and its commands of many keys are not for memcached.
+        let is_redis = self.server.protocol() == Protocol::Redis;
         match workload {
-            Workload::Requests { client: Client::RedisBenchmark, .. } => self.has_redis_benchmark,
+            Workload::Requests { client: Client::RedisBenchmark, .. } => {
+                self.has_redis_benchmark && is_redis
+            }
             Workload::Requests { .. } => true,
             Workload::Sum(Sum::Aggregate(_)) => self.server.name == SAPWOOD,
-            Workload::Sum(Sum::Lua) => ![SAPWOOD, FLOOR].contains(&self.server.name),
+            Workload::Sum(Sum::Lua) => ![SAPWOOD, MEMCACHED, FLOOR].contains(&self.server.name),
+            Workload::Sum(Sum::MGet) => is_redis && self.server.name != FLOOR,
             Workload::Sum(_) => self.server.name != FLOOR,
         }
     }

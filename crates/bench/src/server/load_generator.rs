@@ -8,7 +8,8 @@ use hdrhistogram::Histogram;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
 
-use super::wire::{digits, request};
+use super::protocol::Protocol;
+use super::wire::digits;
 use super::workload::Command;
 use crate::Error;
 use crate::figures::new_histogram;
@@ -17,6 +18,7 @@ use crate::random::Random;
 /// A load.
 pub(crate) struct Load {
     pub(crate) address: SocketAddr,
+    pub(crate) protocol: Protocol,
     pub(crate) command: Command,
     pub(crate) connections: usize,
     pub(crate) pipeline: usize,
@@ -136,14 +138,12 @@ impl Load {
             let key = digits(random.below(self.keys));
             match self.command {
                 Command::Set => {
-                    request(&[b"SET", &key, &key], &mut connection.out);
-                    connection.expected.extend_from_slice(b"+OK\r\n");
+                    self.protocol.set(&key, &key, &mut connection.out);
+                    self.protocol.was_set(&mut connection.expected);
                 }
                 Command::Get => {
-                    request(&[b"GET", &key], &mut connection.out);
-                    connection.expected.extend_from_slice(b"$8\r\n");
-                    connection.expected.extend_from_slice(&key);
-                    connection.expected.extend_from_slice(b"\r\n");
+                    self.protocol.get(&key, &mut connection.out);
+                    self.protocol.was_got(&key, &key, &mut connection.expected);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! What entries and idle connections take, by the resident memory of a server's process.
 
 use super::processes::{FLOOR, start};
-use super::wire::{Wire, digits, load, request};
+use super::wire::{digits, load};
 use crate::Error;
 
 /// What was measured of a server, in bytes.
@@ -26,18 +26,18 @@ pub(crate) fn measure(
         let Some(empty) = server.resident_bytes() else { continue };
         let mut wires = Vec::new();
         for _ in 0..connections {
-            let mut wire = Wire::open(server.address)?;
-            wire.ask(&[b"PING"])?;
+            let mut wire = server.connect()?;
+            wire.ping()?;
             wires.push(wire);
         }
         let connected = server.resident_bytes().unwrap_or(empty);
         drop(wires);
-        let mut wire = Wire::open(server.address)?;
-        wire.ask(&[b"PING"])?;
+        let mut wire = server.connect()?;
+        wire.ping()?;
         let before = server.resident_bytes().unwrap_or(empty);
         load(&mut wire, entries, |number, out| {
             let key = digits(number);
-            request(&[b"SET", &key, &key], out);
+            server.protocol().set(&key, &key, out);
         })?;
         let after = server.resident_bytes().unwrap_or(before);
         measured.push(Memory {

@@ -6,14 +6,16 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::floor::Floor;
+use super::protocol::Protocol;
 use super::wire::Wire;
 use crate::Error;
 
 pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
+pub(crate) const MEMCACHED: &str = "memcached";
 pub(crate) const FLOOR: &str = "floor-epoll";
 /// In the order of the tables.
-pub(crate) const NAMES: [&str; 5] = [SAPWOOD, REDIS, "valkey", "keydb", FLOOR];
+pub(crate) const NAMES: [&str; 6] = [SAPWOOD, REDIS, "valkey", "keydb", MEMCACHED, FLOOR];
 
 /// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -74,6 +76,16 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
             command.args(["--quiet", "serve", "--port", &port]);
             command
         }
+        MEMCACHED => {
+            let mut command = Command::new(installed(MEMCACHED)?);
+            command.args(["-l", "127.0.0.1", "-p", &port, "-U", "0", "-m", MEMCACHED_MIB]);
+            // Connections beyond 1,024; as many threads as the machine has processors.
+            command.args(["-c", "20000", "-t", &threads()]);
+            if rustix::process::geteuid().is_root() {
+                command.args(["-u", "root"]);
+            }
+            command
+        }
         name => {
             let mut command = Command::new(installed(&format!("{name}-server"))?);
             command.args(["--port", &port, "--save", "", "--appendonly", "no"]);
@@ -84,6 +96,13 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
     let mut server = Server { name, address, running: Running::Process(child) };
     server.wait()?;
     Ok(server)
+}
+
+/// Memory that memcached may use: more than the entries of any run take.
+const MEMCACHED_MIB: &str = "4096";
+
+fn threads() -> String {
+    std::thread::available_parallelism().map_or(1, usize::from).to_string()
 }
 
 /// The path of a program.
@@ -99,8 +118,7 @@ impl Server {
     fn wait(&mut self) -> Result<(), Error> {
         let begin = Instant::now();
         loop {
-            if Wire::open(self.address).and_then(|mut wire| wire.ask(&[b"PING"]).map(drop)).is_ok()
-            {
+            if self.connect().and_then(|mut wire| wire.ping()).is_ok() {
                 return Ok(());
             }
             if let Running::Process(child) = &mut self.running
@@ -113,6 +131,15 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    pub(crate) fn protocol(&self) -> Protocol {
+        if self.name == MEMCACHED { Protocol::Memcached } else { Protocol::Redis }
+    }
+
+    /// A connection.
+    pub(crate) fn connect(&self) -> Result<Wire, Error> {
+        Wire::open(self.address, self.protocol())
     }
 
     /// Resident bytes of its process, if it has one of its own.

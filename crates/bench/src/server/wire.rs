@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::replies::first_len;
+use super::protocol::Protocol;
 use crate::Error;
 
 /// After which a server that does not answer is given up.
@@ -33,6 +33,7 @@ pub(crate) fn digits(number: u32) -> [u8; 8] {
 
 /// A connection.
 pub(crate) struct Wire {
+    protocol: Protocol,
     stream: TcpStream,
     received: Vec<u8>,
     /// Bytes of replies that were read.
@@ -40,11 +41,11 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    pub(crate) fn open(address: SocketAddr) -> Result<Wire, Error> {
+    pub(crate) fn open(address: SocketAddr, protocol: Protocol) -> Result<Wire, Error> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Wire { stream, received: Vec::new(), used: 0 })
+        Ok(Wire { protocol, stream, received: Vec::new(), used: 0 })
     }
 
     pub(crate) fn send(&mut self, requests: &[u8]) -> Result<(), Error> {
@@ -54,7 +55,7 @@ impl Wire {
     /// The next reply.
     pub(crate) fn reply(&mut self) -> Result<&[u8], Error> {
         loop {
-            if let Some(len) = first_len(&self.received[self.used..])? {
+            if let Some(len) = self.protocol.first_len(&self.received[self.used..])? {
                 let begin = self.used;
                 self.used += len;
                 return Ok(&self.received[begin..begin + len]);
@@ -71,7 +72,15 @@ impl Wire {
         }
     }
 
-    /// The reply to one request.
+    /// Waits until the server answers.
+    pub(crate) fn ping(&mut self) -> Result<(), Error> {
+        let mut bytes = Vec::new();
+        self.protocol.ping(&mut bytes);
+        self.send(&bytes)?;
+        self.reply().map(drop)
+    }
+
+    /// The reply to one request of Redis's protocol.
     pub(crate) fn ask(&mut self, args: &[&[u8]]) -> Result<&[u8], Error> {
         let mut bytes = Vec::new();
         request(args, &mut bytes);

@@ -4,6 +4,7 @@ mod aggregate;
 mod hash;
 mod ordered;
 mod server;
+mod trees;
 
 use std::collections::BTreeSet;
 

@@ -37,6 +37,24 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
     assert_eq!(of("sapwood", "objects/s"), 7);
 }
 
+/// Where it is not installed it is left out with a sentence.
+#[test]
+fn memcached_is_measured_where_it_is_installed() {
+    let flags = ["--smoke", "--json", "--servers", "sapwood,memcached"];
+    let flags = [&flags[..], &["--workloads", "closed loop,open loop,sum"]].concat();
+    let lines = lines(&server(&flags).expect("it runs"));
+    lines.iter().for_each(check_line);
+    let of = |unit: &str| {
+        let is_its = |line: &&serde_json::Value| line["engine"] == "memcached";
+        lines.iter().filter(is_its).filter(|line| line["unit"] == unit).count()
+    };
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let is_installed =
+        std::env::split_paths(&path).any(|folder| folder.join("memcached").is_file());
+    let expected = if is_installed { (14, 14, 3) } else { (0, 0, 0) };
+    assert_eq!((of("ops/s"), of("ns"), of("objects/s")), expected);
+}
+
 #[test]
 fn names_that_are_not_known_are_refused() {
     for flags in [["--servers", "oracle"], ["--workloads", "nothing"], ["--seconds", "0"]] {

@@ -11,6 +11,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Hash(hash) => sapwood_bench::hash::run(hash),
         BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
         BenchEngine::Server(server) => sapwood_bench::server::run(server),
+        BenchEngine::Trees(trees) => sapwood_bench::trees::run(trees),
     };
     measured.map_err(|error| match error.downcast::<io::Error>() {
         Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::OutputClosed,

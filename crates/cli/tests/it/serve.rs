@@ -132,3 +132,68 @@ fn a_server_answers_while_its_sample_loads() {
     assert_eq!(replies, ["+PONG", "+OK"]);
     server.end();
 }
+
+/// Resident bytes of a process.
+#[cfg(target_os = "linux")]
+fn resident_bytes(process: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
+    let status = status.expect("it is running");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a line");
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().expect("a number");
+    kib << 10
+}
+
+/// The program itself, its stacks and the buffers of sockets are not counted: they are the same few
+/// MiB whatever the data.
+#[cfg(target_os = "linux")]
+#[test]
+fn used_memory_is_what_the_process_has_grown_by() {
+    const UNCOUNTED: u64 = 24 << 20;
+    let mut server = Server::start(&[], &[]);
+    let empty = resident_bytes(&server.process);
+    for (entries, len) in [(400_000, 8), (200_000, 100), (5_000, 9_000), (60, 1 << 20)] {
+        let value = "v".repeat(len);
+        let mut next = 0;
+        while next < entries {
+            let end = entries.min(next + (1 << 20) / (len + 40) + 1);
+            let mut requests = Vec::new();
+            for number in next..end {
+                let key = format!("{number:08}");
+                requests.extend_from_slice(
+                    format!("*3\r\n$3\r\nSET\r\n$8\r\n{key}\r\n${len}\r\n{value}\r\n").as_bytes(),
+                );
+            }
+            server.stream.write_all(&requests).expect("it is sent");
+            let mut replies = vec![0; (end - next) * "+OK\r\n".len()];
+            server.stream.read_exact(&mut replies).expect("replies");
+            assert!(replies.chunks(5).all(|reply| reply == b"+OK\r\n"));
+            next = end;
+        }
+        let used = used_memory(&mut server);
+        let grown = resident_bytes(&server.process).saturating_sub(empty);
+        assert!(used > (entries * len) as u64, "{used} bytes for {entries} of {len}");
+        // What is counted is there, and what is there is counted.
+        assert!(used <= grown + grown / 8 + (2 << 20), "{used} counted, {grown} grown, {len}");
+        assert!(grown <= used + used / 8 + UNCOUNTED, "{used} counted, {grown} grown, {len}");
+        assert_eq!(server.lines(&["FLUSHALL".to_owned()]), ["+OK"]);
+        let left = used_memory(&mut server);
+        assert!(left < 1 << 20, "{left} bytes are left of nothing");
+        let grown = resident_bytes(&server.process).saturating_sub(empty);
+        assert!(grown <= UNCOUNTED, "{grown} bytes stay, {len}");
+    }
+    server.end();
+}
+
+#[cfg(target_os = "linux")]
+fn used_memory(server: &mut Server) -> u64 {
+    server.stream.write_all(b"INFO memory\r\n").expect("it is sent");
+    let mut replies = BufReader::new(server.stream.try_clone().expect("the same stream"));
+    let mut line = String::new();
+    replies.read_line(&mut line).expect("a length");
+    let len: usize = line.trim_end()[1..].parse().expect("a length");
+    let mut text = vec![0; len + 2];
+    replies.read_exact(&mut text).expect("a text");
+    let text = String::from_utf8(text).expect("text");
+    let used = text.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    used.expect("a field").trim().parse().expect("a number")
+}

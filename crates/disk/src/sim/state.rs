@@ -304,6 +304,15 @@ impl State {
         answer
     }
 
+    /// A store to mapped bytes of the file.
+    pub(super) fn store(&mut self, id: FileId, offset: usize, bytes: &[u8]) {
+        if self.begin_change().is_ok() && !bytes.is_empty() {
+            let file = &mut self.files[id.0];
+            overlay(&mut file.now, offset, bytes);
+            file.unsynced.push(Write { offset, bytes: bytes.to_vec() });
+        }
+    }
+
     pub(super) fn cut(&mut self, id: FileId, bytes: u64) -> io::Result<()> {
         self.begin_change()?;
         let file = &mut self.files[id.0];

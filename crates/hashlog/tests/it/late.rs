@@ -4,7 +4,7 @@
 use crate::adapter::{COLDEST, Configuration, ON_DISK, contents, key, value};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use sapwood_disk::{Disk, Faults, File, Read, SimDisk, Work, WriteFault};
+use sapwood_disk::{CachedFile, Disk, Faults, File, Presence, Read, SimDisk, Work, WriteFault};
 use sapwood_hashlog::{ColdReads, Cut, Error, HashLog, Layout};
 use sapwood_testkit::engine::Pair;
 use std::collections::BTreeMap;
@@ -102,6 +102,9 @@ impl Disk for LateDisk {
     }
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         self.disk.open(name)
+    }
+    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {
+        self.disk.cached(name, presence)
     }
     fn list(&self) -> io::Result<Vec<String>> {
         self.disk.list()

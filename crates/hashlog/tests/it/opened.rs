@@ -2,7 +2,7 @@
 //! key, each page once for a walk; and what its walks ask the index about.
 
 use crate::adapter::{COLDEST, Configuration, contents, key, see, snapped, swept, value};
-use sapwood_disk::{Blocks, Disk, File, Read, SimDisk, Work};
+use sapwood_disk::{Blocks, CachedFile, Disk, File, Presence, Read, SimDisk, Work};
 use sapwood_hashlog::{ColdReads, Cut, HashLog, Layout};
 use sapwood_testkit::engine::Pair;
 use sapwood_testkit::interleave::{Running, StartLine};
@@ -66,6 +66,9 @@ impl Disk for CountingDisk {
     }
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         Ok(self.counting(name, self.disk.open(name)?))
+    }
+    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {
+        self.disk.cached(name, presence)
     }
     fn list(&self) -> io::Result<Vec<String>> {
         self.disk.list()

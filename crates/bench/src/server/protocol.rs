@@ -1,0 +1,136 @@
+//! The protocol of a server: how an entry is written and read, and where a reply ends.
+
+use super::replies;
+use super::wire::request;
+use crate::Error;
+
+/// A protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    /// Redis's, version 2.
+    Redis,
+    /// memcached's text protocol, which all of its clients speak. Its meta protocol says the same in
+    /// about as many bytes.
+    Memcached,
+}
+
+impl Protocol {
+    /// Appends a request to set a key.
+    pub(crate) fn set(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Protocol::Redis => request(&[b"SET", key, value], out),
+            Protocol::Memcached => {
+                out.extend_from_slice(b"set ");
+                out.extend_from_slice(key);
+                out.extend_from_slice(format!(" 0 0 {}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// Appends the reply to [`Protocol::set`].
+    pub(crate) fn was_set(self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self {
+            Protocol::Redis => b"+OK\r\n",
+            Protocol::Memcached => b"STORED\r\n",
+        });
+    }
+
+    /// Appends a request to get a key.
+    pub(crate) fn get(self, key: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Protocol::Redis => request(&[b"GET", key], out),
+            Protocol::Memcached => {
+                out.extend_from_slice(b"get ");
+                out.extend_from_slice(key);
+                out.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+
+    /// Appends the reply to [`Protocol::get`] of a key that is there.
+    pub(crate) fn was_got(self, key: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Protocol::Redis => {
+                out.extend_from_slice(format!("${}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\n");
+            }
+            Protocol::Memcached => {
+                out.extend_from_slice(b"VALUE ");
+                out.extend_from_slice(key);
+                out.extend_from_slice(format!(" 0 {}\r\n", value.len()).as_bytes());
+                out.extend_from_slice(value);
+                out.extend_from_slice(b"\r\nEND\r\n");
+            }
+        }
+    }
+
+    /// The bytes of a value in a reply to [`Protocol::get`].
+    pub(crate) fn value(self, reply: &[u8]) -> Option<&[u8]> {
+        match self {
+            Protocol::Redis => replies::bulk(reply),
+            Protocol::Memcached => {
+                let end = reply.windows(2).position(|pair| pair == b"\r\n")?;
+                reply.strip_suffix(b"\r\nEND\r\n")?.get(end + 2..)
+            }
+        }
+    }
+
+    /// Appends a request that every server answers.
+    pub(crate) fn ping(self, out: &mut Vec<u8>) {
+        match self {
+            Protocol::Redis => request(&[b"PING"], out),
+            Protocol::Memcached => out.extend_from_slice(b"version\r\n"),
+        }
+    }
+
+    /// The bytes of the first reply, or `None` if more must come.
+    pub(crate) fn first_len(self, bytes: &[u8]) -> Result<Option<usize>, Error> {
+        match self {
+            Protocol::Redis => replies::first_len(bytes),
+            Protocol::Memcached => memcached_first_len(bytes),
+        }
+    }
+}
+
+fn memcached_first_len(bytes: &[u8]) -> Result<Option<usize>, Error> {
+    let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let line = String::from_utf8_lossy(&bytes[..end]);
+    if line.starts_with("VALUE ") {
+        let len: usize = line.rsplit(' ').next().unwrap_or_default().parse()?;
+        let all = end + 2 + len + b"\r\nEND\r\n".len();
+        return Ok((all <= bytes.len()).then_some(all));
+    }
+    match &*line {
+        "STORED" | "END" => Ok(Some(end + 2)),
+        version if version.starts_with("VERSION ") => Ok(Some(end + 2)),
+        refusal => Err(format!("the server refused: {refusal}").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_read_as_they_are_written() {
+        for protocol in [Protocol::Redis, Protocol::Memcached] {
+            let mut replies = Vec::new();
+            protocol.was_got(b"key", b"a\r\nvalue", &mut replies);
+            let got = replies.len();
+            protocol.was_set(&mut replies);
+            for cut in 0..got {
+                let found = protocol.first_len(&replies[..cut]).expect("the beginning of a reply");
+                assert_eq!(found, None, "{protocol:?}: {cut}");
+            }
+            assert_eq!(protocol.first_len(&replies).expect("a reply"), Some(got));
+            assert_eq!(protocol.value(&replies[..got]), Some(&b"a\r\nvalue"[..]));
+            let set = protocol.first_len(&replies[got..]).expect("a reply");
+            assert_eq!(set, Some(replies.len() - got));
+        }
+        assert_eq!(Protocol::Memcached.value(b"END\r\n"), None, "no such key");
+        assert!(Protocol::Memcached.first_len(b"SERVER_ERROR no\r\n").is_err());
+    }
+}

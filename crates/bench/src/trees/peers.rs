@@ -1,0 +1,165 @@
+//! Engines of this process that are light to build: the standard library's map as the floor, and
+//! redb.
+
+use std::collections::BTreeMap;
+
+use redb::{Builder, Database, Durability, ReadableDatabase, ReadableTable, TableDefinition};
+
+use super::store::{Engine, Entry, Key, Level, Place, TreeStore, Value, Writers};
+use crate::Error;
+
+pub(crate) const REDB: &str = "redb";
+
+pub(crate) const ENGINES: [Engine; 2] = [
+    Engine { name: "std-btreemap", open: |_| Ok(Box::new(Map::default())), recover: None },
+    Engine { name: REDB, open: open_redb, recover: None },
+];
+
+/// A map that nothing outlives and that has no transactions: what the keys cost by themselves.
+#[derive(Default)]
+struct Map(BTreeMap<Key, Value>);
+
+impl TreeStore for Map {
+    fn insert(&mut self, (key, value): &Entry) -> Result<(), Error> {
+        self.0.insert(*key, *value);
+        Ok(())
+    }
+
+    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+        Ok(self.0.remove(key))
+    }
+
+    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        entries.iter().try_for_each(|entry| self.insert(entry))
+    }
+
+    fn remove_all(
+        &mut self,
+        entries: &[Entry],
+        removed: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        entries.iter().filter_map(|(key, _)| self.0.remove(key)).for_each(|value| removed(&value));
+        Ok(())
+    }
+
+    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        entries.iter().filter_map(|(key, _)| self.0.get(key)).for_each(|value| read(value));
+        Ok(())
+    }
+
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        self.0.iter().for_each(|(key, value)| read(key, value));
+        Ok(())
+    }
+
+    fn writers(&self) -> Option<&dyn Writers> {
+        None
+    }
+}
+
+/// Keys of 8 bytes as byte strings: numbers would be decoded at each comparison.
+const TABLE: TableDefinition<'static, &[u8; 8], &[u8; 8]> = TableDefinition::new("bench");
+
+/// A cache that all entries fit into.
+const CACHE_BYTES: usize = 1 << 30;
+
+type Table<'t> = redb::Table<'t, &'static [u8; 8], &'static [u8; 8]>;
+
+struct Redb {
+    db: Database,
+    durability: Durability,
+}
+
+fn open_redb(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    let db = builder.create(place.dir.join("redb"))?;
+    let durability = match place.level {
+        Level::Buffered => Durability::None,
+        Level::Sync => Durability::Immediate,
+    };
+    let store = Redb { db, durability };
+    store.write(|_| Ok(()))?;
+    Ok(Box::new(store))
+}
+
+impl Redb {
+    fn write<R>(
+        &self,
+        change: impl FnOnce(&mut Table<'_>) -> Result<R, redb::StorageError>,
+    ) -> Result<R, Error> {
+        let mut transaction = self.db.begin_write()?;
+        transaction.set_durability(self.durability)?;
+        let done = change(&mut transaction.open_table(TABLE)?)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+}
+
+impl TreeStore for Redb {
+    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+        Writers::insert(self, entry)
+    }
+
+    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+        self.write(|table| Ok(table.remove(key)?.map(|value| *value.value())))
+    }
+
+    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        self.write(|table| {
+            entries.iter().try_for_each(|(key, value)| table.insert(key, value).map(|_| ()))
+        })
+    }
+
+    fn remove_all(
+        &mut self,
+        entries: &[Entry],
+        removed: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        self.write(|table| {
+            for (key, _) in entries {
+                if let Some(value) = table.remove(key)? {
+                    removed(value.value());
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        let transaction = self.db.begin_read()?;
+        let table = transaction.open_table(TABLE)?;
+        for (key, _) in entries {
+            if let Some(value) = table.get(key)? {
+                read(value.value());
+            }
+        }
+        Ok(())
+    }
+
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        let transaction = self.db.begin_read()?;
+        for entry in transaction.open_table(TABLE)?.iter()? {
+            let (key, value) = entry?;
+            read(key.value(), value.value());
+        }
+        Ok(())
+    }
+
+    fn writers(&self) -> Option<&dyn Writers> {
+        Some(self)
+    }
+
+    /// By its pages: those of commits without durability are not in the file.
+    fn bytes(&self) -> Option<u64> {
+        let transaction = self.db.begin_write().ok()?;
+        let stats = transaction.stats().ok()?;
+        Some(stats.allocated_pages() * stats.page_size() as u64)
+    }
+}
+
+impl Writers for Redb {
+    fn insert(&self, (key, value): &Entry) -> Result<(), Error> {
+        self.write(|table| table.insert(key, value).map(|_| ()))
+    }
+}

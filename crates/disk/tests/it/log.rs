@@ -1,0 +1,358 @@
+//! A log has a prefix of what was appended after any crash, and all that was synced.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+use sapwood_disk::log::{Log, LogOptions, LogStart};
+use sapwood_disk::{Disk, Faults, FileDisk, Presence, SimDisk, SyncFault};
+
+const ID: u64 = 0x5a9;
+
+fn options() -> LogOptions {
+    LogOptions { part_bytes_min: 8 << 10, part_bytes_max: 16 << 10, ..LogOptions::default() }
+}
+
+fn start() -> LogStart {
+    LogStart { lsn: 0, part: 1, durable: 0 }
+}
+
+/// A record that says its number, of a length that depends on it.
+fn record(number: u64, len: usize) -> Vec<u8> {
+    let mut bytes = number.to_le_bytes().to_vec();
+    bytes.extend((0..len).map(|at| (number as usize + at) as u8));
+    bytes
+}
+
+fn number(record: &[u8]) -> u64 {
+    let number = u64::from_le_bytes(*record.first_chunk().expect("8 bytes"));
+    let expected = self::record(number, record.len() - 8);
+    assert_eq!(record, expected, "record {number} is whole");
+    number
+}
+
+fn open(disk: &SimDisk, start: LogStart) -> io::Result<(Log, Vec<u64>)> {
+    let mut numbers = Vec::new();
+    let log = Log::open(Arc::new(disk.clone()), ID, options(), start, &mut |_, record| {
+        numbers.push(number(record));
+        Ok::<(), io::Error>(())
+    })?;
+    Ok((log, numbers))
+}
+
+#[test]
+fn records_of_any_length_are_read_in_order() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    for number in 0..300 {
+        log.append(&record(number, (number as usize * 37) % 40_000)).expect("appended");
+    }
+    let before = disk.list().expect("names");
+    let mut seen = Vec::new();
+    let end = Log::view(&disk, ID, "redo", start(), &mut |_, record| {
+        seen.push(number(record));
+        Ok::<(), io::Error>(())
+    });
+    assert_eq!(end.expect("read"), log.position().0);
+    assert_eq!(disk.list().expect("names"), before, "looking changes nothing");
+    drop(log);
+    let (_log, opened) = open(&disk, start()).expect("opened");
+    assert_eq!(opened, (0..300).collect::<Vec<_>>());
+    assert_eq!(seen, opened);
+}
+
+#[test]
+fn a_log_is_read_from_where_it_is_wanted() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut starts = Vec::new();
+    for number in 0..100 {
+        let (lsn, part) = log.position();
+        starts.push(LogStart { lsn, part, durable: 0 });
+        log.append(&record(number, 500)).expect("appended");
+    }
+    for (first, start) in starts.into_iter().enumerate() {
+        let mut seen = Vec::new();
+        Log::view(&disk, ID, "redo", start, &mut |_, record| {
+            seen.push(number(record));
+            Ok::<(), io::Error>(())
+        })
+        .expect("read");
+        assert_eq!(seen, (first as u64..100).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_is_forgotten_gives_its_files_back() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut most = 0;
+    for number in 0..2000 {
+        let lsn = log.append(&record(number, 300)).expect("appended");
+        if number % 50 == 0 {
+            log.sync(lsn).expect("synced");
+            log.forget_before(log.position().1).expect("forgotten");
+        }
+        most = most.max(log.file_bytes());
+    }
+    assert!(most <= 8 * (16 << 10), "{most} bytes for what 50 records need");
+    assert_eq!(disk.file_bytes(), log.file_bytes());
+}
+
+/// Appends, syncs, forgets; crashes at a random moment; opens what is left and goes on, many times.
+fn crash_chain(seed: u64) {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut disk = SimDisk::new();
+    let mut log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut from = start();
+    let (mut first, mut next) = (0, 0);
+    for life in 0..6 {
+        let mut durable = next;
+        // Positions and numbers of records.
+        let mut positions = Vec::new();
+        let count = rng.random_range(1..120);
+        let stop = disk.operations() + count;
+        disk.stop_after(count);
+        loop {
+            match rng.random_range(0..10) {
+                0 => {
+                    let Ok(()) = log.sync(log.position().0) else { break };
+                    durable = next;
+                }
+                // As a checkpoint does: what is not needed any more was made to last elsewhere.
+                1 if !positions.is_empty() => {
+                    let (number, lsn, part) = positions[rng.random_range(0..positions.len())];
+                    let Ok(()) = log.sync(lsn) else { break };
+                    durable = durable.max(number);
+                    first = number;
+                    from = LogStart { lsn, part, durable: log.durable() };
+                    positions.retain(|(known, ..)| *known >= number);
+                    let Ok(()) = log.forget_before(part) else { break };
+                }
+                _ => {
+                    let (lsn, part) = log.position();
+                    positions.push((next, lsn, part));
+                    let Ok(_) = log.append(&record(next, rng.random_range(0..3000))) else { break };
+                    // Stores to a mapping do not say that the power is off.
+                    if disk.operations() >= stop {
+                        break;
+                    }
+                    next += 1;
+                }
+            }
+        }
+        drop(log);
+        let is_killed = rng.random_ratio(1, 3);
+        match is_killed {
+            // The process ends, and the page cache stays.
+            true => {
+                disk.stop_after(1 << 40);
+                durable = next;
+            }
+            false => disk = disk.crash(rng.random()),
+        }
+        let (opened, numbers) = open(&disk, from)
+            .unwrap_or_else(|cause| panic!("seed {seed}, life {life}, from {from:?}: {cause}"));
+        let end = first + numbers.len() as u64;
+        assert_eq!(numbers, (first..end).collect::<Vec<_>>(), "seed {seed}, life {life}");
+        assert!(end >= durable, "seed {seed}, life {life}: {end} of {durable} synced");
+        assert!(end <= next + 1, "seed {seed}, life {life}");
+        (log, next) = (opened, end);
+    }
+}
+
+#[test]
+fn any_chain_of_crashes_leaves_a_prefix_with_all_that_was_synced() {
+    for seed in 0..400 {
+        crash_chain(seed);
+    }
+}
+
+#[test]
+fn every_crash_while_a_log_is_opened_leaves_it_as_it_was() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    for number in 0..40 {
+        let lsn = log.append(&record(number, 700)).expect("appended");
+        if number == 30 {
+            log.sync(lsn).expect("synced");
+        }
+    }
+    drop(log);
+    for seed in 0..60 {
+        let crashed = disk.crash(seed);
+        let (_, found) = open(&crashed.crash(0), start()).expect("opened");
+        for stop in 0..20 {
+            let opening = crashed.crash(0);
+            opening.stop_after(stop);
+            let _cut_off = open(&opening, start());
+            let (log, again) = open(&opening.crash(seed + stop), start()).expect("opened");
+            assert_eq!(again, found, "seed {seed}, stop {stop}");
+            drop(log);
+        }
+    }
+}
+
+#[test]
+fn a_log_that_lost_what_was_synced_is_damaged() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut lsn = 0;
+    for number in 0..4 {
+        lsn = log.append(&record(number, 700)).expect("appended");
+    }
+    log.sync(lsn).expect("synced");
+    drop(log);
+    let name = disk.list().expect("names").remove(0);
+    disk.damage(&name, 4096 + 1500, 1).expect("there is a record");
+    let cause = open(&disk, LogStart { durable: lsn, ..start() }).expect_err("damaged");
+    assert_eq!(cause.kind(), io::ErrorKind::InvalidData);
+    assert!(cause.to_string().contains("was synced up to"), "{cause}");
+}
+
+#[test]
+fn after_a_failed_sync_the_log_takes_nothing_more() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let lsn = log.append(&record(0, 8)).expect("appended");
+    disk.set_faults(Faults::new().syncs(.., SyncFault::Lost(io::ErrorKind::Other)));
+    log.sync(lsn).expect_err("the sync fails");
+    disk.set_faults(Faults::new());
+    log.sync(lsn).expect_err("it is not tried again");
+    log.append(&record(1, 8)).expect_err("nothing more is taken");
+}
+
+#[test]
+fn a_full_disk_refuses_a_record_and_takes_others_later() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    disk.set_faults(Faults::new().space(20 << 10));
+    let mut taken = 0;
+    while log.append(&record(taken, 1000)).is_ok() {
+        taken += 1;
+    }
+    assert!(taken >= 3, "{taken} records fit");
+    disk.set_faults(Faults::new());
+    log.append(&record(taken, 1000)).expect("there is room again");
+    drop(log);
+    let (_, numbers) = open(&disk, start()).expect("opened");
+    assert_eq!(numbers, (0..=taken).collect::<Vec<_>>());
+}
+
+#[test]
+fn callers_that_sync_together_all_last() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::open(folder.path()).expect("opened"));
+    let log = Log::create(Arc::clone(&disk), ID, options(), 0).expect("made");
+    let numbers = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..50 {
+                    let number = numbers.fetch_add(1, Ordering::Relaxed);
+                    let lsn = log.append(&record(number, 100)).expect("appended");
+                    log.sync(lsn).expect("synced");
+                    assert!(log.durable() >= lsn);
+                }
+            });
+        }
+    });
+    drop(log);
+    let mut seen = Vec::new();
+    Log::view(&*disk, ID, "redo", start(), &mut |_, record| {
+        seen.push(number(record));
+        Ok::<(), io::Error>(())
+    })
+    .expect("read");
+    seen.sort_unstable();
+    assert_eq!(seen, (0..400).collect::<Vec<_>>());
+}
+
+#[test]
+fn any_bytes_are_a_log_or_an_error() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    for number in 0..60 {
+        log.append(&record(number, 300)).expect("appended");
+    }
+    drop(log);
+    let names = disk.list().expect("names");
+    let mut rng = ChaCha8Rng::seed_from_u64(7);
+    for _ in 0..500 {
+        let damaged = disk.crash(0);
+        for name in &names {
+            damaged.plant(name, &disk.contents(name).expect("there")).expect("planted");
+            for _ in 0..rng.random_range(0..3) {
+                let bytes = damaged.contents(name).expect("there").len() as u64;
+                // Headers more often than what is between them.
+                let limit = if rng.random() { 4096 + 64 } else { bytes };
+                let at = rng.random_range(0..limit);
+                damaged.damage(name, at, rng.random_range(1..=255)).expect("damaged");
+            }
+            if rng.random_ratio(1, 10) {
+                damaged.truncate(name, rng.random_range(0..9000)).expect("cut");
+            }
+        }
+        if let Ok((_, numbers)) = open(&damaged, start()) {
+            assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn cached_files_read_what_was_stored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let real: Arc<dyn Disk> = Arc::new(FileDisk::open(folder.path()).expect("opened"));
+    let simulated: Arc<dyn Disk> = Arc::new(SimDisk::new());
+    for disk in [real, simulated] {
+        let file = disk.cached("a", Presence::New).expect("made");
+        file.reserve(10_000).expect("room");
+        assert_eq!(file.bytes().expect("a length"), 10_000);
+        let mut mapped = file.map(10_000).expect("mapped");
+        mapped.write(4090, b"acorn");
+        file.write_at(4095, b"s and oaks").expect("written");
+        let mut bytes = [0; 15];
+        mapped.read(4090, &mut bytes);
+        assert_eq!(&bytes, b"acorns and oaks");
+        file.read_at(4090, &mut bytes).expect("read");
+        assert_eq!(&bytes, b"acorns and oaks");
+        file.lengthen(20_000).expect("longer");
+        assert_eq!(file.bytes().expect("a length"), 20_000);
+        assert!(file.read_at(19_999, &mut bytes).is_err(), "beyond the end");
+        file.sync().expect("synced");
+        assert!(disk.cached("a", Presence::New).is_err(), "it is there");
+        assert!(disk.cached("b", Presence::There).is_err(), "it is not there");
+    }
+}
+
+/// Found by a fuzzer: a part that says that it has more bytes than 64 bits can double.
+#[test]
+fn lengths_and_numbers_beyond_all_measure_are_refused() {
+    for start in [LogStart { lsn: u64::MAX - 1, ..start() }, LogStart { part: u64::MAX, ..start() }]
+    {
+        let disk = SimDisk::new();
+        Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+        let cause = open(&disk, start).expect_err("refused");
+        assert_eq!(cause.kind(), io::ErrorKind::InvalidData);
+    }
+}
+
+#[test]
+fn a_log_that_is_opened_often_stays_small() {
+    let disk = SimDisk::new();
+    let mut log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let mut from = start();
+    for number in 0..20 {
+        log.append(&record(number, 10)).expect("appended");
+        let (lsn, part) = log.position();
+        log.sync(lsn).expect("synced");
+        from = LogStart { lsn, part, durable: log.durable() };
+        log.forget_before(part).expect("forgotten");
+        drop(log);
+        log = open(&disk, from).expect("opened").0;
+    }
+    assert!(log.file_bytes() <= 2 * options().part_bytes_min, "{} bytes", log.file_bytes());
+    assert_eq!(open(&disk, from).expect("opened").1, [] as [u64; 0]);
+}

@@ -1,0 +1,51 @@
+//! A crash-safe heap: objects and trees that live in files, are used like memory, and are never
+//! half-changed.
+//!
+//! A [`Pool`] is a heap of objects and a log. A [`Transaction`] changes objects and trees, all of it
+//! or none.
+//!
+//! | module | contents |
+//! |---|---|
+//! | `object`, `view` | names of objects, their first words, and objects as an operation sees them |
+//! | `heap` | which words belong to objects: zones, chunks, runs, walks |
+//! | `lane`, `transaction` | copies of what a transaction changes, and how they become the heap's |
+//! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
+//! | `version`, `state` | readers beside a writer |
+//! | `objects` | objects of users |
+//! | `tree` | B-tree, crit-bit tree, red-black tree; the catalog; verbs |
+//!
+//! **Absent:** unsafe code, files that are not the disk's, threads.
+#![forbid(unsafe_code)]
+
+mod check;
+mod checkpoint;
+mod dirty;
+mod error;
+mod heap;
+mod lane;
+mod object;
+mod objects;
+mod open;
+mod options;
+mod pool;
+mod redo;
+mod state;
+mod superblock;
+mod transaction;
+mod tree;
+mod version;
+#[cfg(all(test, loom))]
+mod version_loom;
+mod view;
+
+pub use check::CheckReport;
+pub use error::{Error, Result};
+pub use heap::walk::{ClassReport, Found, HeapReport};
+pub use object::{ObjectId, ObjectType};
+pub use options::{Durability, PoolOptions};
+pub use pool::{Commit, Pool};
+pub use transaction::Transaction;
+pub use tree::catalog::TreeInfo;
+pub use tree::entry::{KEY_BYTES_MAX, TreeLayout, VALUE_BYTES_MAX};
+pub use tree::structure::TreeKind;
+pub use tree::{Entries, Frozen, Tree};

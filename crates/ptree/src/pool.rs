@@ -1,0 +1,360 @@
+//! Pools: a heap in a directory, its log, and what is open of it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sapwood_disk::CachedFile;
+use sapwood_disk::log::{Log, Lsn};
+use sapwood_mem::sync::Ordering;
+use sapwood_mem::words::Words;
+
+use crate::dirty::DirtyPages;
+use crate::error::{Error, Result};
+use crate::heap::layout::{self, Chunk, Class};
+use crate::heap::{Heap, HeapReport, LaneRun};
+use crate::lane::BoxedLane;
+use crate::object::ObjectId;
+use crate::options::PoolOptions;
+use crate::redo::{self, Change, Redo};
+use crate::state::TreeState;
+use crate::superblock::Superblock;
+use crate::view::Committed;
+
+/// A heap of objects, in memory and, where it has a directory, in files.
+///
+/// Clones are the same pool. It may be used by any number of threads.
+#[derive(Debug, Clone)]
+pub struct Pool {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    /// The committed words of the heap, and objects that are being made.
+    pub(crate) space: Words,
+    core: Mutex<Core>,
+    pub(crate) lanes: Mutex<Lanes>,
+    pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
+    pub(crate) files: Option<Files>,
+    pub(crate) options: PoolOptions,
+    /// Why the last checkpoint that a commit wrote failed.
+    failed_checkpoint: Mutex<Option<Error>>,
+}
+
+/// Lanes of transactions that ended, and how many have not.
+#[derive(Debug, Default)]
+pub(crate) struct Lanes {
+    idle: Vec<BoxedLane>,
+    pub(crate) open: usize,
+}
+
+/// The files of a pool.
+#[derive(Debug)]
+pub(crate) struct Files {
+    pub(crate) heap: Arc<dyn CachedFile>,
+    /// None where the pool is open to be read only.
+    pub(crate) log: Option<Arc<Log>>,
+    /// The last one. Held by the thread that writes a checkpoint.
+    pub(crate) superblock: Mutex<Superblock>,
+}
+
+/// What one commit at a time changes.
+#[derive(Debug)]
+pub(crate) struct Core {
+    pub(crate) heap: Heap,
+    pub(crate) dirty: DirtyPages,
+    /// Pages that were changed since memory was given back, and are not dirty.
+    pub(crate) private: DirtyPages,
+    /// Where the log counts from.
+    pub(crate) checkpoint: Lsn,
+    /// Changes of the heap itself, on their way to the log.
+    redo: Redo,
+    /// Why no more commits are taken.
+    failed: Option<Error>,
+}
+
+pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A commit, which may be on its way to the disk.
+#[derive(Debug, Clone)]
+pub struct Commit {
+    log: Option<Arc<Log>>,
+    lsn: Lsn,
+}
+
+impl Commit {
+    /// Waits until the commit lasts: it survives power loss.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the disk refused: whether it lasts is not known.
+    pub fn wait(&self) -> Result<()> {
+        match &self.log {
+            Some(log) => log.sync(self.lsn).map_err(|cause| Error::io("commit", &cause)),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the commit is known to last.
+    pub fn is_durable(&self) -> bool {
+        self.log.as_ref().is_none_or(|log| log.durable() >= self.lsn)
+    }
+
+    /// The position of the commit in the pool's log, by which commits are ordered.
+    pub fn position(&self) -> u64 {
+        self.lsn
+    }
+}
+
+impl Pool {
+    pub(crate) fn over(
+        space: Words,
+        heap: Heap,
+        dirty: DirtyPages,
+        files: Option<Files>,
+        options: PoolOptions,
+    ) -> Pool {
+        let core = Core {
+            heap,
+            dirty,
+            private: DirtyPages::default(),
+            checkpoint: files.as_ref().map_or(0, |files| lock(&files.superblock).log.lsn),
+            redo: Redo::default(),
+            failed: None,
+        };
+        Pool {
+            inner: Arc::new(Inner {
+                space,
+                core: Mutex::new(core),
+                lanes: Mutex::default(),
+                trees: Mutex::default(),
+                files,
+                options,
+                failed_checkpoint: Mutex::default(),
+            }),
+        }
+    }
+
+    /// Waits until all commits so far last.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync(&self) -> Result<()> {
+        self.inner.last_commit().wait()
+    }
+
+    /// How full the heap is, and how its free room is spread. Walks all descriptors.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub fn heap_report(&self) -> Result<HeapReport> {
+        let _no_commit = self.inner.core();
+        crate::heap::report(&self.inner.space)
+    }
+
+    /// Bytes of the heap that are in use: from its beginning to the end of the last chunk.
+    pub fn heap_bytes(&self) -> u64 {
+        self.inner.core().heap.used_words() as u64 * 8
+    }
+
+    /// Why the last checkpoint failed that a commit wrote by itself, if it did: the disk is full,
+    /// most likely. Such a commit is there all the same, and the log grows until one succeeds.
+    pub fn failed_checkpoint(&self) -> Option<Error> {
+        lock(&self.inner.failed_checkpoint).clone()
+    }
+
+    /// Bytes of the files of the log.
+    pub fn log_bytes(&self) -> u64 {
+        self.inner.log().map_or(0, |log| log.file_bytes())
+    }
+}
+
+impl Inner {
+    /// A lane for a transaction, which is open until the lane comes back.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`], [`Error::OutOfMemory`].
+    pub(crate) fn take_lane(&self) -> Result<BoxedLane> {
+        if let Some(files) = &self.files
+            && files.log.is_none()
+        {
+            return Err(Error::ReadOnly);
+        }
+        let idle = {
+            let mut lanes = lock(&self.lanes);
+            lanes.open += 1;
+            lanes.idle.pop()
+        };
+        match idle.map_or_else(BoxedLane::new, Ok) {
+            Ok(lane) => Ok(lane),
+            Err(error) => {
+                lock(&self.lanes).open -= 1;
+                Err(error)
+            }
+        }
+    }
+
+    pub(crate) fn give_lane(&self, lane: BoxedLane) {
+        let mut lanes = lock(&self.lanes);
+        lanes.open -= 1;
+        lanes.idle.push(lane);
+    }
+
+    pub(crate) fn core(&self) -> MutexGuard<'_, Core> {
+        lock(&self.core)
+    }
+
+    pub(crate) fn committed(&self) -> Committed<'_> {
+        Committed(&self.space)
+    }
+
+    pub(crate) fn log(&self) -> Option<&Arc<Log>> {
+        self.files.as_ref()?.log.as_ref()
+    }
+
+    pub(crate) fn last_commit(&self) -> Commit {
+        let log = self.log().cloned();
+        Commit { lsn: log.as_ref().map_or(0, |log| log.position().0), log }
+    }
+
+    /// The commit whose record ends there.
+    pub(crate) fn commit_at(&self, lsn: Lsn) -> Commit {
+        Commit { log: self.log().cloned(), lsn }
+    }
+
+    /// Slots for a lane.
+    pub(crate) fn take_run(&self, class: Class) -> Result<LaneRun> {
+        let mut core = self.core();
+        core.check()?;
+        let Core { heap, redo, .. } = &mut *core;
+        let taken = heap.take_run(&self.space, class, redo);
+        core.log_own_changes(self)?;
+        taken
+    }
+
+    /// Chunks for a large object.
+    pub(crate) fn take_chunks(&self, count: usize) -> Result<Chunk> {
+        let mut core = self.core();
+        core.check()?;
+        let Core { heap, redo, .. } = &mut *core;
+        let taken = heap.take_chunks(&self.space, count, redo);
+        core.log_own_changes(self)?;
+        taken
+    }
+
+    /// Takes back the room of objects that were made in vain.
+    pub(crate) fn take_back(&self, made: impl Iterator<Item = (ObjectId, usize)>) {
+        let mut made = made.peekable();
+        if made.peek().is_none() {
+            return;
+        }
+        let mut core = self.core();
+        for (id, words) in made {
+            core.heap.give_back(id, words);
+        }
+    }
+
+    pub(crate) fn note_failed_checkpoint(&self, error: Error) {
+        *lock(&self.failed_checkpoint) = Some(error);
+    }
+
+    /// Notes that a checkpoint succeeded.
+    pub(crate) fn note_checkpoint(&self) {
+        *lock(&self.failed_checkpoint) = None;
+    }
+
+    /// Notes that the log or the heap's file refused: what is in memory is not what is stored.
+    pub(crate) fn fail(&self, cause: &Error) {
+        self.core().failed.get_or_insert_with(|| cause.clone());
+    }
+}
+
+impl Core {
+    pub(crate) fn check(&self) -> Result<()> {
+        match &self.failed {
+            Some(cause) => Err(cause.clone()),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
+        let Some(log) = pool.log() else { return Ok(0) };
+        log.append(record).map_err(|cause| {
+            let error = Error::io("append to the log", &cause);
+            // What a full disk refuses is not in the log, and another commit may fit.
+            if cause.kind() != std::io::ErrorKind::StorageFull {
+                self.failed = Some(error.clone());
+            }
+            error
+        })
+    }
+
+    /// Logs what the heap did by itself.
+    fn log_own_changes(&mut self, pool: &Inner) -> Result<()> {
+        if self.redo.is_empty() {
+            return Ok(());
+        }
+        let redo = std::mem::take(&mut self.redo);
+        if let Err(error) = self.append(pool, redo.bytes()) {
+            // The heap has done what the log does not know.
+            self.failed = Some(error.clone());
+            return Err(error);
+        }
+        let mut changes = redo.bytes();
+        while let Some(change) = redo::next(&mut changes)? {
+            mark(&change, &mut self.dirty);
+        }
+        self.redo = redo;
+        self.redo.clear();
+        Ok(())
+    }
+}
+
+fn mark(change: &Change<'_>, dirty: &mut DirtyPages) {
+    match change {
+        Change::Store { at, words } => dirty.mark(*at, words.len() / 8),
+        Change::Set { at, .. } | Change::Clear { at, .. } => dirty.mark(*at, 1),
+    }
+}
+
+/// Does a logged change to the words of a heap, which grows where it must, to `limit` at most.
+///
+/// # Errors
+/// [`Error::Corrupt`] for a change beyond it or to the superblock, [`Error::OutOfMemory`].
+pub(crate) fn apply(
+    change: &Change<'_>,
+    space: &Words,
+    limit: usize,
+    dirty: &mut DirtyPages,
+) -> Result<()> {
+    let (at, len) = match change {
+        Change::Store { at, words } => (*at, words.len() / 8),
+        Change::Set { at, .. } | Change::Clear { at, .. } => (*at, 1),
+    };
+    if at < layout::SUPERBLOCK_WORDS || len == 0 || at + len > limit {
+        return Err(Error::corrupt(at, "the log changes words that no heap has"));
+    }
+    if at + len > space.len() {
+        let refused =
+            |cause: std::io::Error| redo::out_of_memory(space.len(), limit, &cause.to_string());
+        space.grow(at + len).map_err(refused)?;
+    }
+    let found = space.get(at, len).ok_or_else(|| Error::corrupt(at, "the heap did not grow"))?;
+    match change {
+        Change::Store { words, .. } => {
+            for (word, bytes) in found.iter().zip(words.chunks_exact(8)) {
+                let value = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+                word.store(value, Ordering::Relaxed);
+            }
+        }
+        Change::Set { mask, .. } => {
+            found[0].fetch_or(*mask, Ordering::Relaxed);
+        }
+        Change::Clear { mask, .. } => {
+            found[0].fetch_and(!*mask, Ordering::Relaxed);
+        }
+    }
+    mark(change, dirty);
+    Ok(())
+}

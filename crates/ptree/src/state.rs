@@ -1,0 +1,83 @@
+//! What is known of an open tree, in memory alone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex};
+
+use crate::error::{Error, Result};
+use crate::object::ObjectId;
+use crate::version::Version;
+
+/// One for each tree that was used since the pool was opened.
+#[derive(Debug)]
+pub(crate) struct TreeState {
+    /// The tree's head, which also puts trees into an order.
+    pub(crate) head: ObjectId,
+    pub(crate) name: String,
+    pub(crate) version: Version,
+    /// Readers that want no commit to happen share it; a commit takes it.
+    pub(crate) publishing: RwLock<()>,
+    pub(crate) is_removed: AtomicBool,
+    writer: Mutex<Writer>,
+    released: Condvar,
+}
+
+/// The transaction that has a tree, and those that want it.
+#[derive(Debug)]
+struct Writer {
+    is_there: bool,
+    waiting: usize,
+}
+
+impl TreeState {
+    pub(crate) fn new(head: ObjectId, name: String) -> TreeState {
+        TreeState {
+            head,
+            name,
+            version: Version::new(),
+            publishing: RwLock::new(()),
+            is_removed: AtomicBool::new(false),
+            writer: Mutex::new(Writer { is_there: false, waiting: 0 }),
+            released: Condvar::new(),
+        }
+    }
+
+    /// # Errors
+    /// [`Error::TreeRemoved`].
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.is_removed.load(Ordering::Acquire) {
+            true => Err(Error::TreeRemoved),
+            false => Ok(()),
+        }
+    }
+
+    /// Waits until no transaction has the tree, and takes it.
+    pub(crate) fn hold(&self) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        while writer.is_there {
+            writer.waiting += 1;
+            writer = self.released.wait(writer).unwrap_or_else(PoisonError::into_inner);
+            writer.waiting -= 1;
+        }
+        writer.is_there = true;
+    }
+
+    /// Takes the tree if no transaction has it; whether it did.
+    pub(crate) fn try_hold(&self) -> bool {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        !std::mem::replace(&mut writer.is_there, true)
+    }
+
+    pub(crate) fn release(&self) {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.is_there = false;
+        // Waking is a system call, whether a thread waits or not.
+        if writer.waiting > 0 {
+            self.released.notify_one();
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The superblock: where a pool begins.
+//!
+//! Two pages at the beginning of the heap's file take turns. Each says which pool this is, and where
+//! in the log the heap's pages begin to be out of date. The one with the higher generation counts;
+//! where it is damaged, a crash cut off its writing, and the other does.
+//!
+//! ```text
+//! magic 8 | version 4 | checksum 4 | pool 8 | generation 8 | LSN 8 | part 8 | durable 8 | heap words 8 | name length 8 | name 64
+//! ```
+//! Little endian.
+
+use sapwood_disk::log::LogStart;
+use sapwood_disk::{CachedFile, checksum};
+
+use crate::error::{Error, Result};
+
+const MAGIC: [u8; 8] = *b"SWPOOL\x01\n";
+const VERSION: u32 = 1;
+const BYTES: usize = 16 + 7 * 8 + NAME_BYTES_MAX;
+const PAGE_BYTES: u64 = 4096;
+/// Bytes of the longest layout name.
+pub(crate) const NAME_BYTES_MAX: usize = 64;
+/// The file of the heap.
+pub(crate) const HEAP_FILE: &str = "heap";
+
+/// One of the two pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) pool: u64,
+    pub(crate) generation: u64,
+    pub(crate) log: LogStart,
+    /// Words of the heap that the file has.
+    pub(crate) heap_words: u64,
+    pub(crate) layout_name: String,
+}
+
+impl Superblock {
+    pub(crate) fn encode(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[..8].copy_from_slice(&MAGIC);
+        bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        let name = self.layout_name.as_bytes();
+        let fields = [
+            self.pool,
+            self.generation,
+            self.log.lsn,
+            self.log.part,
+            self.log.durable,
+            self.heap_words,
+            name.len() as u64,
+        ];
+        for (field, into) in fields.iter().zip(bytes[16..].chunks_exact_mut(8)) {
+            into.copy_from_slice(&field.to_le_bytes());
+        }
+        let at = 16 + fields.len() * 8;
+        bytes[at..at + name.len()].copy_from_slice(name);
+        let sum = checksum(&bytes[16..]) ^ VERSION;
+        bytes[12..16].copy_from_slice(&sum.to_le_bytes());
+        bytes
+    }
+
+    /// What is wrong with the bytes, if they are none.
+    pub(crate) fn decode(bytes: &[u8; BYTES]) -> std::result::Result<Superblock, String> {
+        if bytes[..8] != MAGIC {
+            return Err("it does not begin as the heap of a pool does".to_owned());
+        }
+        let version = u32::from_le_bytes(bytes[8..12].try_into().unwrap_or_default());
+        if version != VERSION {
+            return Err(format!("it is of version {version}, and this program reads {VERSION}"));
+        }
+        let sum = u32::from_le_bytes(bytes[12..16].try_into().unwrap_or_default());
+        if checksum(&bytes[16..]) ^ VERSION != sum {
+            return Err("its checksum is wrong".to_owned());
+        }
+        let field = |number: usize| {
+            let bytes = bytes[16 + number * 8..].first_chunk();
+            bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        };
+        let at = 16 + 7 * 8;
+        let name = usize::try_from(field(6)).ok().filter(|len| *len <= NAME_BYTES_MAX);
+        let name = name.and_then(|len| std::str::from_utf8(&bytes[at..at + len]).ok());
+        let layout_name = name.ok_or_else(|| "its layout has no name".to_owned())?.to_owned();
+        Ok(Superblock {
+            pool: field(0),
+            generation: field(1),
+            log: LogStart { lsn: field(2), part: field(3), durable: field(4) },
+            heap_words: field(5),
+            layout_name,
+        })
+    }
+
+    /// Writes it to its page, where the older one is, and makes it last.
+    pub(crate) fn write(&self, file: &dyn CachedFile) -> std::io::Result<()> {
+        file.write_at(self.generation % 2 * PAGE_BYTES, &self.encode())?;
+        file.sync()
+    }
+
+    /// Reads the newer of the two that are whole.
+    pub(crate) fn read(file: &dyn CachedFile) -> Result<Superblock> {
+        let io = |cause: std::io::Error| Error::io(format!("read {HEAP_FILE}"), &cause);
+        let mut newest: Option<Superblock> = None;
+        let mut refused = "it is shorter than a superblock".to_owned();
+        for page in 0..2 {
+            let offset = page * PAGE_BYTES;
+            if file.bytes().map_err(io)? < offset + BYTES as u64 {
+                continue;
+            }
+            let mut bytes = [0; BYTES];
+            file.read_at(offset, &mut bytes).map_err(io)?;
+            match Superblock::decode(&bytes) {
+                Ok(read) if read.generation % 2 != page => {
+                    refused = "a superblock is at the other's place".to_owned();
+                }
+                Ok(read) => {
+                    if newest.as_ref().is_none_or(|newest| newest.generation < read.generation) {
+                        newest = Some(read);
+                    }
+                }
+                Err(why) => refused = why,
+            }
+        }
+        let damaged =
+            || Error::CorruptFile { file: HEAP_FILE.to_owned(), offset: 0, what: refused };
+        newest.ok_or_else(damaged)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_superblock_is_read_as_it_was_written_and_no_bit_may_flip() {
+        let block = Superblock {
+            pool: 1,
+            generation: 2,
+            log: LogStart { lsn: 3, part: 4, durable: 5 },
+            heap_words: 6,
+            layout_name: "ledger".to_owned(),
+        };
+        let bytes = block.encode();
+        assert_eq!(Superblock::decode(&bytes), Ok(block));
+        for at in 0..BYTES {
+            let mut bytes = bytes;
+            bytes[at] ^= 1;
+            assert!(Superblock::decode(&bytes).is_err(), "byte {at}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Commits: what a transaction did is logged, made visible, and made to last.
+
+use std::sync::PoisonError;
+
+use smallvec::SmallVec;
+
+use super::Transaction;
+use crate::dirty::DirtyPages;
+use crate::error::Result;
+use crate::options::Durability;
+use crate::pool::{Commit, Inner, Pool, apply};
+use crate::redo;
+
+impl Pool {
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly), [`Error::Io`](crate::Error::Io) after a commit that
+    /// failed, [`Error::OutOfMemory`](crate::Error::OutOfMemory).
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        Ok(Transaction::new(&self.inner, self.inner.take_lane()?))
+    }
+
+    /// Runs `change` in a transaction and commits, or aborts where it fails.
+    ///
+    /// # Errors
+    /// Those of `change`, [`Pool::begin`] and [`Transaction::commit`].
+    pub fn transaction<R>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
+        let transaction = self.begin()?;
+        let done = change(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+}
+
+/// A commit that readers see.
+pub(super) struct Published {
+    commit: Commit,
+    is_checkpoint_due: bool,
+}
+
+impl Inner {
+    /// Logs what a transaction did and makes it visible.
+    pub(super) fn publish(&self, transaction: &Transaction<'_>) -> Result<Published> {
+        let redo = transaction.redo();
+        if redo.is_empty() {
+            return Ok(Published { commit: self.last_commit(), is_checkpoint_due: false });
+        }
+        let trees = transaction.lane().held.borrow();
+        let mut visible: SmallVec<[_; 4]> = match transaction.is_visible() {
+            true => trees.iter().collect(),
+            false => SmallVec::new(),
+        };
+        // In one order, as readers of several trees take them.
+        visible.sort_by_key(|tree| tree.head);
+        let _readers_wait: SmallVec<[_; 4]> = visible
+            .iter()
+            .map(|tree| tree.publishing.write().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        // After the trees, which a reader may keep for long: commits to others go on meanwhile.
+        let mut core = self.core();
+        core.check()?;
+        let lsn = core.append(self, redo.bytes())?;
+        for tree in &visible {
+            tree.version.begin_change();
+        }
+        transaction.store_copies(|at, words| core.dirty.mark(at, words));
+        for tree in &visible {
+            tree.version.end_change();
+        }
+        self.apply_allocations(redo.allocations(), &mut core.dirty)?;
+        for &(id, chunks) in transaction.freed().iter() {
+            core.heap.give_freed(id, chunks);
+        }
+        let is_checkpoint_due = self.is_checkpoint_due(&core, lsn);
+        Ok(Published { commit: self.commit_at(lsn), is_checkpoint_due })
+    }
+
+    /// Does logged changes of descriptors.
+    fn apply_allocations(&self, mut changes: &[u8], dirty: &mut DirtyPages) -> Result<()> {
+        while let Some(change) = redo::next(&mut changes)? {
+            apply(&change, &self.space, self.space.most(), dirty)?;
+        }
+        Ok(())
+    }
+
+    /// Waits for what the options want of a commit, and writes a checkpoint if one is due.
+    pub(super) fn settle(&self, published: Published) -> Result<Commit> {
+        let Published { commit, is_checkpoint_due } = published;
+        if self.options.durability == Durability::Sync {
+            commit.wait().inspect_err(|cause| self.fail(cause))?;
+        }
+        // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
+        // transaction where the pool takes no more.
+        if is_checkpoint_due && let Err(error) = self.checkpoint_by_commit() {
+            self.note_failed_checkpoint(error);
+        }
+        Ok(commit)
+    }
+}

@@ -1,0 +1,279 @@
+//! Transactions: alone, nested, many at once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sapwood_disk::{FileDisk, SimDisk};
+use sapwood_ptree::{Error, Pool, PoolOptions, TreeKind, TreeLayout};
+
+fn number(value: Option<Vec<u8>>) -> u64 {
+    let value = value.expect("the key is there");
+    u64::from_le_bytes(*value.first_chunk().expect("8 bytes"))
+}
+
+#[test]
+fn a_transaction_sees_its_changes_and_others_see_them_after_the_commit() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let tx = pool.begin().expect("begun");
+    tx.put(&tree, b"a", b"1").expect("put");
+    assert_eq!(tx.get(&tree, b"a").expect("read"), Some(b"1".to_vec()));
+    assert_eq!(tree.get(b"a").expect("read"), None);
+    tx.commit().expect("committed");
+    assert_eq!(tree.get(b"a").expect("read"), Some(b"1".to_vec()));
+}
+
+#[test]
+fn an_aborted_transaction_leaves_nothing() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let tree = pool.create_tree("t", TreeKind::RedBlack, TreeLayout::Bytes).expect("made");
+    let before = pool.heap_report().expect("a report");
+    let tx = pool.begin().expect("begun");
+    for number in 0..1000u32 {
+        tx.put(&tree, number.to_be_bytes(), vec![1; 100]).expect("put");
+    }
+    let other = tx.create_tree(&pool, "other", TreeKind::CritBit, TreeLayout::Fixed).expect("made");
+    tx.abort();
+    assert_eq!(pool.heap_report().expect("a report").objects, before.objects);
+    assert!(tree.is_empty().expect("read"));
+    assert_eq!(other.len().expect_err("it was never there"), Error::TreeRemoved);
+    assert!(matches!(pool.tree("other"), Err(Error::NoTree { .. })));
+    // What it took is taken again.
+    for round in 0..3 {
+        let tx = pool.begin().expect("begun");
+        for number in 0..1000u32 {
+            tx.put(&tree, number.to_be_bytes(), vec![1; 100]).expect("put");
+        }
+        if round < 2 { tx.abort() } else { drop(tx.commit().expect("committed")) }
+    }
+    assert_eq!(tree.len().expect("read"), 1000);
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
+
+#[test]
+fn trees_are_made_and_removed_in_transactions() {
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), PoolOptions::default()).expect("made");
+    let empty = pool.create_tree("first", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let objects = pool.heap_report().expect("a report").objects;
+    let tree = pool.create_tree("t", TreeKind::CritBit, TreeLayout::Bytes).expect("made");
+    assert!(matches!(
+        pool.create_tree("t", TreeKind::BTree, TreeLayout::Fixed),
+        Err(Error::TreeExists { .. })
+    ));
+    tree.put(b"a", b"1").expect("put");
+    pool.remove_tree(&tree).expect("removed");
+    assert_eq!(tree.get(b"a").expect_err("removed"), Error::TreeRemoved);
+    assert_eq!(tree.put(b"a", b"1").expect_err("removed"), Error::TreeRemoved);
+    assert_eq!(pool.heap_report().expect("a report").objects, objects);
+    let again = pool.create_tree("t", TreeKind::RedBlack, TreeLayout::Fixed).expect("made anew");
+    assert_eq!((again.kind(), again.len().expect("read")), (TreeKind::RedBlack, 0));
+    drop((empty, tree, again, pool));
+    let pool = Pool::open(Arc::new(disk), PoolOptions::default()).expect("opened");
+    let trees = pool.trees().expect("a catalog");
+    let names: Vec<_> = trees.iter().map(|tree| (tree.name.as_str(), tree.kind)).collect();
+    assert_eq!(names, [("first", TreeKind::BTree), ("t", TreeKind::RedBlack)]);
+}
+
+#[test]
+fn two_transactions_that_want_each_others_trees_do_not_wait_for_ever() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let a = pool.create_tree("a", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let b = pool.create_tree("b", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let conflicts = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for (first, second) in [(&a, &b), (&b, &a), (&a, &b), (&b, &a)] {
+            let (pool, conflicts) = (&pool, &conflicts);
+            scope.spawn(move || {
+                for number in 0..200u32 {
+                    loop {
+                        let done = pool.transaction(|tx| {
+                            tx.put(first, number.to_be_bytes(), b"x")?;
+                            tx.put(second, number.to_be_bytes(), b"x")
+                        });
+                        match done {
+                            Ok(_) => break,
+                            Err(Error::Conflict { .. }) => {
+                                conflicts.fetch_add(1, Ordering::Relaxed);
+                                std::thread::yield_now();
+                            }
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!((a.len().expect("read"), b.len().expect("read")), (200, 200));
+    // Named at once, they never conflict.
+    std::thread::scope(|scope| {
+        for trees in [[&a, &b], [&b, &a]] {
+            let pool = &pool;
+            scope.spawn(move || {
+                for number in 0..200u32 {
+                    let tx = pool.begin_on(&trees).expect("begun");
+                    for tree in trees {
+                        tx.put(tree, number.to_be_bytes(), b"y").expect("no conflict");
+                    }
+                    tx.commit().expect("committed");
+                }
+            });
+        }
+    });
+}
+
+/// Accounts in three trees: their sum stays the same in every state that a reader sees.
+#[test]
+fn many_transactions_at_once_lose_no_update() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = Arc::new(FileDisk::open(folder.path()).expect("a disk"));
+    let pool = Pool::create(disk, PoolOptions::default().checkpoint_bytes(1 << 20)).expect("made");
+    let kinds = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack];
+    let trees = kinds.map(|kind| {
+        let tree = pool.create_tree(&format!("{kind:?}"), kind, TreeLayout::Fixed).expect("made");
+        for account in 0..50u64 {
+            tree.put(account.to_be_bytes(), 1000u64.to_le_bytes()).expect("put");
+        }
+        tree
+    });
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (pool, trees) = (&pool, &trees);
+            scope.spawn(move || {
+                for round in 0..500u64 {
+                    let account = (round * 7 + thread).wrapping_mul(0x9e37) % 50;
+                    let (from, to) =
+                        (&trees[(round % 3) as usize], &trees[((round + 1) % 3) as usize]);
+                    let tx = pool.begin_on(&[from, to]).expect("begun");
+                    for (tree, change) in [(from, -1i64), (to, 1)] {
+                        let done = tx.update(tree, account.to_be_bytes(), |value| {
+                            let before = i64::from_le_bytes(*value.first_chunk().expect("8 bytes"));
+                            value.copy_from_slice(&(before + change).to_le_bytes());
+                        });
+                        done.expect("updated").expect("the account is there");
+                    }
+                    if round % 5 == 0 { tx.abort() } else { drop(tx.commit().expect("committed")) }
+                }
+            });
+        }
+    });
+    let sum = |pool: &Pool| -> u64 {
+        let trees = kinds.map(|kind| pool.tree(&format!("{kind:?}")).expect("it is there"));
+        let values = trees.iter().flat_map(|tree| tree.iter());
+        values.map(|entry| number(Some(entry.expect("an entry").1))).sum()
+    };
+    assert_eq!(sum(&pool), 150_000);
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+    drop((trees, pool));
+    let disk = Arc::new(FileDisk::open(folder.path()).expect("a disk"));
+    let pool = Pool::open(disk, PoolOptions::default()).expect("opened");
+    assert_eq!(sum(&pool), 150_000);
+}
+
+#[test]
+fn a_tree_of_another_pool_is_refused() {
+    let one = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let other = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let tree = other.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let tx = one.begin().expect("begun");
+    assert_eq!(tx.put(&tree, b"a", b"1").expect_err("refused"), Error::OtherPool);
+}
+
+#[test]
+fn lengths_that_a_tree_does_not_take_are_refused_and_nothing_changes() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let bytes = pool.create_tree("bytes", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let fixed = pool.create_tree("fixed", TreeKind::BTree, TreeLayout::Fixed).expect("made");
+    let long = vec![0; sapwood_ptree::KEY_BYTES_MAX + 1];
+    assert!(matches!(bytes.put(&long, b"v"), Err(Error::KeyLength { .. })));
+    assert!(matches!(fixed.put(b"short", [0; 8]), Err(Error::KeyLength { .. })));
+    assert!(matches!(fixed.put([0; 8], b"short"), Err(Error::ValueLength { .. })));
+    assert!(matches!(fixed.get(b"short"), Err(Error::KeyLength { .. })));
+    bytes.put(&long[1..], b"the longest key").expect("put");
+    assert_eq!(bytes.get(&long[1..]).expect("read").expect("there"), b"the longest key");
+    assert!(fixed.is_empty().expect("read"));
+}
+
+#[test]
+fn a_pool_with_a_limit_says_so_and_loses_nothing() {
+    let pool = Pool::in_memory(PoolOptions::default().limit_bytes(64 << 20)).expect("memory");
+    let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let mut put = 0u64;
+    let refused = loop {
+        match tree.put(put.to_be_bytes(), vec![1; 100_000]) {
+            Ok(_) => put += 1,
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, Error::OutOfMemory { .. }), "{refused}");
+    assert!(put > 400, "{put} values of 100 KB fit into 64 MiB");
+    assert_eq!(tree.len().expect("read"), put);
+    for number in 0..put {
+        tree.remove(number.to_be_bytes()).expect("removed");
+    }
+    tree.put(b"k", vec![1; 10 << 20]).expect("there is room again, also in one piece");
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
+
+#[test]
+fn objects_are_made_changed_and_freed_with_the_trees_of_a_transaction() {
+    use sapwood_ptree::{ObjectId, ObjectType};
+    let disk = SimDisk::new();
+    let pool = Pool::create(Arc::new(disk.clone()), PoolOptions::default()).expect("made");
+    let tree = pool.create_tree("t", TreeKind::RedBlack, TreeLayout::Bytes).expect("made");
+    let objects = pool.heap_report().expect("a report").objects;
+    let id = pool
+        .transaction(|tx| {
+            let id = tx.make_object(ObjectType(7), &[1; 100_000])?;
+            tx.set_root(id)?;
+            tx.put(&tree, b"large", id.word().to_le_bytes())?;
+            Ok(id)
+        })
+        .expect("committed");
+    let tx = pool.begin().expect("begun");
+    tx.update_object(id, |bytes| bytes[99_999] = 2).expect("changed");
+    assert_eq!(tx.read_object(id).expect("read").1[99_999], 2);
+    assert_eq!(pool.read_object(id).expect("read").1[99_999], 1, "not committed");
+    tx.commit().expect("committed");
+    assert!(matches!(
+        pool.transaction(|tx| tx.make_object(ObjectType(ObjectType::FIRST_RESERVED), b"")),
+        Err(Error::Options(_))
+    ));
+    let head = pool.objects().expect("a walk");
+    let head = head.iter().find(|found| found.object_type.0 >= ObjectType::FIRST_RESERVED);
+    let head = head.expect("the catalog's head").id;
+    assert_eq!(pool.read_object(head).expect_err("not a user's"), Error::NoObject(head));
+    drop((tree, pool));
+    let pool = Pool::open(Arc::new(disk), PoolOptions::default()).expect("opened");
+    assert_eq!(pool.root().expect("read"), Some(id));
+    let (object_type, bytes) = pool.read_object(id).expect("read");
+    assert_eq!((object_type, bytes.len(), bytes[99_999]), (ObjectType(7), 100_000, 2));
+    pool.transaction(|tx| {
+        tx.free_object(id)?;
+        tx.set_root(ObjectId::NULL)
+    })
+    .expect("committed");
+    let left = pool.heap_report().expect("a report").objects;
+    assert_eq!(left, objects + 2, "the tree's node and its record");
+    assert_eq!(pool.root().expect("read"), None);
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
+
+#[test]
+fn a_frozen_tree_holds_up_its_own_commits_alone() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    let a = pool.create_tree("a", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    let b = pool.create_tree("b", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    a.put(b"k", b"1").expect("put");
+    let frozen = pool.frozen(&[&a]);
+    std::thread::scope(|scope| {
+        let (a, b) = (&a, &b);
+        let waits = scope.spawn(move || a.put(b"k", b"2").expect("put, in the end"));
+        b.put(b"k", b"1").expect("put at once");
+        pool.check().expect("checked at once");
+        assert_eq!(a.get(b"k").expect("read"), Some(b"1".to_vec()));
+        drop(frozen);
+        waits.join().expect("no panic");
+    });
+    assert_eq!(a.get(b"k").expect("read"), Some(b"2".to_vec()));
+}
