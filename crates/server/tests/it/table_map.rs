@@ -8,8 +8,14 @@ use std::ops::Bound;
 use crate::client::{Client, Value, field, ok, service};
 
 /// Tables that are to behave alike, but for order.
-const KINDS: [&str; 3] =
-    ["ENGINE ordered CHUNK 4", "ENGINE hash", "ENGINE HASH RECORD fixed8 ENTRIES 100"];
+const KINDS: [&str; 6] = [
+    "ENGINE ordered CHUNK 4",
+    "ENGINE hash",
+    "ENGINE HASH RECORD fixed8 ENTRIES 100",
+    "ENGINE tree",
+    "ENGINE TREE KIND crit-bit RECORD fixed8",
+    "ENGINE tree KIND Red-Black",
+];
 
 const KEYS: u64 = 40;
 
@@ -166,6 +172,8 @@ struct Oracle {
     /// Keys that have been there since a scan began.
     steady: BTreeSet<Vec<u8>>,
     is_ordered: bool,
+    /// Whether a batch is one transaction.
+    is_tree: bool,
     is_resp3: bool,
 }
 
@@ -276,6 +284,7 @@ impl Oracle {
             }
             Command::MAdd(pairs) => {
                 let mut reply = Some(ok());
+                let before_all = self.entries.clone();
                 for (at, delta) in pairs {
                     let before = self.entries.get(&key(*at)).copied().unwrap_or(0);
                     match before.checked_add(*delta) {
@@ -285,6 +294,9 @@ impl Oracle {
                             break;
                         }
                     }
+                }
+                if reply.is_none() && self.is_tree {
+                    self.entries = before_all;
                 }
                 let args = pairs.iter().flat_map(|(at, delta)| [key(*at), text(delta)]);
                 ("sw.madd", args.collect(), reply)
@@ -448,8 +460,9 @@ impl Stream {
         if is_resp3 {
             client.line("hello 3");
         }
-        let is_ordered = kind.contains("ordered");
-        let oracle = Oracle { is_ordered, is_resp3, ..Oracle::default() };
+        let is_tree = kind.to_lowercase().contains("tree");
+        let is_ordered = is_tree || kind.contains("ordered");
+        let oracle = Oracle { is_ordered, is_tree, is_resp3, ..Oracle::default() };
         let cursor = word("0");
         let (seen, told) = (BTreeMap::new(), Vec::new());
         let mut stream = Stream { kind, client, oracle, cursor, seen, told };
