@@ -20,9 +20,12 @@
 //!
 //! *Not modelled*: bytes of other files showing up in new ones, and media that lie about syncing.
 //!
+//! Its clock stands still, but when a test lets time pass ([`SimDisk::advance`]).
+//!
 //! *Thread safety*: one lock around everything. What happens is a function of the order of calls,
 //! the faults and the seed, so a test with one thread repeats exactly.
 
+mod clock;
 mod crash;
 mod faults;
 mod state;
@@ -30,11 +33,13 @@ mod state;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
 
-use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, name};
+use crate::{BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Mapped, Presence, Read, name};
+use clock::SimClock;
 use state::{FileId, NameChange, State};
 
 /// Bytes that the media write whole or not at all.
@@ -44,6 +49,7 @@ pub const SECTOR_BYTES: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    clock: Arc<SimClock>,
 }
 
 #[derive(Debug)]
@@ -75,6 +81,16 @@ impl SimDisk {
     pub fn stop_after(&self, count: u64) {
         let mut state = self.lock();
         state.stop_at = Some(state.operations + count);
+    }
+
+    /// Lets time pass. A thread that slept until now is awake afterwards.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// Waits until so many threads sleep by the clock of the disk, with nothing to do.
+    pub fn wait_for_sleepers(&self, count: usize) {
+        self.clock.wait_for_sleepers(count);
     }
 
     /// An image that a crash at this moment could leave, one of many, picked by `seed`. The image
@@ -138,7 +154,7 @@ impl SimDisk {
     }
 
     fn with(state: State) -> SimDisk {
-        SimDisk { state: Arc::new(Mutex::new(state)) }
+        SimDisk { state: Arc::new(Mutex::new(state)), clock: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -221,6 +237,10 @@ impl Disk for SimDisk {
         for read in reads {
             read.result = read.file.read_at(read.offset, read.into);
         }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
     }
 
     fn place(&self) -> String {

@@ -32,7 +32,7 @@ const HOUSES: &[House] = &[
     House {
         name: "disk",
         storeys: &[
-            &["blocks", "cached", "checksum", "name", "pending", "pool"],
+            &["blocks", "cached", "checksum", "clock", "name", "pending", "pool"],
             &["file", "log", "sim"],
         ],
         steps_up: &[],
@@ -81,7 +81,7 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["object", "options"],
             &["error"],
-            &["redo", "superblock", "version", "view"],
+            &["commit", "redo", "superblock", "version", "view"],
             &["heap", "state"],
             &["dirty", "lane"],
             &["pool"],
