@@ -221,6 +221,12 @@ impl Log {
         self.shared.group.check().err()
     }
 
+    /// Whether the log lies in persistent memory: a sync writes cache lines back, and is no system call
+    /// but where a part has begun since the last one.
+    pub fn is_dax(&self) -> bool {
+        lock(&self.shared.tail).is_dax()
+    }
+
     /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
     /// again, or go. What their records say must last elsewhere.
     ///
@@ -283,7 +289,7 @@ impl Shared {
 
     /// Syncs all that was appended before; how far that is.
     fn sync_all(&self) -> io::Result<Lsn> {
-        let unsynced = lock(&self.tail).take_unsynced(self.id);
+        let unsynced = lock(&self.tail).take_unsynced(self.id)?;
         for file in unsynced.files {
             file.sync()?;
         }

@@ -18,6 +18,10 @@
 //! - Synced bytes are not lost, and other bytes are not touched. That is what the simulation
 //!   assumes; engines notice it by checksums where it does not hold (see [`ReadFault::Flip`]).
 //!
+//! Persistent memory ([`SimDisk::with_dax`]) differs in what is stored to mapped bytes: each cache line
+//! of 64 bytes gets there by itself, any words of 8 bytes of it, in any order with others, until the
+//! line was written back ([`Mapped::persist`]).
+//!
 //! *Not modelled*: bytes of other files showing up in new ones, and media that lie about syncing.
 //!
 //! Its clock stands still, but when a test lets time pass ([`SimDisk::advance`]).
@@ -30,6 +34,7 @@ mod crash;
 mod faults;
 mod state;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,6 +68,11 @@ impl SimDisk {
     /// An empty folder without faults.
     pub fn new() -> SimDisk {
         SimDisk::default()
+    }
+
+    /// An empty folder in persistent memory.
+    pub fn with_dax() -> SimDisk {
+        SimDisk::with(State::settled(BTreeMap::new(), true))
     }
 
     /// Sets what is to fail from now on, in place of what was to fail before; numbers count from
@@ -339,6 +349,15 @@ impl Mapped for SimMapping {
     fn read(&self, offset: usize, into: &mut [u8]) {
         assert!(offset + into.len() <= self.bytes, "inside the mapping");
         into.copy_from_slice(&self.disk.lock().bytes_of(self.id)[offset..offset + into.len()]);
+    }
+
+    fn is_dax(&self) -> bool {
+        self.disk.lock().is_dax
+    }
+
+    fn persist(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        assert!(offset + bytes <= self.bytes, "inside the mapping");
+        self.disk.lock().persist(self.id, offset, bytes)
     }
 }
 

@@ -142,6 +142,11 @@ impl Pool {
         self.inner.log()?.failed_sync().map(|cause| Error::io("commit", &cause))
     }
 
+    /// Whether the log lies in persistent memory (DAX), where a commit lasts without a system call.
+    pub fn is_dax(&self) -> bool {
+        self.inner.log().is_some_and(|log| log.is_dax())
+    }
+
     /// Bytes of the files of the log.
     pub fn log_bytes(&self) -> u64 {
         self.inner.log().map_or(0, |log| log.file_bytes())

@@ -19,7 +19,7 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["reentry", "slice", "sync"],
+            &["flush", "reentry", "slice", "sync"],
             &["region"],
             &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],

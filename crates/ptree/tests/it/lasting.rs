@@ -160,3 +160,41 @@ fn a_commit_is_awaited_with_and_without_files() {
     let told = runtime.block_on(async { put(&pool, &tree, 2)?.await }).expect_err("it may not");
     assert!(matches!(told, Error::Io { .. }), "{told}");
 }
+
+/// Runs in a process of its own, whose environment says so.
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn a_pool_of_real_files_is_taken_to_lie_in_persistent_memory_if_that_is_forced() {
+    const FORCE: &str = "SAPWOOD_FORCE_DAX";
+    let name =
+        "lasting::a_pool_of_real_files_is_taken_to_lie_in_persistent_memory_if_that_is_forced";
+    if std::env::var_os(FORCE).is_none() {
+        let program = std::env::current_exe().expect("this program");
+        let mut command = std::process::Command::new(program);
+        let done = command.args(["--exact", name, "--nocapture"]).env(FORCE, "1").output();
+        let done = done.expect("it runs");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let open = || Arc::new(FileDisk::open(folder.path()).expect("no pool has it"));
+    let options = || PoolOptions::default().durability(Durability::Sync).checkpoint_bytes(1 << 20);
+    let pool = Pool::create(open(), options()).expect("made");
+    assert!(pool.is_dax());
+    let tree = with_tree(&pool);
+    std::thread::scope(|scope| {
+        for thread in 0..4u64 {
+            let (pool, tree) = (&pool, &tree);
+            scope.spawn(move || {
+                for number in 0..5000 {
+                    let commit = put(pool, tree, thread << 32 | number).expect("committed");
+                    assert!(commit.is_durable());
+                }
+            });
+        }
+    });
+    drop((tree, pool));
+    let pool = Pool::open(open(), options()).expect("opened");
+    assert_eq!(pool.tree("t").expect("it is there").len().expect("read"), 20_000);
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
