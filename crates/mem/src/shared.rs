@@ -183,11 +183,8 @@ mod tests {
 
     #[test]
     fn a_file_in_a_page_cache_is_in_persistent_memory_only_if_that_is_assumed() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("a");
-        std::fs::write(&path, [0; 4096]).expect("written");
-        let options = std::fs::File::options().read(true).write(true).open(path);
-        let file = options.expect("it is there");
+        let file = tempfile::tempfile().expect("a file");
+        file.set_len(4096).expect("a page");
         let is_dax = |dax| SharedMapping::map(file.as_fd(), 4096, dax).expect("mapped").is_dax();
         let can_flush = Flush::all().next().is_some();
         assert_eq!(is_dax(Dax::Assumed), can_flush);

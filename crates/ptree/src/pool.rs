@@ -1,7 +1,7 @@
 //! Pools: a heap in a directory, its log, and what is open of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sapwood_disk::CachedFile;
 use sapwood_disk::log::{Log, Lsn};
@@ -19,6 +19,7 @@ use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
 use crate::state::TreeState;
 use crate::superblock::Superblock;
+use crate::together::Together;
 use crate::view::Committed;
 
 /// A heap of objects, in memory and, where it has a directory, in files.
@@ -34,6 +35,10 @@ pub(crate) struct Inner {
     /// The committed words of the heap, and objects that are being made.
     pub(crate) space: Words,
     core: Mutex<Core>,
+    /// Told when commits that are logged together have ended.
+    pub(crate) together_ended: Condvar,
+    /// Held by a checkpoint while it copies pages, and by [`Pool::together`]. Before `lanes`.
+    pub(crate) copying: Mutex<()>,
     pub(crate) lanes: Mutex<Lanes>,
     pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
     pub(crate) files: Option<Files>,
@@ -70,8 +75,10 @@ pub(crate) struct Core {
     pub(crate) checkpoint: Lsn,
     /// Changes of the heap itself, on their way to the log.
     redo: Redo,
+    /// Commits that are logged together, while they are collected.
+    pub(crate) together: Option<Together>,
     /// Why no more commits are taken.
-    failed: Option<Error>,
+    pub(crate) failed: Option<Error>,
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -92,12 +99,15 @@ impl Pool {
             private: DirtyPages::default(),
             checkpoint: files.as_ref().map_or(0, |files| lock(&files.superblock).log.lsn),
             redo: Redo::default(),
+            together: None,
             failed: None,
         };
         Pool {
             inner: Arc::new(Inner {
                 space,
                 core: Mutex::new(core),
+                together_ended: Condvar::new(),
+                copying: Mutex::default(),
                 lanes: Mutex::default(),
                 trees: Mutex::default(),
                 files,
@@ -262,6 +272,10 @@ impl Core {
 
     pub(crate) fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
         let Some(log) = pool.log() else { return Ok(0) };
+        if let Some(together) = &mut self.together {
+            together.records.extend_from_slice(record);
+            return Ok(log.position().0 + 1);
+        }
         log.append(record).map_err(|cause| {
             let error = Error::io("append to the log", &cause);
             // What a full disk refuses is not in the log, and another commit may fit.

@@ -103,6 +103,7 @@
 
 pub mod aggregate;
 mod db;
+mod db_options;
 mod directory;
 mod engine;
 mod error;
@@ -118,9 +119,13 @@ pub mod record;
 mod records;
 mod stored_options;
 mod table;
+mod transaction;
+mod tree_options;
+mod tree_table;
 mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint};
+pub use db_options::DbOptions;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
@@ -137,7 +142,11 @@ pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
     Layout as RecordLayout,
 };
-pub use table::{Table, TableStats};
+pub use sapwood_ptree::{Commit, Durability, Error as TreeEngineError, TreeKind};
+pub use table::{Table, TableStats, TreePoolStats, TreeStats};
+pub use transaction::Transaction;
+pub use tree_options::TreeTableOptions;
+pub use tree_table::{TreeRange, TreeTable};
 pub use value::ValueMut;
 
 /// The README's examples run as tests.

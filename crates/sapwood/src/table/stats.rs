@@ -1,6 +1,6 @@
 //! What a table of any kind holds and costs.
 
-use crate::{HashStats, OrderedStats};
+use crate::{HashStats, OrderedStats, RecordLayout, TreeKind};
 
 /// What a [`Table`](crate::Table) holds and costs, as its engine tells it.
 ///
@@ -29,6 +29,62 @@ pub enum TableStats {
     Ordered(OrderedStats),
     /// Of a hash table.
     Hash(HashStats),
+    /// Of a tree table.
+    Tree(TreeStats),
+}
+
+/// What a [`TreeTable`](crate::TreeTable) holds, and what it costs with all others.
+///
+/// ```
+/// use sapwood::{Db, TreeTableOptions};
+///
+/// let table = Db::in_memory().create_tree_table("t", TreeTableOptions::default())?;
+/// table.put(b"key", b"value")?;
+/// assert_eq!(table.stats().entries, 1);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Entries.
+    pub entries: u64,
+    /// How the tree is balanced.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub kind: TreeKind,
+    /// Which keys and values it takes.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "as_text"))]
+    pub layout: RecordLayout,
+    /// What all tree tables of the database cost.
+    pub trees: TreePoolStats,
+}
+
+/// What the tree tables of a database cost, together.
+///
+/// ```
+/// use sapwood::{Db, TreeTableOptions};
+///
+/// let db = Db::in_memory();
+/// db.create_tree_table("t", TreeTableOptions::default())?.put(b"key", b"value")?;
+/// assert!(db.stats().trees.expect("there is one").heap_bytes > 0);
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct TreePoolStats {
+    /// Bytes of the heap, from its beginning to the end of what was ever used.
+    pub heap_bytes: u64,
+    /// Bytes of the files of the log.
+    pub log_bytes: u64,
+}
+
+#[cfg(feature = "serde")]
+fn as_text<S: serde::Serializer>(
+    value: &impl std::fmt::Debug,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&format!("{value:?}"))
 }
 
 impl TableStats {
@@ -45,10 +101,12 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.entries,
             Self::Hash(stats) => stats.entries_estimate,
+            Self::Tree(stats) => stats.entries,
         }
     }
 
-    /// Bytes mapped from the system.
+    /// Bytes mapped from the system; none by a tree table alone, whose memory is that of all tree
+    /// tables ([`DbStats::trees`](crate::DbStats::trees)).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -61,6 +119,7 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.reserved_bytes,
             Self::Hash(stats) => stats.reserved_bytes,
+            Self::Tree(_) => 0,
         }
     }
 
@@ -77,6 +136,7 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.budget_bytes,
             Self::Hash(stats) => stats.budget_bytes,
+            Self::Tree(_) => None,
         }
     }
 }
