@@ -13,7 +13,8 @@ pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 /// Have the models. What `mem` shares between threads is modelled there too, in its use.
 const MODELLED: [&str; 3] = ["sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];
 /// Have byte tables.
-const LAID_OUT: [&str; 3] = ["sapwood-mem", "sapwood-chunkmap", "sapwood-hashlog"];
+const LAID_OUT: [&str; 5] =
+    ["sapwood-mem", "sapwood-disk", "sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];
 /// Have soak tests.
 const SOAKED: [&str; 2] = ["sapwood-chunkmap", "sapwood-hashlog"];
 

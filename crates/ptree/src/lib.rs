@@ -26,6 +26,8 @@ mod dirty;
 mod error;
 mod heap;
 mod lane;
+#[cfg(test)]
+mod layouts;
 mod object;
 mod objects;
 mod open;

@@ -88,7 +88,7 @@ const HOUSES: &[House] = &[
             &["checkpoint", "open"],
             &["transaction"],
             &["objects", "tree"],
-            &["check"],
+            &["check", "layouts"],
         ],
         steps_up: &[],
     },

@@ -3,6 +3,7 @@
 mod crashes;
 mod damage;
 mod defects;
+mod golden;
 mod lasting;
 mod memory;
 mod model;
