@@ -170,7 +170,7 @@ const HOUSES: &[House] = &[
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],
-            &["chains"],
+            &["chains", "pools"],
             &["damage", "enospc", "faults"],
         ],
         steps_up: &[],
