@@ -13,7 +13,8 @@ pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 /// Have the models. What `mem` shares between threads is modelled there too, in its use.
 const MODELLED: [&str; 3] = ["sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];
 /// Have byte tables.
-const LAID_OUT: [&str; 3] = ["sapwood-mem", "sapwood-chunkmap", "sapwood-hashlog"];
+const LAID_OUT: [&str; 5] =
+    ["sapwood-mem", "sapwood-disk", "sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];
 /// Have soak tests.
 const SOAKED: [&str; 2] = ["sapwood-chunkmap", "sapwood-hashlog"];
 
@@ -26,7 +27,9 @@ const KILLS: &str = "1000";
 const TARGETS: [&str; 2] = ["aarch64-apple-darwin", "aarch64-unknown-linux-gnu"];
 /// A thousand kills on fifty databases: each is a process that starts, works, and is looked at. A
 /// database grows with each, and so does the look at it.
-pub(crate) const KILLED_CHAINS: &str = "--chains 50 --links 20";
+const KILLED_CHAINS: &str = "--chains 50 --links 20";
+/// Two thousand kills on pools: one takes a twentieth of a second.
+const KILLED_POOLS: &str = "--chains 50 --links 40";
 /// Two thousand losses of power and a few more, six on each database.
 const LOST_CHAINS: &str = "--chains 334 --links 6";
 /// Some hundred for each stored file.
@@ -217,6 +220,15 @@ pub(crate) fn torture(what: &str, full: &str, args: Vec<String>) -> Steps {
     let size = if args.is_empty() { full } else { "" };
     let torture = format!("cargo run --release -p sapwood-torture -- {what} {size}");
     Ok(vec![Step::new(what, &torture).args(args)])
+}
+
+/// Kills of processes with a database; with a pool too, where no `args` ask for something else.
+pub(crate) fn kills(args: Vec<String>) -> Steps {
+    let pools =
+        if args.is_empty() { torture("pools", KILLED_POOLS, Vec::new())? } else { Vec::new() };
+    let mut steps = torture("kills", KILLED_CHAINS, args)?;
+    steps.extend(pools);
+    Ok(steps)
 }
 
 /// Failing calls; losses of power too, where no `args` ask for something else.

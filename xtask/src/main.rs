@@ -45,7 +45,7 @@ enum Chore {
     Soak,
     /// Crashes by the hundred thousand: images of a simulated disk, and killed processes
     Crash,
-    /// Processes killed at any moment, over and over on one database, at full size
+    /// Processes killed at any moment, over and over on one database or pool, at full size
     Kills {
         /// For the program: torture kills --help
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -126,7 +126,7 @@ fn main() -> ExitCode {
         Chore::Fuzz { seconds } => chores::fuzz(root, seconds),
         Chore::Soak => chores::soak(),
         Chore::Crash => chores::crash(),
-        Chore::Kills { args } => chores::torture("kills", chores::KILLED_CHAINS, args),
+        Chore::Kills { args } => chores::kills(args),
         Chore::Faults { args } => chores::faults(args),
         Chore::Damage { args } => chores::torture("damage", chores::DAMAGES, args),
         Chore::Enospc { args } => chores::torture("enospc", chores::FULL_DISKS, args),

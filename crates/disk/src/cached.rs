@@ -60,6 +60,22 @@ pub trait Mapped: Send + Sync + std::fmt::Debug {
     fn prepare(&self, offset: usize, bytes: usize) {
         let _no_pages = (offset, bytes);
     }
+    /// Whether [`Mapped::persist`] makes stored bytes last: the file lies in persistent memory. Else
+    /// [`CachedFile::sync`] does. Either way only what was synced once has its length and its name.
+    fn is_dax(&self) -> bool {
+        false
+    }
+    /// Makes the stored bytes of a range last, in persistent memory.
+    ///
+    /// # Errors
+    /// Of a simulated disk that has no power.
+    ///
+    /// # Panics
+    /// Beyond the end.
+    fn persist(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        let _synced_later = (offset, bytes);
+        Ok(())
+    }
 }
 
 impl Mapped for sapwood_mem::shared::SharedMapping {
@@ -74,5 +90,13 @@ impl Mapped for sapwood_mem::shared::SharedMapping {
 
     fn prepare(&self, offset: usize, bytes: usize) {
         sapwood_mem::shared::SharedMapping::prepare(self, offset, bytes);
+    }
+    fn is_dax(&self) -> bool {
+        sapwood_mem::shared::SharedMapping::is_dax(self)
+    }
+
+    fn persist(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        sapwood_mem::shared::SharedMapping::persist(self, offset, bytes);
+        Ok(())
     }
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::pool::{Job, Pool};
-use sapwood_mem::shared::SharedMapping;
+use sapwood_mem::shared::{Dax, SharedMapping};
 
 use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, Work, name};
 
@@ -22,6 +22,9 @@ use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read,
 const LOCK_NAME: &str = ".lock";
 /// Shows whether the filesystem takes direct I/O, where there is no file that could.
 const PROBE_NAME: &str = ".probe";
+/// Where it is 1, mapped files are taken to lie in persistent memory: for tests, and for memory that is
+/// persistent though the system does not know.
+const FORCE_DAX: &str = "SAPWOOD_FORCE_DAX";
 
 /// A folder of real files, read and written past the page cache where the filesystem allows.
 #[derive(Debug)]
@@ -39,6 +42,7 @@ struct Folder {
     _lock: Option<Lock>,
     direct: bool,
     access: Access,
+    dax: Dax,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,7 +87,8 @@ impl FileDisk {
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder = Folder { path, names, _lock: lock, direct, access: Access::ReadWrite };
+        let folder =
+            Folder { path, names, _lock: lock, direct, access: Access::ReadWrite, dax: dax() };
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -102,8 +107,14 @@ impl FileDisk {
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
         let lock = lock_shared(&path)?;
-        let mut folder =
-            Folder { path, names, _lock: lock, direct: false, access: Access::ReadOnly };
+        let mut folder = Folder {
+            path,
+            names,
+            _lock: lock,
+            direct: false,
+            access: Access::ReadOnly,
+            dax: dax(),
+        };
         folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
@@ -122,6 +133,13 @@ impl FileDisk {
         let file = options.read(true).write(is_written).open(self.folder.path.join(name))?;
         let file = Arc::new(file);
         Ok(Arc::new(RealFile { file, _folder: Arc::clone(&self.folder) }))
+    }
+}
+
+fn dax() -> Dax {
+    match std::env::var_os(FORCE_DAX).is_some_and(|value| value == "1") {
+        true => Dax::Assumed,
+        false => Dax::Detected,
     }
 }
 
@@ -311,7 +329,7 @@ impl Disk for FileDisk {
         }
         options.read(true).write(self.folder.access == Access::ReadWrite);
         let file = options.open(self.folder.path.join(name))?;
-        Ok(Arc::new(RealCachedFile { file, _folder: Arc::clone(&self.folder) }))
+        Ok(Arc::new(RealCachedFile { file, folder: Arc::clone(&self.folder) }))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -416,7 +434,7 @@ impl File for RealFile {
 #[derive(Debug)]
 struct RealCachedFile {
     file: fs::File,
-    _folder: Arc<Folder>,
+    folder: Arc<Folder>,
 }
 
 impl CachedFile for RealCachedFile {
@@ -463,7 +481,7 @@ impl CachedFile for RealCachedFile {
     }
 
     fn map(&self, bytes: usize) -> io::Result<Box<dyn Mapped>> {
-        Ok(Box::new(SharedMapping::map(self.file.as_fd(), bytes)?))
+        Ok(Box::new(SharedMapping::map(self.file.as_fd(), bytes, self.folder.dax)?))
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
@@ -505,6 +523,38 @@ mod tests {
         let mut both = Blocks::new(2 * BLOCK_BYTES);
         file.read_at(0, &mut both).expect("read");
         assert_eq!(both.bytes()[BLOCK_BYTES - 1..=BLOCK_BYTES], [0, 7]);
+    }
+
+    /// The flushes are real, whatever the files lie on.
+    #[test]
+    fn a_log_in_persistent_memory_is_read_as_it_was_appended() {
+        use crate::log::{Log, LogOptions, LogStart};
+        let parent = tempfile::tempdir().expect("a folder");
+        let disk = || {
+            let mut disk = FileDisk::open(parent.path()).expect("opened");
+            Arc::get_mut(&mut disk.folder).expect("no file is open").dax = Dax::Assumed;
+            Arc::new(disk)
+        };
+        let options = LogOptions { part_bytes_min: 16 << 10, ..LogOptions::default() };
+        let log = Log::create(disk(), 7, options.clone(), 0).expect("made");
+        assert_eq!(log.is_dax(), cfg!(target_arch = "x86_64"));
+        for number in 0..100u64 {
+            let lsn = log.append(&[number as u8; 1000][..500 + number as usize]).expect("appended");
+            if number % 3 == 0 {
+                log.sync(lsn).expect("synced");
+                assert!(log.durable() >= lsn);
+            }
+        }
+        drop(log);
+        let start = LogStart { lsn: 0, part: 1, durable: 0 };
+        let mut seen = 0;
+        Log::open(disk(), 7, options, start, &mut |_, record| {
+            assert_eq!(record, &[seen as u8; 1000][..500 + seen]);
+            seen += 1;
+            Ok::<(), io::Error>(())
+        })
+        .expect("opened");
+        assert_eq!(seen, 100);
     }
 
     /// A process that is being started has a copy of every descriptor of its parent, until it runs

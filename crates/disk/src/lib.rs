@@ -15,6 +15,7 @@ use std::sync::Arc;
 mod blocks;
 mod cached;
 mod checksum;
+mod clock;
 mod file;
 pub mod log;
 mod name;
@@ -26,6 +27,7 @@ mod sim;
 pub use blocks::{BLOCK_BYTES, Blocks};
 pub use cached::{CachedFile, Mapped, Presence};
 pub use checksum::checksum;
+pub use clock::{Clock, SystemClock};
 pub use file::FileDisk;
 pub use pending::{Pending, Work};
 #[cfg(feature = "sim")]
@@ -68,6 +70,10 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
         for work in works {
             work();
         }
+    }
+    /// The clock by which threads of the disk wait.
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SystemClock::default())
     }
     /// Whether everything that would change something is refused.
     fn is_read_only(&self) -> bool {

@@ -13,25 +13,25 @@
 //!
 //! `format` has the bytes, and `docs/design/disk.md` the reasons.
 
-use std::collections::VecDeque;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::{CachedFile, Disk, Mapped, Presence};
-use format::{HEADER_BYTES, Kind, PART_HEADER_BYTES, PartHeader};
+use crate::Disk;
+use format::{HEADER_BYTES, Kind};
+use group::Group;
+use tail::{Part, Spare, Tail};
 
 mod format;
+mod group;
 mod read;
+mod tail;
+mod task;
+
+pub use task::Synced;
 
 /// A position in the log, in bytes from its beginning; headers of parts do not count.
 pub type Lsn = u64;
-
-/// Bytes that media write whole: a synced record is padded to them, so that none is written again.
-const SECTOR: u64 = 512;
-
-/// Bytes whose pages are made ready together.
-const PREPARED_BYTES: u64 = 128 << 10;
 
 /// How a log lies in files.
 #[derive(Debug, Clone)]
@@ -44,6 +44,9 @@ pub struct LogOptions {
     pub part_bytes_max: u64,
     /// Files that are kept to be used again.
     pub spares: usize,
+    /// The time after which what was appended is synced, by a thread of the log. By default, and
+    /// where it is `None`, a log is synced when a caller wants it.
+    pub sync_interval: Option<Duration>,
 }
 
 impl Default for LogOptions {
@@ -53,6 +56,7 @@ impl Default for LogOptions {
             part_bytes_min: 1 << 20,
             part_bytes_max: 64 << 20,
             spares: 2,
+            sync_interval: None,
         }
     }
 }
@@ -68,61 +72,24 @@ pub struct LogStart {
     pub durable: Lsn,
 }
 
-/// A log that is open to be appended to.
+/// A log that is open to be appended to. Threads share it.
+///
+/// It has a thread where [`LogOptions::sync_interval`] or a [`Synced`] wants one, from then on until
+/// it is dropped. What is appended with an interval is synced at the latest when the log is dropped.
 #[derive(Debug)]
 pub struct Log {
+    shared: Arc<Shared>,
+}
+
+/// What the log's thread has of it, too.
+#[derive(Debug)]
+struct Shared {
     disk: Arc<dyn Disk>,
     id: u64,
     options: LogOptions,
+    /// Taken before the group's lock, or without it.
     tail: Mutex<Tail>,
-    group: Mutex<Group>,
-    synced: Condvar,
-    durable: AtomicU64,
-    /// Whether a sync failed.
-    is_poisoned: AtomicBool,
-}
-
-#[derive(Debug)]
-struct Tail {
-    parts: VecDeque<Part>,
-    /// Of the last part, which is appended to.
-    map: Box<dyn Mapped>,
-    /// Where the next record goes in it.
-    offset: u64,
-    /// Up to where its pages were made ready.
-    prepared: u64,
-    lsn: Lsn,
-    spares: Vec<Spare>,
-    /// Whether names were made or changed since names were synced.
-    names_changed: bool,
-    next_number: u64,
-}
-
-#[derive(Debug)]
-struct Part {
-    name: String,
-    number: u64,
-    bytes: u64,
-    file: Arc<dyn CachedFile>,
-    /// Whether it has something that may not last.
-    is_dirty: bool,
-}
-
-/// A file that a part is not in any more.
-#[derive(Debug)]
-struct Spare {
-    name: String,
-    bytes: u64,
-    file: Arc<dyn CachedFile>,
-}
-
-/// Callers that wait for a sync.
-#[derive(Debug, Default)]
-struct Group {
-    /// Whether one of them syncs.
-    has_leader: bool,
-    /// The first sync that failed: no later one is believed.
-    failed: Option<(io::ErrorKind, String)>,
+    group: Group,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -164,10 +131,10 @@ impl Log {
         let read = read::read(&*disk, id, &options.prefix, start, apply)?;
         let log = Log::begin(disk, id, options, read.parts, read.end, read.next_number)?;
         let used: Vec<String> =
-            lock(&log.tail).parts.iter().map(|part| part.name.clone()).collect();
+            lock(&log.shared.tail).parts.iter().map(|part| part.name.clone()).collect();
         for name in read.names {
             if !used.contains(&name) {
-                log.disk.remove(&name)?;
+                log.shared.disk.remove(&name)?;
             }
         }
         Ok(log)
@@ -195,30 +162,13 @@ impl Log {
         lsn: Lsn,
         next_number: u64,
     ) -> io::Result<Log> {
-        let mut tail = Tail {
-            parts: parts.into(),
-            map: Box::new(NoPart),
-            offset: 0,
-            prepared: 0,
-            lsn,
-            spares: Vec::new(),
-            names_changed: false,
-            next_number,
-        };
+        let mut tail = Tail::new(parts, lsn, next_number);
         tail.begin_part(&*disk, id, &options, lsn)?;
-        let log = Log {
-            disk,
-            id,
-            options,
-            tail: Mutex::new(tail),
-            group: Mutex::default(),
-            synced: Condvar::new(),
-            durable: AtomicU64::new(0),
-            is_poisoned: AtomicBool::new(false),
-        };
-        let durable = log.sync_all()?;
-        log.durable.store(durable, Ordering::Release);
-        Ok(log)
+        let group = Group::new(disk.clock());
+        let shared = Shared { disk, id, options, tail: Mutex::new(tail), group };
+        // The part is new, and what was read may be in the page cache alone.
+        shared.group.begin(shared.sync_all()?);
+        Ok(Log { shared: Arc::new(shared) })
     }
 
     /// Appends a record; the position behind it. Any length will do.
@@ -227,17 +177,98 @@ impl Log {
     /// What the disk answers where a new part is needed; the record is not in the log then. After a
     /// failed sync, every append.
     pub fn append(&self, record: &[u8]) -> io::Result<Lsn> {
-        if self.is_poisoned.load(Ordering::Acquire) {
-            return Err(io::Error::other("an earlier sync of the log failed: open it again"));
+        let failed = |cause| io::Error::other(format!("{cause}: open it again"));
+        self.shared.group.check().map_err(failed)?;
+        let (lsn, is_first) = {
+            let mut tail = lock(&self.shared.tail);
+            self.shared.append(&mut tail, record)?;
+            (tail.lsn, self.shared.options.sync_interval.is_some() && tail.arrange_sync())
+        };
+        if is_first {
+            self.shared.arrange_sync();
         }
-        let mut tail = lock(&self.tail);
+        Ok(lsn)
+    }
+
+    /// The position behind the last record, and the number of the part where the next one begins.
+    pub fn position(&self) -> (Lsn, u64) {
+        let tail = lock(&self.shared.tail);
+        (tail.lsn, tail.parts.back().map_or(0, |part| part.number))
+    }
+
+    /// The position up to which the log is known to last.
+    pub fn durable(&self) -> Lsn {
+        self.shared.group.durable()
+    }
+
+    /// Waits until the log lasts up to `lsn`, a position that [`Log::append`] answered, together with
+    /// all other callers that wait.
+    ///
+    /// # Errors
+    /// What the disk answered to the first sync that failed, from then on: what it concerned may be
+    /// lost, whatever a later sync says.
+    pub fn sync(&self, lsn: Lsn) -> io::Result<()> {
+        self.shared.sync(lsn)
+    }
+
+    /// The same as a future. The thread of the log syncs for it, together with all others.
+    pub fn synced(self: &Arc<Log>, lsn: Lsn) -> Synced {
+        Synced::new(Arc::clone(self), lsn.min(self.position().0))
+    }
+
+    /// The answer of the first sync that failed, whatever wanted it.
+    pub fn failed_sync(&self) -> Option<io::Error> {
+        self.shared.group.check().err()
+    }
+
+    /// Whether the log lies in persistent memory: a sync writes cache lines back, and is no system call
+    /// but where a part has begun since the last one.
+    pub fn is_dax(&self) -> bool {
+        lock(&self.shared.tail).is_dax()
+    }
+
+    /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
+    /// again, or go. What their records say must last elsewhere.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub fn forget_before(&self, part: u64) -> io::Result<()> {
+        let Shared { disk, options, tail, .. } = &*self.shared;
+        let mut tail = lock(tail);
+        while tail.parts.len() > 1 && tail.parts[0].number < part {
+            let Some(part) = tail.parts.pop_front() else { break };
+            let large = part.bytes >= options.part_bytes_max;
+            if large && tail.spares.len() < options.spares {
+                tail.spares.push(Spare { name: part.name, bytes: part.bytes, file: part.file });
+            } else {
+                disk.remove(&part.name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Bytes of all its files.
+    pub fn file_bytes(&self) -> u64 {
+        let tail = lock(&self.shared.tail);
+        let parts: u64 = tail.parts.iter().map(|part| part.bytes).sum();
+        parts + tail.spares.iter().map(|spare| spare.bytes).sum::<u64>()
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.shared.group.end();
+    }
+}
+
+impl Shared {
+    fn append(&self, tail: &mut Tail, record: &[u8]) -> io::Result<()> {
         let mut rest = record;
         let mut is_first = true;
         loop {
             let room = tail.room();
             if room < HEADER_BYTES + 8 {
-                let durable = self.durable.load(Ordering::Acquire);
-                tail.begin_part(&*self.disk, self.id, &self.options, durable)?;
+                tail.begin_part(&*self.disk, self.id, &self.options, self.group.durable())?;
                 continue;
             }
             let here = rest.len().min((room - HEADER_BYTES) as usize).min(format::FRAGMENT_MAX);
@@ -250,224 +281,21 @@ impl Log {
             };
             tail.write(self.id, kind, fragment);
             if behind.is_empty() {
-                return Ok(tail.lsn);
+                return Ok(());
             }
             (rest, is_first) = (behind, false);
         }
     }
 
-    /// The position behind the last record, and the number of the part where the next one begins.
-    pub fn position(&self) -> (Lsn, u64) {
-        let tail = lock(&self.tail);
-        (tail.lsn, tail.parts.back().map_or(0, |part| part.number))
-    }
-
-    /// The position up to which the log is known to last.
-    pub fn durable(&self) -> Lsn {
-        self.durable.load(Ordering::Acquire)
-    }
-
-    /// Waits until the log lasts up to `lsn`, a position that [`Log::append`] answered, together with
-    /// all other callers that wait.
-    ///
-    /// # Errors
-    /// What the disk answered to the first sync that failed, from then on: what it concerned may be
-    /// lost, whatever a later sync says.
-    pub fn sync(&self, lsn: Lsn) -> io::Result<()> {
-        if self.durable() >= lsn {
-            return Ok(());
-        }
-        let lsn = lsn.min(self.position().0);
-        let mut group = lock(&self.group);
-        loop {
-            if let Some((kind, why)) = &group.failed {
-                return Err(io::Error::new(*kind, why.clone()));
-            }
-            if self.durable() >= lsn {
-                return Ok(());
-            }
-            if group.has_leader {
-                group = self.synced.wait(group).unwrap_or_else(PoisonError::into_inner);
-                continue;
-            }
-            group.has_leader = true;
-            drop(group);
-            let done = self.sync_all();
-            group = lock(&self.group);
-            group.has_leader = false;
-            match done {
-                // Release: with the acquire of `durable`.
-                Ok(durable) => self.durable.store(durable, Ordering::Release),
-                Err(cause) => {
-                    self.is_poisoned.store(true, Ordering::Release);
-                    group.failed = Some((cause.kind(), format!("sync the log: {cause}")));
-                }
-            }
-            self.synced.notify_all();
-        }
-    }
-
     /// Syncs all that was appended before; how far that is.
     fn sync_all(&self) -> io::Result<Lsn> {
-        let (lsn, files, names_changed) = {
-            let mut tail = lock(&self.tail);
-            tail.pad(self.id);
-            let dirty = tail.parts.iter_mut().filter(|part| part.is_dirty);
-            let files: Vec<_> = dirty
-                .map(|part| {
-                    part.is_dirty = false;
-                    Arc::clone(&part.file)
-                })
-                .collect();
-            (tail.lsn, files, std::mem::take(&mut tail.names_changed))
-        };
-        for file in files {
+        let unsynced = lock(&self.tail).take_unsynced(self.id)?;
+        for file in unsynced.files {
             file.sync()?;
         }
-        if names_changed {
+        if unsynced.names_changed {
             self.disk.sync()?;
         }
-        Ok(lsn)
-    }
-
-    /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
-    /// again, or go. What their records say must last elsewhere.
-    ///
-    /// # Errors
-    /// What the disk answers.
-    pub fn forget_before(&self, part: u64) -> io::Result<()> {
-        let mut tail = lock(&self.tail);
-        while tail.parts.len() > 1 && tail.parts[0].number < part {
-            let Some(part) = tail.parts.pop_front() else { break };
-            let large = part.bytes >= self.options.part_bytes_max;
-            if large && tail.spares.len() < self.options.spares {
-                tail.spares.push(Spare { name: part.name, bytes: part.bytes, file: part.file });
-            } else {
-                self.disk.remove(&part.name)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Bytes of all its files.
-    pub fn file_bytes(&self) -> u64 {
-        let tail = lock(&self.tail);
-        let parts: u64 = tail.parts.iter().map(|part| part.bytes).sum();
-        parts + tail.spares.iter().map(|spare| spare.bytes).sum::<u64>()
-    }
-}
-
-impl Tail {
-    /// Bytes that are left in the last part.
-    fn room(&self) -> u64 {
-        self.parts.back().map_or(0, |part| part.bytes - self.offset)
-    }
-
-    fn write(&mut self, id: u64, kind: Kind, payload: &[u8]) {
-        let header = format::record_header(id, self.lsn, kind, payload);
-        let at = self.offset as usize;
-        let end = self.offset + format::record_bytes(payload.len());
-        if end > self.prepared {
-            self.prepare(end);
-        }
-        self.map.write(at + HEADER_BYTES as usize, payload);
-        self.map.write(at, &header);
-        self.advance(format::record_bytes(payload.len()));
-    }
-
-    /// Makes pages ready up to some bytes behind `end`.
-    #[cold]
-    fn prepare(&mut self, end: u64) {
-        let Some(part) = self.parts.back() else { return };
-        let to = (end + PREPARED_BYTES).min(part.bytes);
-        let from = self.prepared.max(self.offset);
-        self.map.prepare(from as usize, to.saturating_sub(from) as usize);
-        self.prepared = to;
-    }
-
-    fn advance(&mut self, bytes: u64) {
-        // A part's bytes are a multiple of 8, so what is rounded up still fits.
-        self.offset += bytes;
-        self.lsn += bytes;
-        if let Some(part) = self.parts.back_mut() {
-            part.is_dirty = true;
-        }
-    }
-
-    /// Ends the sector, so that what is about to last is not written again.
-    fn pad(&mut self, id: u64) {
-        let within = self.offset % SECTOR;
-        let has_new = self.parts.back().is_some_and(|part| part.is_dirty);
-        if within == 0 || !has_new {
-            return;
-        }
-        let mut gap = SECTOR - within;
-        if gap < HEADER_BYTES {
-            gap += SECTOR;
-        }
-        if gap <= self.room() {
-            let payload = (gap - HEADER_BYTES) as usize;
-            let header = format::pad_header(id, self.lsn, payload);
-            self.map.write(self.offset as usize, &header);
-            self.advance(gap);
-        }
-    }
-
-    /// Goes on in another file.
-    fn begin_part(
-        &mut self,
-        disk: &dyn Disk,
-        id: u64,
-        options: &LogOptions,
-        durable: Lsn,
-    ) -> io::Result<()> {
-        let number = self.next_number;
-        let name = format::name(&options.prefix, number);
-        let before = self.parts.back();
-        let (bytes, file) = match self.spares.pop() {
-            Some(spare) => {
-                if let Err(cause) = disk.rename(&spare.name, &name) {
-                    self.spares.push(spare);
-                    return Err(cause);
-                }
-                (spare.bytes, spare.file)
-            }
-            None => {
-                // A life begins with a small one, whatever the one before had.
-                let is_next = self.offset > 0;
-                let filled = before.filter(|_| is_next);
-                let doubled = filled.map_or(options.part_bytes_min, |part| part.bytes * 2);
-                let bytes = doubled.clamp(options.part_bytes_min, options.part_bytes_max);
-                let file = disk.cached(&name, Presence::New)?;
-                if let Err(cause) = file.reserve(bytes) {
-                    // Its room is not to be had: nothing is to be left of it.
-                    let _left = disk.remove(&name);
-                    return Err(cause);
-                }
-                (bytes, file)
-            }
-        };
-        self.next_number += 1;
-        self.names_changed = true;
-        let mut map = file.map(bytes as usize)?;
-        let previous = before.map_or(0, |part| part.number);
-        let header = PartHeader { id, number, previous, first: self.lsn, durable, bytes };
-        map.write(0, &header.encode());
-        self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
-        self.map = map;
-        self.offset = PART_HEADER_BYTES;
-        self.prepared = PART_HEADER_BYTES;
-        Ok(())
-    }
-}
-
-/// What is mapped before there is a part.
-#[derive(Debug)]
-struct NoPart;
-
-impl Mapped for NoPart {
-    fn write(&mut self, _offset: usize, _bytes: &[u8]) {}
-    fn read(&self, _offset: usize, into: &mut [u8]) {
-        into.fill(0);
+        Ok(unsynced.end)
     }
 }

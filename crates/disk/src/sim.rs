@@ -18,23 +18,33 @@
 //! - Synced bytes are not lost, and other bytes are not touched. That is what the simulation
 //!   assumes; engines notice it by checksums where it does not hold (see [`ReadFault::Flip`]).
 //!
+//! Persistent memory ([`SimDisk::with_dax`]) differs in what is stored to mapped bytes: each cache line
+//! of 64 bytes gets there by itself, any words of 8 bytes of it, in any order with others, until the
+//! line was written back ([`Mapped::persist`]).
+//!
 //! *Not modelled*: bytes of other files showing up in new ones, and media that lie about syncing.
+//!
+//! Its clock stands still, but when a test lets time pass ([`SimDisk::advance`]).
 //!
 //! *Thread safety*: one lock around everything. What happens is a function of the order of calls,
 //! the faults and the seed, so a test with one thread repeats exactly.
 
+mod clock;
 mod crash;
 mod faults;
 mod state;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
 
-use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, name};
+use crate::{BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Mapped, Presence, Read, name};
+use clock::SimClock;
 use state::{FileId, NameChange, State};
 
 /// Bytes that the media write whole or not at all.
@@ -44,6 +54,7 @@ pub const SECTOR_BYTES: usize = 512;
 #[derive(Debug, Clone, Default)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
+    clock: Arc<SimClock>,
 }
 
 #[derive(Debug)]
@@ -57,6 +68,11 @@ impl SimDisk {
     /// An empty folder without faults.
     pub fn new() -> SimDisk {
         SimDisk::default()
+    }
+
+    /// An empty folder in persistent memory.
+    pub fn with_dax() -> SimDisk {
+        SimDisk::with(State::settled(BTreeMap::new(), true))
     }
 
     /// Sets what is to fail from now on, in place of what was to fail before; numbers count from
@@ -75,6 +91,16 @@ impl SimDisk {
     pub fn stop_after(&self, count: u64) {
         let mut state = self.lock();
         state.stop_at = Some(state.operations + count);
+    }
+
+    /// Lets time pass. A thread that slept until now is awake afterwards.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// Waits until so many threads sleep by the clock of the disk, with nothing to do.
+    pub fn wait_for_sleepers(&self, count: usize) {
+        self.clock.wait_for_sleepers(count);
     }
 
     /// An image that a crash at this moment could leave, one of many, picked by `seed`. The image
@@ -138,7 +164,7 @@ impl SimDisk {
     }
 
     fn with(state: State) -> SimDisk {
-        SimDisk { state: Arc::new(Mutex::new(state)) }
+        SimDisk { state: Arc::new(Mutex::new(state)), clock: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -221,6 +247,10 @@ impl Disk for SimDisk {
         for read in reads {
             read.result = read.file.read_at(read.offset, read.into);
         }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock) as Arc<dyn Clock>
     }
 
     fn place(&self) -> String {
@@ -319,6 +349,15 @@ impl Mapped for SimMapping {
     fn read(&self, offset: usize, into: &mut [u8]) {
         assert!(offset + into.len() <= self.bytes, "inside the mapping");
         into.copy_from_slice(&self.disk.lock().bytes_of(self.id)[offset..offset + into.len()]);
+    }
+
+    fn is_dax(&self) -> bool {
+        self.disk.lock().is_dax
+    }
+
+    fn persist(&self, offset: usize, bytes: usize) -> io::Result<()> {
+        assert!(offset + bytes <= self.bytes, "inside the mapping");
+        self.disk.lock().persist(self.id, offset, bytes)
     }
 }
 

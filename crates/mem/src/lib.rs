@@ -21,6 +21,7 @@ pub mod arena;
 mod buddy;
 mod drain;
 pub mod epoch;
+mod flush;
 #[cfg(loom)]
 pub mod model;
 pub mod reclaim;

@@ -10,19 +10,24 @@
 //! | `heap` | which words belong to objects: zones, chunks, runs, walks |
 //! | `lane`, `transaction`, `together` | copies of what a transaction changes, and how they become the heap's |
 //! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
+//! | `commit` | commits that are waited for |
 //! | `version`, `state` | readers beside a writer |
 //! | `objects` | objects of users |
 //! | `tree` | B-tree, crit-bit tree, red-black tree; the catalog; verbs |
 //!
-//! **Absent:** unsafe code, files that are not the disk's, threads.
+//! **Absent:** unsafe code, files that are not the disk's, threads but the log's
+//! (`sapwood_disk`), which a commit may want.
 #![forbid(unsafe_code)]
 
 mod check;
 mod checkpoint;
+mod commit;
 mod dirty;
 mod error;
 mod heap;
 mod lane;
+#[cfg(test)]
+mod layouts;
 mod object;
 mod objects;
 mod open;
@@ -40,11 +45,12 @@ mod version_loom;
 mod view;
 
 pub use check::CheckReport;
+pub use commit::{Commit, Lasting};
 pub use error::{Error, Result};
 pub use heap::walk::{ClassReport, Found, HeapReport};
 pub use object::{ObjectId, ObjectType};
 pub use options::{Durability, PoolOptions};
-pub use pool::{Commit, Pool};
+pub use pool::Pool;
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use transaction::Transaction;
 pub use tree::catalog::TreeInfo;

@@ -111,3 +111,29 @@ pub(crate) fn with_slot(header: u64, slot: u32) -> u64 {
 pub(crate) fn load(word: &Word) -> u64 {
     word.load(Ordering::Relaxed)
 }
+
+/// A row of a table of bytes: where a field begins, how long it is, its name and its meaning.
+#[cfg(test)]
+pub(crate) type LayoutRow = (u32, u32, &'static str, &'static str);
+
+/// The bits of a header, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> Vec<LayoutRow> {
+    let kind = header(ObjectType(u16::MAX));
+    let slot = with_slot(0, u32::MAX);
+    vec![
+        (
+            slot.trailing_zeros(),
+            slot.count_ones(),
+            "slot",
+            "of an open transaction; believed by none else",
+        ),
+        (
+            kind.trailing_zeros(),
+            kind.count_ones(),
+            "type",
+            "what the object is; from 0xff00 on the engine's own",
+        ),
+        (48, 16, "unused", "whatever it is"),
+    ]
+}

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sapwood_disk::log::{Log, LogOptions, LogStart};
+use sapwood_disk::log::{Log, LogStart};
 use sapwood_disk::{CachedFile, Disk, Presence};
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::Ordering;
@@ -66,8 +66,8 @@ impl Pool {
             disk.remove(NEW_HEAP_FILE).map_err(io)?;
         }
         let space = empty_space(&options)?;
-        let log = Log::create(Arc::clone(&disk), options.id, LogOptions::default(), FIRST_LSN)
-            .map_err(io)?;
+        let log =
+            Log::create(Arc::clone(&disk), options.id, options.log(), FIRST_LSN).map_err(io)?;
         let heap = disk.cached(NEW_HEAP_FILE, Presence::New).map_err(io)?;
         heap.lengthen((RESERVED_CHUNKS * CHUNK_WORDS * 8) as u64).map_err(io)?;
         let at = (ROOT.index() + ROOT_CHUNKS) * 8;
@@ -139,14 +139,10 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
     let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
     let log = match access {
-        Access::ReadWrite => Log::open(
-            Arc::clone(&disk),
-            superblock.pool,
-            LogOptions::default(),
-            superblock.log,
-            &mut take,
-        )
-        .map(|log| Some(Arc::new(log))),
+        Access::ReadWrite => {
+            Log::open(Arc::clone(&disk), superblock.pool, options.log(), superblock.log, &mut take)
+                .map(|log| Some(Arc::new(log)))
+        }
         Access::ReadOnly => {
             Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take)
                 .map(|_end| None)

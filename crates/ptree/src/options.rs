@@ -1,5 +1,8 @@
 //! Options of a pool.
 
+use std::time::Duration;
+
+use sapwood_disk::log::LogOptions;
 use sapwood_mem::reserve::machine_bytes;
 
 /// What a commit waits for.
@@ -10,6 +13,11 @@ pub enum Durability {
     /// loss the pool holds some prefix of the commits.
     #[default]
     Buffered,
+    /// As of `Buffered`, and a thread of the pool syncs the log so long after the first commit that does
+    /// not last, for all of them. Power loss takes no older commits, and a sync under way little more.
+    /// Dropping the pool syncs what is left. Where a sync fails, the next commit says so, and
+    /// [`Pool::failed_sync`](crate::Pool::failed_sync).
+    Interval(Duration),
     /// The commit lasts: one sync of the log, which all transactions share that commit at the time.
     Sync,
 }
@@ -39,6 +47,15 @@ impl Default for PoolOptions {
 }
 
 impl PoolOptions {
+    /// How the log lies and is synced.
+    pub(crate) fn log(&self) -> LogOptions {
+        let sync_interval = match self.durability {
+            Durability::Interval(interval) => Some(interval),
+            Durability::Buffered | Durability::Sync => None,
+        };
+        LogOptions { sync_interval, ..LogOptions::default() }
+    }
+
     /// What commits wait for.
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> PoolOptions {

@@ -8,6 +8,7 @@ use sapwood_disk::log::{Log, Lsn};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
+use crate::commit::Commit;
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
@@ -90,41 +91,6 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A commit, which may be on its way to the disk.
-#[derive(Debug, Clone)]
-pub struct Commit {
-    log: Option<Arc<Log>>,
-    lsn: Lsn,
-}
-
-impl Commit {
-    /// Waits until the commit lasts: it survives power loss.
-    ///
-    /// # Errors
-    /// [`Error::Io`] where the disk refused: whether it lasts is not known. [`Error::Options`] inside
-    /// of [`Pool::together`].
-    pub fn wait(&self) -> Result<()> {
-        match &self.log {
-            Some(log) if log.position().0 < self.lsn => Err(Error::Options(
-                "the commit is logged together with others that are still to come: wait after them"
-                    .to_owned(),
-            )),
-            Some(log) => log.sync(self.lsn).map_err(|cause| Error::io("commit", &cause)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the commit is known to last.
-    pub fn is_durable(&self) -> bool {
-        self.log.as_ref().is_none_or(|log| log.durable() >= self.lsn)
-    }
-
-    /// The position of the commit in the pool's log, by which commits are ordered.
-    pub fn position(&self) -> u64 {
-        self.lsn
-    }
-}
-
 impl Pool {
     pub(crate) fn over(
         space: Words,
@@ -185,6 +151,18 @@ impl Pool {
         lock(&self.inner.failed_checkpoint).clone()
     }
 
+    /// Why a sync of the log failed, if one did, whether a commit waited for it or the interval of
+    /// [`Durability::Interval`](crate::Durability::Interval) wanted it. What it concerned may be
+    /// lost: the pool takes no more commits, and each that waits is told.
+    pub fn failed_sync(&self) -> Option<Error> {
+        self.inner.log()?.failed_sync().map(|cause| Error::io("commit", &cause))
+    }
+
+    /// Whether the log lies in persistent memory (DAX), where a commit lasts without a system call.
+    pub fn is_dax(&self) -> bool {
+        self.inner.log().is_some_and(|log| log.is_dax())
+    }
+
     /// Bytes of the files of the log.
     pub fn log_bytes(&self) -> u64 {
         self.inner.log().map_or(0, |log| log.file_bytes())
@@ -235,13 +213,12 @@ impl Inner {
     }
 
     pub(crate) fn last_commit(&self) -> Commit {
-        let log = self.log().cloned();
-        Commit { lsn: log.as_ref().map_or(0, |log| log.position().0), log }
+        self.commit_at(self.log().map_or(0, |log| log.position().0))
     }
 
     /// The commit whose record ends there.
     pub(crate) fn commit_at(&self, lsn: Lsn) -> Commit {
-        Commit { log: self.log().cloned(), lsn }
+        Commit::new(self.log().cloned(), lsn)
     }
 
     /// Slots for a lane.

@@ -163,3 +163,17 @@ fn cut_off() -> Error {
 pub(crate) fn out_of_memory(used: usize, limit: usize, why: &str) -> Error {
     Error::OutOfMemory { used: used as u64 * 8, limit: limit as u64 * 8, why: Arc::from(why) }
 }
+
+/// The bits of the word that a change begins with, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> Vec<crate::object::LayoutRow> {
+    assert_eq!([STORE, SET, CLEAR], [1, 2, 3], "as the table says");
+    let mut redo = Redo::default();
+    redo.begin(STORE, COUNT_MAX, (1 << 48) - 1);
+    assert_eq!(redo.bytes(), (STORE << 60 | ((1 << 60) - 1)).to_le_bytes());
+    vec![
+        (0, 48, "word", "the first that changes, counted from the beginning of the heap"),
+        (48, COUNT_MAX.count_ones(), "count", "of 1: words that follow and are stored; else 0"),
+        (60, 4, "change", "1 stores words, 2 sets and 3 clears the bits of one mask that follows"),
+    ]
+}

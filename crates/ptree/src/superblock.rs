@@ -125,6 +125,40 @@ impl Superblock {
     }
 }
 
+/// The bytes of a superblock, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> Vec<crate::object::LayoutRow> {
+    // Each field says where it is.
+    let name = "n".repeat(NAME_BYTES_MAX);
+    let log = LogStart { lsn: 32, part: 40, durable: 48 };
+    let sample =
+        Superblock { pool: 16, generation: 24, log, heap_words: 56, layout_name: name.clone() };
+    let bytes = sample.encode();
+    for at in [16, 24, 32, 40, 48, 56] {
+        assert_eq!(bytes[at..at + 8], (at as u64).to_le_bytes(), "as the table says");
+    }
+    assert_eq!((bytes[64], &bytes[72..]), (NAME_BYTES_MAX as u8, name.as_bytes()));
+    assert_eq!((&bytes[..8], bytes[8]), (&MAGIC[..], VERSION as u8));
+    vec![
+        (0, 8, "magic", "SWPOOL, 1, a new line"),
+        (8, 4, "version", "1"),
+        (12, 4, "checksum", "CRC-32 of all that follows, xor the version"),
+        (16, 8, "pool", "which pool; the log's number"),
+        (
+            24,
+            8,
+            "generation",
+            "the higher of the two is the newer; odd ones are in the second page",
+        ),
+        (32, 8, "lsn", "from there on the log has what pages may lack"),
+        (40, 8, "part", "number of the log's part with that position"),
+        (48, 8, "durable", "up to there the log lasts: one that ends before is damaged"),
+        (56, 8, "words", "of the heap, that the file has"),
+        (64, 8, "length", "bytes of the layout's name"),
+        (72, NAME_BYTES_MAX as u32, "name", "of the layout, zeros behind"),
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,8 +9,9 @@
 
 use std::sync::{MutexGuard, PoisonError};
 
+use crate::commit::Commit;
 use crate::error::{Error, Result};
-use crate::pool::{Commit, Inner, Pool, Together, lock};
+use crate::pool::{Inner, Pool, Together, lock};
 use crate::state::this_thread;
 
 impl Pool {

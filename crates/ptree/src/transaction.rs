@@ -16,12 +16,13 @@ use std::marker::PhantomData;
 
 use sapwood_mem::sync::Ordering;
 
+use crate::commit::Commit;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, is_taken, object_words};
 use crate::lane::{BoxedLane, Lane, Touched, What};
 use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
-use crate::pool::{Commit, Inner};
+use crate::pool::Inner;
 use crate::redo::Redo;
 use crate::view::{View, outside};
 

@@ -10,6 +10,7 @@ mod faults;
 mod leftovers;
 mod message;
 mod oracle;
+mod pools;
 mod report;
 mod runs;
 mod stream;
@@ -25,6 +26,7 @@ use chains::{Chain, Ends};
 use damage::Damages;
 use expected::Expected;
 use faults::Sweep;
+use pools::{PoolChain, PoolWork};
 use sapwood_shim::{Call, Failure, PowerLoss};
 
 /// Databases in real files, tortured, and compared with an oracle outside. `cargo xtask kills`,
@@ -42,6 +44,8 @@ enum Torture {
     Kills(Chains),
     /// Ends workers by losses of power that take back what was not synced
     Losses(Chains),
+    /// Ends workers on pools by kill -9 at any moment, over and over on one pool
+    Pools(Chains),
     /// Lets every call of a worker fail, once and from then on; then, lets the power go after it
     Faults(Faults),
     /// Damages every stored file of a small database, and reads each damaged copy
@@ -54,6 +58,9 @@ enum Torture {
     /// The process that is tortured
     #[command(hide = true)]
     Worker(worker::Work),
+    /// The process that is tortured on a pool
+    #[command(hide = true)]
+    PoolWorker(PoolWork),
 }
 
 #[derive(Args)]
@@ -148,6 +155,7 @@ fn main() -> ExitCode {
     let ended = match Cli::parse().torture {
         Torture::Kills(chains) => run_chains("kills", Ends::Kills, &chains),
         Torture::Losses(chains) => run_chains("losses", Ends::Losses, &chains),
+        Torture::Pools(chains) => run_pools(&chains),
         Torture::Faults(faults) => run_faults(&faults),
         Torture::Damage(Damage { seed, first, count, size: Size { jobs, within } }) => {
             Damages { seed, first, count, within }.run(jobs)
@@ -155,6 +163,7 @@ fn main() -> ExitCode {
         Torture::Enospc(Full { seed, count, jobs }) => enospc::run(seed, count, jobs),
         Torture::Read(read) => read_damaged(&read),
         Torture::Worker(work) => worker::run(&work),
+        Torture::PoolWorker(work) => pools::worker::run(&work),
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
@@ -170,6 +179,14 @@ fn run_chains(name: &str, ends: Ends, chains: &Chains) -> Result<(), String> {
     report::run(name, chains.chains, *jobs, |at| {
         let seed = chains.seed + at as u64;
         Chain { ends, seed, links: chains.links, within: within.clone() }.run()
+    })
+}
+
+fn run_pools(chains: &Chains) -> Result<(), String> {
+    let Size { jobs, within } = &chains.size;
+    report::run("pools", chains.chains, *jobs, |at| {
+        let seed = chains.seed + at as u64;
+        PoolChain { seed, links: chains.links, within: within.clone() }.run()
     })
 }
 

@@ -13,6 +13,8 @@ pub(crate) enum Message {
     Dropped(String),
     /// A checkpoint of the table is complete; it covers so many operations of each thread.
     Checkpoint(String, Vec<u64>),
+    /// A thread has committed a step on a pool.
+    Step(u64, u64),
     /// An operation failed, as it may when calls do.
     Refused(String),
     /// The database did something wrong.
@@ -39,6 +41,7 @@ impl fmt::Display for Message {
             Message::Checkpoint(name, covered) => {
                 write!(f, "checkpoint {name}{}", numbers(covered))
             }
+            Message::Step(thread, step) => write!(f, "step {thread} {step}"),
             Message::Refused(why) => write!(f, "refused {}", line(why)),
             Message::Wrong(what) => write!(f, "wrong {}", line(what)),
             Message::Calls(counts) => write!(f, "calls{}", numbers(counts)),
@@ -65,6 +68,10 @@ impl Message {
                 let (name, covered) = rest.split_once(' ')?;
                 Message::Checkpoint(name.to_owned(), numbers(covered)?)
             }
+            "step" => match numbers(rest)?[..] {
+                [thread, step] => Message::Step(thread, step),
+                _ => return None,
+            },
             "refused" => Message::Refused(name()),
             "wrong" => Message::Wrong(name()),
             "calls" => Message::Calls(numbers(rest)?),
@@ -87,10 +94,12 @@ mod tests {
             Message::Checkpoint("a".to_owned(), vec![1, 20]),
             Message::Refused("put: no space".to_owned()),
             Message::Calls(vec![1, 2, 3]),
+            Message::Step(1, 20),
             Message::Ended,
         ] {
             assert_eq!(Message::parse(&message.to_string()), Some(message));
         }
+        assert_eq!(Message::parse("step 1"), None);
         assert_eq!(Message::parse("no line of ours"), None);
     }
 }

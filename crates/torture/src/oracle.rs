@@ -82,7 +82,11 @@ impl Oracle {
                     }
                 }
                 Message::Wrong(what) => return Err(format!("the worker says: {what}")),
-                Message::Opened | Message::Refused(_) | Message::Calls(_) | Message::Ended => {}
+                Message::Opened
+                | Message::Step(..)
+                | Message::Refused(_)
+                | Message::Calls(_)
+                | Message::Ended => {}
             }
         }
         Ok(())

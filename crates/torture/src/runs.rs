@@ -98,9 +98,18 @@ pub(crate) struct Run {
 impl Run {
     /// Lets a worker run to its end, or kills it.
     pub(crate) fn of(work: &Work, kill: Option<Kill>) -> Result<Run, String> {
+        Run::of_line(&work.arguments(), &[], kill)
+    }
+
+    /// The same, with any arguments and some variables of its environment.
+    pub(crate) fn of_line(
+        arguments: &[String],
+        variables: &[(&str, &str)],
+        kill: Option<Kill>,
+    ) -> Result<Run, String> {
         let program = std::env::current_exe().map_err(|e| format!("which program is this: {e}"))?;
         let mut command = Command::new(program);
-        command.args(work.arguments()).stdin(Stdio::null());
+        command.args(arguments).envs(variables.iter().copied()).stdin(Stdio::null());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(&mut command)?;
         let lines = listen(&mut child);

@@ -107,7 +107,7 @@ pub(crate) fn run(work: &Work) -> Result<(), String> {
     Ok(())
 }
 
-fn tell(message: &Message) {
+pub(crate) fn tell(message: &Message) {
     let mut out = std::io::stdout().lock();
     // The other end reads until it ends this process.
     let _ = writeln!(out, "{message}").and_then(|()| out.flush());

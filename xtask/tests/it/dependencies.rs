@@ -53,7 +53,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-server", &["sapwood"]),
     ("sapwood-testkit", &[]),
     ("sapwood-shim", &[]),
-    ("sapwood-torture", &["sapwood", "sapwood-shim", "sapwood-testkit"]),
+    (
+        "sapwood-torture",
+        &["sapwood", "sapwood-disk", "sapwood-ptree", "sapwood-shim", "sapwood-testkit"],
+    ),
     ("xtask", &[]),
 ];
 

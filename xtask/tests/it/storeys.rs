@@ -19,7 +19,7 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["reentry", "slice", "sync"],
+            &["flush", "reentry", "slice", "sync"],
             &["region"],
             &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],
@@ -32,7 +32,7 @@ const HOUSES: &[House] = &[
     House {
         name: "disk",
         storeys: &[
-            &["blocks", "cached", "checksum", "name", "pending", "pool"],
+            &["blocks", "cached", "checksum", "clock", "name", "pending", "pool"],
             &["file", "log", "sim"],
         ],
         steps_up: &[],
@@ -81,14 +81,14 @@ const HOUSES: &[House] = &[
         storeys: &[
             &["object", "options"],
             &["error"],
-            &["redo", "superblock", "version", "view"],
+            &["commit", "redo", "superblock", "version", "view"],
             &["heap", "state"],
             &["dirty", "lane"],
             &["pool"],
             &["checkpoint", "open"],
             &["transaction", "together"],
             &["objects", "tree"],
-            &["check"],
+            &["check", "layouts"],
         ],
         steps_up: &[],
     },
@@ -170,7 +170,7 @@ const HOUSES: &[House] = &[
             &["expected", "tables"],
             &["oracle", "worker"],
             &["runs"],
-            &["chains"],
+            &["chains", "pools"],
             &["damage", "enospc", "faults"],
         ],
         steps_up: &[],

@@ -164,6 +164,72 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     bytes[at..].first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
+/// The table of bytes, as `docs/design/layout/log.txt` shows it.
+#[cfg(test)]
+fn layout_table() -> String {
+    use std::fmt::Write;
+    // Each field says where it is.
+    let header =
+        PartHeader { id: 16, number: 24, previous: 32, first: 40, durable: 48, bytes: 56 }.encode();
+    for at in [16, 24, 32, 40, 48, 56] {
+        assert_eq!(header[at..at + 8], (at as u64).to_le_bytes(), "as the table says");
+    }
+    let record = record_header(0, 8, Kind::Pad, &[0; 0x0102]);
+    assert_eq!(record[4..], [2, 1, 0, 0x50, 8, 0, 0, 0, 0, 0, 0, 0], "as the table says");
+    let tables: [(&str, &[(u64, u64, &str, &str)]); 2] = [
+        (
+            "Part, 1 to 64 MiB",
+            &[
+                (0, 8, "magic", "SWREDO, 1, a new line"),
+                (8, 4, "version", "1"),
+                (12, 4, "checksum", "CRC-32 of the header but this field"),
+                (16, 8, "log", "which log"),
+                (24, 8, "number", "of the part, from 1; its name says the same"),
+                (32, 8, "previous", "number of the part that it continues, 0 for the first"),
+                (40, 8, "first", "position of its first record in the log"),
+                (48, 8, "durable", "the log lasted up to there when the part was begun"),
+                (56, 8, "bytes", "of the part, this header included"),
+                (64, PART_HEADER_BYTES - 64, "reserve", "whatever it is"),
+                (PART_HEADER_BYTES, 0, "records", "one behind the other"),
+            ],
+        ),
+        (
+            "Record",
+            &[
+                (
+                    0,
+                    4,
+                    "checksum",
+                    "CRC-32 of the log's number and all that follows; of 5 the header alone",
+                ),
+                (4, 4, "length", "28 bits: bytes of the record; 4 bits: its kind"),
+                (8, 8, "position", "of the record in the log"),
+                (HEADER_BYTES, 0, "bytes", "of the record, then zeros to a multiple of 8"),
+            ],
+        ),
+    ];
+    let mut text = String::from("Little endian. Headers of parts do not count for positions.\n\n");
+    for (title, rows) in tables {
+        let _ = writeln!(text, "{title}\n  offset  bytes  field     meaning");
+        for (offset, bytes, field, meaning) in rows {
+            let bytes = if *bytes == 0 { "..".to_owned() } else { bytes.to_string() };
+            let _ = writeln!(text, "  {offset:>6}  {bytes:>5}  {field:<8}  {meaning}");
+        }
+        text.push('\n');
+    }
+    text.push_str("Kinds of records\n");
+    for (kind, meaning) in [
+        (Kind::Whole, "whole"),
+        (Kind::First, "first fragment of one that goes on in the next part"),
+        (Kind::Middle, "another fragment"),
+        (Kind::Last, "last fragment"),
+        (Kind::Pad, "nothing, to the end of a sector (of a line in persistent memory)"),
+    ] {
+        let _ = writeln!(text, "  {}  {meaning}", kind.code());
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,5 +264,20 @@ mod tests {
         for other in ["redo-1.log", "undo-0000000000000001.log", "redo-000000000000000g.log"] {
             assert_eq!(number_of("redo", other), None);
         }
+    }
+
+    /// The document cannot drift: `cargo xtask layout --bless` writes it anew.
+    #[test]
+    fn layout_is_the_documented_one() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/design/layout/log.txt");
+        let table = layout_table();
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(path, &table).expect("docs/design/layout can be written");
+        }
+        let documented = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(
+            table, documented,
+            "run `cargo xtask layout --bless` and look at the difference"
+        );
     }
 }

@@ -8,7 +8,6 @@ use rand::{RngExt, SeedableRng};
 
 use super::SimDisk;
 use super::state::{FileId, FileState, Names, State, Write, overlay};
-use crate::SECTOR_BYTES;
 
 /// One image of many.
 pub(super) fn random_image(state: &State, seed: u64) -> State {
@@ -22,7 +21,7 @@ pub(super) fn random_image(state: &State, seed: u64) -> State {
     // All files in the same order for the same seed, whichever names were kept.
     let files = state.files_in_reach().into_iter();
     let files = files.map(|id| (id, random_file(state.file(id), &mut rng))).collect();
-    image(&names, files)
+    image(state, &names, files)
 }
 
 fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
@@ -45,9 +44,9 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
                 if rng.random() {
                     lengthen(&mut bytes, write.limit());
                 }
-                for (number, sector) in write.bytes.chunks(SECTOR_BYTES).enumerate() {
+                for (number, piece) in write.bytes.chunks(write.unit).enumerate() {
                     if rng.random() {
-                        overlay(&mut bytes, write.offset + number * SECTOR_BYTES, sector);
+                        overlay(&mut bytes, write.offset + number * write.unit, piece);
                     }
                 }
             }
@@ -62,7 +61,7 @@ fn lengthen(file: &mut Vec<u8>, limit: usize) {
     }
 }
 
-fn image(names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
+fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
     let mut contents = BTreeMap::new();
     for (name, id) in names {
         // Each file has one name at most: renaming takes the old one away. Where a crash keeps
@@ -71,7 +70,7 @@ fn image(names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
         let bytes = if is_last { files.remove(id) } else { files.get(id).cloned() };
         contents.insert(name.clone(), bytes.unwrap_or_default());
     }
-    State::settled(contents)
+    State::settled(contents, of.is_dax)
 }
 
 /// The images that [`SimDisk::crash_images`] gives.
@@ -126,7 +125,7 @@ impl CrashImages {
             let file = self.state.file(*id);
             let mut bytes = file.lasting.clone();
             for write in file.doubtful.iter().chain(&file.unsynced) {
-                let middle = write.bytes.len() / SECTOR_BYTES / 2 * SECTOR_BYTES;
+                let middle = write.bytes.len() / write.unit / 2 * write.unit;
                 match next() {
                     way if write.is_cut() => {
                         if way == 1 {
@@ -142,7 +141,7 @@ impl CrashImages {
             }
             files.insert(*id, bytes);
         }
-        image(&names, files)
+        image(&self.state, &names, files)
     }
 }
 

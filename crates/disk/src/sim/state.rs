@@ -6,6 +6,11 @@ use std::io;
 use super::faults::{Faults, ReadFault, SyncFault, WriteFault};
 use crate::SECTOR_BYTES;
 
+/// Bytes of a cache line, in which persistent memory gets what is stored to it.
+const LINE_BYTES: usize = 64;
+/// Bytes that a line gets there whole.
+const WORD_BYTES: usize = 8;
+
 /// Which file, whatever its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(usize);
@@ -59,9 +64,16 @@ pub(super) struct Write {
     pub(super) offset: usize,
     /// Empty: the file is cut off at `offset`.
     pub(super) bytes: Vec<u8>,
+    /// Pieces of so many bytes get there whole or not at all.
+    pub(super) unit: usize,
 }
 
 impl Write {
+    /// A write by a call, or of a page of a mapping.
+    fn of_sectors(offset: usize, bytes: Vec<u8>) -> Write {
+        Write { offset, bytes, unit: SECTOR_BYTES }
+    }
+
     pub(super) fn limit(&self) -> usize {
         self.offset + self.bytes.len()
     }
@@ -121,14 +133,14 @@ fn cut(older: Write, newer: &Write) -> Vec<Write> {
         (true, true) => return vec![older],
         (false, true) => {
             let kept = older.bytes.len().min(newer.offset - older.offset);
-            return vec![Write { offset: older.offset, bytes: older.bytes[..kept].to_vec() }];
+            return vec![Write { bytes: older.bytes[..kept].to_vec(), ..older }];
         }
         // The file is longer again: at most there are zeros up to the newer one.
         (true, false) if older.offset >= newer.limit() => return vec![older],
         (true, false) if older.offset >= newer.offset => return Vec::new(),
         (true, false) => {
             let bytes = vec![0; newer.offset - older.offset];
-            return vec![Write { offset: older.offset, bytes }];
+            return vec![Write { bytes, ..older }];
         }
     }
     if newer.limit() <= older.offset || older.limit() <= newer.offset {
@@ -137,11 +149,11 @@ fn cut(older: Write, newer: &Write) -> Vec<Write> {
     let mut left = Vec::new();
     if older.offset < newer.offset {
         let bytes = older.bytes[..newer.offset - older.offset].to_vec();
-        left.push(Write { offset: older.offset, bytes });
+        left.push(Write { bytes, ..older });
     }
     if newer.limit() < older.limit() {
         let bytes = older.bytes[newer.limit() - older.offset..].to_vec();
-        left.push(Write { offset: newer.limit(), bytes });
+        left.push(Write { offset: newer.limit(), bytes, unit: older.unit });
     }
     left
 }
@@ -171,6 +183,8 @@ pub(super) struct State {
     syncs: u64,
     pub(super) operations: u64,
     pub(super) stop_at: Option<u64>,
+    /// Whether files lie in persistent memory.
+    pub(super) is_dax: bool,
 }
 
 impl State {
@@ -180,8 +194,8 @@ impl State {
     }
 
     /// A disk on which everything lasts.
-    pub(super) fn settled(names: BTreeMap<String, Vec<u8>>) -> State {
-        let mut state = State::default();
+    pub(super) fn settled(names: BTreeMap<String, Vec<u8>>, is_dax: bool) -> State {
+        let mut state = State { is_dax, ..State::default() };
         for (name, bytes) in names {
             state.plant(&name, bytes);
         }
@@ -299,18 +313,51 @@ impl State {
         }
         if !kept.is_empty() {
             overlay(&mut file.now, offset, kept);
-            file.unsynced.push(Write { offset, bytes: kept.to_vec() });
+            file.unsynced.push(Write::of_sectors(offset, kept.to_vec()));
         }
         answer
     }
 
     /// A store to mapped bytes of the file.
     pub(super) fn store(&mut self, id: FileId, offset: usize, bytes: &[u8]) {
-        if self.begin_change().is_ok() && !bytes.is_empty() {
-            let file = &mut self.files[id.0];
-            overlay(&mut file.now, offset, bytes);
-            file.unsynced.push(Write { offset, bytes: bytes.to_vec() });
+        if self.begin_change().is_err() || bytes.is_empty() {
+            return;
         }
+        let file = &mut self.files[id.0];
+        overlay(&mut file.now, offset, bytes);
+        if !self.is_dax {
+            file.unsynced.push(Write::of_sectors(offset, bytes.to_vec()));
+            return;
+        }
+        // Each line leaves the cache by itself, before the next store to it or after.
+        let (mut at, mut rest) = (offset, bytes);
+        while !rest.is_empty() {
+            let (line, behind) = rest.split_at(rest.len().min(LINE_BYTES - at % LINE_BYTES));
+            file.unsynced.push(Write { offset: at, bytes: line.to_vec(), unit: WORD_BYTES });
+            at += line.len();
+            rest = behind;
+        }
+    }
+
+    /// Writes the lines of a range of mapped bytes back.
+    pub(super) fn persist(&mut self, id: FileId, offset: usize, bytes: usize) -> io::Result<()> {
+        self.begin_change()?;
+        if !self.is_dax || bytes == 0 {
+            return Ok(());
+        }
+        let first = offset / LINE_BYTES * LINE_BYTES;
+        let limit = (offset + bytes).next_multiple_of(LINE_BYTES);
+        let file = &mut self.files[id.0];
+        let limit = limit.min(file.now.len());
+        let lines =
+            Write { offset: first, bytes: file.now[first..limit].to_vec(), unit: WORD_BYTES };
+        // What else these lines held is gone, and nothing of it can show any more.
+        for writes in [&mut file.doubtful, &mut file.unsynced] {
+            let older = std::mem::take(writes);
+            *writes = older.into_iter().flat_map(|older| cut(older, &lines)).collect();
+        }
+        lines.apply(&mut file.lasting);
+        Ok(())
     }
 
     pub(super) fn cut(&mut self, id: FileId, bytes: u64) -> io::Result<()> {
@@ -319,7 +366,7 @@ impl State {
         let offset = usize::try_from(bytes).unwrap_or(usize::MAX);
         if offset < file.now.len() {
             file.now.truncate(offset);
-            file.unsynced.push(Write { offset, bytes: Vec::new() });
+            file.unsynced.push(Write::of_sectors(offset, Vec::new()));
         }
         Ok(())
     }

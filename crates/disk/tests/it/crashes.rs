@@ -1,7 +1,7 @@
 //! The images that a crash leaves.
 
 use crate::{blocks, fills};
-use sapwood_disk::{BLOCK_BYTES, Disk, SECTOR_BYTES, SimDisk};
+use sapwood_disk::{BLOCK_BYTES, Disk, Presence, SECTOR_BYTES, SimDisk};
 use std::collections::BTreeSet;
 
 const B: u64 = BLOCK_BYTES as u64;
@@ -186,4 +186,42 @@ fn damage_is_there_before_and_after_a_crash() {
     assert_eq!(disk.crash(1).contents("a").expect("there").len(), 100);
     disk.plant("b", b"any length").expect("planted");
     assert_eq!(disk.crash(1).contents("b").expect("there"), b"any length");
+}
+
+#[test]
+fn persistent_memory_keeps_lines_that_were_written_back_and_any_words_of_others() {
+    let disk = SimDisk::with_dax();
+    let file = disk.cached("a", Presence::New).expect("made");
+    file.reserve(1024).expect("room");
+    file.sync().expect("synced");
+    Disk::sync(&disk).expect("synced");
+    let mut mapped = file.map(1024).expect("mapped");
+    assert!(mapped.is_dax());
+    mapped.write(0, &[1; 256]);
+    // Two lines of four.
+    mapped.persist(100, 40).expect("power");
+    mapped.write(512, &[2; 64]);
+    let mut seen = BTreeSet::new();
+    for seed in 0..400 {
+        let bytes = disk.crash(seed).contents("a").expect("there");
+        assert_eq!(bytes[64..192], [1; 128], "seed {seed}");
+        assert!(bytes[256..512].iter().chain(&bytes[576..]).all(|byte| *byte == 0));
+        for (at, byte) in [(0, 1), (192, 1), (512, 2)] {
+            for word in bytes[at..at + 64].chunks(8) {
+                assert!(word == [0; 8] || word == [byte; 8], "words are whole");
+            }
+            let kept = bytes[at..at + 64].iter().filter(|kept| **kept == byte).count();
+            seen.insert((at, kept / 8));
+        }
+    }
+    for at in [0, 192, 512] {
+        for kept in [0, 3, 4, 8] {
+            assert!(seen.contains(&(at, kept)), "{kept} words of the line at {at} in no image");
+        }
+    }
+    // A sync of the file makes all of it last.
+    file.sync().expect("synced");
+    assert_eq!(disk.crash(1).contents("a").expect("there")[512..576], [2; 64]);
+    disk.stop_after(0);
+    mapped.persist(0, 64).expect_err("no power");
 }

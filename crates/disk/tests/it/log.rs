@@ -102,9 +102,8 @@ fn what_is_forgotten_gives_its_files_back() {
 }
 
 /// Appends, syncs, forgets; crashes at a random moment; opens what is left and goes on, many times.
-fn crash_chain(seed: u64) {
+fn crash_chain(seed: u64, mut disk: SimDisk) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut disk = SimDisk::new();
     let mut log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
     let mut from = start();
     let (mut first, mut next) = (0, 0);
@@ -166,33 +165,59 @@ fn crash_chain(seed: u64) {
 #[test]
 fn any_chain_of_crashes_leaves_a_prefix_with_all_that_was_synced() {
     for seed in 0..400 {
-        crash_chain(seed);
+        crash_chain(seed, SimDisk::new());
+    }
+}
+
+#[test]
+fn any_chain_of_crashes_of_persistent_memory_does_so_too() {
+    for seed in 0..400 {
+        crash_chain(seed, SimDisk::with_dax());
     }
 }
 
 #[test]
 fn every_crash_while_a_log_is_opened_leaves_it_as_it_was() {
-    let disk = SimDisk::new();
+    for disk in [SimDisk::new(), SimDisk::with_dax()] {
+        let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+        for number in 0..40 {
+            let lsn = log.append(&record(number, 700)).expect("appended");
+            if number == 30 {
+                log.sync(lsn).expect("synced");
+            }
+        }
+        drop(log);
+        for seed in 0..60 {
+            let crashed = disk.crash(seed);
+            let (_, found) = open(&crashed.crash(0), start()).expect("opened");
+            for stop in 0..20 {
+                let opening = crashed.crash(0);
+                opening.stop_after(stop);
+                let _cut_off = open(&opening, start());
+                let (log, again) = open(&opening.crash(seed + stop), start()).expect("opened");
+                assert_eq!(again, found, "seed {seed}, stop {stop}");
+                drop(log);
+            }
+        }
+    }
+}
+
+/// In persistent memory no sync of a file is called but for a new part.
+#[test]
+fn a_sync_in_persistent_memory_calls_nothing() {
+    let disk = SimDisk::with_dax();
     let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
-    for number in 0..40 {
-        let lsn = log.append(&record(number, 700)).expect("appended");
-        if number == 30 {
-            log.sync(lsn).expect("synced");
-        }
+    assert!(log.is_dax());
+    disk.set_faults(Faults::new().syncs(.., SyncFault::Lost(io::ErrorKind::Other)));
+    for number in 0..20 {
+        let lsn = log.append(&record(number, 100)).expect("appended");
+        log.sync(lsn).expect("no file is synced");
+        let (_, numbers) = open(&disk.crash(number), start()).expect("opened");
+        assert_eq!(numbers, (0..=number).collect::<Vec<_>>());
     }
-    drop(log);
-    for seed in 0..60 {
-        let crashed = disk.crash(seed);
-        let (_, found) = open(&crashed.crash(0), start()).expect("opened");
-        for stop in 0..20 {
-            let opening = crashed.crash(0);
-            opening.stop_after(stop);
-            let _cut_off = open(&opening, start());
-            let (log, again) = open(&opening.crash(seed + stop), start()).expect("opened");
-            assert_eq!(again, found, "seed {seed}, stop {stop}");
-            drop(log);
-        }
-    }
+    // The part is full: another one begins.
+    let lsn = log.append(&record(20, 9000)).expect("appended");
+    log.sync(lsn).expect_err("its file is synced once");
 }
 
 #[test]

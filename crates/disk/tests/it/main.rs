@@ -4,6 +4,7 @@ mod contract;
 mod crashes;
 mod faults;
 mod files;
+mod group;
 mod log;
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, File};

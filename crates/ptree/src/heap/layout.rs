@@ -147,6 +147,51 @@ pub(crate) fn bit(chunk: Chunk, slot: usize) -> (usize, u64) {
     (descriptor(chunk) + 1 + slot / 64, 1 << (slot % 64))
 }
 
+/// The words of a descriptor and of the root, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> [Vec<crate::object::LayoutRow>; 4] {
+    let bits = |word: u64| (word.trailing_zeros(), word.count_ones());
+    let (run, large) = (Kind::Run(Class(0)).stored(), Kind::Large { chunks: 0 }.stored());
+    let codes = [Kind::Free.stored(), run, large, Kind::Rest.stored()];
+    assert_eq!(codes, [0, 1, 2, 3], "as the table says");
+    let class = bits(Kind::Run(Class(u8::MAX)).stored() ^ run);
+    let chunks = bits(Kind::Large { chunks: u32::MAX as usize }.stored() ^ large);
+    let word = |at: usize| at as u32;
+    [
+        vec![
+            (0, 1, "chunk 0", "of zone 0: superblock (2 pages), then the root; of others nothing"),
+            (1, word(RESERVED_CHUNKS - 1), "descriptors", "33 words for each chunk of the zone"),
+            (
+                word(RESERVED_CHUNKS),
+                word(ZONE_CHUNKS - RESERVED_CHUNKS),
+                "chunks",
+                "65,536 bytes each",
+            ),
+        ],
+        vec![
+            (0, 1, "kind", "what the chunk is"),
+            (1, word(BITMAP_WORDS), "bitmap", "of a run: one bit a slot, set where an object is"),
+        ],
+        vec![
+            (0, 8, "kind", "0 free, 1 run, 2 first of a large object, 3 another chunk of it"),
+            (class.0, class.1, "class", "of a run: which size its slots have, counted from 0"),
+            (chunks.0, chunks.1, "chunks", "of the first chunk of a large object: how many it has"),
+        ],
+        vec![
+            (0, 1, "header", "type 0"),
+            (
+                word(ROOT_CHUNKS),
+                1,
+                "chunks",
+                "that were ever used, the reserved ones of their zones included",
+            ),
+            (word(ROOT_OBJECT), 1, "root", "the user's root object, 0 without one"),
+            (word(ROOT_CATALOG), 1, "catalog", "head of the tree of all trees, 0 without one"),
+            (word(ROOT_CATALOG + 1), word(ROOT_WORDS - ROOT_CATALOG - 1), "unused", "zero"),
+        ],
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

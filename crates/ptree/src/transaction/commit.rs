@@ -5,10 +5,11 @@ use std::sync::PoisonError;
 use smallvec::SmallVec;
 
 use super::Transaction;
+use crate::commit::Commit;
 use crate::dirty::DirtyPages;
 use crate::error::Result;
 use crate::options::Durability;
-use crate::pool::{Commit, Inner, Pool, apply};
+use crate::pool::{Inner, Pool, apply};
 use crate::redo;
 
 impl Pool {

@@ -35,6 +35,8 @@ mod node;
 #[cfg(test)]
 mod tests;
 mod walk;
+#[cfg(test)]
+pub(crate) use node::layout;
 
 /// Fewest entries of a node that is on no edge. A third of the slots, and not half: a node that was
 /// merged or balanced is some removals away from the next time.

@@ -618,3 +618,27 @@ fn build<'t>(
     head.set_count(tx, count)?;
     head.set_root(tx, root.0)
 }
+
+/// The words of a node and the bits of its links, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> [Vec<crate::object::LayoutRow>; 2] {
+    let word = |at: usize| at as u32;
+    [
+        vec![
+            (0, 1, "header", "type 0xff03"),
+            (word(LEFT), 2, "links", "left, right"),
+            (word(A), 1, "a", "of the entry"),
+            (word(B), word(NODE_WORDS - B), "b", "of the entry"),
+        ],
+        vec![
+            (0, Link::POSITION_SHIFT, "node", "its name, in words"),
+            (
+                Link::POSITION_SHIFT,
+                Link::POSITION_BITS,
+                "position",
+                "of this node: left its low bits, right those above",
+            ),
+            (Link::LEAF.trailing_zeros(), 1, "leaf", "the link leads to the entry of the node"),
+        ],
+    ]
+}

@@ -360,3 +360,25 @@ fn value_words(view: &impl View, entry: Entry) -> Result<(usize, &[Word])> {
     }
     Ok((len, &view.object(entry.record(), words)?[at..]))
 }
+
+/// The bits of `b` of layout `Bytes`, and the words of a record, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> [Vec<crate::object::LayoutRow>; 2] {
+    let record = Entry { a: 0, b: u64::MAX }.record().word();
+    assert_eq!((record, Entry { a: 0, b: u64::MAX }.key_len()), ((1 << 48) - 1, 0xffff));
+    // A key of 19 bytes has 11 of them here.
+    let rest = (Entry { a: 0, b: 19 << 48 }.rest_words()) as u32;
+    let head = RECORD_HEAD as u32;
+    [
+        vec![
+            (0, record.count_ones(), "record", "its name, in words"),
+            (record.count_ones(), 16, "key", "bytes of the key"),
+        ],
+        vec![
+            (0, 1, "header", "type 0xff01"),
+            (1, head - 1, "length", "bytes of the value"),
+            (head, rest, "key", "from its byte 8 on, big endian, zeros behind"),
+            (head + rest, 1, "value", "little endian, zeros behind"),
+        ],
+    ]
+}

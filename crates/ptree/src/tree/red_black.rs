@@ -541,3 +541,22 @@ impl<V: View> Check<'_, V> {
         (self.entry)(entry)
     }
 }
+
+/// The words of a node and the bits of its links, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> [Vec<crate::object::LayoutRow>; 2] {
+    let word = |at: usize| at as u32;
+    [
+        vec![
+            (0, 1, "header", "type 0xff04"),
+            (word(LEFT), 2, "links", "left, right"),
+            (word(A), 1, "a", "of the entry"),
+            (word(B), word(NODE_WORDS - B), "b", "of the entry"),
+        ],
+        vec![
+            (0, 48, "node", "its name, in words; 0: none"),
+            (48, 15, "unused", "zero"),
+            (Link::RED.trailing_zeros(), 1, "red", "the node is on the same level"),
+        ],
+    ]
+}

@@ -209,5 +209,27 @@ pub(crate) trait Structure {
     ) -> Result<()>;
 }
 
+/// The words of a head, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> Vec<crate::object::LayoutRow> {
+    let word = |at: usize| at as u32;
+    let codes = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack].map(TreeKind::stored);
+    let layouts = [TreeLayout::Bytes, TreeLayout::Fixed].map(TreeLayout::stored);
+    assert_eq!((codes, layouts), ([1, 2, 3], [1, 2]), "as the table says");
+    vec![
+        (0, 1, "header", "type 0xff00"),
+        (
+            word(HEAD_KIND),
+            1,
+            "kind",
+            "1 B-tree, 2 crit-bit, 3 red-black; from bit 8 on 1 bytes, 2 fixed",
+        ),
+        (word(HEAD_ROOT), 1, "root", "link or name of the root, 0 of an empty tree"),
+        (word(HEAD_COUNT), 1, "count", "entries"),
+        (word(HEAD_HEIGHT), 1, "height", "levels of a B-tree; 0 of others"),
+        (word(HEAD_HEIGHT + 1), word(HEAD_WORDS - HEAD_HEIGHT - 1), "unused", "zero"),
+    ]
+}
+
 #[cfg(test)]
 mod tests;

@@ -13,9 +13,13 @@ fn options() -> PoolOptions {
     PoolOptions::default().checkpoint_bytes(24 << 10).id(7)
 }
 
+/// An ordinary disk, and one in persistent memory.
+fn disks() -> [SimDisk; 2] {
+    [SimDisk::new(), SimDisk::with_dax()]
+}
+
 /// A pool with all kinds of trees, of which everything lasts.
-fn prepared() -> (SimDisk, Model) {
-    let disk = SimDisk::new();
+fn prepared(disk: SimDisk) -> (SimDisk, Model) {
     let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
     let model = create_all(&pool);
     pool.close().expect("closed");
@@ -86,9 +90,9 @@ fn assert_prefix(disk: &SimDisk, states: &[Model], durable: usize, what: &str) -
 
 #[test]
 fn any_power_loss_leaves_a_committed_prefix() {
-    for seed in 0..20 {
+    for (seed, disk) in (0..20).flat_map(|seed| disks().map(|disk| (seed, disk))) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let (disk, model) = prepared();
+        let (disk, model) = prepared(disk);
         disk.stop_after(rng.random_range(1..600));
         let (states, durable) = run(&mut rng, &disk, model);
         for image in 0..4 {
@@ -100,7 +104,11 @@ fn any_power_loss_leaves_a_committed_prefix() {
 
 #[test]
 fn each_change_of_the_disk_is_a_moment_at_which_power_may_go() {
-    let (disk, model) = prepared();
+    disks().into_iter().for_each(stop_at_each_change);
+}
+
+fn stop_at_each_change(disk: SimDisk) {
+    let (disk, model) = prepared(disk);
     let changes = {
         let disk = disk.crash(0);
         let before = disk.operations();
@@ -121,9 +129,9 @@ fn each_change_of_the_disk_is_a_moment_at_which_power_may_go() {
 
 #[test]
 fn crashes_during_recovery_and_again_lose_nothing_more() {
-    for seed in 0..8 {
+    for (seed, disk) in (0..8).flat_map(|seed| disks().map(|disk| (seed, disk))) {
         let mut rng = ChaCha8Rng::seed_from_u64(1000 + seed);
-        let (mut disk, mut model) = prepared();
+        let (mut disk, mut model) = prepared(disk);
         for life in 0..5 {
             disk.stop_after(rng.random_range(1..250));
             let (states, durable) = run(&mut rng, &disk, model);
@@ -143,7 +151,7 @@ fn crashes_during_recovery_and_again_lose_nothing_more() {
 fn a_killed_process_loses_no_commit() {
     for seed in 0..12 {
         let mut rng = ChaCha8Rng::seed_from_u64(2000 + seed);
-        let (disk, mut model) = prepared();
+        let (disk, mut model) = prepared(SimDisk::new());
         for life in 0..4 {
             let count = rng.random_range(1..300);
             let stop = disk.operations() + count;
@@ -163,8 +171,7 @@ fn a_killed_process_loses_no_commit() {
 
 #[test]
 fn a_commit_that_waits_lasts() {
-    for seed in 0..20 {
-        let disk = SimDisk::new();
+    for (seed, disk) in (0..20).flat_map(|seed| disks().map(|disk| (seed, disk))) {
         let options = || options().durability(Durability::Sync);
         let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
         let model = create_all(&pool);
@@ -179,14 +186,20 @@ fn a_commit_that_waits_lasts() {
 
 #[test]
 fn every_crash_while_a_pool_is_made_leaves_none_or_an_empty_one() {
+    for disk in disks() {
+        assert_crashes_while_made(&disk);
+    }
+}
+
+fn assert_crashes_while_made(empty: &SimDisk) {
     let count = {
-        let disk = SimDisk::new();
+        let disk = empty.crash(0);
         Pool::create(Arc::new(disk.clone()), options()).expect("made");
         disk.operations()
     };
     for stop in 0..=count {
         for seed in 0..20 {
-            let disk = SimDisk::new();
+            let disk = empty.crash(0);
             disk.stop_after(stop);
             let made = Pool::create(Arc::new(disk.clone()), options());
             let crashed = disk.crash(seed);
@@ -201,10 +214,29 @@ fn every_crash_while_a_pool_is_made_leaves_none_or_an_empty_one() {
     }
 }
 
+/// A commit that waits calls nothing of the system, but where the log begins a part.
+#[test]
+fn commits_in_persistent_memory_last_without_syncs_of_files() {
+    use sapwood_disk::{Faults, SyncFault};
+    let disk = SimDisk::with_dax();
+    let pool = Pool::create(Arc::new(disk.clone()), PoolOptions::default()).expect("made");
+    let model = create_all(&pool);
+    assert!(pool.is_dax());
+    pool.sync().expect("synced");
+    disk.set_faults(Faults::new().syncs(.., SyncFault::Lost(std::io::ErrorKind::Other)));
+    let tree = pool.tree(model.keys().next().expect("a tree")).expect("it is there");
+    for number in 0..50 {
+        tree.put(format!("{number:08}"), b"acorn\0\0\0").expect("put");
+        pool.sync().expect("no file is synced");
+        let crashed = Pool::open(Arc::new(disk.crash(number)), options()).expect("opened");
+        assert_eq!(contents(&crashed), contents(&pool));
+    }
+}
+
 #[test]
 fn a_full_disk_refuses_commits_and_loses_none() {
     use sapwood_disk::Faults;
-    let (disk, model) = prepared();
+    let (disk, model) = prepared(SimDisk::new());
     let pool = Pool::open(Arc::new(disk.clone()), options()).expect("opened");
     let name = model.keys().find(|name| name.ends_with("Bytes")).expect("a tree");
     let tree = pool.tree(name).expect("it is there");

@@ -3,6 +3,8 @@
 mod crashes;
 mod damage;
 mod defects;
+mod golden;
+mod lasting;
 mod memory;
 mod model;
 mod readers;

@@ -122,7 +122,7 @@ fn ranges_have_what_a_map_has_in_them() {
             let range = (bound(&mut rng), bound(&mut rng));
             let within: Vec<_> = entries
                 .iter()
-                .filter(|(key, _)| std::ops::RangeBounds::<Vec<u8>>::contains(&range, key))
+                .filter(|(key, _)| std::ops::RangeBounds::<Vec<u8>>::contains(&range, *key))
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect();
             let ascending: Vec<_> =

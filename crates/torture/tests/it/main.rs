@@ -23,6 +23,11 @@ fn lost_power_loses_nothing_that_was_told_of() {
     torture("losses --chains 8 --links 6");
 }
 
+#[test]
+fn killed_processes_lose_no_commit_of_a_pool() {
+    torture("pools --chains 4 --links 12");
+}
+
 /// A program that retries a failed checkpoint, and is ended while it does: the images of both have
 /// one number.
 #[test]

@@ -494,6 +494,38 @@ impl Bytes {
     }
 }
 
+/// The words of a leaf and of an inner node, for the table of bytes.
+#[cfg(test)]
+pub(crate) fn layout() -> [Vec<crate::object::LayoutRow>; 2] {
+    let word = |at: usize| at as u32;
+    assert_eq!(PAIRS + 2 * LEAF_SLOTS, words_of(LEAF));
+    assert_eq!(INNER_B + INNER_SLOTS, words_of(LEAF + 1));
+    [
+        vec![
+            (0, 1, "header", "type 0xff02"),
+            (
+                word(ORDER),
+                word(ORDER_WORDS),
+                "order",
+                "slots by rank, a byte each; zero, level, entries",
+            ),
+            (
+                word(PAIRS),
+                word(2 * LEAF_SLOTS),
+                "entries",
+                "a and b of each slot; a is all ones where none is",
+            ),
+        ],
+        vec![
+            (0, 1, "header", "type 0xff02"),
+            (word(INNER_LEN), 1, "length", "entries, level, a byte each; zeros"),
+            (word(INNER_A), word(INNER_SLOTS), "a", "of each entry in order; all ones behind"),
+            (word(CHILDREN), word(INNER_SLOTS + 1), "children", "names of nodes"),
+            (word(INNER_B), word(INNER_SLOTS), "b", "of each entry in order"),
+        ],
+    ]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
