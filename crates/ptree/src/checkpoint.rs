@@ -52,7 +52,8 @@ impl Inner {
         let (dirty, memory) = (core.dirty.bytes(), self.options.memory_bytes);
         self.log().is_some()
             && core.together.is_none()
-            && (end - core.checkpoint >= self.options.checkpoint_bytes
+            // A checkpoint of another thread may have passed the commit.
+            && (end.saturating_sub(core.checkpoint) >= self.options.checkpoint_bytes
                 || dirty > memory / 2
                 // Not at each commit while a transaction is open that keeps all memory.
                 || dirty > memory / 8 && dirty + core.private.bytes() > memory)

@@ -17,9 +17,8 @@ use crate::lane::BoxedLane;
 use crate::object::ObjectId;
 use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
-use crate::state::TreeState;
+use crate::state::{ThreadId, TreeState};
 use crate::superblock::Superblock;
-use crate::together::Together;
 use crate::view::Committed;
 
 /// A heap of objects, in memory and, where it has a directory, in files.
@@ -79,6 +78,13 @@ pub(crate) struct Core {
     pub(crate) together: Option<Together>,
     /// Why no more commits are taken.
     pub(crate) failed: Option<Error>,
+}
+
+/// Records that become one.
+#[derive(Debug)]
+pub(crate) struct Together {
+    pub(crate) thread: ThreadId,
+    pub(crate) records: Vec<u8>,
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -11,15 +11,8 @@ use std::sync::{MutexGuard, PoisonError};
 
 use crate::commit::Commit;
 use crate::error::{Error, Result};
-use crate::pool::{Inner, Pool, lock};
-use crate::state::{ThreadId, this_thread};
-
-/// Records that become one.
-#[derive(Debug)]
-pub(crate) struct Together {
-    thread: ThreadId,
-    pub(crate) records: Vec<u8>,
-}
+use crate::pool::{Inner, Pool, Together, lock};
+use crate::state::this_thread;
 
 impl Pool {
     /// Runs `changes`, and logs all that is committed meanwhile as one: after a crash or a power loss

@@ -14,7 +14,6 @@ use sapwood_ptree::TreeLayout;
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
-use crate::transaction::unnamed;
 use crate::{
     Commit, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats,
     OrderedTable, OrderedTableOptions, RecordLayout, Result, Table, Transaction, TreeEngineError,
@@ -234,8 +233,8 @@ impl Db {
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Some(Arc::new(directory));
         if let Some(pool) = trees.opened() {
-            for info in pool.trees().map_err(unnamed)? {
-                let tree = pool.tree(&info.name).map_err(unnamed)?;
+            for info in pool.trees().map_err(Error::trees)? {
+                let tree = pool.tree(&info.name).map_err(Error::trees)?;
                 let table = TreeTable::stored(&info, tree, directory.clone())?;
                 // Names are not taken twice, so that no hash table has this one.
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
@@ -697,7 +696,7 @@ impl Db {
     /// ```
     pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Commit)> {
         let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
-        pool.together(changes).map_err(unnamed)
+        pool.together(changes).map_err(Error::trees)
     }
 
     /// Whether the database has, or had, tree tables: a heap for them.
@@ -728,7 +727,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn sync(&self) -> Result<()> {
-        self.shared.trees.opened().map_or(Ok(()), |pool| pool.sync().map_err(unnamed))
+        self.shared.trees.opened().map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))
     }
 
     /// Takes a table out of the database, and its files out of the directory. Its name is free
@@ -974,7 +973,7 @@ impl Db {
             }
         }
         match self.shared.trees.opened() {
-            Some(pool) => first.and(pool.checkpoint().map_err(unnamed)),
+            Some(pool) => first.and(pool.checkpoint().map_err(Error::trees)),
             None => first,
         }
     }
@@ -1086,10 +1085,10 @@ impl Db {
 
     fn note_stored_tree(&self, name: &str) -> Result<TreeTable> {
         let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
-        let infos = pool.trees().map_err(unnamed)?;
+        let infos = pool.trees().map_err(Error::trees)?;
         let info = infos.into_iter().find(|info| info.name == name);
         let info = info.ok_or_else(|| Self::missing(&self.slots(), name))?;
-        let tree = pool.tree(name).map_err(unnamed)?;
+        let tree = pool.tree(name).map_err(Error::trees)?;
         self.note_tree(TreeTable::stored(&info, tree, self.shared.directory.clone())?)
     }
 

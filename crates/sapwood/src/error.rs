@@ -394,6 +394,11 @@ impl Error {
         }
     }
 
+    /// What concerns all tree tables.
+    pub(crate) fn trees(cause: TreeEngineError) -> Self {
+        Self::Trees { path: None, cause }
+    }
+
     pub(crate) fn directory(path: &Path, what: &'static str, cause: &io::Error) -> Self {
         let why = cause.to_string().into();
         Self::Directory { path: path.to_owned(), what, kind: cause.kind(), why }

@@ -8,6 +8,9 @@ use crate::error::name_of;
 use crate::record::{Record, RecordLength};
 use crate::{Direction, Entry, Error, KeyRange, Range, Result, Table, TreeRange, Upsert};
 
+#[cfg(doc)]
+use crate::OrderedTable;
+
 /// A table of any kind whose values are the records of one struct: read and changed as that struct,
 /// where they lie.
 ///
@@ -635,7 +638,7 @@ impl<R: Record> Records<R> {
     fn ordered_range(&self, range: impl KeyRange) -> Option<Entries<'_>> {
         match &self.table {
             Table::Ordered(table) => Some(Entries::Ordered(table.range(range))),
-            Table::Tree(table) => Some(Entries::Tree(table.range(range))),
+            Table::Tree(table) => Some(Entries::Tree(Box::new(table.range(range)))),
             Table::Hash(_) => None,
         }
     }
@@ -675,7 +678,7 @@ pub struct RecordRange<'a, R> {
 #[derive(Debug)]
 enum Entries<'a> {
     Ordered(Range<'a>),
-    Tree(TreeRange<'a>),
+    Tree(Box<TreeRange<'a>>),
 }
 
 impl<R: Record> RecordRange<'_, R> {

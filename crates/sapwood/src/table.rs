@@ -10,7 +10,7 @@ use crate::{
     TreeTable, Upsert, ValueMut,
 };
 
-pub use stats::{TableStats, TreePoolStats, TreeStats};
+pub use stats::TableStats;
 
 /// Calls the same method of the table, of whichever kind it is.
 macro_rules! each {

@@ -3,6 +3,8 @@
 
 mod change;
 mod range;
+mod stats;
+mod transaction;
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -11,14 +13,15 @@ use sapwood_ptree::{Tree, TreeInfo, TreeLayout};
 
 use crate::directory::Directory;
 use crate::{
-    Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, TreePoolStats,
-    TreeStats, aggregate,
+    Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, aggregate,
 };
 
 #[cfg(doc)]
-use crate::{Db, OrderedTable, Transaction};
+use crate::{Db, OrderedTable};
 
 pub use range::TreeRange;
+pub use stats::{TreePoolStats, TreeStats};
+pub use transaction::Transaction;
 
 /// A named table of a [`Db`] that keeps its keys in order, in a crash-safe heap: a B-tree, a crit-bit
 /// tree or a red-black tree.
@@ -498,7 +501,7 @@ impl TreeTable {
 }
 
 /// The counter that a value is.
-pub(crate) fn counter(value: &[u8]) -> std::result::Result<i64, TreeEngineError> {
+fn counter(value: &[u8]) -> std::result::Result<i64, TreeEngineError> {
     match value.try_into() {
         Ok(bytes) => Ok(i64::from_le_bytes(bytes)),
         Err(_) => Err(TreeEngineError::NotACounter { len: value.len() }),

@@ -170,13 +170,13 @@ fn a_pool_of_ten_times_what_the_system_allows_works() {
 
 #[cfg(target_os = "linux")]
 fn work_on_a_large_pool(folder: &std::path::Path) {
-    const COUNT: u64 = 42_000;
+    const COUNT: u64 = 10_600;
     let disk = || Arc::new(FileDisk::open(folder).expect("a disk"));
     let options = || PoolOptions::default().memory_bytes(4 << 20).checkpoint_bytes(16 << 20);
     let pool = Pool::create(disk(), options()).expect("made");
     let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
     let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
-    let value = |number: u64| vec![number as u8; 4000];
+    let value = |number: u64| vec![number as u8; 16_000];
     for number in 0..COUNT {
         tree.put(key(number), value(number)).expect("put");
     }
@@ -191,7 +191,7 @@ fn work_on_a_large_pool(folder: &std::path::Path) {
     let mut seen = 0;
     for entry in tree.iter() {
         let (key, value) = entry.expect("read");
-        assert!(value.len() == 4000 && value.iter().all(|byte| *byte == value[0]), "{key:?}");
+        assert!(value.len() == 16_000 && value.iter().all(|byte| *byte == value[0]), "{key:?}");
         seen += 1;
     }
     assert_eq!(seen, COUNT - COUNT.div_ceil(31));

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use super::TreeTable;
-use crate::{Compute, Computed, Direction, KeyRange, Result, Transaction, Upsert, ValueMut};
+use super::{Transaction, TreeTable};
+use crate::{Compute, Computed, Direction, KeyRange, Result, Upsert, ValueMut};
 
 impl TreeTable {
     /// Puts a value.

@@ -4,14 +4,11 @@ use std::ops::ControlFlow;
 
 use sapwood_ptree::{Commit, Pool};
 
-use crate::tree_table::counter;
-use crate::{
-    Compute, Computed, Direction, Error, KeyRange, Result, TreeEngineError, TreeTable, Upsert,
-    ValueMut,
-};
+use super::{TreeTable, counter};
+use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
 
 #[cfg(doc)]
-use crate::Db;
+use crate::{Db, TreeEngineError};
 
 /// Changes to any tree tables of a database that take effect together, at
 /// [`commit`](Self::commit), or not at all: for readers, and after a crash. [`Db::begin`] and
@@ -47,19 +44,14 @@ pub struct Transaction<'db> {
     tx: sapwood_ptree::Transaction<'db>,
 }
 
-/// Puts no table's name to an engine's error.
-pub(crate) fn unnamed(cause: TreeEngineError) -> Error {
-    Error::Trees { path: None, cause }
-}
-
 impl<'db> Transaction<'db> {
     pub(crate) fn begin(pool: &'db Pool) -> Result<Transaction<'db>> {
-        Ok(Transaction { tx: pool.begin().map_err(unnamed)? })
+        Ok(Transaction { tx: pool.begin().map_err(Error::trees)? })
     }
 
     pub(crate) fn begin_on(pool: &'db Pool, tables: &[&TreeTable]) -> Result<Transaction<'db>> {
         let trees: Vec<_> = tables.iter().map(|table| table.tree()).collect();
-        Ok(Transaction { tx: pool.begin_on(&trees).map_err(unnamed)? })
+        Ok(Transaction { tx: pool.begin_on(&trees).map_err(Error::trees)? })
     }
 
     /// Makes all changes visible and durable, as far as [`Durability`](crate::Durability) says. The
@@ -79,7 +71,7 @@ impl<'db> Transaction<'db> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn commit(self) -> Result<Commit> {
-        self.tx.commit().map_err(unnamed)
+        self.tx.commit().map_err(Error::trees)
     }
 
     /// Forgets all changes, as dropping the transaction does.
