@@ -19,6 +19,15 @@ use crate::sync::RawAtomicU64;
 /// Bytes of a word.
 pub const WORD_BYTES: usize = 8;
 
+/// How words of a mapped file are going to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reads {
+    /// The system reads ahead as it likes, megabytes for one word: much of the file fits into memory.
+    Ahead,
+    /// A page at a time: what is read ahead would take the place of what is read again.
+    Scattered,
+}
+
 /// An array of words. It holds zeros where no thread has stored anything.
 #[derive(Debug)]
 pub struct Words {
@@ -114,7 +123,12 @@ impl Words {
     ///
     /// # Panics
     /// If the array is not empty, or `bytes` are not whole pages.
-    pub fn map_file(&self, file: BorrowedFd<'_>, bytes: usize) -> std::io::Result<()> {
+    pub fn map_file(
+        &self,
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        reads: Reads,
+    ) -> std::io::Result<()> {
         let _growing = self.growing.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(self.is_empty() && bytes.is_multiple_of(PAGE_BYTES), "an empty array, whole pages");
         if bytes == 0 {
@@ -126,14 +140,14 @@ impl Words {
             return Err(std::io::Error::new(std::io::ErrorKind::OutOfMemory, refused));
         }
         // SAFETY: no word of it was handed out.
-        unsafe { self.map_over(file, bytes) }?;
+        unsafe { self.map_over(file, bytes, reads) }?;
         // Release: see `get`.
         self.len.store(bytes / WORD_BYTES, Ordering::Release);
         Ok(())
     }
 
     /// Gives the memory of the first `bytes` back to the system: the file, which holds the same
-    /// words, takes its place, as after [`Words::map_file`]. Threads may read meanwhile. What the file
+    /// words, takes its place, as after [`Words::map_file`], to be read a page at a time. Threads may read meanwhile. What the file
     /// does not hold, and what a thread stores meanwhile, is lost.
     ///
     /// # Errors
@@ -149,12 +163,17 @@ impl Words {
         }
         // SAFETY: the caller wants it so; the system replaces the mapping in one step, so that a
         // reader finds words of the one or of the other.
-        unsafe { self.map_over(file, bytes) }
+        unsafe { self.map_over(file, bytes, Reads::Scattered) }
     }
 
     /// # Safety
     /// No thread misses what the range held.
-    unsafe fn map_over(&self, file: BorrowedFd<'_>, bytes: usize) -> std::io::Result<()> {
+    unsafe fn map_over(
+        &self,
+        file: BorrowedFd<'_>,
+        bytes: usize,
+        reads: Reads,
+    ) -> std::io::Result<()> {
         // SAFETY: the range is the reservation's own, and stays mapped.
         let mapped = unsafe {
             rustix::mm::mmap(
@@ -167,6 +186,12 @@ impl Words {
             )
         }?;
         debug_assert_eq!(mapped.cast(), self.space.base().as_ptr());
+        if reads == Reads::Scattered {
+            // SAFETY: the range that was just mapped, whose bytes stay. A system that refuses is
+            // slower where memory is short.
+            let _advised =
+                unsafe { rustix::mm::madvise(mapped, bytes, rustix::mm::Advice::Random) };
+        }
         Ok(())
     }
 
@@ -237,7 +262,7 @@ mod tests {
         bytes[PAGE_BYTES] = 9;
         file.write_all(&bytes).expect("written");
         let words = Words::new(1 << 30, 1 << 21).expect("address space");
-        words.map_file(file.as_fd(), bytes.len()).expect("mapped");
+        words.map_file(file.as_fd(), bytes.len(), Reads::Ahead).expect("mapped");
         let word = &words.get(PAGE_BYTES / WORD_BYTES, 1).expect("a word")[0];
         assert_eq!(word.load(Ordering::Relaxed), 9);
         word.store(10, Ordering::Relaxed);

@@ -47,12 +47,12 @@ impl Pool {
 }
 
 impl Inner {
-    /// Whether the log has grown long at `end`, or changed pages fill the memory. A checkpoint that was
-    /// written since may be behind `end`.
+    /// Whether the log has grown long, or changed pages fill the memory.
     pub(crate) fn is_checkpoint_due(&self, core: &Core, end: Lsn) -> bool {
         let (dirty, memory) = (core.dirty.bytes(), self.options.memory_bytes);
         self.log().is_some()
             && core.together.is_none()
+            // A checkpoint of another thread may have passed the commit.
             && (end.saturating_sub(core.checkpoint) >= self.options.checkpoint_bytes
                 || dirty > memory / 2
                 // Not at each commit while a transaction is open that keeps all memory.

@@ -6,7 +6,7 @@ use sapwood_disk::log::{Log, LogStart};
 use sapwood_disk::{CachedFile, Disk, Presence};
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::Ordering;
-use sapwood_mem::words::Words;
+use sapwood_mem::words::{Reads, Words};
 
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
@@ -134,7 +134,7 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     options.layout_name.clone_from(&superblock.layout_name);
     let space = new_space(&options)?;
     let limit = limit_words(&options, &space);
-    read_heap(&*heap, &superblock, &space, limit)?;
+    read_heap(&*heap, &superblock, &space, limit, &options)?;
     let mut dirty = DirtyPages::default();
     let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
     let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
@@ -217,6 +217,7 @@ fn read_heap(
     superblock: &Superblock,
     space: &Words,
     limit: usize,
+    options: &PoolOptions,
 ) -> Result<()> {
     let io = |cause: std::io::Error| Error::io(format!("read {HEAP_FILE}"), &cause);
     let words = superblock.heap_words as usize;
@@ -230,7 +231,11 @@ fn read_heap(
     }
     let words = words / PAGE_WORDS * PAGE_WORDS;
     if let Some(descriptor) = file.descriptor() {
-        return space.map_file(descriptor, words * 8).map_err(io);
+        let reads = match words as u64 * 8 > options.memory_bytes {
+            true => Reads::Scattered,
+            false => Reads::Ahead,
+        };
+        return space.map_file(descriptor, words * 8, reads).map_err(io);
     }
     space.grow(words).map_err(io)?;
     let mut bytes = vec![0; 1 << 20];

@@ -21,6 +21,8 @@ pub(super) struct Tail {
     pub(super) parts: VecDeque<Part>,
     /// Of the last part, which is appended to.
     map: Box<dyn Mapped>,
+    /// Whether it lies in persistent memory.
+    is_dax: bool,
     /// Where the next record goes in it.
     offset: u64,
     /// Up to where its pages were made ready.
@@ -69,6 +71,7 @@ impl Tail {
         Tail {
             parts: parts.into(),
             map: Box::new(NoPart),
+            is_dax: false,
             offset: 0,
             prepared: 0,
             persisted: 0,
@@ -80,9 +83,8 @@ impl Tail {
         }
     }
 
-    /// Whether the part lies in persistent memory.
     pub(super) fn is_dax(&self) -> bool {
-        self.map.is_dax()
+        self.is_dax
     }
 
     /// Takes what is not synced, for a sync that begins now.
@@ -105,7 +107,7 @@ impl Tail {
     /// Writes lines back, in persistent memory. Threads that append wait meanwhile: a hundred
     /// nanoseconds for a commit of a few lines.
     fn persist(&mut self) -> io::Result<()> {
-        if self.is_dax() && self.persisted < self.offset {
+        if self.is_dax && self.persisted < self.offset {
             self.map.persist(self.persisted as usize, (self.offset - self.persisted) as usize)?;
             self.persisted = self.offset;
         }
@@ -148,15 +150,14 @@ impl Tail {
         // A part's bytes are a multiple of 8, so what is rounded up still fits.
         self.offset += bytes;
         self.lsn += bytes;
-        let is_dax = self.is_dax();
-        if let Some(part) = self.parts.back_mut().filter(|_| !is_dax) {
+        if let Some(part) = self.parts.back_mut().filter(|_| !self.is_dax) {
             part.is_dirty = true;
         }
     }
 
     /// Whether something was appended that is not synced.
     fn has_new(&self) -> bool {
-        match self.is_dax() {
+        match self.is_dax {
             true => self.persisted < self.offset,
             false => self.parts.back().is_some_and(|part| part.is_dirty),
         }
@@ -164,7 +165,7 @@ impl Tail {
 
     /// Ends the sector, so that what is about to last is not written again.
     fn pad(&mut self, id: u64) {
-        let unit = if self.is_dax() { LINE } else { SECTOR };
+        let unit = if self.is_dax { LINE } else { SECTOR };
         let within = self.offset % unit;
         if within == 0 || !self.has_new() {
             return;
@@ -224,6 +225,7 @@ impl Tail {
         let header = PartHeader { id, number, previous, first: self.lsn, durable, bytes };
         map.write(0, &header.encode());
         self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
+        self.is_dax = map.is_dax();
         self.map = map;
         self.offset = PART_HEADER_BYTES;
         self.prepared = PART_HEADER_BYTES;

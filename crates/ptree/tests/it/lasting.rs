@@ -82,6 +82,22 @@ fn a_pool_that_goes_syncs_what_is_left_and_has_no_thread_any_more() {
     }
 }
 
+/// By the clock of the system: however long that takes.
+#[test]
+fn commits_on_real_files_come_to_last_by_themselves() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let disk = Arc::new(FileDisk::open(folder.path()).expect("a disk"));
+    let options = || PoolOptions::default().durability(Durability::Interval(INTERVAL / 100));
+    let pool = Pool::create(disk, options()).expect("made");
+    let tree = with_tree(&pool);
+    for number in 0..20 {
+        let commit = put(&pool, &tree, number).expect("committed");
+        while !commit.is_durable() {
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[test]
 fn a_sync_that_fails_in_the_background_is_told_by_the_pool() {
     let disk = SimDisk::new();
