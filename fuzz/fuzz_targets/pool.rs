@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use sapwood_disk::{Disk, SimDisk};
-use sapwood_ptree::{Error, ObjectType, Pool, PoolOptions, TreeKind, TreeLayout};
+use sapwood_ptree::{Direction, Error, ObjectType, Pool, PoolOptions, TreeKind, TreeLayout};
 
 const LIES_MAX: usize = 8;
 /// Where objects begin: behind the descriptors.
@@ -107,17 +107,14 @@ fn use_it(pool: &Pool) -> Result<(), Error> {
     let _root = pool.root();
     for info in pool.trees()? {
         let tree = pool.tree(&info.name)?;
-        for descending in [false, true] {
+        for direction in [Direction::Ascending, Direction::Descending] {
             let mut told = 0;
-            let tell = |_: &[u8], _: &[u8]| {
+            let _walked = tree.scan(.., direction, |_, _| {
                 told += 1;
                 if told < TOLD_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-            };
-            let _walked = match descending {
-                false => tree.for_each(.., tell),
-                true => tree.for_each_descending(.., tell),
-            };
+            });
         }
+        let _split_points = tree.split_points(.., 4);
         for number in 0..40u64 {
             let key = (number * 7919).to_be_bytes();
             let _value = tree.get(key);

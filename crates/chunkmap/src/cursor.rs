@@ -10,6 +10,7 @@ use std::cmp::Ordering as KeyOrder;
 use std::ops::Bound;
 use std::ptr::NonNull;
 
+use sapwood_engine::Direction;
 use sapwood_mem::SliceRef;
 use sapwood_mem::sync::{Ordering, RawAtomicU64};
 
@@ -17,15 +18,6 @@ use crate::chunk::{Chunk, Gathered};
 use crate::layout::{EntryState, FROZEN};
 use crate::options::DELTA_ENTRIES_MAX;
 use crate::record::Record;
-
-/// The direction of a scan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Direction {
-    /// From the least key to the greatest.
-    Ascending,
-    /// From the greatest key to the least.
-    Descending,
-}
 
 /// Two bounds of keys.
 #[derive(Debug, Clone, Copy)]

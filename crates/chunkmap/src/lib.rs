@@ -39,13 +39,12 @@ mod tree;
 mod value;
 
 pub use check::Corruption;
-pub use cursor::Direction;
 pub use error::{BatchError, Error, Result};
 pub use layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 pub use map::ChunkMap;
 pub use options::Options;
 pub use range::{Entry, Range};
-pub use sapwood_engine::{Compute, Computed, KeyRange, Upsert};
+pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use sapwood_mem::Pages;
 pub use split_points::SplitPoints;
 pub use stats::OrderedStats;

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use sapwood_engine::KeyRange;
 
-use crate::cursor::Direction;
+use crate::Direction;
 use crate::error::Result;
 use crate::map::{ChunkMap, check_key};
 use crate::range::Entry;

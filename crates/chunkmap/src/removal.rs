@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::cursor::Direction;
+use crate::Direction;
 use crate::error::Result;
 use crate::map::ChunkMap;
 use sapwood_engine::KeyRange;

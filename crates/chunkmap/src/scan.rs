@@ -6,8 +6,9 @@ use std::ops::{Bound, ControlFlow};
 use sapwood_engine::KeyRange;
 use sapwood_mem::reclaim::{Epoch, Guard};
 
+use crate::Direction;
 use crate::chunk::RECORD_LINES;
-use crate::cursor::{ChunkCursor, Direction, KeyBounds, Visit};
+use crate::cursor::{ChunkCursor, KeyBounds, Visit};
 use crate::error::Result;
 use crate::map::ChunkMap;
 use crate::record::Entered;

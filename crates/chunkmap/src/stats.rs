@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use sapwood_mem::reclaim::Guard;
 use sapwood_mem::sync::Ordering;
 
-use crate::cursor::Direction;
+use crate::Direction;
 use crate::error::Result;
 use crate::map::ChunkMap;
 use crate::tree::Node;

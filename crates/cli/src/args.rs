@@ -64,6 +64,7 @@ Examples:
   sapwood load flights.csv.zst --key carrier,flight,month,day,sched_dep_time
   sapwood load events.jsonl --key user:str,time --duplicates all
   sapwood load flights.csv.zst --key carrier,flight,month,day --engine hash --dir flights
+  sapwood load flights.csv.zst --key time_hour,carrier,flight --engine tree --dir flights --table by_hour
   zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
 
 Rows that cannot be used are named on standard error with their lines, counted and left out. Rows
@@ -93,7 +94,7 @@ Examples:
 
 Rows are printed as they stand in the file, below its header; with --json as objects, the fields of
 CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value. A hash
-table (a directory, or --engine hash) has no order: its rows come as they were written last.")]
+table (of a directory, or --engine hash) has no order: its rows come as they were written last.")]
     Scan(Scan),
 
     /// Print figures of rows: sums, means, ranks and more, of all or of groups
@@ -303,6 +304,10 @@ pub(crate) struct Input {
     #[arg(long, value_name = "ENGINE")]
     pub(crate) engine: Option<EngineName>,
 
+    /// How the tree of --engine tree is balanced [default: btree]
+    #[arg(long, value_name = "KIND")]
+    pub(crate) kind: Option<TreeName>,
+
     /// The table's name, in a directory
     #[arg(long, value_name = "NAME", default_value = "rows")]
     pub(crate) table: String,
@@ -353,6 +358,18 @@ pub(crate) enum EngineName {
     Ordered,
     /// Without order; in memory, or with --dir in a directory
     Hash,
+    /// In the order of the keys, in a tree; in memory, or with --dir in a directory
+    Tree,
+}
+
+/// How a tree is balanced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TreeName {
+    /// The fastest, and the smallest
+    Btree,
+    /// By the bits at which keys differ
+    CritBit,
+    RedBlack,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -370,7 +387,8 @@ pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Keep the rows in this directory, for `sapwood get`, `scan` and `stats`; needs --engine hash
+    /// Keep the rows in this directory, for `sapwood get`, `scan` and `stats`; needs --engine hash or
+    /// tree
     ///
     /// Rows of a table that is there already stay; a row with the key of one takes its place, or is
     /// left out, as --duplicates says. If the load fails or is stopped, the directory is as it was.

@@ -1,6 +1,15 @@
-//! Ranges of keys.
+//! Ranges of keys, and directions.
 
 use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
+
+/// The direction of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// From the least key to the greatest.
+    Ascending,
+    /// From the greatest key to the least.
+    Descending,
+}
 
 /// A range of keys, in the order of their bytes.
 ///

@@ -9,6 +9,7 @@ use sapwood_aggregate::{
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::RecordAddress;
 use sapwood_hashlog::{BatchError, Edit, HashLog, ValueMut};
+use sapwood_ptree::Tree;
 
 use crate::Result;
 
@@ -25,6 +26,11 @@ pub enum BatchOrder {
 pub trait ChangeObjects: Sync {
     /// How many batches of shares are handed over at once.
     fn batches_at_once(&self) -> usize;
+
+    /// Whether several threads may change objects at once. Else the caller's own does.
+    fn changes_by_threads(&self) -> bool {
+        true
+    }
 
     /// Gives the objects of some batches their parts, in order, and records them. Answers how many,
     /// and why not all.
@@ -98,6 +104,60 @@ impl ChangeObjects for HashLog {
             })?;
             Ok(changed.transpose()?)
         })
+    }
+}
+
+impl ChangeObjects for Tree {
+    fn batches_at_once(&self) -> usize {
+        1
+    }
+
+    /// One transaction has the tree. And the caller's thread may collect its commits
+    /// (`Pool::together`), for whose end others would wait.
+    fn changes_by_threads(&self) -> bool {
+        false
+    }
+
+    /// In one transaction, so that nothing of them is there where it fails.
+    fn change(
+        &self,
+        by: &Disaggregator,
+        shares: &Shares,
+        batches: Range<usize>,
+        _order: BatchOrder,
+        progress: &mut DisaggregationProgress,
+    ) -> (u64, Result<()>) {
+        let mut digits = Vec::new();
+        let mut outcomes = Vec::new();
+        let changed = self.pool().transaction(|tx| {
+            for share in batches.clone().flat_map(|at| shares.batch(at).shares()) {
+                let changed = tx.update(self, share.key, |value| {
+                    if by.changes_in_place() {
+                        return Ok(by.change(value, share.part));
+                    }
+                    digits.clear();
+                    let change = by.rewrite(value, share.part, &mut digits);
+                    if change.is_ok() {
+                        value.resize(digits.len())?;
+                        value.copy_from_slice(&digits);
+                    }
+                    Ok(change)
+                })?;
+                outcomes.push(changed.transpose()?.map_or(Outcome::Vanished, Outcome::from));
+            }
+            Ok(())
+        });
+        if let Err(cause) = changed {
+            return (0, Err(cause.into()));
+        }
+        let done = outcomes.len() as u64;
+        let mut outcomes = outcomes.into_iter();
+        for at in batches {
+            for (share, outcome) in shares.batch(at).shares().zip(outcomes.by_ref()) {
+                progress.record(at, &share, outcome);
+            }
+        }
+        (done, Ok(()))
     }
 }
 

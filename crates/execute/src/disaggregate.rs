@@ -57,7 +57,7 @@ pub fn disaggregate(
     execution: &Execution<'_>,
 ) -> Result<DisaggregationRun> {
     let request = Request::of_disaggregation(by, execution);
-    let mut plan = Plan::choose(objects.candidates(&request), execution)?;
+    let mut plan = request.plan(objects, execution)?;
     let begin = Instant::now();
     let pool = Pool::new(execution, plan.expected().visits);
     let filled = objects.reach(plan.executor, &request, &pool, &|| by.collector())?;
@@ -116,7 +116,10 @@ fn apply(
     order: BatchOrder,
     execution: &Execution<'_>,
 ) -> DisaggregationRun {
-    let pool = Pool::new(execution, shares.count());
+    let pool = match objects.changes_by_threads() {
+        true => Pool::new(execution, shares.count()),
+        false => Pool::new(&execution.clone().threads(1), shares.count()),
+    };
     let (count, at_once) = (shares.batch_count(), objects.batches_at_once());
     let turns = count.div_ceil(at_once);
     let (parts, ended) = pool.all_parts(turns, &|| shares.progress(), |turn, worker| {

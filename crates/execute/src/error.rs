@@ -34,6 +34,9 @@ pub enum Error {
     /// The hash engine refused.
     #[error(transparent)]
     Hash(#[from] sapwood_hashlog::Error),
+    /// The tree engine refused.
+    #[error(transparent)]
+    Tree(#[from] sapwood_ptree::Error),
     /// A batch of changes stopped in the hash engine.
     #[error(transparent)]
     HashBatch(#[from] sapwood_hashlog::BatchError),

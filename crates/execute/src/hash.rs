@@ -22,7 +22,7 @@ const KEYS_AN_ENTRY_MAX: u64 = 16;
 const FIXED_RECORD_BYTES: u64 = 24;
 
 impl Reach for HashLog {
-    fn candidates(&self, request: &Request<'_>) -> Vec<Candidate> {
+    fn candidates(&self, request: &Request<'_>) -> Result<Vec<Candidate>> {
         let selection = request.selection;
         let stats = self.stats();
         // The estimate may be far too low, and each slot in use costs a walk a record at least.
@@ -63,7 +63,11 @@ impl Reach for HashLog {
                 candidate(Executor::LookUp, keys.len(), costs.look_up_ns, request.object_ns, 0.0);
             candidates.push(look_up);
         }
-        candidates
+        Ok(candidates)
+    }
+
+    fn shows_one_moment(&self, executor: Executor) -> bool {
+        executor == Executor::Log
     }
 
     fn reach<S: Sink>(

@@ -11,7 +11,7 @@
 //! | `sink`, `pool` | what takes objects in, and the threads that hand them over |
 //! | `change` | what engines do for disaggregations |
 //! | `objects` | what engines do for both |
-//! | `ordered`, `hash` | the executors of each engine |
+//! | `ordered`, `hash`, `tree` | the executors of each engine |
 //! | `query`, `disaggregate` | the runs, from plan to result |
 //!
 //! *Useful for* everything that asks figures of engines: tables, roll-ups, a server. *Not useful for*
@@ -47,6 +47,7 @@ mod plan;
 mod pool;
 mod query;
 mod sink;
+mod tree;
 
 pub use disaggregate::{DisaggregationRun, disaggregate, resume};
 pub use error::{Error, Result};

@@ -4,14 +4,15 @@ use sapwood_aggregate::{Compiled, Disaggregator, KeyList, Selection};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::Columns;
 use sapwood_hashlog::HashLog;
+use sapwood_ptree::Tree;
 
 use crate::change::ChangeObjects;
 use crate::execution::Within;
 use crate::pool::{Filled, Pool};
 use crate::sink::Sink;
-use crate::{Candidate, Execution, Executor, Result};
+use crate::{Candidate, Execution, Executor, Plan, Result};
 
-/// An engine whose objects queries reach: `ChunkMap` and `HashLog`.
+/// An engine whose objects queries reach: `ChunkMap`, `HashLog` and `Tree`.
 ///
 /// Engines alone implement it. It says which executors can reach what a selection selects, and at
 /// which expected cost; it runs one of them, in parts that threads share; and it gives objects their
@@ -26,6 +27,7 @@ pub trait Objects: Reach + ChangeObjects {}
 
 impl Objects for ChunkMap {}
 impl Objects for HashLog {}
+impl Objects for Tree {}
 
 /// What a run asks of an engine.
 pub struct Request<'a> {
@@ -57,6 +59,12 @@ impl<'a> Request<'a> {
             [ns, ns]
         };
         Request { selection, threads, at_one_moment, within, columns, object_ns, run_object_ns }
+    }
+
+    /// The way in which an engine reaches what is asked for.
+    pub(crate) fn plan(&self, objects: &impl Objects, execution: &Execution<'_>) -> Result<Plan> {
+        let shows_one_moment = |executor| objects.shows_one_moment(executor);
+        Plan::choose(objects.candidates(self)?, shows_one_moment, execution)
     }
 
     pub(crate) fn of_disaggregation(
@@ -96,7 +104,13 @@ pub(crate) fn check_ns(selection: &Selection) -> f64 {
 /// The way to an engine's objects.
 pub trait Reach: Sync {
     /// The executors that can reach what is selected, and what they are expected to cost.
-    fn candidates(&self, request: &Request<'_>) -> Vec<Candidate>;
+    ///
+    /// # Errors
+    /// What the engine says where it cannot be read.
+    fn candidates(&self, request: &Request<'_>) -> Result<Vec<Candidate>>;
+
+    /// Whether an executor can show all objects as of one moment.
+    fn shows_one_moment(&self, executor: Executor) -> bool;
 
     /// Hands over what is selected, by one of them.
     fn reach<S: Sink>(

@@ -21,7 +21,7 @@ const LOOK_UP_NS: f64 = 250.0;
 const SCAN_NS: f64 = 30.0;
 
 impl Reach for ChunkMap {
-    fn candidates(&self, request: &Request<'_>) -> Vec<Candidate> {
+    fn candidates(&self, request: &Request<'_>) -> Result<Vec<Candidate>> {
         let selection = request.selection;
         let borders = self.split_points(selection.bounds(), 1);
         let (reached, checks) = match selection.as_keys() {
@@ -37,7 +37,11 @@ impl Reach for ChunkMap {
         let look_up = selection
             .as_keys()
             .map(|keys| candidate(Executor::LookUp, keys.len() as u64, LOOK_UP_NS));
-        look_up.into_iter().chain([range]).collect()
+        Ok(look_up.into_iter().chain([range]).collect())
+    }
+
+    fn shows_one_moment(&self, _executor: Executor) -> bool {
+        false
     }
 
     fn reach<S: Sink>(

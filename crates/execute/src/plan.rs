@@ -64,9 +64,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Chooses among the candidates, of which there is at least one.
+    /// Chooses among the candidates, of which there is at least one; `shows_one_moment` says which of
+    /// them can.
     pub(crate) fn choose(
         mut candidates: Vec<Candidate>,
+        shows_one_moment: impl Fn(Executor) -> bool,
         execution: &Execution<'_>,
     ) -> Result<Plan> {
         let refuse =
@@ -83,15 +85,16 @@ impl Plan {
             return refuse(Some(executor), why);
         }
         if execution.at_one_moment {
-            candidates.retain(|candidate| candidate.executor == Executor::Log);
+            candidates.retain(|candidate| shows_one_moment(candidate.executor));
             match execution.executor {
-                Some(executor) if executor != Executor::Log => {
-                    let why = "does not see one moment; `log` does, in a hash table".to_owned();
-                    return refuse(Some(executor), why);
+                Some(executor) if !shows_one_moment(executor) => {
+                    let why = "does not see one moment; `log` does, in a hash table, and each \
+                               executor of a tree table";
+                    return refuse(Some(executor), why.to_owned());
                 }
                 None if candidates.is_empty() => {
                     let why = "an ordered table cannot be read as of one moment: keep what must \
-                               be in a hash table, or ask without";
+                               be in a hash table or a tree table, or ask without";
                     return refuse(None, why.to_owned());
                 }
                 _ => {}
@@ -182,7 +185,8 @@ mod tests {
     fn the_fastest_is_taken_unless_told_otherwise() {
         let candidates =
             || vec![candidate(Executor::Log, 1_000, 900), candidate(Executor::LookUp, 10, 7)];
-        let choose = |execution: Execution<'_>| Plan::choose(candidates(), &execution);
+        let of_log = |executor| executor == Executor::Log;
+        let choose = |execution: Execution<'_>| Plan::choose(candidates(), of_log, &execution);
         let plan = choose(Execution::new()).expect("a plan");
         assert_eq!((plan.executor, plan.is_forced), (Executor::LookUp, false));
         assert_eq!(plan.expected().visits, 10);
@@ -199,7 +203,7 @@ mod tests {
             assert!(refused.contains(what), "{refused}");
         }
         let ordered = vec![candidate(Executor::Range, 1, 1)];
-        let refused = Plan::choose(ordered, &Execution::new().at_one_moment());
+        let refused = Plan::choose(ordered, |_| false, &Execution::new().at_one_moment());
         assert!(refused.expect_err("refused").to_string().contains("one moment"));
     }
 

@@ -29,7 +29,7 @@ pub fn explain(
     query: &Compiled,
     execution: &Execution<'_>,
 ) -> Result<Plan> {
-    Plan::choose(objects.candidates(&Request::of_query(query, execution)), execution)
+    Request::of_query(query, execution).plan(objects, execution)
 }
 
 /// Answers a query: what the objects add up to, and the plan with what was measured.
@@ -58,7 +58,7 @@ pub fn aggregate(
     execution: &Execution<'_>,
 ) -> Result<(Partial, Plan)> {
     let request = Request::of_query(query, execution);
-    let mut plan = Plan::choose(objects.candidates(&request), execution)?;
+    let mut plan = request.plan(objects, execution)?;
     let begin = Instant::now();
     let pool = Pool::new(execution, plan.expected().visits);
     let filled = objects.reach(plan.executor, &request, &pool, &|| query.fold())?;

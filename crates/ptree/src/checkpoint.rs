@@ -6,6 +6,7 @@
 //! Mohan et al., "ARIES", TODS 1992). At last the superblock says from where on the log counts.
 
 use std::ops::Range;
+use std::sync::MutexGuard;
 
 use sapwood_disk::log::{LogStart, Lsn};
 
@@ -28,10 +29,12 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::Io`]: the pool takes no more commits; opened again it has all of them.
+    /// [`Error::Options`] inside of [`Pool::together`].
     pub fn checkpoint(&self) -> Result<()> {
         let Some(files) = &self.inner.files else { return Ok(()) };
+        self.inner.expect_apart()?;
         let mut last = lock(&files.superblock);
-        self.inner.checkpoint(files, &mut last)
+        self.inner.checkpoint(files, &mut last, None)
     }
 
     /// Writes a checkpoint and closes this handle, so that the next opening has no log to read.
@@ -48,6 +51,7 @@ impl Inner {
     pub(crate) fn is_checkpoint_due(&self, core: &Core, end: Lsn) -> bool {
         let (dirty, memory) = (core.dirty.bytes(), self.options.memory_bytes);
         self.log().is_some()
+            && core.together.is_none()
             && (end - core.checkpoint >= self.options.checkpoint_bytes
                 || dirty > memory / 2
                 // Not at each commit while a transaction is open that keeps all memory.
@@ -66,19 +70,25 @@ impl Inner {
             let core = self.core();
             core.dirty.bytes() + core.private.bytes() > self.options.memory_bytes
         };
-        self.checkpoint(files, &mut last)?;
+        self.checkpoint(files, &mut last, None)?;
         if is_full { self.give_memory_back(files, &mut last) } else { Ok(()) }
     }
 
     /// Lets the file take the place of all pages, if no transaction is open.
     fn give_memory_back(&self, files: &Files, last: &mut Superblock) -> Result<()> {
         let Some(file) = files.heap.descriptor() else { return Ok(()) };
+        // In this order, as a thread has them that begins a transaction inside of `together`.
+        let copying = match self.copying.try_lock() {
+            Ok(copying) => copying,
+            Err(std::sync::TryLockError::Poisoned(copying)) => copying.into_inner(),
+            Err(std::sync::TryLockError::WouldBlock) => return Ok(()),
+        };
         // No transaction begins while this is held: pages hold what is committed, and nothing else.
         let lanes = lock(&self.lanes);
         if lanes.open > 0 {
             return Ok(());
         }
-        self.checkpoint(files, last)?;
+        self.checkpoint(files, last, Some(&copying))?;
         let mut core = self.core();
         let bytes = core.heap.used_words() * 8;
         let io = |cause| Error::io(format!("map {HEAP_FILE}"), &cause);
@@ -87,7 +97,13 @@ impl Inner {
         Ok(())
     }
 
-    fn checkpoint(&self, files: &Files, last: &mut Superblock) -> Result<()> {
+    /// Writes a checkpoint. `copying` is there if the caller holds it.
+    fn checkpoint(
+        &self,
+        files: &Files,
+        last: &mut Superblock,
+        copying: Option<&MutexGuard<'_, ()>>,
+    ) -> Result<()> {
         let Some(log) = &files.log else { return Err(Error::ReadOnly) };
         let (dirty, (lsn, part), heap_words) = {
             let mut core = self.core();
@@ -105,8 +121,12 @@ impl Inner {
             let mut bytes = Vec::new();
             for runs in dirty.runs(RUN_PAGES).chunks(RUNS) {
                 bytes.clear();
-                for run in runs {
-                    self.copy_pages(run, &mut bytes);
+                {
+                    // Commits that are logged together are in memory before they are in the log.
+                    let _logged = copying.is_none().then(|| lock(&self.copying));
+                    for run in runs {
+                        self.copy_pages(run, &mut bytes);
+                    }
                 }
                 // The copies may hold changes up to now.
                 log.sync(log.position().0).map_err(|cause| io("sync the log of", &cause))?;

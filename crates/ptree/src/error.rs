@@ -27,6 +27,18 @@ pub enum Error {
         /// Most bytes of a value.
         max: usize,
     },
+    /// `add` met a value that has not 8 bytes.
+    NotACounter {
+        /// Bytes of the value.
+        len: usize,
+    },
+    /// `add` would leave the range of `i64`.
+    Overflow {
+        /// The counter as it is.
+        value: i64,
+        /// The operand of the addition.
+        delta: i64,
+    },
     /// An object of no words, or of more than the heap can hold in one piece.
     ObjectLength {
         /// Words that were asked for.
@@ -47,6 +59,12 @@ pub enum Error {
     /// holds trees that the other may be waiting for. Give all up, and begin again with
     /// [`Pool::begin_on`](crate::Pool::begin_on), which takes several trees in one order.
     Conflict {
+        /// The tree's name.
+        tree: String,
+    },
+    /// A transaction of this thread holds the tree, and the thread would wait for itself: make the
+    /// change in that transaction, or end it first.
+    Reentrant {
         /// The tree's name.
         tree: String,
     },
@@ -122,6 +140,14 @@ impl std::fmt::Display for Error {
             Error::ValueLength { len, min, max } => {
                 write!(f, "the value has {len} bytes: values of this tree have {min} to {max}")
             }
+            Error::NotACounter { len } => write!(
+                f,
+                "the value has {len} bytes, and a counter has 8: put 8 bytes, little endian, before adding"
+            ),
+            Error::Overflow { value, delta } => write!(
+                f,
+                "{value} + {delta} leaves the range of a 64-bit counter; the counter is unchanged"
+            ),
             Error::ObjectLength { words, most } => {
                 write!(f, "an object has 1 to {most} words of 8 bytes, not {words}")
             }
@@ -132,6 +158,10 @@ impl std::fmt::Display for Error {
             Error::Conflict { tree } => write!(
                 f,
                 "another transaction holds tree {tree:?}, and may wait for this one: abort, and begin again naming all trees at once"
+            ),
+            Error::Reentrant { tree } => write!(
+                f,
+                "a transaction of this thread holds tree {tree:?}: make the change in that transaction, or end it first"
             ),
             Error::Aborted => {
                 write!(f, "a nested transaction failed, so that the outer one is aborted")

@@ -8,7 +8,7 @@
 //! |---|---|
 //! | `object`, `view` | names of objects, their first words, and objects as an operation sees them |
 //! | `heap` | which words belong to objects: zones, chunks, runs, walks |
-//! | `lane`, `transaction` | copies of what a transaction changes, and how they become the heap's |
+//! | `lane`, `transaction`, `together` | copies of what a transaction changes, and how they become the heap's |
 //! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
 //! | `version`, `state` | readers beside a writer |
 //! | `objects` | objects of users |
@@ -31,6 +31,7 @@ mod pool;
 mod redo;
 mod state;
 mod superblock;
+mod together;
 mod transaction;
 mod tree;
 mod version;
@@ -44,8 +45,11 @@ pub use heap::walk::{ClassReport, Found, HeapReport};
 pub use object::{ObjectId, ObjectType};
 pub use options::{Durability, PoolOptions};
 pub use pool::{Commit, Pool};
+pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use transaction::Transaction;
 pub use tree::catalog::TreeInfo;
 pub use tree::entry::{KEY_BYTES_MAX, TreeLayout, VALUE_BYTES_MAX};
+pub use tree::split_points::SplitPoints;
 pub use tree::structure::TreeKind;
+pub use tree::value::ValueMut;
 pub use tree::{Entries, Frozen, Tree};

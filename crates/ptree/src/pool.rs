@@ -1,7 +1,7 @@
 //! Pools: a heap in a directory, its log, and what is open of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sapwood_disk::CachedFile;
 use sapwood_disk::log::{Log, Lsn};
@@ -16,7 +16,7 @@ use crate::lane::BoxedLane;
 use crate::object::{ObjectId, Word};
 use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
-use crate::state::TreeState;
+use crate::state::{ThreadId, TreeState};
 use crate::superblock::Superblock;
 use crate::view::Committed;
 
@@ -33,6 +33,10 @@ pub(crate) struct Inner {
     /// The committed words of the heap, and objects that are being made.
     pub(crate) space: Words,
     core: Mutex<Core>,
+    /// Told when commits that are logged together have ended.
+    pub(crate) together_ended: Condvar,
+    /// Held by a checkpoint while it copies pages, and by [`Pool::together`]. Before `lanes`.
+    pub(crate) copying: Mutex<()>,
     pub(crate) lanes: Mutex<Lanes>,
     pub(crate) trees: Mutex<HashMap<ObjectId, Arc<TreeState>>>,
     pub(crate) files: Option<Files>,
@@ -69,8 +73,17 @@ pub(crate) struct Core {
     pub(crate) checkpoint: Lsn,
     /// Changes of the heap itself, on their way to the log.
     redo: Redo,
+    /// Commits that are logged together, while they are collected.
+    pub(crate) together: Option<Together>,
     /// Why no more commits are taken.
-    failed: Option<Error>,
+    pub(crate) failed: Option<Error>,
+}
+
+/// Records that become one.
+#[derive(Debug)]
+pub(crate) struct Together {
+    pub(crate) thread: ThreadId,
+    pub(crate) records: Vec<u8>,
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -88,9 +101,14 @@ impl Commit {
     /// Waits until the commit lasts: it survives power loss.
     ///
     /// # Errors
-    /// [`Error::Io`] where the disk refused: whether it lasts is not known.
+    /// [`Error::Io`] where the disk refused: whether it lasts is not known. [`Error::Options`] inside
+    /// of [`Pool::together`].
     pub fn wait(&self) -> Result<()> {
         match &self.log {
+            Some(log) if log.position().0 < self.lsn => Err(Error::Options(
+                "the commit is logged together with others that are still to come: wait after them"
+                    .to_owned(),
+            )),
             Some(log) => log.sync(self.lsn).map_err(|cause| Error::io("commit", &cause)),
             None => Ok(()),
         }
@@ -121,12 +139,15 @@ impl Pool {
             private: DirtyPages::default(),
             checkpoint: files.as_ref().map_or(0, |files| lock(&files.superblock).log.lsn),
             redo: Redo::default(),
+            together: None,
             failed: None,
         };
         Pool {
             inner: Arc::new(Inner {
                 space,
                 core: Mutex::new(core),
+                together_ended: Condvar::new(),
+                copying: Mutex::default(),
                 lanes: Mutex::default(),
                 trees: Mutex::default(),
                 files,
@@ -280,6 +301,10 @@ impl Core {
 
     pub(crate) fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
         let Some(log) = pool.log() else { return Ok(0) };
+        if let Some(together) = &mut self.together {
+            together.records.extend_from_slice(record);
+            return Ok(log.position().0 + 1);
+        }
         log.append(record).map_err(|cause| {
             let error = Error::io("append to the log", &cause);
             // What a full disk refuses is not in the log, and another commit may fit.

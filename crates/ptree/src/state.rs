@@ -8,9 +8,27 @@ use loom::sync::{Condvar, Mutex};
 #[cfg(not(loom))]
 use std::sync::{Condvar, Mutex};
 
+#[cfg(loom)]
+pub(crate) use loom::thread::ThreadId;
+
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::version::Version;
+
+/// Tells threads that live from each other: the address of something that each has.
+#[cfg(not(loom))]
+pub(crate) type ThreadId = usize;
+
+#[cfg(not(loom))]
+pub(crate) fn this_thread() -> ThreadId {
+    thread_local!(static HERE: u8 = const { 0 });
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+#[cfg(loom)]
+pub(crate) fn this_thread() -> ThreadId {
+    loom::thread::current().id()
+}
 
 /// One for each tree that was used since the pool was opened.
 #[derive(Debug)]
@@ -29,7 +47,8 @@ pub(crate) struct TreeState {
 /// The transaction that has a tree, and those that want it.
 #[derive(Debug)]
 struct Writer {
-    is_there: bool,
+    /// The thread of the transaction.
+    holder: Option<ThreadId>,
     waiting: usize,
 }
 
@@ -41,7 +60,7 @@ impl TreeState {
             version: Version::new(),
             publishing: RwLock::new(()),
             is_removed: AtomicBool::new(false),
-            writer: Mutex::new(Writer { is_there: false, waiting: 0 }),
+            writer: Mutex::new(Writer { holder: None, waiting: 0 }),
             released: Condvar::new(),
         }
     }
@@ -56,25 +75,37 @@ impl TreeState {
     }
 
     /// Waits until no transaction has the tree, and takes it.
-    pub(crate) fn hold(&self) {
+    ///
+    /// # Errors
+    /// [`Error::Reentrant`] where this thread would wait for itself.
+    pub(crate) fn hold(&self) -> Result<()> {
+        let this = this_thread();
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        while writer.is_there {
+        while let Some(holder) = writer.holder {
+            if holder == this {
+                return Err(Error::Reentrant { tree: self.name.clone() });
+            }
             writer.waiting += 1;
             writer = self.released.wait(writer).unwrap_or_else(PoisonError::into_inner);
             writer.waiting -= 1;
         }
-        writer.is_there = true;
+        writer.holder = Some(this);
+        Ok(())
     }
 
     /// Takes the tree if no transaction has it; whether it did.
     pub(crate) fn try_hold(&self) -> bool {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        !std::mem::replace(&mut writer.is_there, true)
+        let is_free = writer.holder.is_none();
+        if is_free {
+            writer.holder = Some(this_thread());
+        }
+        is_free
     }
 
     pub(crate) fn release(&self) {
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        writer.is_there = false;
+        writer.holder = None;
         // Waking is a system call, whether a thread waits or not.
         if writer.waiting > 0 {
             self.released.notify_one();

@@ -12,6 +12,7 @@
 //! the versions of the trees that they belong to.
 
 use std::cell::Cell;
+use std::marker::PhantomData;
 
 use sapwood_mem::sync::Ordering;
 
@@ -32,13 +33,19 @@ mod commit;
 /// transactions; readers see the tree as it was before until the commit, and all of it afterwards.
 /// A transaction sees its own changes. One that is dropped is aborted.
 ///
-/// *Thread safety*: one thread uses a transaction; any number may have one each.
+/// *Thread safety*: a transaction stays in its thread; any number of threads may have some each. A
+/// thread that would wait for a tree which another transaction of its own holds is told so
+/// ([`Error::Reentrant`]).
 #[derive(Debug)]
 pub struct Transaction<'p> {
     pub(crate) pool: &'p Inner,
     /// Always there but while the transaction ends.
     lane: Option<BoxedLane>,
     aborted: Cell<bool>,
+    /// Whether a closure runs that decides about a value.
+    closure: Cell<bool>,
+    /// One thread uses it: the trees that it holds are that thread's.
+    _of_one_thread: PhantomData<*const ()>,
 }
 
 /// An object that a transaction may change.
@@ -92,7 +99,13 @@ impl View for Transaction<'_> {
 
 impl<'p> Transaction<'p> {
     pub(crate) fn new(pool: &'p Inner, lane: BoxedLane) -> Transaction<'p> {
-        Transaction { pool, lane: Some(lane), aborted: Cell::new(false) }
+        Transaction {
+            pool,
+            lane: Some(lane),
+            aborted: Cell::new(false),
+            closure: Cell::new(false),
+            _of_one_thread: PhantomData,
+        }
     }
 
     #[inline]
@@ -225,6 +238,22 @@ impl<'p> Transaction<'p> {
     /// [`Error::Aborted`].
     pub(crate) fn check(&self) -> Result<()> {
         if self.aborted.get() { Err(Error::Aborted) } else { Ok(()) }
+    }
+
+    /// Runs a closure of the user, which may read in the transaction, and changes nothing there.
+    pub(crate) fn in_closure<R>(&self, run: impl FnOnce() -> R) -> R {
+        struct Ends<'c>(&'c Cell<bool>, bool);
+        impl Drop for Ends<'_> {
+            fn drop(&mut self) {
+                self.0.set(self.1);
+            }
+        }
+        let _ends = Ends(&self.closure, self.closure.replace(true));
+        run()
+    }
+
+    pub(crate) fn is_in_closure(&self) -> bool {
+        self.closure.get()
     }
 
     /// Runs `change` as a part of this transaction. Where it fails, all of the transaction is

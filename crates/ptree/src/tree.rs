@@ -5,10 +5,10 @@
 //! is published, and what it answers was true at one moment. A walk reads batches, each of one
 //! moment; [`Tree::frozen`] keeps commits away from several reads.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::{Arc, PoisonError, RwLockReadGuard};
 
-use sapwood_engine::{KeyRange, Upsert};
+use sapwood_engine::{Direction, KeyRange};
 use smallvec::SmallVec;
 
 use crate::error::{Error, Result};
@@ -22,8 +22,9 @@ use btree::BTree;
 use crit_bit::CritBit;
 use entry::{Entry, Probe, TreeLayout};
 use red_black::RedBlack;
-use structure::{Direction, Flow, Head, Structure, TreeKind};
+use structure::{Head, Structure, TreeKind};
 
+pub(crate) mod alone;
 pub(crate) mod batch;
 pub(crate) mod btree;
 pub(crate) mod catalog;
@@ -31,7 +32,9 @@ pub(crate) mod change;
 pub(crate) mod crit_bit;
 pub(crate) mod entry;
 pub(crate) mod red_black;
+pub(crate) mod split_points;
 pub(crate) mod structure;
+pub(crate) mod value;
 
 /// Looks before a reader keeps commits away.
 const LOOKS: usize = 32;
@@ -80,6 +83,11 @@ impl Tree {
     /// Its name.
     pub fn name(&self) -> &str {
         &self.state.name
+    }
+
+    /// The object that is its head: no other tree of the pool has it.
+    pub fn id(&self) -> ObjectId {
+        self.state.head
     }
 
     /// How it is balanced.
@@ -190,46 +198,26 @@ impl Tree {
         self.read(|view, head| Ok(find(view, head, Probe::new(key))?.is_some()))
     }
 
-    /// Tells the entries of a range in ascending order, until `tell` breaks. Entries come in batches,
-    /// each of one moment: an entry that is there throughout is told once, and none twice.
+    /// Visits the entries of a range, until `visit` breaks. Entries come in batches, each of one
+    /// moment: an entry that is there throughout is visited once, and none twice.
     ///
     /// # Errors
     /// As of [`Tree::len`].
-    pub fn for_each(
+    pub fn scan<B>(
         &self,
         range: impl KeyRange,
-        tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        self.walk(range.bounds(), Direction::Ascending, tell)
-    }
-
-    /// As [`Tree::for_each`], in descending order.
-    ///
-    /// # Errors
-    /// As of [`Tree::len`].
-    pub fn for_each_descending(
-        &self,
-        range: impl KeyRange,
-        tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        self.walk(range.bounds(), Direction::Descending, tell)
-    }
-
-    fn walk(
-        &self,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        mut tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        let mut batch = Batch::new(self.layout, bounds, direction);
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let mut batch = Batch::new(self.layout, range.bounds(), direction);
         while self.fill(&mut batch)? {
             for (key, value) in batch.iter() {
-                if tell(key, value).is_break() {
-                    return Ok(());
+                if let ControlFlow::Break(result) = visit(key, value) {
+                    return Ok(ControlFlow::Break(result));
                 }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Reads the next entries of a walk; whether there are any.
@@ -242,7 +230,7 @@ impl Tree {
         Ok(!batch.is_empty())
     }
 
-    /// The entries of a range in ascending order. As [`Tree::for_each`], with copies.
+    /// The entries of a range in ascending order. As [`Tree::scan`], with copies.
     pub fn range(&self, range: impl KeyRange) -> Entries {
         Entries::new(self, range.bounds(), Direction::Ascending)
     }
@@ -282,57 +270,6 @@ impl Tree {
         self.fill(&mut batch)?;
         let first = batch.iter().next().map(|(key, value)| (key.to_vec(), value.to_vec()));
         Ok(first)
-    }
-
-    /// Gives a key a value, in a transaction of its own; whether the key is new.
-    ///
-    /// # Errors
-    /// Those of the lengths, and of a transaction.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.pool.transaction(|tx| tx.put(self, key.as_ref(), value.as_ref()))
-    }
-
-    /// Gives a key a value if it has none, in a transaction of its own; whether it had none.
-    ///
-    /// # Errors
-    /// As of [`Tree::put`].
-    pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.pool.transaction(|tx| tx.put_if_absent(self, key.as_ref(), value.as_ref()))
-    }
-
-    /// Puts a value, or changes the one that is there, in a transaction of its own and one search.
-    ///
-    /// # Errors
-    /// As of [`Tree::put`].
-    pub fn put_if_absent_or_update<R>(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        update: impl FnOnce(&mut [u8]) -> R,
-    ) -> Result<Upsert<R>> {
-        self.pool.transaction(|tx| {
-            tx.put_if_absent_or_update(self, key.as_ref(), value.as_ref(), update)
-        })
-    }
-
-    /// Changes a value in place, in a transaction of its own; `None` without the key.
-    ///
-    /// # Errors
-    /// As of [`Tree::put`].
-    pub fn update<R>(
-        &self,
-        key: impl AsRef<[u8]>,
-        update: impl FnOnce(&mut [u8]) -> R,
-    ) -> Result<Option<R>> {
-        self.pool.transaction(|tx| tx.update(self, key.as_ref(), update))
-    }
-
-    /// Removes a key, in a transaction of its own; the value that it had.
-    ///
-    /// # Errors
-    /// As of [`Tree::put`].
-    pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.pool.transaction(|tx| tx.remove(self, key.as_ref()))
     }
 }
 

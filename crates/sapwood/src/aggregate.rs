@@ -99,6 +99,7 @@ fn named(table: &Arc<str>, cause: sapwood_execute::Error) -> Error {
         Cause::Cancelled { visited } => Error::Cancelled { table, visited },
         Cause::Ordered(cause) => Error::OrderedEngine { table, cause },
         Cause::Hash(cause) => Error::HashEngine { table, cause },
+        Cause::Tree(cause) => Error::TreeEngine { table, cause },
         Cause::HashBatch(stopped) => {
             Error::HashBatch { table, done: stopped.done, cause: stopped.error }
         }

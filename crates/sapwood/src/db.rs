@@ -2,22 +2,26 @@
 
 mod checkpoints;
 mod hash_slot;
+mod trees;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use sapwood_hashlog::HashLog;
+use sapwood_ptree::TreeLayout;
 
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Cut, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats, OrderedTable,
-    OrderedTableOptions, Result, Table,
+    Commit, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats,
+    OrderedTable, OrderedTableOptions, RecordLayout, Result, Table, Transaction, TreeEngineError,
+    TreePoolStats, TreeStats, TreeTable, TreeTableOptions,
 };
 
 use hash_slot::{HashSlot, Opening};
+use trees::Trees;
 
 pub use checkpoints::StoredCheckpoint;
 
@@ -57,6 +61,7 @@ pub struct Db {
 #[derive(Debug)]
 struct Shared {
     directory: Option<Arc<Directory>>,
+    trees: Trees,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
     slots: RwLock<Slots>,
@@ -69,6 +74,7 @@ type Slots = BTreeMap<Arc<str>, Slot>;
 enum Slot {
     Ordered(OrderedTable),
     Hash(Arc<HashSlot>),
+    Tree(TreeTable),
 }
 
 impl Slot {
@@ -76,6 +82,7 @@ impl Slot {
         match self {
             Self::Ordered(_) => Engine::Ordered,
             Self::Hash(_) => Engine::Hash,
+            Self::Tree(_) => Engine::Tree,
         }
     }
 }
@@ -89,6 +96,10 @@ pub struct DbStats {
     pub ordered_tables: BTreeMap<String, OrderedStats>,
     /// Of each hash table that is open, by name.
     pub hash_tables: BTreeMap<String, HashStats>,
+    /// Of each tree table, by name.
+    pub tree_tables: BTreeMap<String, TreeStats>,
+    /// What all tree tables cost, if there was ever one.
+    pub trees: Option<TreePoolStats>,
     /// The hash tables of the directory that are not opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
@@ -97,9 +108,9 @@ pub struct DbStats {
     pub entries_estimate: u64,
     /// Sum of the bytes of live keys and values in ordered tables.
     pub data_bytes: u64,
-    /// Sum of the bytes mapped from the system.
+    /// Sum of the bytes mapped from the system; of the heap of tree tables, all of it.
     pub reserved_bytes: u64,
-    /// Sum of the bytes that hash tables have on the disk.
+    /// Sum of the bytes that hash tables and tree tables have on the disk.
     pub file_bytes: u64,
 }
 
@@ -112,7 +123,19 @@ impl Db {
     /// assert_eq!(db.directory(), None);
     /// ```
     pub fn in_memory() -> Self {
-        Self { shared: Arc::new(Shared { directory: None, slots: RwLock::default() }) }
+        Self::in_memory_with(DbOptions::default())
+    }
+
+    /// As [`Db::in_memory`], with options.
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions};
+    /// let db = Db::in_memory_with(DbOptions::default().tree_limit(1 << 30));
+    /// assert_eq!(db.directory(), None);
+    /// ```
+    pub fn in_memory_with(options: DbOptions) -> Self {
+        let trees = Trees::new(options.pool());
+        Self { shared: Arc::new(Shared { directory: None, trees, slots: RwLock::default() }) }
     }
 
     /// Opens the database in a directory, after making the directory if it is not there.
@@ -148,7 +171,22 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of_directory(Directory::open(path.as_ref())?)
+        Self::open_with(path, DbOptions::default())
+    }
+
+    /// As [`Db::open`], with options.
+    ///
+    /// # Errors
+    /// As [`Db::open`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions, Durability};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open_with(directory.path(), DbOptions::default().durability(Durability::Sync))?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_with(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
+        Self::of_directory(Directory::open(path.as_ref())?, &options)
     }
 
     /// Opens the database in a directory to read it, which needs read permission alone:
@@ -185,14 +223,24 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of_directory(Directory::open_read_only(path.as_ref())?)
+        Self::of_directory(Directory::open_read_only(path.as_ref())?, &DbOptions::default())
     }
 
-    fn of_directory(directory: Directory) -> Result<Self> {
+    fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
         let stored = directory.table_names()?.into_iter();
-        let slots = stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
+        let mut slots: Slots =
+            stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
+        let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Some(Arc::new(directory));
-        Ok(Self { shared: Arc::new(Shared { directory, slots: RwLock::new(slots) }) })
+        if let Some(pool) = trees.opened() {
+            for info in pool.trees().map_err(Error::trees)? {
+                let tree = pool.tree(&info.name).map_err(Error::trees)?;
+                let table = TreeTable::stored(&info, tree, directory.clone())?;
+                // Names are not taken twice, so that no hash table has this one.
+                slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
+            }
+        }
+        Ok(Self { shared: Arc::new(Shared { directory, trees, slots: RwLock::new(slots) }) })
     }
 
     /// The directory, if there is one.
@@ -224,12 +272,14 @@ impl Db {
     /// ```
     pub fn table(&self, name: &str) -> Result<Table> {
         loop {
-            if let Some(Slot::Ordered(table)) = self.slots().get(name) {
-                return Ok(table.clone().into());
+            match self.slots().get(name) {
+                Some(Slot::Ordered(table)) => return Ok(table.clone().into()),
+                Some(Slot::Tree(table)) => return Ok(table.clone().into()),
+                Some(Slot::Hash(_)) | None => {}
             }
             // Without the lock on the names: it may have to be recovered.
             match self.hash_table(name) {
-                // Another thread has dropped it, and made an ordered one.
+                // Another thread has dropped it, and made one of another kind.
                 Err(Error::OtherEngine { .. }) => {}
                 answer => return answer.map(Table::from),
             }
@@ -487,6 +537,199 @@ impl Db {
         self.hash_table(name)
     }
 
+    /// Makes a tree table; refuses a name that is taken. It lives in the database's directory if
+    /// there is one, and else in memory.
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Trees`], [`Error::ReadOnly`] and
+    /// [`Error::Directory`] where it cannot be made.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// let orders = db.create_tree_table("orders", TreeTableOptions::default())?;
+    /// orders.put(b"1", b"an oak")?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn create_tree_table(&self, name: &str, options: TreeTableOptions) -> Result<TreeTable> {
+        check_name(name)?;
+        Self::expect_free(&self.slots(), name)?;
+        self.create_tree(name, &options)
+    }
+
+    /// Opens a tree table that is there.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is of another kind.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_tree_table("orders", TreeTableOptions::default())?.put(b"1", b"an oak")?;
+    /// assert_eq!(db.tree_table("orders")?.len()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn tree_table(&self, name: &str) -> Result<TreeTable> {
+        let slots = self.slots();
+        match slots.get(name) {
+            Some(slot) => tree(name, slot),
+            None => Err(Self::missing(&slots, name)),
+        }
+    }
+
+    /// Opens a tree table, after making it with these options if it is not there. A table that is
+    /// there keeps its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is of another kind; as
+    /// [`create_tree_table`](Self::create_tree_table).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// for _ in 0..2 {
+    ///     db.open_or_create_tree_table("orders", TreeTableOptions::default())?;
+    /// }
+    /// assert_eq!(db.table_names(), ["orders"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_or_create_tree_table(
+        &self,
+        name: &str,
+        options: TreeTableOptions,
+    ) -> Result<TreeTable> {
+        check_name(name)?;
+        if let Some(slot) = self.slots().get(name) {
+            return tree(name, slot);
+        }
+        match self.create_tree(name, &options) {
+            // Another thread has made it, and may not have noted it yet.
+            Err(Error::TableExists { engine: Engine::Tree, .. }) => self.note_stored_tree(name),
+            made => made,
+        }
+    }
+
+    /// Begins a transaction over tree tables.
+    ///
+    /// # Errors
+    /// [`Error::Trees`]: the directory is open to be read only, or its disk has failed.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
+    /// let tx = db.begin()?;
+    /// tx.put(&table, b"k", b"v")?;
+    /// tx.commit()?.wait().expect("on the disk");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn begin(&self) -> Result<Transaction<'_>> {
+        Transaction::begin(self.shared.trees.pool(self.shared.directory.as_ref())?)
+    }
+
+    /// Begins a transaction that has these tables from the beginning: it waits for all of them now,
+    /// in an order of its own, so that it meets no conflict with them later.
+    ///
+    /// # Errors
+    /// As [`begin`](Self::begin); tables of another database are refused.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let from = db.create_tree_table("from", TreeTableOptions::default())?;
+    /// # let to = db.create_tree_table("to", TreeTableOptions::default())?;
+    /// let tx = db.begin_on(&[&to, &from])?;
+    /// tx.add(&from, b"k", -1)?;
+    /// tx.add(&to, b"k", 1)?;
+    /// tx.commit()?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn begin_on(&self, tables: &[&TreeTable]) -> Result<Transaction<'_>> {
+        Transaction::begin_on(self.shared.trees.pool(self.shared.directory.as_ref())?, tables)
+    }
+
+    /// Runs `change` in a transaction over tree tables and commits, or aborts where it fails.
+    ///
+    /// # Errors
+    /// Those of `change`, of [`begin`](Self::begin) and of [`Transaction::commit`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
+    /// let refused = db.transaction(|tx| {
+    ///     tx.put(&table, b"a", b"no number")?;
+    ///     tx.add(&table, b"a", 1)
+    /// });
+    /// assert!(refused.is_err() && table.is_empty()?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn transaction<R>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
+        let transaction = self.begin()?;
+        let done = change(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Runs `changes`, after which all that was committed to tree tables meanwhile lasts together:
+    /// after a crash all of it is there, or nothing. Readers see each commit when it is made, and
+    /// nothing is taken back where `changes` fails or panics. For code that cannot keep a
+    /// [`Transaction`] in hand.
+    ///
+    /// Commits of other threads wait for the end, after they are made; so `changes` waits for no
+    /// thread that writes.
+    ///
+    /// # Errors
+    /// [`Error::Trees`] where the disk refused; as [`begin`](Self::begin).
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
+    /// let (done, commit) = db.together(|| {
+    ///     table.put(b"a", b"1")?;
+    ///     table.put(b"b", b"2")
+    /// })?;
+    /// done?;
+    /// commit.wait().expect("on the disk");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Commit)> {
+        let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
+        pool.together(changes).map_err(Error::trees)
+    }
+
+    /// Whether the database has, or had, tree tables: a heap for them.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// let db = Db::in_memory();
+    /// assert!(!db.has_trees());
+    /// db.create_tree_table("t", TreeTableOptions::default())?;
+    /// assert!(db.has_trees());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn has_trees(&self) -> bool {
+        self.shared.trees.opened().is_some()
+    }
+
+    /// Waits until all commits to tree tables so far survive power loss.
+    ///
+    /// # Errors
+    /// [`Error::Trees`] where the disk refused.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// db.create_tree_table("orders", TreeTableOptions::default())?.put(b"1", b"an oak")?;
+    /// db.sync()?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn sync(&self) -> Result<()> {
+        self.shared.trees.opened().map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))
+    }
+
     /// Takes a table out of the database, and its files out of the directory. Its name is free
     /// at once.
     ///
@@ -518,12 +761,23 @@ impl Db {
                 Err(error) => return Err(error),
             }
         }
+        if let Slot::Tree(table) = &slot {
+            match table.tree().pool().remove_tree(table.tree()) {
+                Err(TreeEngineError::TreeRemoved) => {
+                    return Err(Self::missing(&self.slots(), name));
+                }
+                removed => table.named(removed)?,
+            }
+        }
         let mut slots = self.slots_mut();
         let removed = match (slots.get(name), &slot) {
             (Some(Slot::Ordered(there)), Slot::Ordered(found)) => {
                 Arc::ptr_eq(&there.shared, &found.shared)
             }
             (Some(Slot::Hash(there)), Slot::Hash(found)) => Arc::ptr_eq(there, found),
+            (Some(Slot::Tree(there)), Slot::Tree(found)) => {
+                Arc::ptr_eq(&there.shared, &found.shared)
+            }
             _ => false,
         };
         if !removed {
@@ -564,7 +818,7 @@ impl Db {
         let slots: Vec<Slot> = self.slots().values().cloned().collect();
         let opened = slots.into_iter().filter_map(|slot| match slot {
             Slot::Hash(slot) => slot.opened(),
-            Slot::Ordered(_) => None,
+            Slot::Ordered(_) | Slot::Tree(_) => None,
         });
         opened.collect()
     }
@@ -662,6 +916,8 @@ impl Db {
         let mut stats = DbStats {
             ordered_tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
+            tree_tables: BTreeMap::new(),
+            trees: None,
             unopened: Vec::new(),
             entries_estimate: 0,
             data_bytes: 0,
@@ -688,7 +944,20 @@ impl Db {
                     }
                     None => stats.unopened.push(name),
                 },
+                Slot::Tree(table) => {
+                    let table = table.stats();
+                    stats.entries_estimate += table.entries;
+                    stats.tree_tables.insert(name, table);
+                }
             }
+        }
+        if let Some(pool) = self.shared.trees.opened() {
+            let (heap_bytes, log_bytes) = (pool.heap_bytes(), pool.log_bytes());
+            stats.reserved_bytes += heap_bytes;
+            if self.shared.directory.is_some() {
+                stats.file_bytes += heap_bytes + log_bytes;
+            }
+            stats.trees = Some(TreePoolStats { heap_bytes, log_bytes });
         }
         stats
     }
@@ -703,7 +972,10 @@ impl Db {
                 first = first.and(table.checkpoint(cut).map(drop));
             }
         }
-        first
+        match self.shared.trees.opened() {
+            Some(pool) => first.and(pool.checkpoint().map_err(Error::trees)),
+            None => first,
+        }
     }
 
     fn expect_free(slots: &Slots, name: &str) -> Result<()> {
@@ -760,6 +1032,66 @@ impl Db {
         Ok(table)
     }
 
+    /// Makes a tree table. The names are not locked meanwhile: its commit may wait for other threads,
+    /// which may want a name.
+    fn create_tree(&self, name: &str, options: &TreeTableOptions) -> Result<TreeTable> {
+        let directory = &self.shared.directory;
+        if let Some(directory) = directory {
+            directory.expect_writable()?;
+        }
+        let pool = self.shared.trees.pool(directory.as_ref())?;
+        let layout = match options.layout {
+            RecordLayout::Fixed8 => TreeLayout::Fixed,
+            RecordLayout::Variable => TreeLayout::Bytes,
+        };
+        let made = pool.transaction(|tx| {
+            let tree = tx.create_tree(pool, name, options.kind, layout)?;
+            if let Some(fields) = &options.fields {
+                tx.set_note(&tree, fields.to_string().as_bytes())?;
+            }
+            Ok(tree)
+        });
+        let tree = made.map_err(|cause| match cause {
+            TreeEngineError::TreeExists { name } => {
+                Error::TableExists { name, engine: Engine::Tree }
+            }
+            cause => Error::TreeEngine { table: name.into(), cause },
+        })?;
+        let fields = options.fields.clone();
+        let table = TreeTable::new(name.into(), tree, fields, directory.clone());
+        let noted = self.note_tree(table.clone());
+        if noted.is_err() {
+            table.named(pool.remove_tree(table.tree()))?;
+        }
+        noted
+    }
+
+    /// Gives a tree table its name, unless another kind of table has come by it.
+    fn note_tree(&self, table: TreeTable) -> Result<TreeTable> {
+        let mut slots = self.slots_mut();
+        match slots.get(table.name()) {
+            Some(Slot::Tree(there)) if there.tree().id() == table.tree().id() => Ok(there.clone()),
+            // That of a table that is being dropped.
+            Some(Slot::Tree(_)) | None => {
+                slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table.clone()));
+                Ok(table)
+            }
+            Some(slot) => {
+                let (name, engine) = (table.name().to_owned(), slot.engine());
+                Err(Error::TableExists { name, engine })
+            }
+        }
+    }
+
+    fn note_stored_tree(&self, name: &str) -> Result<TreeTable> {
+        let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
+        let infos = pool.trees().map_err(Error::trees)?;
+        let info = infos.into_iter().find(|info| info.name == name);
+        let info = info.ok_or_else(|| Self::missing(&self.slots(), name))?;
+        let tree = pool.tree(name).map_err(Error::trees)?;
+        self.note_tree(TreeTable::stored(&info, tree, self.shared.directory.clone())?)
+    }
+
     fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
         let slot = {
             let slots = self.slots();
@@ -798,7 +1130,14 @@ impl Db {
 fn ordered(name: &str, slot: &Slot) -> Result<OrderedTable> {
     match slot {
         Slot::Ordered(table) => Ok(table.clone()),
-        Slot::Hash(_) => Err(other_engine(name, slot)),
+        Slot::Hash(_) | Slot::Tree(_) => Err(other_engine(name, slot)),
+    }
+}
+
+fn tree(name: &str, slot: &Slot) -> Result<TreeTable> {
+    match slot {
+        Slot::Tree(table) => Ok(table.clone()),
+        Slot::Hash(_) | Slot::Ordered(_) => Err(other_engine(name, slot)),
     }
 }
 

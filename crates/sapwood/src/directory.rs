@@ -4,7 +4,11 @@
 //! <directory>/                       locked while a Db or a hash table of it is in use
 //! <directory>/tables/<name>/options  the table's options; with it the table exists
 //! <directory>/tables/<name>/...      the files of the table's engine
+//! <directory>/trees/...              the pool of all tree tables, from the first one on
 //! ```
+//!
+//! A directory that is a pool itself, with its files beside each other, is a database of the trees
+//! in it.
 //!
 //! A table comes into being when its `options` are there, as the last step of making it, and ends
 //! when they are gone, as the first step of dropping it. A folder without them is what a crash
@@ -18,6 +22,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk};
+use sapwood_ptree::Pool;
 
 use crate::stored_options;
 use crate::{Error, HashTableOptions, Result};
@@ -27,12 +32,17 @@ const OPTIONS: &str = "options";
 /// The same, while it is written.
 const OPTIONS_NEW: &str = "options.new";
 
+/// The folder of the pool.
+const TREES: &str = "trees";
+
 /// A directory that this database alone has open.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     /// Locked; the lock ends with the process, however that ends.
-    disk: FileDisk,
+    disk: Arc<FileDisk>,
+    /// Whether the pool lies in the directory itself.
+    is_pool: bool,
 }
 
 /// The folder of a table in it.
@@ -54,11 +64,11 @@ impl Directory {
             io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
             _ => Error::directory(path, "opened", &cause),
         })?;
-        let tables = path.join("tables");
-        fs::create_dir_all(&tables)
-            .and_then(|()| disk.sync())
-            .map_err(|cause| Error::directory(&tables, "made", &cause))?;
-        Ok(Self { path: path.to_owned(), disk })
+        let directory = Self::new(path, disk)?;
+        if !directory.is_pool {
+            directory.make_tables()?;
+        }
+        Ok(directory)
     }
 
     /// Opens a directory that holds a database, to read it.
@@ -67,7 +77,13 @@ impl Directory {
             io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
             _ => Error::directory(path, "opened", &cause),
         })?;
-        Ok(Self { path: path.to_owned(), disk })
+        Self::new(path, disk)
+    }
+
+    fn new(path: &Path, disk: FileDisk) -> Result<Self> {
+        let is_pool = Pool::is_on(&disk)
+            .map_err(|cause| Error::Trees { path: Some(path.to_owned()), cause })?;
+        Ok(Self { path: path.to_owned(), disk: Arc::new(disk), is_pool })
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
@@ -86,10 +102,55 @@ impl Directory {
         &self.path
     }
 
-    /// The names of the tables that are there.
+    /// The folder of the pool.
+    pub(crate) fn pool_path(&self) -> PathBuf {
+        if self.is_pool { self.path.clone() } else { self.path.join(TREES) }
+    }
+
+    /// The pool's folder, if there is a pool in it.
+    pub(crate) fn pool_disk(&self) -> Result<Option<Arc<dyn Disk>>> {
+        if self.is_pool {
+            return Ok(Some(self.disk.clone()));
+        }
+        let path = self.pool_path();
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let disk = match self.is_read_only() {
+            true => FileDisk::open_read_only(&path),
+            false => FileDisk::open(&path),
+        };
+        let disk = disk.map_err(|cause| match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.clone() },
+            _ => Error::directory(&path, "opened", &cause),
+        })?;
+        let is_there = Pool::is_on(&disk);
+        let is_there = is_there.map_err(|cause| Error::Trees { path: Some(path), cause })?;
+        // A folder without one is what a crash left that came while a pool was made.
+        Ok(is_there.then(|| -> Arc<dyn Disk> { Arc::new(disk) }))
+    }
+
+    /// An empty folder for a pool that is made.
+    pub(crate) fn make_pool(&self) -> Result<Arc<dyn Disk>> {
+        self.expect_writable()?;
+        let path = self.pool_path();
+        match fs::remove_dir_all(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::directory(&path, "removed", &cause));
+            }
+            _ => {}
+        }
+        let disk = FileDisk::open(&path).and_then(|disk| self.disk.sync().map(|()| disk));
+        Ok(Arc::new(disk.map_err(|cause| Error::directory(&path, "made", &cause))?))
+    }
+
+    /// The names of the hash tables that are there.
     pub(crate) fn table_names(&self) -> Result<Vec<String>> {
         let tables = self.path.join("tables");
         let unlisted = |cause| Error::directory(&tables, "listed", &cause);
+        if self.is_pool && !tables.is_dir() {
+            return Ok(Vec::new());
+        }
         let mut names = Vec::new();
         for folder in fs::read_dir(&tables).map_err(unlisted)? {
             let folder = folder.map_err(unlisted)?;
@@ -107,7 +168,18 @@ impl Directory {
     pub(crate) fn make(&self, name: &str) -> Result<Folder> {
         self.expect_writable()?;
         self.clear(name)?;
+        if self.is_pool {
+            self.make_tables()?;
+        }
         self.folder(name)
+    }
+
+    /// Makes the folder of the tables' folders.
+    fn make_tables(&self) -> Result<()> {
+        let tables = self.path.join("tables");
+        fs::create_dir_all(&tables)
+            .and_then(|()| self.disk.sync())
+            .map_err(|cause| Error::directory(&tables, "made", &cause))
     }
 
     /// The folder of a table.

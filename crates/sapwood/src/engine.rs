@@ -12,6 +12,9 @@ pub enum Engine {
     /// By the hash of their keys, in memory and on the disk: single keys, at the highest speed. The
     /// handle is a [`HashTable`](crate::HashTable).
     Hash,
+    /// In the order of their keys, in trees of a crash-safe heap, by transactions. The handle is a
+    /// [`TreeTable`](crate::TreeTable).
+    Tree,
 }
 
 impl Engine {
@@ -20,16 +23,18 @@ impl Engine {
         match self {
             Self::Ordered => "Db::ordered_table",
             Self::Hash => "Db::hash_table",
+            Self::Tree => "Db::tree_table",
         }
     }
 }
 
-/// `an ordered table`, `a hash table`.
+/// `an ordered table`, `a hash table`, `a tree table`.
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Ordered => "an ordered table",
             Self::Hash => "a hash table",
+            Self::Tree => "a tree table",
         })
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sapwood_aggregate::{QueryError, SyntaxError};
 use sapwood_execute::Executor;
 
-use crate::{Engine, HashEngineError, OrderedEngineError};
+use crate::{Engine, HashEngineError, OrderedEngineError, TreeEngineError};
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -200,6 +200,32 @@ pub enum Error {
         /// What the engine said to the next one.
         cause: HashEngineError,
     },
+    /// The tree engine refused an operation.
+    #[error("table `{table}`: {cause}{}", tree_next_step(cause))]
+    TreeEngine {
+        /// The table's name.
+        table: Arc<str>,
+        /// What the engine says.
+        cause: TreeEngineError,
+    },
+    /// The tree engine refused what concerns all tree tables: to open them, or to commit.
+    #[error("{}: {cause}{}", trees_of(path.as_deref()), tree_next_step(cause))]
+    Trees {
+        /// Their folder, where they are opened.
+        path: Option<PathBuf>,
+        /// What the engine says.
+        cause: TreeEngineError,
+    },
+    /// A check of all tree tables found damage.
+    #[error(
+        "the tree tables are corrupt: {}; bring their folder back from a copy, or save what can be read \
+         (`TreeTable::for_each`)",
+        problems.join("; ")
+    )]
+    TreesCorrupt {
+        /// What is wrong, one sentence each.
+        problems: Arc<[String]>,
+    },
     /// A query does not fit together, objects do not have what it reads, or a figure leaves its
     /// range.
     #[error(transparent)]
@@ -351,6 +377,28 @@ impl Error {
     }
 
     /// `what` completes "cannot be ...".
+    /// What the tree engine refused, if it was it.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeEngineError, TreeTableOptions};
+    /// # let table = Db::in_memory().create_tree_table("t", TreeTableOptions::default())?;
+    /// table.put(b"k", b"no number")?;
+    /// let refused = table.add(b"k", 1).unwrap_err();
+    /// assert_eq!(refused.tree_engine(), Some(&TreeEngineError::NotACounter { len: 9 }));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn tree_engine(&self) -> Option<&TreeEngineError> {
+        match self {
+            Self::TreeEngine { cause, .. } | Self::Trees { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// What concerns all tree tables.
+    pub(crate) fn trees(cause: TreeEngineError) -> Self {
+        Self::Trees { path: None, cause }
+    }
+
     pub(crate) fn directory(path: &Path, what: &'static str, cause: &io::Error) -> Self {
         let why = cause.to_string().into();
         Self::Directory { path: path.to_owned(), what, kind: cause.kind(), why }
@@ -362,7 +410,7 @@ pub(crate) const KNOWN_COUNT: usize = 8;
 
 fn known_tables(known: &[String]) -> String {
     match known {
-        [] => "there is none yet; `Db::create_ordered_table` and `Db::create_hash_table` make them"
+        [] => "there is none yet; `Db::create_ordered_table`, `Db::create_hash_table` and `Db::create_tree_table` make them"
             .to_owned(),
         some if some.len() < KNOWN_COUNT => format!("there are: {}", some.join(", ")),
         some => format!("there are: {}, ...", some.join(", ")),
@@ -386,6 +434,25 @@ fn next_step(cause: &OrderedEngineError) -> &'static str {
 }
 
 /// As [`next_step`], for hash tables.
+fn trees_of(path: Option<&Path>) -> String {
+    match path {
+        Some(path) => format!("the tree tables in {}", path.display()),
+        None => "the tree tables".to_owned(),
+    }
+}
+
+fn tree_next_step(cause: &TreeEngineError) -> &'static str {
+    match cause {
+        TreeEngineError::OutOfMemory { .. } => " (`DbOptions::tree_limit`)",
+        TreeEngineError::Conflict { .. } => " (`Db::begin_on`)",
+        TreeEngineError::ReadOnly => " (`Db::open`)",
+        TreeEngineError::Corrupt { .. } | TreeEngineError::CorruptFile { .. } => {
+            "; bring the folder back from a copy"
+        }
+        _ => "",
+    }
+}
+
 fn hash_next_step(cause: &HashEngineError) -> &'static str {
     match cause {
         HashEngineError::OutOfMemory { budget: u64::MAX, .. } => "",

@@ -48,10 +48,13 @@
 //! call Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place,
 //! what may wait for a disk in `spawn_blocking`.
 //!
-//! # Two engines
+//! # Three engines
 //!
-//! An [`OrderedTable`] keeps its keys in order. A [`HashTable`] does not: it is faster at single
-//! keys, and in a directory it outgrows memory and survives the process.
+//! | table | keys | lasts | for |
+//! |---|---|---|---|
+//! | [`OrderedTable`] | in order | in memory alone | scans both ways beside many writers, updates in place |
+//! | [`HashTable`] | by hash | by checkpoints; outgrows memory | single keys at the highest speed |
+//! | [`TreeTable`] | in order | each change, by a log | data that changes in [transactions](Transaction), and opens at once |
 //!
 //! ```
 //! use sapwood::{Db, HashTableOptions, key};
@@ -71,12 +74,32 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
-//! A [`Table`] is either of the two, for code that needs no more than both can do: single keys,
+//! Several tree tables change together, or not at all:
+//!
+//! ```
+//! use sapwood::{Db, TreeTableOptions};
+//!
+//! # let directory = tempfile::tempdir().expect("a directory for the example");
+//! # let path = directory.path();
+//! let db = Db::open(path)?;
+//! let stock = db.create_tree_table("stock", TreeTableOptions::default())?;
+//! let orders = db.create_tree_table("orders", TreeTableOptions::default())?;
+//! stock.add(b"oak", 3)?;
+//! db.transaction(|tx| {
+//!     tx.add(&stock, b"oak", -1)?;
+//!     tx.put(&orders, b"2026-11-01/1", b"oak")
+//! })?;
+//! assert_eq!(stock.get_counter(b"oak")?, Some(2));
+//! # Ok::<(), sapwood::Error>(())
+//! ```
+//!
+//! A [`Table`] is any of them, for code that needs no more than all can do: single keys,
 //! batches, counters, figures. [`Db::table`] opens one by its name.
 //!
-//! Names come in pairs: [`OrderedTableOptions`] and [`HashTableOptions`], [`OrderedStats`] and
-//! [`HashStats`], [`OrderedEngineError`] and [`HashEngineError`]. The last two are what an engine
-//! refuses; operations answer [`Error`], which holds one of them beside the name of the table.
+//! Names come in threes: [`OrderedTableOptions`], [`HashTableOptions`] and [`TreeTableOptions`];
+//! [`OrderedStats`], [`HashStats`] and [`TreeStats`]; [`OrderedEngineError`], [`HashEngineError`] and
+//! [`TreeEngineError`]. The last are what an engine refuses; operations answer [`Error`], which holds
+//! one of them beside the name of the table.
 //!
 //! # Figures
 //!
@@ -86,8 +109,9 @@
 //! # Durability
 //!
 //! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
-//! complete checkpoint. Everything else, ordered tables among it, lives in memory and
-//! ends with the process; where there is a directory, the options of an ordered table must say so
+//! complete checkpoint. Tree tables are there as of their last commit: after the end of a process
+//! each of them, after a power loss as [`DbOptions::durability`] says. Ordered tables live in memory and
+//! end with the process; where there is a directory, their options must say so
 //! ([`OrderedTableOptions::volatile`]).
 //!
 //! # What is absent
@@ -103,6 +127,7 @@
 
 pub mod aggregate;
 mod db;
+mod db_options;
 mod directory;
 mod engine;
 mod error;
@@ -118,9 +143,12 @@ pub mod record;
 mod records;
 mod stored_options;
 mod table;
+mod tree_options;
+mod tree_table;
 mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint};
+pub use db_options::DbOptions;
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
@@ -137,7 +165,10 @@ pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
     Layout as RecordLayout,
 };
+pub use sapwood_ptree::{Commit, Durability, Error as TreeEngineError, TreeKind};
 pub use table::{Table, TableStats};
+pub use tree_options::TreeTableOptions;
+pub use tree_table::{Transaction, TreePoolStats, TreeRange, TreeStats, TreeTable};
 pub use value::ValueMut;
 
 /// The README's examples run as tests.

@@ -6,7 +6,10 @@ use std::ops::ControlFlow;
 use crate::aggregate::{Field, Layout, Part, Place, Read};
 use crate::error::name_of;
 use crate::record::{Record, RecordLength};
-use crate::{Direction, Entry, Error, KeyRange, OrderedTable, Range, Result, Table, Upsert};
+use crate::{Direction, Entry, Error, KeyRange, Range, Result, Table, TreeRange, Upsert};
+
+#[cfg(doc)]
+use crate::OrderedTable;
 
 /// A table of any kind whose values are the records of one struct: read and changed as that struct,
 /// where they lie.
@@ -561,16 +564,14 @@ impl<R: Record> Records<R> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn iter(&self) -> impl Iterator<Item = Result<(Vec<u8>, R)>> + '_ {
-        let (ordered, hash) = (self.table.as_ordered(), self.table.as_hash());
-        let entries =
-            |table| RecordRange { entries: OrderedTable::range(table, ..), records: self };
-        let ordered = ordered.into_iter().flat_map(entries);
-        let hash = hash.into_iter().flat_map(|table| table.iter());
+        let entries = |entries| RecordRange { entries, records: self };
+        let ordered = self.ordered_range(..).map(entries);
+        let hash = self.table.as_hash().into_iter().flat_map(|table| table.iter());
         let hash = hash.map(|entry| {
             let (key, value) = entry?;
             self.copy(&value).map(|record| (key, record))
         });
-        ordered.chain(hash)
+        ordered.into_iter().flatten().chain(hash)
     }
 
     /// Keys of an ordered table within a range, and copies of their records, both ways.
@@ -595,7 +596,9 @@ impl<R: Record> Records<R> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Result<RecordRange<'_, R>> {
-        Ok(RecordRange { entries: self.ordered()?.range(range), records: self })
+        let no_order = || Error::NoOrder { table: self.table.name().into() };
+        let entries = self.ordered_range(range).ok_or_else(no_order)?;
+        Ok(RecordRange { entries, records: self })
     }
 
     /// Visits the keys of an ordered table within a range and their records, in place, until `visit`
@@ -628,12 +631,16 @@ impl<R: Record> Records<R> {
         mut visit: impl FnMut(&[u8], &R) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
         let visit = |key: &[u8], value: &[u8]| visit_record(key, value, &mut visit);
-        self.flow(self.ordered()?.scan(range, direction, visit)?)
+        self.flow(self.table.scan(range, direction, visit)?)
     }
 
-    fn ordered(&self) -> Result<&OrderedTable> {
-        let no_order = || Error::NoOrder { table: self.table.name().into() };
-        self.table.as_ordered().ok_or_else(no_order)
+    /// The entries in a range, if the table keeps its keys in order.
+    fn ordered_range(&self, range: impl KeyRange) -> Option<Entries<'_>> {
+        match &self.table {
+            Table::Ordered(table) => Some(Entries::Ordered(table.range(range))),
+            Table::Tree(table) => Some(Entries::Tree(Box::new(table.range(range)))),
+            Table::Hash(_) => None,
+        }
     }
 
     fn copy(&self, value: &[u8]) -> Result<R> {
@@ -663,14 +670,28 @@ impl<R: Record> Records<R> {
 ///
 /// Made by [`Records::range`]. Its consistency is that of [`OrderedTable::range`].
 pub struct RecordRange<'a, R> {
-    entries: Range<'a>,
+    entries: Entries<'a>,
     records: &'a Records<R>,
 }
 
+/// The entries of a table of a kind that keeps them in order.
+#[derive(Debug)]
+enum Entries<'a> {
+    Ordered(Range<'a>),
+    Tree(Box<TreeRange<'a>>),
+}
+
 impl<R: Record> RecordRange<'_, R> {
-    fn copy(&self, entry: Result<Entry<'_>>) -> Result<(Vec<u8>, R)> {
-        let entry = entry?;
-        self.records.copy(entry.value()).map(|record| (entry.key().to_vec(), record))
+    fn copy(&self, key: Vec<u8>, value: &[u8]) -> Result<(Vec<u8>, R)> {
+        self.records.copy(value).map(|record| (key, record))
+    }
+
+    fn of_ordered(&self, entry: Result<Entry<'_>>) -> Result<(Vec<u8>, R)> {
+        entry.and_then(|entry| self.copy(entry.key().to_vec(), entry.value()))
+    }
+
+    fn of_tree(&self, entry: Result<(Vec<u8>, Vec<u8>)>) -> Result<(Vec<u8>, R)> {
+        entry.and_then(|(key, value)| self.copy(key, &value))
     }
 }
 
@@ -678,15 +699,31 @@ impl<R: Record> Iterator for RecordRange<'_, R> {
     type Item = Result<(Vec<u8>, R)>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next()?;
-        Some(self.copy(entry))
+        match &mut self.entries {
+            Entries::Ordered(entries) => {
+                let entry = entries.next()?;
+                Some(self.of_ordered(entry))
+            }
+            Entries::Tree(entries) => {
+                let entry = entries.next()?;
+                Some(self.of_tree(entry))
+            }
+        }
     }
 }
 
 impl<R: Record> DoubleEndedIterator for RecordRange<'_, R> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next_back()?;
-        Some(self.copy(entry))
+        match &mut self.entries {
+            Entries::Ordered(entries) => {
+                let entry = entries.next_back()?;
+                Some(self.of_ordered(entry))
+            }
+            Entries::Tree(entries) => {
+                let entry = entries.next_back()?;
+                Some(self.of_tree(entry))
+            }
+        }
     }
 }
 

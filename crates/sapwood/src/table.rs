@@ -5,10 +5,10 @@ mod stats;
 
 use std::ops::ControlFlow;
 
-use crate::{Compute, Computed, Engine, HashTable, OrderedTable, Result, Upsert, ValueMut};
-
-#[cfg(doc)]
-use crate::Error;
+use crate::{
+    Compute, Computed, Direction, Engine, Error, HashTable, KeyRange, OrderedTable, Result,
+    TreeTable, Upsert, ValueMut,
+};
 
 pub use stats::TableStats;
 
@@ -18,6 +18,7 @@ macro_rules! each {
         match $self {
             $crate::Table::Ordered($table) => $call,
             $crate::Table::Hash($table) => $call,
+            $crate::Table::Tree($table) => $call,
         }
     };
 }
@@ -25,8 +26,9 @@ use each;
 
 /// A named table of any kind, for code that works on all of them.
 ///
-/// It has the operations that both kinds have, and costs one branch in each; [`OrderedTable`] and
-/// [`HashTable`] have what only one of them can do, and limits of their own for keys and values. A
+/// It has the operations that all kinds have, and costs one branch in each; [`OrderedTable`],
+/// [`HashTable`] and [`TreeTable`] have what only some can do, and limits of their own for keys and
+/// values. A
 /// `Table` is a handle, as they are. [`Db::table`](crate::Db::table) opens one by its name, and
 /// each kind turns into one.
 ///
@@ -60,6 +62,8 @@ pub enum Table {
     Ordered(OrderedTable),
     /// One that finds its keys by their hash.
     Hash(HashTable),
+    /// One that keeps its keys in order, in a crash-safe heap.
+    Tree(TreeTable),
 }
 
 impl From<OrderedTable> for Table {
@@ -71,6 +75,12 @@ impl From<OrderedTable> for Table {
 impl From<HashTable> for Table {
     fn from(table: HashTable) -> Table {
         Table::Hash(table)
+    }
+}
+
+impl From<TreeTable> for Table {
+    fn from(table: TreeTable) -> Table {
+        Table::Tree(table)
     }
 }
 
@@ -103,6 +113,7 @@ impl Table {
         match self {
             Self::Ordered(_) => Engine::Ordered,
             Self::Hash(_) => Engine::Hash,
+            Self::Tree(_) => Engine::Tree,
         }
     }
 
@@ -121,7 +132,7 @@ impl Table {
     pub fn as_ordered(&self) -> Option<&OrderedTable> {
         match self {
             Self::Ordered(table) => Some(table),
-            Self::Hash(_) => None,
+            Self::Hash(_) | Self::Tree(_) => None,
         }
     }
 
@@ -138,8 +149,27 @@ impl Table {
     /// ```
     pub fn as_hash(&self) -> Option<&HashTable> {
         match self {
-            Self::Ordered(_) => None,
             Self::Hash(table) => Some(table),
+            Self::Ordered(_) | Self::Tree(_) => None,
+        }
+    }
+
+    /// The tree table, if it is one: for transactions.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # db.create_tree_table("t", TreeTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// let tree = table.as_tree().expect("it was made so");
+    /// db.transaction(|tx| tx.add(tree, b"hits", 1))?;
+    /// assert_eq!(table.get_counter(b"hits")?, Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn as_tree(&self) -> Option<&TreeTable> {
+        match self {
+            Self::Tree(table) => Some(table),
+            Self::Ordered(_) | Self::Hash(_) => None,
         }
     }
 
@@ -587,6 +617,40 @@ impl Table {
         each!(self, table => table.for_each(visit))
     }
 
+    /// Visits the entries in a range of a table that keeps its keys in order; `visit` ends it with
+    /// `ControlFlow::Break`.
+    ///
+    /// # Errors
+    /// [`Error::NoOrder`] of a hash table; as the method of the same name answers.
+    ///
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use sapwood::{Db, Direction, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// # db.create_tree_table("t", TreeTableOptions::default())?;
+    /// # let table = db.table("t")?;
+    /// table.put_many(&[("a", "1"), ("b", "2"), ("c", "3")])?;
+    /// let mut keys = Vec::new();
+    /// let _ = table.scan("b".., Direction::Descending, |key, _value| {
+    ///     keys.push(key.to_vec());
+    ///     ControlFlow::<()>::Continue(())
+    /// })?;
+    /// assert_eq!(keys, [b"c", b"b"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn scan<B>(
+        &self,
+        range: impl KeyRange,
+        direction: Direction,
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        match self {
+            Self::Ordered(table) => table.scan(range, direction, visit),
+            Self::Tree(table) => table.scan(range, direction, visit),
+            Self::Hash(table) => Err(Error::NoOrder { table: table.name().into() }),
+        }
+    }
+
     /// How many entries: exact while nothing changes the table. Only a hash table in a directory
     /// has to walk for it; [`len_estimate`](Self::len_estimate) costs nothing.
     ///
@@ -656,6 +720,7 @@ impl Table {
         match self {
             Self::Ordered(table) => TableStats::Ordered(table.stats()),
             Self::Hash(table) => TableStats::Hash(table.stats()),
+            Self::Tree(table) => TableStats::Tree(table.stats()),
         }
     }
 

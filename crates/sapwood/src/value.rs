@@ -39,6 +39,7 @@ pub struct ValueMut<'a> {
 enum Bytes<'a> {
     Ordered(sapwood_chunkmap::ValueMut<'a>),
     Hash(sapwood_hashlog::ValueMut<'a>),
+    Tree(sapwood_ptree::ValueMut<'a>),
 }
 
 impl<'a> ValueMut<'a> {
@@ -56,6 +57,14 @@ impl<'a> ValueMut<'a> {
         table: &'a Arc<str>,
     ) -> ValueMut<'a> {
         ValueMut { bytes: Bytes::Hash(value.reborrow()), table }
+    }
+
+    #[inline]
+    pub(crate) fn of_tree(
+        value: &'a mut sapwood_ptree::ValueMut<'_>,
+        table: &'a Arc<str>,
+    ) -> ValueMut<'a> {
+        ValueMut { bytes: Bytes::Tree(value.reborrow()), table }
     }
 
     /// Replaces the whole value.
@@ -104,6 +113,9 @@ impl<'a> ValueMut<'a> {
             Bytes::Hash(value) => value
                 .resize(len)
                 .map_err(|cause| Error::HashEngine { table: Arc::clone(self.table), cause }),
+            Bytes::Tree(value) => value
+                .resize(len)
+                .map_err(|cause| Error::TreeEngine { table: Arc::clone(self.table), cause }),
         }
     }
 
@@ -138,6 +150,7 @@ impl Deref for ValueMut<'_> {
         match &self.bytes {
             Bytes::Ordered(value) => value,
             Bytes::Hash(value) => value,
+            Bytes::Tree(value) => value,
         }
     }
 }
@@ -148,6 +161,7 @@ impl DerefMut for ValueMut<'_> {
         match &mut self.bytes {
             Bytes::Ordered(value) => value,
             Bytes::Hash(value) => value,
+            Bytes::Tree(value) => value,
         }
     }
 }

@@ -17,7 +17,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-ptree", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     (
         "sapwood-execute",
-        &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-engine", "sapwood-hashlog"],
+        &[
+            "sapwood-aggregate",
+            "sapwood-chunkmap",
+            "sapwood-engine",
+            "sapwood-hashlog",
+            "sapwood-ptree",
+        ],
     ),
     (
         "sapwood",
@@ -28,6 +34,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-disk",
             "sapwood-execute",
             "sapwood-hashlog",
+            "sapwood-ptree",
         ],
     ),
     (

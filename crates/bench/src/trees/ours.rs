@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sapwood_disk::FileDisk;
-use sapwood_ptree::{Durability, Pool, PoolOptions, Tree, TreeKind, TreeLayout};
+use sapwood_ptree::{Direction, Durability, Pool, PoolOptions, Tree, TreeKind, TreeLayout};
 
 use super::store::{Engine, Entry, Key, Level, Place, Recovery, TreeStore, Value, Writers};
 use crate::Error;
@@ -125,9 +125,9 @@ impl TreeStore for Ours {
     }
 
     fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
-        self.tree.for_each(.., |key, value| {
+        let _all = self.tree.scan(.., Direction::Ascending, |key, value| {
             read(key, value);
-            ControlFlow::Continue(())
+            ControlFlow::<()>::Continue(())
         })?;
         Ok(())
     }

@@ -114,23 +114,27 @@ fn report(
 /// The costs of a loaded table: labels for people, names for machines, bytes.
 struct TableSizes {
     entries: u64,
-    named: [(&'static str, &'static str, u64); 3],
+    named: Vec<(&'static str, &'static str, u64)>,
 }
 
 impl TableSizes {
     fn of(table: &Table) -> Self {
         let named = match table.stats() {
-            TableStats::Hash(stats) => [
+            TableStats::Hash(stats) => vec![
                 ("log", "log_bytes", stats.log_bytes),
                 ("memory", "reserved_bytes", stats.reserved_bytes),
                 ("on disk", "file_bytes", stats.file_bytes),
             ],
-            TableStats::Ordered(stats) => [
+            TableStats::Ordered(stats) => vec![
                 ("keys", "key_bytes", stats.key_bytes),
                 ("values", "value_bytes", stats.value_bytes),
                 ("memory", "reserved_bytes", stats.reserved_bytes),
             ],
-            other => unreachable!("rows are in tables of two kinds: {other:?}"),
+            TableStats::Tree(stats) => vec![
+                ("heap", "heap_bytes", stats.trees.heap_bytes),
+                ("log", "log_bytes", stats.trees.log_bytes),
+            ],
+            other => unreachable!("no other kind of table is made: {other:?}"),
         };
         Self { entries: table.len_estimate() as u64, named }
     }

@@ -3,7 +3,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::{Direction, Table};
+use sapwood::{Direction, Engine, Table};
 
 use crate::args::{EngineName, Scan};
 use crate::rows::encoding::Stored;
@@ -15,13 +15,13 @@ use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
     let asked = KeyBounds::parse(&args.range, args.input.key.as_ref())?;
-    let unordered = args.input.file.is_dir() || args.input.engine == Some(EngineName::Hash);
-    if unordered && let Some(option) = needs_order(args) {
-        return Err(Failure::Usage(format!(
-            "a hash table has no order: {option} needs a file and --engine ordered"
-        )));
+    if args.input.engine == Some(EngineName::Hash) {
+        expect_no_order(args)?;
     }
     let loaded = open_input(&args.input, ui)?;
+    if loaded.table.engine() == Engine::Hash {
+        expect_no_order(args)?;
+    }
     loaded.tell(&args.input, ui);
     let (begin, limit) = asked.bounds(&loaded.keys)?;
     let direction = if args.reverse { Direction::Descending } else { Direction::Ascending };
@@ -50,15 +50,14 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
             }
         };
         let end = match &loaded.table {
-            Table::Ordered(table) => {
+            Table::Hash(table) => table.scan_log(visit),
+            table => {
                 let bounds = (
                     Bound::Included(&begin[..]),
                     limit.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
                 );
                 table.scan(bounds, direction, visit)
             }
-            Table::Hash(table) => table.scan_log(visit),
-            other => other.for_each(visit),
         };
         match end {
             Ok(ControlFlow::Continue(()) | ControlFlow::Break(Stop::Limit)) => Ok(Ok(())),
@@ -71,6 +70,16 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
         }
     })??;
     loaded.strictly(&args.input)
+}
+
+/// Refuses options that ask a hash table for an order.
+fn expect_no_order(args: &Scan) -> Outcome {
+    match needs_order(args) {
+        None => Ok(()),
+        Some(option) => Err(Failure::Usage(format!(
+            "a hash table has no order: {option} needs a tree table, or a file and --engine ordered"
+        ))),
+    }
 }
 
 /// The first option that was given and asks for an order.

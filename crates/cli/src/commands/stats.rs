@@ -3,7 +3,7 @@
 pub(crate) mod hash;
 
 use comfy_table::{CellAlignment, Table};
-use sapwood::TableStats;
+use sapwood::{TableStats, TreeKind};
 use serde_json::{Value, json};
 
 use crate::args;
@@ -22,7 +22,8 @@ pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
     let (json, table) = match loaded.table.stats() {
         TableStats::Ordered(stats) => (as_json(&stats), as_table(&stats)),
         TableStats::Hash(stats) => (hash::as_json(&stats), hash::as_table(&stats)),
-        other => unreachable!("rows are in tables of two kinds: {other:?}"),
+        TableStats::Tree(stats) => (tree_as_json(&stats), tree_as_table(&stats)),
+        other => unreachable!("no other kind of table is made: {other:?}"),
     };
     match ui.answers {
         Answers::Json => {
@@ -64,6 +65,36 @@ fn fields(object: Value) -> serde_json::Map<String, Value> {
         Value::Object(object) => object,
         _ => unreachable!("json! of braces is an object"),
     }
+}
+
+fn tree_as_json(stats: &sapwood::TreeStats) -> serde_json::Map<String, Value> {
+    fields(json!({
+        "entries": stats.entries,
+        "kind": kind(stats),
+        "heap_bytes": stats.trees.heap_bytes,
+        "log_bytes": stats.trees.log_bytes,
+    }))
+}
+
+fn kind(stats: &sapwood::TreeStats) -> &'static str {
+    match stats.kind {
+        TreeKind::BTree => "btree",
+        TreeKind::CritBit => "crit-bit",
+        TreeKind::RedBlack => "red-black",
+    }
+}
+
+/// The heap and the log are those of all tree tables of the directory.
+fn tree_as_table(stats: &sapwood::TreeStats) -> Table {
+    let mut table = table(["all tree tables", "bytes", ""]);
+    for (name, number) in [("heap", stats.trees.heap_bytes), ("log", stats.trees.log_bytes)] {
+        table.add_row([name.to_owned(), count(number), bytes(number)]);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.add_row(["entries".to_owned(), count(stats.entries), kind(stats).to_owned()]);
+    table
 }
 
 /// Where the memory of a table is, in all and for each entry.

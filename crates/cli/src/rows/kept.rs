@@ -1,14 +1,14 @@
 //! Rows that `sapwood load --dir` keeps: which table they are in, and how to read them.
 //!
-//! A directory is a database of hash tables. One of them, [`COLUMNS_TABLE`], says of each of the
-//! others which columns its rows have and which of them make the key, as a JSON object:
+//! A directory is a database of hash tables and tree tables. One of them, [`COLUMNS_TABLE`], says of
+//! each of the others which columns its rows have and which of them make the key, as a JSON object:
 //! `{"columns": ["carrier", "flight"], "key": [["carrier", "str"], ["flight", "int"]]}`, where the
 //! columns of JSON lines are `null`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sapwood::{Cut, Db, Engine, Error, HashEngineError, HashTable, HashTableOptions};
+use sapwood::{Cut, Db, Engine, Error, HashEngineError, HashTableOptions, Table};
 use serde_json::{Value, json};
 
 use crate::rows::key_columns::KeyColumns;
@@ -93,7 +93,7 @@ pub(crate) fn open(
     directory: &Path,
     table: &str,
     reading: Reading,
-) -> Outcome<(Db, HashTable, Description)> {
+) -> Outcome<(Db, Table, Description)> {
     match open_any(directory, table, reading)? {
         (db, rows, Some(description)) => Ok((db, rows, description)),
         (_, _, None) => Err(Failure::Failed(format!(
@@ -109,14 +109,26 @@ pub(crate) fn open_any(
     directory: &Path,
     table: &str,
     reading: Reading,
-) -> Outcome<(Db, HashTable, Option<Description>)> {
+) -> Outcome<(Db, Table, Option<Description>)> {
     let db = database(directory)?;
-    let rows = match reading {
-        Reading::AsIs => db.hash_table(table),
-        Reading::Within(budget) => db
+    let rows = match (db.engine(table), reading) {
+        (Some(Engine::Tree), Reading::Within(_)) => {
+            return Err(Failure::Usage(
+                "--memory-budget is of hash tables: a tree table is read where it lies".to_owned(),
+            ));
+        }
+        (Some(Engine::Tree), Reading::At(_)) => {
+            return Err(Failure::Usage(
+                "--checkpoint is of hash tables: a tree table is as its last commit left it"
+                    .to_owned(),
+            ));
+        }
+        (_, Reading::AsIs) => db.table(table),
+        (_, Reading::Within(budget)) => db
             .hash_table_options(table)
-            .and_then(|made_with| db.hash_table_with(table, made_with.memory_budget(budget))),
-        Reading::At(number) => db.hash_table_view(table, number),
+            .and_then(|made_with| db.hash_table_with(table, made_with.memory_budget(budget)))
+            .map(Table::from),
+        (_, Reading::At(number)) => db.hash_table_view(table, number).map(Table::from),
     };
     let rows = rows.map_err(|error| explained(directory, table, error))?;
     let description = Description::read(&db, table)?;
@@ -156,7 +168,8 @@ pub(crate) fn database_to_change(directory: &Path) -> Outcome<Db> {
 
 /// Looking must not make one.
 fn expect_database(directory: &Path) -> Outcome {
-    if !directory.join("tables").is_dir() {
+    // The second is what a pool of trees alone has.
+    if !directory.join("tables").is_dir() && !directory.join("heap").is_file() {
         return Err(Failure::Failed(format!(
             "{} is a directory that holds no database; `sapwood load FILE --engine hash --dir {}` makes one",
             directory.display(),
@@ -199,7 +212,7 @@ impl Filling {
         directory: &Path,
         table: &str,
         description: Description,
-    ) -> Outcome<(Self, Option<HashTable>)> {
+    ) -> Outcome<(Self, Option<Table>)> {
         if table == COLUMNS_TABLE {
             return Err(Failure::Usage(format!(
                 "table `{COLUMNS_TABLE}` describes the others; choose another name"
@@ -238,11 +251,11 @@ impl Filling {
     }
 
     /// The table if rows of these columns can go into it, and how its rows are read.
-    fn fitting_table(&self) -> Outcome<(Option<HashTable>, Option<Description>)> {
+    fn fitting_table(&self) -> Outcome<(Option<Table>, Option<Description>)> {
         let Self { db, table, .. } = self;
         let rows = match db.engine(table) {
-            Some(Engine::Hash) => Some(db.hash_table(table)?),
-            _ => None,
+            Some(_) => Some(db.table(table)?),
+            None => None,
         };
         let before = Description::read(db, table)?;
         let directory = self.folders.directory.display();
@@ -268,11 +281,17 @@ impl Filling {
 
     /// Makes the rows last. They are described first, so that no row is without a description.
     pub(crate) fn publish(&mut self) -> Outcome {
-        self.is_published = true;
-        if self.before.as_ref() != Some(&self.description) {
+        self.describe()?;
+        Ok(self.db.clone().close()?)
+    }
+
+    /// Says how the rows are to be read, before they are there.
+    pub(crate) fn describe(&mut self) -> Outcome {
+        let is_described = std::mem::replace(&mut self.is_published, true);
+        if !is_described && self.before.as_ref() != Some(&self.description) {
             self.description.keep(&self.db, &self.table)?;
         }
-        Ok(self.db.clone().close()?)
+        Ok(())
     }
 
     /// [`undo`](Self::undo), and what is to be said then.
@@ -331,6 +350,7 @@ struct Folders {
     /// The directory and those that it lies in, the innermost first.
     made: Vec<PathBuf>,
     makes_tables: bool,
+    makes_trees: bool,
     makes_lock: bool,
 }
 
@@ -341,14 +361,19 @@ impl Folders {
         let made = directory.ancestors().take_while(is_missing).map(Path::to_owned).collect();
         Self {
             makes_tables: !directory.join("tables").exists(),
+            makes_trees: !directory.join("trees").exists(),
             makes_lock: !directory.join(".lock").exists(),
             directory: directory.to_owned(),
             made,
         }
     }
 
-    /// Nothing is removed that is not empty: what others have put there meanwhile stays.
+    /// No folder of tables is removed that is not empty: what others have put there meanwhile stays.
+    /// The pool of trees is that of the database which this made, and which no other has opened.
     fn remove_files(&self) {
+        if self.makes_trees {
+            let _ = fs::remove_dir_all(self.directory.join("trees"));
+        }
         if self.makes_tables {
             let _ = fs::remove_dir(self.directory.join("tables"));
         }

@@ -3,14 +3,14 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table};
+use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
 use crate::args::{CompactAt, Duplicates, EngineName, Input};
 use crate::rows::encoding;
 use crate::rows::kept::{Description, Filling, Held};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::{Columns, Malformed, Row, RowReader};
-use crate::rows::rows_table::{self, Put};
+use crate::rows::rows_table::{self, Put, Rows};
 use crate::rows::source::{self, Source};
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, plural, shown_list, time};
@@ -79,7 +79,13 @@ impl Loaded {
 
     /// With `--strict`, a failure if rows were refused.
     pub(crate) fn strictly(&self, input: &Input) -> Outcome {
-        let Counts { malformed, duplicates, .. } = self.counts;
+        self.counts.strictly(input)
+    }
+}
+
+impl Counts {
+    fn strictly(&self, input: &Input) -> Outcome {
+        let Counts { malformed, duplicates, .. } = *self;
         let duplicates = match input.duplicates {
             Duplicates::All => 0,
             Duplicates::First | Duplicates::Last => duplicates,
@@ -135,12 +141,24 @@ pub(crate) fn load_into(
     }
     if engine == EngineName::Ordered && directory.is_some() {
         return Err(Failure::Usage(
-            "ordered tables live in memory alone: --dir needs --engine hash".to_owned(),
+            "ordered tables live in memory alone: --dir needs --engine hash or --engine tree"
+                .to_owned(),
+        ));
+    }
+    if engine != EngineName::Tree && input.kind.is_some() {
+        return Err(Failure::Usage("--kind is of --engine tree".to_owned()));
+    }
+    if engine == EngineName::Tree && input.memory_budget.is_some() {
+        return Err(Failure::Usage(
+            "tree tables have no memory budget: what lies in a directory need not fit into memory"
+                .to_owned(),
         ));
     }
     if engine == EngineName::Hash && input.duplicates == Duplicates::All {
         return Err(Failure::Usage(
-            "a hash table has one row a key: --duplicates all needs --engine ordered".to_owned(),
+            "a hash table has one row a key: --duplicates all needs --engine ordered or --engine \
+             tree"
+                .to_owned(),
         ));
     }
     let started = Instant::now();
@@ -174,9 +192,12 @@ pub(crate) fn load_into(
         Duplicates::All => keys.numbered(),
         Duplicates::First | Duplicates::Last => keys,
     };
-    let Target { db, table, held } = target(input, engine, keep, reader.columns(), &keys, ui)?;
+    let mut keep = keep;
+    let Target { db, table, held } =
+        target(input, engine, keep.as_deref_mut(), reader.columns(), &keys, ui)?;
+    let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
     let mut loader = Loader {
-        table,
+        rows: Rows { table, transaction },
         keys,
         held,
         duplicates: input.duplicates,
@@ -209,7 +230,19 @@ pub(crate) fn load_into(
         }
         return Err(Failure::Interrupted(done));
     }
-    Ok(Loaded { db, table: loader.table, columns, keys: loader.keys, counts })
+    let (Rows { table, transaction }, keys) = loader.into_parts();
+    let commit = |transaction: Transaction<'_>| -> Outcome {
+        // What a strict load refuses is not there at all.
+        if counts.strictly(input).is_err() {
+            return Ok(());
+        }
+        if let Some(filling) = keep.and_then(|keep| keep.filling.as_mut()) {
+            filling.describe()?;
+        }
+        transaction.commit().map(drop).map_err(Failure::from)
+    };
+    transaction.map(commit).transpose()?;
+    Ok(Loaded { db, table, columns, keys, counts })
 }
 
 /// The next row; none at the end, or when the user has asked to stop, which may be why reading
@@ -240,8 +273,10 @@ fn target(
     ui: &Ui,
 ) -> Outcome<Target> {
     let compact_at = keep.as_ref().and_then(|keep| keep.compact_at);
-    let create =
-        |db: &Db| rows_table::create(db, &input.table, engine, input.memory_budget, compact_at);
+    let create = |db: &Db| {
+        let budget = input.memory_budget;
+        rows_table::create(db, &input.table, engine, input.kind, budget, compact_at)
+    };
     let Some(keep) = keep else {
         let db = Db::in_memory();
         let table = create(&db)?;
@@ -255,14 +290,14 @@ fn target(
     Ok(match table {
         Some(table) => {
             let held = if table.is_empty()? { Held::Nothing } else { Held::Rows };
-            Target { db, table: table.into(), held }
+            Target { db, table, held }
         }
         None => Target { table: create(&db)?, db, held: Held::Nothing },
     })
 }
 
 struct Loader<'a> {
-    table: Table,
+    rows: Rows<'a>,
     keys: KeyColumns,
     held: Held,
     duplicates: Duplicates,
@@ -274,7 +309,11 @@ struct Loader<'a> {
     value: Vec<u8>,
 }
 
-impl Loader<'_> {
+impl<'a> Loader<'a> {
+    fn into_parts(self) -> (Rows<'a>, KeyColumns) {
+        (self.rows, self.keys)
+    }
+
     fn take_or_refuse(&mut self, row: Result<Row, Malformed>) -> Outcome {
         match row {
             Ok(row) => self.take(&row),
@@ -293,7 +332,7 @@ impl Loader<'_> {
             return Ok(());
         }
         encoding::encode(row, &mut self.value);
-        match rows_table::put(&self.table, &mut self.key, &self.value, number, self.duplicates) {
+        match rows_table::put(&self.rows, &mut self.key, &self.value, number, self.duplicates) {
             Ok(Put::New) => self.counts.rows += 1,
             Ok(Put::Again) => {
                 self.counts.rows += 1;
@@ -368,7 +407,7 @@ impl Loader<'_> {
             }
         };
         let mut ways = vec!["more columns in --key"];
-        if self.table.engine() == Engine::Ordered {
+        if self.rows.table.engine() != Engine::Hash {
             ways.push("--duplicates all");
         }
         if keyless == Keyless::ByLine {

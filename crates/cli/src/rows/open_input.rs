@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use sapwood::{Db, HashTable};
+use sapwood::{Db, Table};
 
 use crate::args::{EngineName, Input};
 use crate::rows::kept::{self, Description, Reading};
@@ -32,7 +32,7 @@ fn open_by(
     input: &Input,
     keyless: Keyless,
     ui: &Ui,
-    open: impl FnOnce(&Path, &str) -> Outcome<(Db, HashTable, Description)>,
+    open: impl FnOnce(&Path, &str) -> Outcome<(Db, Table, Description)>,
 ) -> Outcome<Loaded> {
     if !input.file.is_dir() {
         return load_into(input, None, keyless, ui);
@@ -41,6 +41,7 @@ fn open_by(
         (input.key.is_some(), "--key"),
         (input.format.is_some(), "--format"),
         (input.engine == Some(EngineName::Ordered), "--engine ordered"),
+        (input.kind.is_some(), "--kind"),
         (input.strict, "--strict"),
     ] {
         if given {
@@ -53,7 +54,7 @@ fn open_by(
     let started = Instant::now();
     let (db, table, Description { columns, keys }) = open(&input.file, &input.table)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
-    Ok(Loaded { db, table: table.into(), columns, keys, counts })
+    Ok(Loaded { db, table, columns, keys, counts })
 }
 
 fn reading(input: &Input) -> Outcome<Reading> {

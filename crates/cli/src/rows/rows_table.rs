@@ -4,11 +4,12 @@ use std::ops::ControlFlow;
 
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
-    Compaction, Db, Direction, Error, HashEngineError, HashTableOptions, OrderedEngineError,
-    OrderedTableOptions, Table,
+    Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
+    OrderedEngineError, OrderedTableOptions, Table, Transaction, TreeEngineError, TreeKind,
+    TreeTableOptions,
 };
 
-use crate::args::{CompactAt, Duplicates, EngineName};
+use crate::args::{CompactAt, Duplicates, EngineName, TreeName};
 use crate::terminal::format::bytes;
 
 /// Whether a row's key was new.
@@ -22,6 +23,7 @@ pub(crate) fn create(
     db: &Db,
     name: &str,
     engine: EngineName,
+    kind: Option<TreeName>,
     memory_budget: Option<u64>,
     compact_at: Option<CompactAt>,
 ) -> sapwood::Result<Table> {
@@ -47,35 +49,75 @@ pub(crate) fn create(
             };
             db.create_hash_table(name, options).map(Table::from)
         }
+        EngineName::Tree => {
+            let kind = match kind.unwrap_or(TreeName::Btree) {
+                TreeName::Btree => TreeKind::BTree,
+                TreeName::CritBit => TreeKind::CritBit,
+                TreeName::RedBlack => TreeKind::RedBlack,
+            };
+            db.create_tree_table(name, TreeTableOptions::default().kind(kind)).map(Table::from)
+        }
+    }
+}
+
+/// A table that rows are put into; a tree, by one transaction for all of them.
+#[derive(Debug)]
+pub(crate) struct Rows<'d> {
+    pub(crate) table: Table,
+    pub(crate) transaction: Option<Transaction<'d>>,
+}
+
+impl Rows<'_> {
+    fn put(&self, key: &[u8], value: &[u8]) -> sapwood::Result<()> {
+        match (self.table.as_tree(), &self.transaction) {
+            (Some(tree), Some(tx)) => tx.put(tree, key, value),
+            _ => self.table.put(key, value),
+        }
+    }
+
+    fn put_if_absent(&self, key: &[u8], value: &[u8]) -> sapwood::Result<bool> {
+        match (self.table.as_tree(), &self.transaction) {
+            (Some(tree), Some(tx)) => tx.put_if_absent(tree, key, value),
+            _ => self.table.put_if_absent(key, value),
+        }
+    }
+
+    /// Whether a key begins so, of a table with order.
+    fn has_prefix(&self, prefix: &[u8]) -> sapwood::Result<bool> {
+        let range = key::prefix_range(prefix);
+        let first = |_: &[u8], _: &[u8]| ControlFlow::Break(());
+        let found = match (self.table.as_tree(), &self.transaction) {
+            (Some(tree), Some(tx)) => tx.scan(tree, range, Direction::Ascending, first),
+            _ => self.table.scan(range, Direction::Ascending, first),
+        };
+        Ok(found?.is_break())
     }
 }
 
 /// Puts the `number`-th row of a file as `duplicates` says. `key` is as it was when this returns.
 pub(crate) fn put(
-    table: &Table,
+    table: &Rows<'_>,
     key: &mut Vec<u8>,
     value: &[u8],
     number: u64,
     duplicates: Duplicates,
 ) -> sapwood::Result<Put> {
     let new = match duplicates {
-        Duplicates::First => table.put_if_absent(&*key, value)?,
+        Duplicates::First => table.put_if_absent(key, value)?,
         Duplicates::Last => {
-            let new = table.put_if_absent(&*key, value)?;
+            let new = table.put_if_absent(key, value)?;
             if !new {
-                table.put(&*key, value)?;
+                table.put(key, value)?;
             }
             new
         }
         Duplicates::All => {
-            let table = table.as_ordered().expect("refused with the arguments: it needs order");
             // The number makes the key unique, behind all columns, so that it decides last.
             // Lines would not: a file may end its rows with `\r` alone.
             let whole = key.len();
-            let before = table.ceiling(&*key)?;
-            let new = !before.is_some_and(|entry| entry.key().starts_with(key));
+            let new = !table.has_prefix(key)?;
             number.encode_to(key);
-            let put = table.put(&*key, value);
+            let put = table.put(key, value);
             key.truncate(whole);
             put?;
             new
@@ -101,14 +143,12 @@ pub(crate) fn find<B>(
     key: &[u8],
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
-    match table.as_ordered() {
-        Some(table) => {
-            // No key is a prefix of another, so these are the rows of this key alone.
-            let range = key::prefix_range(key);
-            table.scan(range, Direction::Ascending, |_, value| visit(value))
-        }
-        None => Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(()))),
+    if table.engine() == Engine::Hash {
+        return Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())));
     }
+    // No key is a prefix of another, so these are the rows of this key alone.
+    let range = key::prefix_range(key);
+    table.scan(range, Direction::Ascending, |_, value| visit(value))
 }
 
 /// Pages of which a small budget holds some dozens.
@@ -120,6 +160,17 @@ fn page_bytes(budget: u64) -> usize {
 
 /// Why a row cannot be in a table however much room there is, if that is why it was refused.
 pub(crate) fn too_long(error: &Error, key: &[u8], value: &[u8]) -> Option<String> {
+    match error.tree_engine() {
+        Some(TreeEngineError::KeyLength { max, .. }) => {
+            let (length, max) = (bytes(key.len() as u64), bytes(*max as u64));
+            return Some(format!("the key is {length} long, the most is {max}"));
+        }
+        Some(TreeEngineError::ValueLength { max, .. }) => {
+            let (length, max) = (bytes(value.len() as u64), bytes(*max as u64));
+            return Some(format!("the row is {length} long, the most is {max}"));
+        }
+        _ => {}
+    }
     match (error.ordered_engine(), error.hash_engine()) {
         (Some(OrderedEngineError::KeyLength { .. }), _) => {
             let (length, max) = (bytes(key.len() as u64), bytes(sapwood::KEY_BYTES_MAX as u64));

@@ -97,6 +97,12 @@ pub(crate) fn words(error: &Error) -> String {
             };
             format!("table `{table}`: {cause}{option}")
         }
+        Error::TreeEngine { table, cause } => format!("table `{table}`: {cause}"),
+        Error::Trees { path: Some(path), cause } => format!(
+            "the tree tables in {}: {cause}; bring that folder back from a copy if it stays so",
+            path.display()
+        ),
+        Error::Trees { path: None, cause } => format!("the tree tables: {cause}"),
         Error::OrderedBatch { table, done, cause } => {
             format!("table `{table}`: stopped after {}: {cause}", entries(*done))
         }

@@ -97,7 +97,7 @@ fn what_a_hash_table_cannot_do_is_refused() {
     let (path, database) = (files.rows(), files.database());
     files.load(&[]);
     for option in [&["--prefix", "a"][..], &["--from", "a"], &["--to", "b"], &["--reverse"]] {
-        let message = format!("a hash table has no order: {} needs a file", option[0]);
+        let message = format!("a hash table has no order: {} needs a tree table", option[0]);
         refused(
             &[&["scan", &path, "--key", "k", "--engine", "hash"], option].concat(),
             2,

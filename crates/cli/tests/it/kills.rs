@@ -88,6 +88,16 @@ enum Reply {
     Bytes(Option<Vec<u8>>),
 }
 
+fn request(args: &[&[u8]]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args {
+        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
 struct Client(BufReader<TcpStream>);
 
 impl Client {
@@ -98,17 +108,16 @@ impl Client {
     }
 
     fn send(&mut self, args: &[&[u8]]) -> io::Result<()> {
-        let mut bytes = format!("*{}\r\n", args.len()).into_bytes();
-        for arg in args {
-            bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
-            bytes.extend_from_slice(arg);
-            bytes.extend_from_slice(b"\r\n");
-        }
-        self.0.get_mut().write_all(&bytes)
+        self.0.get_mut().write_all(&request(args))
     }
 
     fn call(&mut self, args: &[&[u8]]) -> io::Result<Reply> {
         self.send(args)?;
+        self.reply()
+    }
+
+    /// The next reply; of an array its length, and its values come as the next ones.
+    fn reply(&mut self) -> io::Result<Reply> {
         let mut line = String::new();
         if self.0.read_line(&mut line)? == 0 || !line.ends_with("\r\n") {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -616,4 +625,95 @@ fn a_second_signal_ends_at_once() {
         server.hear("ended at once");
         assert_eq!(server.end().code(), Some(code), "{first}, then {second}");
     }
+}
+
+/// Keys that a writer has in each of two trees: so many that a transaction takes most of the time.
+const PAIRS: u64 = 100;
+const TREES: [&str; 2] = ["left", "right"];
+
+fn key_of(writer: u64, pair: u64) -> String {
+    format!("{writer}:{pair}")
+}
+
+/// Adds one to each of a writer's keys, in one transaction, again and again; how often that was
+/// answered.
+fn add_to_all(server: &str, writer: u64, done: &AtomicU64) -> io::Result<()> {
+    let mut client = Client::new(server)?;
+    let mut transaction = request(&[b"MULTI"]);
+    for pair in 0..PAIRS {
+        for tree in TREES {
+            let key = key_of(writer, pair);
+            transaction.extend(request(&[b"SW.ADD", tree.as_bytes(), key.as_bytes(), b"1"]));
+        }
+    }
+    transaction.extend(request(&[b"EXEC"]));
+    loop {
+        client.0.get_mut().write_all(&transaction)?;
+        let ok = Reply::Line("OK".to_owned());
+        assert_eq!(client.reply()?, ok);
+        for _ in 0..PAIRS * 2 {
+            assert_eq!(client.reply()?, Reply::Line("QUEUED".to_owned()));
+        }
+        assert_eq!(client.reply()?, Reply::Line((PAIRS * 2).to_string()));
+        for _ in 0..PAIRS * 2 {
+            assert!(matches!(client.reply()?, Reply::Number(_)));
+        }
+        done.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A change of a tree needs no save: what was answered is there, and of no transaction a half.
+#[test]
+fn kills_lose_no_change_of_a_tree_and_halve_no_transaction() {
+    case!().seeds(3, |seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let folder = TempDir::new().expect("a directory for the test");
+        let directory = folder.path().join("data");
+        let mut base = [0; 2];
+        for round in 0..3 {
+            let mut server = Server::start(&directory, &["--save", ""]);
+            let mut client = Client::new(&server.address).expect("it listens");
+            for (tree, kind) in TREES.into_iter().zip(["btree", "red-black"]) {
+                let args = ["SW.CREATE", tree, "ENGINE", "tree", "KIND", kind];
+                let args = args.map(str::as_bytes);
+                let made = client.call(&args).expect("it answers");
+                assert_eq!(made == Reply::Line("OK".to_owned()), round == 0, "{made:?}");
+            }
+            let done = [AtomicU64::new(0), AtomicU64::new(0)];
+            let wanted = rng.u64(1..40);
+            std::thread::scope(|scope| {
+                for (writer, done) in done.iter().enumerate() {
+                    let address = &server.address;
+                    // It ends with the server.
+                    scope.spawn(move || add_to_all(address, writer as u64, done).err());
+                }
+                while done.iter().any(|done| done.load(Ordering::SeqCst) < wanted) {
+                    std::thread::yield_now();
+                }
+                // Somewhere in a transaction; anywhere will do.
+                std::thread::sleep(std::time::Duration::from_micros(rng.u64(0..2_000)));
+                server.process.kill().expect("it is killed");
+                server.process.wait().expect("it ends");
+            });
+            let server = Server::start(&directory, &["--save", ""]);
+            let mut client = Client::new(&server.address).expect("it listens");
+            for (writer, done) in done.iter().enumerate() {
+                let mut counters = Vec::new();
+                for pair in 0..PAIRS {
+                    for tree in TREES {
+                        let key = key_of(writer as u64, pair);
+                        let got = client.call(&[b"SW.GET", tree.as_bytes(), key.as_bytes()]);
+                        let Ok(Reply::Bytes(Some(bytes))) = got else { panic!("{got:?}") };
+                        counters.push(u64::from_le_bytes(bytes.try_into().expect("8 bytes")));
+                    }
+                }
+                let there = counters[0];
+                let is_whole = counters.iter().all(|counter| *counter == there);
+                assert!(is_whole, "writer {writer}: a part of a transaction: {counters:?}");
+                let least = base[writer] + done.load(Ordering::SeqCst);
+                assert!((least..=least + 1).contains(&there), "{least}, and {there} are there");
+                base[writer] = there;
+            }
+        }
+    });
 }

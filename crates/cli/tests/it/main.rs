@@ -17,6 +17,7 @@ mod serve;
 mod sessions;
 mod shell;
 mod stops;
+mod trees;
 
 use std::path::PathBuf;
 

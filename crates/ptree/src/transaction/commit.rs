@@ -37,6 +37,8 @@ impl Pool {
 pub(super) struct Published {
     commit: Commit,
     is_checkpoint_due: bool,
+    /// Whether it is logged with commits that are still to come.
+    is_together: bool,
 }
 
 impl Inner {
@@ -44,7 +46,8 @@ impl Inner {
     pub(super) fn publish(&self, transaction: &Transaction<'_>) -> Result<Published> {
         let redo = transaction.redo();
         if redo.is_empty() {
-            return Ok(Published { commit: self.last_commit(), is_checkpoint_due: false });
+            let commit = self.last_commit();
+            return Ok(Published { commit, is_checkpoint_due: false, is_together: false });
         }
         let trees = transaction.lane().held.borrow();
         let mut visible: SmallVec<[_; 4]> = match transaction.is_visible() {
@@ -73,7 +76,8 @@ impl Inner {
             core.heap.give_freed(id, chunks);
         }
         let is_checkpoint_due = self.is_checkpoint_due(&core, lsn);
-        Ok(Published { commit: self.commit_at(lsn), is_checkpoint_due })
+        let is_together = core.together.is_some();
+        Ok(Published { commit: self.commit_at(lsn), is_checkpoint_due, is_together })
     }
 
     /// Does logged changes of descriptors.
@@ -86,15 +90,32 @@ impl Inner {
 
     /// Waits for what the options want of a commit, and writes a checkpoint if one is due.
     pub(super) fn settle(&self, published: Published) -> Result<Commit> {
-        let Published { commit, is_checkpoint_due } = published;
+        let Published { commit, is_checkpoint_due, is_together } = published;
+        if is_together {
+            // The thread's own end is waited for by `Pool::together`.
+            if self.pass_together() {
+                return Ok(commit);
+            }
+            self.core().check()?;
+        }
         if self.options.durability == Durability::Sync {
             commit.wait().inspect_err(|cause| self.fail(cause))?;
         }
+        self.checkpoint_if(is_checkpoint_due);
+        Ok(commit)
+    }
+
+    /// As of [`Inner::settle`], of commits that were logged together.
+    pub(crate) fn settle_together(&self, commit: Commit) -> Result<Commit> {
+        let is_checkpoint_due = self.is_checkpoint_due(&self.core(), commit.position());
+        self.settle(Published { commit, is_checkpoint_due, is_together: false })
+    }
+
+    fn checkpoint_if(&self, is_due: bool) {
         // The commit is what it is. A checkpoint that fails is told by the next one, or by the next
         // transaction where the pool takes no more.
-        if is_checkpoint_due && let Err(error) = self.checkpoint_by_commit() {
+        if is_due && let Err(error) = self.checkpoint_by_commit() {
             self.note_failed_checkpoint(error);
         }
-        Ok(commit)
     }
 }

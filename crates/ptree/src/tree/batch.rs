@@ -2,8 +2,10 @@
 
 use std::ops::Bound;
 
+use sapwood_engine::Direction;
+
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Direction, Flow, Head, Structure, TreeKind};
+use super::structure::{Flow, Head, Structure, TreeKind};
 use super::{BTree, CritBit, RedBlack, with_structure};
 use crate::error::Result;
 use crate::view::View;

@@ -18,10 +18,11 @@
 
 use std::ops::Bound;
 
+use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Direction, Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Structure};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
@@ -155,6 +156,34 @@ impl Structure for BTree {
         entry: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<()> {
         check::check(view, head, node, entry)
+    }
+
+    fn sample(
+        view: &impl View,
+        head: &Head,
+        least: usize,
+        tell: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        let mut nodes = vec![ObjectId::new(head.root)];
+        let mut told = 0;
+        for level in (LEAF..=height(head)?).rev() {
+            let mut below = Vec::new();
+            for id in nodes {
+                let node = Node::read(view, id, level)?;
+                for rank in 0..node.len {
+                    tell(node.entry(rank))?;
+                }
+                told += node.len;
+                if level > LEAF {
+                    below.extend((0..=node.len).map(|rank| node.child(rank)));
+                }
+            }
+            if told >= least {
+                break;
+            }
+            nodes = below;
+        }
+        Ok(())
     }
 
     fn build(

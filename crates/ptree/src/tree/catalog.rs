@@ -26,6 +26,8 @@ pub struct TreeInfo {
     pub layout: TreeLayout,
     /// Entries.
     pub entries: u64,
+    /// What [`Transaction::set_note`] noted of it last.
+    pub note: Vec<u8>,
 }
 
 impl Pool {
@@ -71,8 +73,8 @@ impl Pool {
                 Err(Error::TreeRemoved) => continue,
                 tree => tree?,
             };
-            let (kind, layout) = (tree.kind(), tree.layout());
-            infos.push(TreeInfo { name, kind, layout, entries: tree.len()? });
+            let (kind, layout, note) = (tree.kind(), tree.layout(), note_of(&head).to_vec());
+            infos.push(TreeInfo { name, kind, layout, entries: tree.len()?, note });
         }
         Ok(infos)
     }
@@ -190,6 +192,30 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Keeps some bytes beside a tree's name, in place of those before: what its user wants to know of
+    /// it, such as what its values mean.
+    ///
+    /// ```
+    /// # use sapwood_ptree::{Pool, PoolOptions, TreeKind, TreeLayout};
+    /// # let pool = Pool::in_memory(PoolOptions::default())?;
+    /// let tree = pool.create_tree("ledger", TreeKind::BTree, TreeLayout::Bytes)?;
+    /// pool.transaction(|tx| tx.set_note(&tree, b"cents"))?;
+    /// assert_eq!(pool.trees()?[0].note, b"cents");
+    /// # Ok::<(), sapwood_ptree::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`Transaction::put`].
+    pub fn set_note(&self, tree: &Tree, note: &[u8]) -> Result<()> {
+        self.check()?;
+        expect_pool(self, tree)?;
+        let catalog = self.catalog_for_change(tree.pool())?;
+        self.hold(&tree.state)?;
+        tree.state.check()?;
+        let head = tree.state.head.word().to_le_bytes();
+        self.put(&catalog, tree.name(), [&head[..], note].concat()).map(drop)
+    }
+
     fn catalog_for_change(&self, pool: &Pool) -> Result<Tree> {
         self.hold(&self.pool.tree_state(ROOT, ""))?;
         let id = load(&self.object(ROOT, ROOT_WORDS)?[ROOT_CATALOG]);
@@ -204,6 +230,11 @@ impl Transaction<'_> {
         };
         Ok(Tree::new(pool.clone(), self.pool.tree_state(id, ""), &Head::read(self, id)?))
     }
+}
+
+/// What the catalog has of a tree beside its head.
+fn note_of(value: &[u8]) -> &[u8] {
+    value.get(size_of::<u64>()..).unwrap_or(&[])
 }
 
 /// The head's name, as the catalog has it.

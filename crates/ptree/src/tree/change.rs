@@ -1,14 +1,18 @@
 //! Changes to trees inside a transaction.
 
-use std::ops::Bound;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use sapwood_engine::{KeyRange, Upsert};
+use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 
 use super::batch::Batch;
-use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Direction, Flow, Head, Inserted, Place, Structure, TreeKind};
-use super::{BTree, CritBit, RedBlack, Tree, expect_pool, find, head_in, value_of, with_structure};
+use super::entry::{Entry, Probe};
+use super::structure::{Head, Inserted, Place, Structure, TreeKind};
+use super::value::ValueMut;
+use super::{
+    BTree, CritBit, RedBlack, Tree, ValueBuffer, expect_pool, find, head_in, value_of,
+    with_structure,
+};
 use crate::error::{Error, Result};
 use crate::state::TreeState;
 use crate::transaction::Transaction;
@@ -24,7 +28,7 @@ impl Transaction<'_> {
         // other; another order is tried, and not waited for.
         let is_next = held.iter().all(|held| held.head < state.head);
         if is_next {
-            state.hold();
+            state.hold()?;
         } else if !state.try_hold() {
             return Err(Error::Conflict { tree: state.name.clone() });
         }
@@ -32,19 +36,23 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// The head of a tree that is to be changed.
+    /// The head of a tree that is to be changed. A closure that changes a value changes nothing else:
+    /// the place of its entry has to stay good.
     fn head_for_change(&self, tree: &Tree) -> Result<Head> {
-        self.check()?;
-        expect_pool(self, tree)?;
-        self.hold(&tree.state)?;
-        tree.state.check()?;
-        head_in(self, tree.state.head)
+        match self.is_in_closure() {
+            true => Err(Error::Reentrant { tree: tree.name().to_owned() }),
+            false => self.head_for_read(tree),
+        }
     }
 
     /// The head of a tree that is to be read: the transaction takes it, so that what it reads stays
     /// so.
     fn head_for_read(&self, tree: &Tree) -> Result<Head> {
-        self.head_for_change(tree)
+        self.check()?;
+        expect_pool(self, tree)?;
+        self.hold(&tree.state)?;
+        tree.state.check()?;
+        head_in(self, tree.state.head)
     }
 
     /// Gives a key a value; whether the key is new.
@@ -88,7 +96,7 @@ impl Transaction<'_> {
         tree: &Tree,
         key: impl AsRef<[u8]>,
         value: impl AsRef<[u8]>,
-        update: impl FnOnce(&mut [u8]) -> R,
+        update: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
         let (key, value) = (Probe::new(key.as_ref()), value.as_ref());
         let mut head = self.head_for_change(tree)?;
@@ -100,7 +108,7 @@ impl Transaction<'_> {
         }
     }
 
-    /// Changes a value in place; `None` without the key. Words that stay the same are not logged.
+    /// Changes a value; `None` without the key. Words that stay the same are not logged.
     ///
     /// # Errors
     /// As of [`Transaction::put`].
@@ -108,7 +116,7 @@ impl Transaction<'_> {
         &self,
         tree: &Tree,
         key: impl AsRef<[u8]>,
-        update: impl FnOnce(&mut [u8]) -> R,
+        update: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
         let key = Probe::new(key.as_ref());
         let head = self.head_for_change(tree)?;
@@ -116,6 +124,54 @@ impl Transaction<'_> {
         let place = with_structure!(head.kind, S => S::place(self, &head, key))?;
         let Some((place, entry)) = place else { return Ok(None) };
         self.update_at(&head, place, key, entry, update).map(Some)
+    }
+
+    /// Lets `decide` keep, replace or remove what is at a key, seeing it first.
+    ///
+    /// # Errors
+    /// As of [`Transaction::put`].
+    pub fn compute(
+        &self,
+        tree: &Tree,
+        key: impl AsRef<[u8]>,
+        decide: impl FnOnce(Option<&[u8]>) -> Compute,
+    ) -> Result<Computed> {
+        let key = Probe::new(key.as_ref());
+        let head = self.head_for_change(tree)?;
+        head.layout.check_key(key.key)?;
+        let Some((place, entry)) = with_structure!(head.kind, S => S::place(self, &head, key))?
+        else {
+            return match self.in_closure(|| decide(None)) {
+                Compute::Keep | Compute::Remove => Ok(Computed::Absent),
+                Compute::Replace(value) => {
+                    self.put(tree, key.key, value).map(|_| Computed::Inserted)
+                }
+            };
+        };
+        let mut value = ValueBuffer::new();
+        head.layout.read_value(self, entry, &mut value)?;
+        match self.in_closure(|| decide(Some(&value))) {
+            Compute::Keep => Ok(Computed::Kept),
+            Compute::Replace(value) => {
+                self.replace(&head, place, key, entry, &value)?;
+                Ok(Computed::Replaced)
+            }
+            Compute::Remove => self.remove(tree, key.key).map(|_| Computed::Removed),
+        }
+    }
+
+    /// Adds to a counter; the sum. A counter is a value of 8 bytes, an `i64` with its least
+    /// significant byte first; a key that is not there counts as 0, and is there afterwards.
+    ///
+    /// # Errors
+    /// [`Error::NotACounter`] for a value that has not 8 bytes, [`Error::Overflow`]; as of
+    /// [`Transaction::put`].
+    pub fn add(&self, tree: &Tree, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
+        let initial = delta.to_le_bytes();
+        match self.put_if_absent_or_update(tree, key, initial, |value| add_to(value, delta))? {
+            Upsert::Inserted => Ok(delta),
+            Upsert::Updated(sum) => sum,
+        }
     }
 
     /// Removes a key; the value that it had.
@@ -164,51 +220,29 @@ impl Transaction<'_> {
         Ok(self.head_for_read(tree)?.count)
     }
 
-    /// Tells the entries of a range in ascending order, until `tell` breaks.
+    /// Visits the entries of a range, until `visit` breaks.
     ///
     /// # Errors
     /// As of [`Transaction::put`].
-    pub fn for_each(
+    pub fn scan<B>(
         &self,
         tree: &Tree,
         range: impl KeyRange,
-        tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        self.walk(tree, range.bounds(), Direction::Ascending, tell)
-    }
-
-    /// As [`Transaction::for_each`], in descending order.
-    ///
-    /// # Errors
-    /// As of [`Transaction::put`].
-    pub fn for_each_descending(
-        &self,
-        tree: &Tree,
-        range: impl KeyRange,
-        tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        self.walk(tree, range.bounds(), Direction::Descending, tell)
-    }
-
-    fn walk(
-        &self,
-        tree: &Tree,
-        bounds: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-        mut tell: impl FnMut(&[u8], &[u8]) -> Flow,
-    ) -> Result<()> {
-        let mut batch = Batch::new(tree.layout(), bounds, direction);
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        let mut batch = Batch::new(tree.layout(), range.bounds(), direction);
         while !batch.is_done() {
             let head = self.head_for_read(tree)?;
             let next = batch.read_next(self, &head)?;
             batch.take(next);
             for (key, value) in batch.iter() {
-                if tell(key, value).is_break() {
-                    return Ok(());
+                if let ControlFlow::Break(result) = visit(key, value) {
+                    return Ok(ControlFlow::Break(result));
                 }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Removes all entries.
@@ -318,18 +352,24 @@ impl Transaction<'_> {
         place: Place,
         key: Probe<'_>,
         entry: Entry,
-        update: impl FnOnce(&mut [u8]) -> R,
+        update: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<R> {
-        if head.layout == TreeLayout::Fixed {
-            let mut value = entry.b.to_le_bytes();
-            let answer = update(&mut value);
-            self.replace(head, place, key, entry, &value)?;
-            return Ok(answer);
-        }
-        let mut value = Vec::new();
+        let mut value = ValueBuffer::new();
         head.layout.read_value(self, entry, &mut value)?;
-        let answer = update(&mut value);
+        let answer = self.in_closure(|| update(&mut ValueMut::new(&mut value, head.layout)));
         self.replace(head, place, key, entry, &value)?;
         Ok(answer)
     }
+}
+
+/// Adds to the counter that a value is, or leaves it as it is.
+fn add_to(value: &mut ValueMut<'_>, delta: i64) -> Result<i64> {
+    let len = value.len();
+    let Ok(bytes) = <&mut [u8; 8]>::try_from(&mut **value) else {
+        return Err(Error::NotACounter { len });
+    };
+    let held = i64::from_le_bytes(*bytes);
+    let sum = held.checked_add(delta).ok_or(Error::Overflow { value: held, delta })?;
+    *bytes = sum.to_le_bytes();
+    Ok(sum)
 }

@@ -32,10 +32,11 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Direction, Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -423,6 +424,33 @@ impl Structure for CritBit {
                 format!("a crit-bit tree has {told} entries and counts {}", head.count),
             )),
         }
+    }
+
+    /// A node's own entry is somewhere below it: a sample, though not one of borders.
+    fn sample(
+        view: &impl View,
+        head: &Head,
+        least: usize,
+        tell: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        if head.root == 0 {
+            return Ok(());
+        }
+        let mut level = vec![(Link::new(head.root), None)];
+        let mut told = 0;
+        while told < least && !level.is_empty() {
+            let mut below = Vec::with_capacity(level.len() * 2);
+            for (link, above) in level {
+                tell(entry_at(view, link.id())?)?;
+                told += 1;
+                if !link.is_leaf() {
+                    let fork = Fork::read(view, link.id(), above)?;
+                    below.extend([0, 1].map(|side| (fork.link(side), Some(fork.position))));
+                }
+            }
+            level = below;
+        }
+        Ok(())
     }
 
     fn build(

@@ -14,6 +14,7 @@
 //! indexes and CPU caches", ICDE 2001), so that a search rarely leaves the nodes.
 
 use std::cmp::Ordering;
+use std::ops::RangeInclusive;
 
 use crate::error::{Error, Result};
 use crate::heap::layout::OBJECT_WORDS_MAX;
@@ -123,29 +124,45 @@ impl Entry {
 }
 
 impl TreeLayout {
+    /// How many bytes keys may have.
+    pub fn key_bytes(self) -> RangeInclusive<usize> {
+        match self {
+            TreeLayout::Bytes => 0..=KEY_BYTES_MAX,
+            TreeLayout::Fixed => 8..=8,
+        }
+    }
+
+    /// How many bytes values may have.
+    pub fn value_bytes(self) -> RangeInclusive<usize> {
+        match self {
+            TreeLayout::Bytes => 0..=VALUE_BYTES_MAX,
+            TreeLayout::Fixed => 8..=8,
+        }
+    }
+
     /// # Errors
     /// [`Error::KeyLength`].
     pub(crate) fn check_key(self, key: &[u8]) -> Result<()> {
-        let (min, max) = match self {
-            TreeLayout::Bytes => (0, KEY_BYTES_MAX),
-            TreeLayout::Fixed => (8, 8),
-        };
-        match (min..=max).contains(&key.len()) {
+        let (len, lens) = (key.len(), self.key_bytes());
+        match lens.contains(&len) {
             true => Ok(()),
-            false => Err(Error::KeyLength { len: key.len(), min, max }),
+            false => Err(Error::KeyLength { len, min: *lens.start(), max: *lens.end() }),
         }
     }
 
     /// # Errors
     /// [`Error::ValueLength`].
     pub(crate) fn check_value(self, value: &[u8]) -> Result<()> {
-        let (min, max) = match self {
-            TreeLayout::Bytes => (0, VALUE_BYTES_MAX),
-            TreeLayout::Fixed => (8, 8),
-        };
-        match (min..=max).contains(&value.len()) {
+        self.check_value_len(value.len())
+    }
+
+    /// # Errors
+    /// [`Error::ValueLength`].
+    pub(crate) fn check_value_len(self, len: usize) -> Result<()> {
+        let lens = self.value_bytes();
+        match lens.contains(&len) {
             true => Ok(()),
-            false => Err(Error::ValueLength { len: value.len(), min, max }),
+            false => Err(Error::ValueLength { len, min: *lens.start(), max: *lens.end() }),
         }
     }
 

@@ -22,10 +22,11 @@
 use std::cmp::Ordering;
 use std::ops::Bound;
 
+use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe};
-use super::structure::{Direction, Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -419,6 +420,30 @@ impl Structure for RedBlack {
                 format!("a red-black tree has {} entries and counts {}", check.told, head.count),
             )),
         }
+    }
+
+    fn sample(
+        view: &impl View,
+        head: &Head,
+        least: usize,
+        tell: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()> {
+        let mut level = vec![Link(head.root)];
+        let mut told = 0;
+        for _ in 0..HEIGHT_MAX {
+            let mut below = Vec::with_capacity(level.len() * 2);
+            for link in level.into_iter().filter(|link| !link.is_none()) {
+                let words = node_words(view, link.id())?;
+                tell(entry_of(words))?;
+                told += 1;
+                below.extend([link_of(words, 0), link_of(words, 1)]);
+            }
+            if told >= least {
+                break;
+            }
+            level = below;
+        }
+        Ok(())
     }
 
     fn build(

@@ -2,6 +2,8 @@
 
 use std::ops::Bound;
 
+use sapwood_engine::Direction;
+
 use super::entry::{Entry, Probe, TreeLayout};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, load};
@@ -139,13 +141,6 @@ pub(crate) enum Inserted {
     There(Place, Entry),
 }
 
-/// Which way a walk goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Ascending,
-    Descending,
-}
-
 /// Whether a walk goes on.
 pub(crate) type Flow = std::ops::ControlFlow<()>;
 
@@ -196,6 +191,14 @@ pub(crate) trait Structure {
         head: &Head,
         node: &mut dyn FnMut(ObjectId) -> Result<()>,
         entry: &mut dyn FnMut(Entry) -> Result<()>,
+    ) -> Result<()>;
+
+    /// Tells some entries near the root, in any order: whole levels, until they are `least` or more.
+    fn sample(
+        view: &impl View,
+        head: &Head,
+        least: usize,
+        tell: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<()>;
 
     /// Builds an empty tree from entries in strictly ascending order of keys.

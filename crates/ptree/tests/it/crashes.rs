@@ -30,16 +30,31 @@ fn run(rng: &mut ChaCha8Rng, disk: &SimDisk, model: Model) -> (Vec<Model>, usize
     for _ in 0..60 {
         let mut after = states.last().expect("one at least").clone();
         let names: Vec<_> = after.keys().cloned().collect();
-        let done = (|| -> Result<(), Error> {
+        let transact = |rng: &mut ChaCha8Rng, after: &mut Model| -> Result<_, Error> {
             let tx = pool.begin()?;
             for _ in 0..rng.random_range(1..8) {
                 let name = &names[rng.random_range(0..names.len())];
                 let tree = pool.tree(name)?;
                 change(rng, &tx, &tree, after.get_mut(name).expect("a tree"))?;
             }
-            // Where it fails, it may be there all the same.
-            states.push(after);
-            let commit = tx.commit()?;
+            Ok(tx)
+        };
+        let done = (|| -> Result<(), Error> {
+            let commit = if rng.random_ratio(1, 4) {
+                let count = rng.random_range(1..4);
+                let all = pool.together(|| -> Result<(), Error> {
+                    (0..count).try_for_each(|_| transact(rng, &mut after)?.commit().map(drop))
+                });
+                // Where it fails, it may be there all the same. States between are not.
+                states.push(after);
+                let (done, commit) = all?;
+                done?;
+                commit
+            } else {
+                let tx = transact(rng, &mut after)?;
+                states.push(after);
+                tx.commit()?
+            };
             if rng.random_ratio(1, 4) {
                 commit.wait()?;
                 durable = states.len() - 1;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sapwood_disk::{Disk, SimDisk};
-use sapwood_ptree::{Error, ObjectType, Pool, PoolOptions};
+use sapwood_ptree::{Direction, Error, ObjectType, Pool, PoolOptions};
 
 use crate::model::{change, create_all};
 
@@ -54,12 +54,13 @@ fn use_it(pool: &Pool, rng: &mut ChaCha8Rng) -> Result<(), Error> {
     for info in pool.trees()? {
         let tree = pool.tree(&info.name)?;
         let mut told = 0u64;
-        tree.for_each(.., |_, _| {
+        let _ended = tree.scan(.., Direction::Ascending, |_, _| {
             told += 1;
             // A cycle that the tree's count allows for is the caller's to end.
             if told < 10_000 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        tree.for_each_descending(.., |_, _| {
+        let _split_points = tree.split_points(.., 4);
+        let _ended = tree.scan(.., Direction::Descending, |_, _| {
             told -= 1;
             if told > 0 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sapwood_disk::SimDisk;
-use sapwood_ptree::{Pool, PoolOptions, TreeLayout};
+use sapwood_ptree::{Direction, Pool, PoolOptions, TreeLayout};
 
 use crate::model::{KINDS, LAYOUTS};
 
@@ -170,11 +170,12 @@ fn ranges_go_both_ways() {
             tree.put(word, word.to_uppercase()).expect("put");
         }
         let mut words = Vec::new();
-        tree.for_each_descending("b".."p", |key, _| {
-            words.push(String::from_utf8_lossy(key).into_owned());
-            ControlFlow::Continue(())
-        })
-        .expect("read");
+        let _ended = tree
+            .scan("b".."p", Direction::Descending, |key, _| {
+                words.push(String::from_utf8_lossy(key).into_owned());
+                ControlFlow::<()>::Continue(())
+            })
+            .expect("read");
         assert_eq!(words, ["oak", "fir", "elm"]);
         assert_eq!(tree.last(..="g").expect("read").expect("fir").0, b"fir", "the floor");
         assert_eq!(tree.first("g"..).expect("read").expect("oak").0, b"oak", "the ceiling");

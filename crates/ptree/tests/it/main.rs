@@ -7,4 +7,5 @@ mod memory;
 mod model;
 mod readers;
 mod streams;
+mod together;
 mod transactions;

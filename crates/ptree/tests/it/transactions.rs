@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_disk::{FileDisk, SimDisk};
-use sapwood_ptree::{Error, Pool, PoolOptions, TreeKind, TreeLayout};
+use sapwood_ptree::{Compute, Computed, Error, Pool, PoolOptions, TreeKind, TreeLayout};
 
 fn number(value: Option<Vec<u8>>) -> u64 {
     let value = value.expect("the key is there");
@@ -276,4 +276,110 @@ fn a_frozen_tree_holds_up_its_own_commits_alone() {
         waits.join().expect("no panic");
     });
     assert_eq!(a.get(b"k").expect("read"), Some(b"2".to_vec()));
+}
+
+#[test]
+fn a_thread_does_not_wait_for_itself() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("made");
+    let [tree, other] = ["t", "u"]
+        .map(|name| pool.create_tree(name, TreeKind::BTree, TreeLayout::Bytes).expect("made"));
+    tree.put("k", "v").expect("put");
+    let tx = pool.begin().expect("begun");
+    tx.put(&tree, "k", "w").expect("put");
+    let reentrant = Error::Reentrant { tree: "t".to_owned() };
+    assert_eq!(tree.put("k", "x"), Err(reentrant.clone()));
+    assert_eq!(tree.get("k"), Ok(Some(b"v".to_vec())), "readers wait for nothing");
+    other.put("k", "x").expect("of no transaction");
+    tx.commit().expect("committed");
+    // A closure that decides about a value changes nothing else in its transaction, and reads.
+    let changed = pool.transaction(|tx| {
+        tx.update(&tree, "k", |value| {
+            assert_eq!(tx.remove(&tree, "k"), Err(reentrant.clone()));
+            assert_eq!(tx.get(&other, "k"), Ok(Some(b"x".to_vec())));
+            value.resize(3)
+        })
+    });
+    assert_eq!(changed, Ok(Some(Ok(()))));
+    assert_eq!(tree.get("k"), Ok(Some(b"w\0\0".to_vec())));
+}
+
+#[test]
+fn counters_and_decisions_are_those_of_all_tables() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("made");
+    for layout in [TreeLayout::Bytes, TreeLayout::Fixed] {
+        let tree = pool.create_tree(&format!("{layout:?}"), TreeKind::CritBit, layout);
+        let tree = tree.expect("made");
+        let key = 7u64.to_be_bytes();
+        assert_eq!(tree.add(key, -3), Ok(-3));
+        assert_eq!(tree.add(key, 45), Ok(42));
+        assert_eq!(tree.add(key, i64::MAX), Err(Error::Overflow { value: 42, delta: i64::MAX }));
+        let replaced = tree.compute(key, |value| {
+            assert_eq!(value, Some(&42i64.to_le_bytes()[..]));
+            Compute::Replace(8u64.to_le_bytes().to_vec())
+        });
+        assert_eq!(replaced, Ok(Computed::Replaced));
+        assert_eq!(tree.compute(key, |_| Compute::Keep), Ok(Computed::Kept));
+        assert_eq!(tree.compute(key, |_| Compute::Remove), Ok(Computed::Removed));
+        assert_eq!(tree.compute(key, |_| Compute::Remove), Ok(Computed::Absent));
+        let insert = |_: Option<&[u8]>| Compute::Replace(vec![1; 8]);
+        assert_eq!(tree.compute(key, insert), Ok(Computed::Inserted));
+        assert_eq!(tree.len(), Ok(1));
+        let too_long = Compute::Replace(vec![1; 9]);
+        if layout == TreeLayout::Fixed {
+            assert!(tree.compute(key, |_| too_long).is_err());
+            assert_eq!(tree.update(key, |value| value.resize(9).is_err()), Ok(Some(true)));
+        } else {
+            assert_eq!(tree.compute(key, |_| too_long), Ok(Computed::Replaced));
+            assert_eq!(tree.add(key, 1), Err(Error::NotACounter { len: 9 }));
+        }
+    }
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
+
+#[test]
+fn split_points_cut_ranges_of_every_kind() {
+    let pool = Pool::in_memory(PoolOptions::default()).expect("made");
+    for kind in crate::model::KINDS {
+        let tree = pool.create_tree(&format!("{kind:?}"), kind, TreeLayout::Bytes).expect("made");
+        assert_eq!(tree.split_points(.., 8).expect("empty").entries, 0);
+        pool.transaction(|tx| {
+            (0..20_000u32).try_for_each(|number| {
+                // In no order, so that no tree leans.
+                let key = (number.wrapping_mul(2_654_435_761)).to_be_bytes();
+                tx.put(&tree, key, "v").map(drop)
+            })
+        })
+        .expect("filled");
+        let (low, high) = ([0x40, 0, 0, 0], [0xc0, 0, 0, 0]);
+        for parts in 1..40 {
+            let points = tree.split_points(low..high, parts).expect("read");
+            assert!(points.keys.len() < parts, "{kind:?} {parts}");
+            assert!(parts < 20 || points.keys.len() > parts / 2, "{kind:?} {parts}");
+            assert!(points.keys.is_sorted_by(|a, b| a < b));
+            assert!(points.keys.iter().all(|key| key[..] > low[..] && key[..] < high[..]));
+            assert!((5_000..15_000).contains(&points.entries), "{kind:?} {}", points.entries);
+        }
+        let few = tree.split_points(low..[0x40, 0x10, 0, 0], 4).expect("read");
+        assert!((1..COUNTED).contains(&few.entries), "{kind:?} {}", few.entries);
+    }
+}
+
+/// Entries up to which ranges are counted.
+const COUNTED: u64 = 256;
+
+#[test]
+fn notes_stay_with_their_trees() {
+    let disk = sapwood_disk::SimDisk::new();
+    let pool = Pool::create(std::sync::Arc::new(disk.clone()), PoolOptions::default());
+    let pool = pool.expect("made");
+    let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("made");
+    tree.put("k", "v").expect("put");
+    for note in [&b"first"[..], b"", &[9; 500]] {
+        pool.transaction(|tx| tx.set_note(&tree, note)).expect("noted");
+        assert_eq!(pool.trees().expect("listed")[0].note, note);
+    }
+    pool.close().expect("closed");
+    let pool = Pool::open(std::sync::Arc::new(disk), PoolOptions::default()).expect("opened");
+    assert_eq!(pool.trees().expect("listed")[0].note, [9; 500]);
+    assert_eq!(pool.tree("t").expect("there").get("k"), Ok(Some(b"v".to_vec())));
 }

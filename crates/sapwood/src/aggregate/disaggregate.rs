@@ -6,7 +6,7 @@ use sapwood_aggregate::{Disaggregated, Disaggregation, Disaggregator, Pending};
 use sapwood_execute::{Execution, Plan};
 
 use super::named;
-use crate::{Error, HashTable, OrderedTable, Result};
+use crate::{Error, HashTable, OrderedTable, Result, TreeTable};
 
 /// The run of a disaggregation: what was done, what is left, and why.
 #[derive(Debug, Clone)]
@@ -136,3 +136,4 @@ macro_rules! operations {
 
 operations!(OrderedTable, map);
 operations!(HashTable, log);
+operations!(TreeTable, tree);

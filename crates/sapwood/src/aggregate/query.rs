@@ -6,7 +6,7 @@ use sapwood_aggregate::{Answer, Compiled, Layout, Partial, Query};
 use sapwood_execute::{Execution, Plan};
 
 use super::named;
-use crate::{Error, HashTable, OrderedTable, Result};
+use crate::{Error, HashTable, OrderedTable, Result, TreeTable};
 
 /// What a run came to.
 #[derive(Debug, Clone)]
@@ -90,6 +90,31 @@ impl HashTable {
     /// let answer = hits.aggregate(&query)?;
     /// assert_eq!(answer.value(0, "count")?, &2.into());
     /// assert_eq!(answer.value(0, "sum(hits)")?, &17.into());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn aggregate(&self, query: &Query) -> Result<Answer> {
+        self.aggregate_with(&query.compile()?, &Execution::new())?.answer()
+    }
+}
+
+impl TreeTable {
+    /// Answers a query over the table's objects, without fetching them.
+    ///
+    /// What it sees of changes is said at [`aggregate`](crate::aggregate): with
+    /// [`Execution::at_one_moment`] commits to the table wait meanwhile. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Query`]: the query does not fit together, objects do not have what it reads, or a
+    /// figure leaves its range. [`Error::TreeEngine`]: an object could not be read.
+    ///
+    /// ```
+    /// use sapwood::aggregate::{Aggregate, Query};
+    /// use sapwood::{Db, TreeTableOptions};
+    ///
+    /// let accounts = Db::in_memory().create_tree_table("accounts", TreeTableOptions::default())?;
+    /// accounts.add_many(&[("ada", 300), ("bob", -40)])?;
+    /// let query = Query::new("cents:i64le".parse()?).aggregates(Aggregate::list("sum(cents)")?);
+    /// assert_eq!(accounts.aggregate(&query)?.value(0, "sum(cents)")?, &260.into());
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn aggregate(&self, query: &Query) -> Result<Answer> {
@@ -190,3 +215,4 @@ macro_rules! operations {
 
 operations!(OrderedTable, map);
 operations!(HashTable, log);
+operations!(TreeTable, tree);

@@ -1,6 +1,6 @@
 //! What a table of any kind holds and costs.
 
-use crate::{HashStats, OrderedStats};
+use crate::{HashStats, OrderedStats, TreeStats};
 
 /// What a [`Table`](crate::Table) holds and costs, as its engine tells it.
 ///
@@ -29,6 +29,8 @@ pub enum TableStats {
     Ordered(OrderedStats),
     /// Of a hash table.
     Hash(HashStats),
+    /// Of a tree table.
+    Tree(TreeStats),
 }
 
 impl TableStats {
@@ -45,10 +47,12 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.entries,
             Self::Hash(stats) => stats.entries_estimate,
+            Self::Tree(stats) => stats.entries,
         }
     }
 
-    /// Bytes mapped from the system.
+    /// Bytes mapped from the system; none by a tree table alone, whose memory is that of all tree
+    /// tables ([`DbStats::trees`](crate::DbStats::trees)).
     ///
     /// ```
     /// # use sapwood::{Db, OrderedTableOptions};
@@ -61,6 +65,7 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.reserved_bytes,
             Self::Hash(stats) => stats.reserved_bytes,
+            Self::Tree(_) => 0,
         }
     }
 
@@ -77,6 +82,7 @@ impl TableStats {
         match self {
             Self::Ordered(stats) => stats.budget_bytes,
             Self::Hash(stats) => stats.budget_bytes,
+            Self::Tree(_) => None,
         }
     }
 }

@@ -9,7 +9,10 @@ use sapwood::aggregate::{
     Aggregate, Cancel, Compiled, Execution, Executor, Group, Mismatches, Partial, Plan, Query,
     QueryError, Selection,
 };
-use sapwood::{Db, Engine, Error, HashTableOptions, OrderedTableOptions, RecordLayout, Table};
+use sapwood::{
+    Db, Engine, Error, HashTableOptions, OrderedTableOptions, RecordLayout, Table, TreeKind,
+    TreeTableOptions,
+};
 use sapwood_testkit::{Rng, case, rng};
 
 type Objects = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -49,9 +52,15 @@ pub(crate) enum Kind {
     Fixed,
     FixedSmallPages,
     OnDisk,
+    BTree,
+    CritBit,
+    RedBlack,
 }
 
-pub(crate) const KINDS: [Kind; 6] = [
+pub(crate) const KINDS: [Kind; 9] = [
+    Kind::BTree,
+    Kind::CritBit,
+    Kind::RedBlack,
     Kind::SmallChunks,
     Kind::FixedSmallPages,
     Kind::OnDisk,
@@ -69,13 +78,16 @@ pub(crate) struct Kept {
 
 pub(crate) fn make(kind: Kind) -> Kept {
     let hash = HashTableOptions::default();
-    let folder = matches!(kind, Kind::OnDisk).then(|| tempfile::tempdir().expect("a folder"));
+    let folder =
+        matches!(kind, Kind::OnDisk | Kind::BTree).then(|| tempfile::tempdir().expect("a folder"));
     let db = match &folder {
         Some(folder) => Db::open(folder.path()).expect("an empty folder"),
         None => Db::in_memory(),
     };
     let hash_of = |options| Any(db.create_hash_table("t", options).expect("free").into());
     let ordered_of = |options| Any(db.create_ordered_table("t", options).expect("free").into());
+    let tree_of = |options| Any(db.create_tree_table("t", options).expect("free").into());
+    let tree = TreeTableOptions::default();
     let table = match kind {
         Kind::SmallChunks => ordered_of(OrderedTableOptions::default().chunk_entries(2)),
         Kind::Ordered => ordered_of(OrderedTableOptions::default()),
@@ -84,6 +96,9 @@ pub(crate) fn make(kind: Kind) -> Kept {
         Kind::FixedSmallPages => hash_of(hash.layout(RecordLayout::Fixed8).page_bytes(4096)),
         // Most of it lies in files.
         Kind::OnDisk => hash_of(hash.page_bytes(4096).memory_budget(256 << 10)),
+        Kind::BTree => tree_of(tree),
+        Kind::CritBit => tree_of(tree.kind(TreeKind::CritBit).layout(RecordLayout::Fixed8)),
+        Kind::RedBlack => tree_of(tree.kind(TreeKind::RedBlack)),
     };
     Kept { table, _db: db, _folder: folder }
 }

@@ -6,10 +6,10 @@ use std::thread;
 
 use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Cell, Execution, Executor, Group, Query, Selection, Value};
-use sapwood::{Db, HashTable, HashTableOptions, RecordLayout};
+use sapwood::{Db, HashTableOptions, RecordLayout, Table, TreeKind, TreeTableOptions};
 use sapwood_testkit::{case, rng};
 
-use crate::aggregate::{KINDS, Kind, make};
+use crate::aggregate::{KINDS, make};
 
 /// Keys that stay, and keys that come and go beside them.
 const STAYING: u64 = 3_000;
@@ -103,7 +103,7 @@ fn staying_keys_are_counted_once_while_others_come_and_go() {
 /// One writer raises key after key; at any moment those raised in this round are the first ones.
 /// A run at one moment sees just that, whatever the threads and the pages.
 #[test]
-fn the_log_is_seen_as_of_one_moment() {
+fn logs_and_trees_are_seen_as_of_one_moment() {
     let variable = HashTableOptions::default().page_bytes(4096);
     let fixed = variable.clone().layout(RecordLayout::Fixed8);
     let folder = tempfile::tempdir().expect("a folder");
@@ -114,12 +114,17 @@ fn the_log_is_seen_as_of_one_moment() {
         memory.create_hash_table("variable", variable.clone()).expect("free"),
         on_disk.create_hash_table("cold", variable.memory_budget(256 << 10)).expect("free"),
     ];
-    for table in &tables {
+    let trees = [TreeKind::BTree, TreeKind::CritBit, TreeKind::RedBlack].map(|kind| {
+        let options = TreeTableOptions::default().kind(kind);
+        memory.create_tree_table(&format!("{kind:?}"), options).expect("free")
+    });
+    let trees = trees.map(Table::from);
+    for table in tables.map(Table::from).iter().chain(&trees) {
         case!().once(|| raise_in_order(table));
     }
 }
 
-fn raise_in_order(table: &HashTable) {
+fn raise_in_order(table: &Table) {
     const COUNT: u64 = 2_000;
     for number in 0..COUNT {
         table.put(key_of(number), 0_u64.to_le_bytes()).expect("room");
@@ -136,7 +141,7 @@ fn raise_in_order(table: &HashTable) {
         } else {
             // Others come and go meanwhile, outside of what is looked at.
             let passing = format!("passing {}", step % 50);
-            if table.layout() == RecordLayout::Variable {
+            if table.as_hash().is_none_or(|hash| hash.layout() == RecordLayout::Variable) {
                 table.put(passing.as_bytes(), u64::MAX.to_le_bytes()).expect("room");
                 table.remove(passing.as_bytes()).expect("no error");
             }
@@ -146,7 +151,8 @@ fn raise_in_order(table: &HashTable) {
         for threads in [1, 3] {
             let execution = Execution::new().at_one_moment().threads(threads);
             let run = table.aggregate_with(&query, &execution).expect("an answer");
-            assert_eq!(run.plan.executor, Executor::Log);
+            let expected = table.as_hash().map_or(Executor::Range, |_| Executor::Log);
+            assert_eq!(run.plan.executor, expected);
             let mut answer = run.answer().expect("figures");
             answer.rows.retain(|row| row[0] != Cell::Value(u64::MAX.into()));
             let number = |cell: &Cell| match cell {
@@ -173,7 +179,7 @@ fn raise_in_order(table: &HashTable) {
 #[test]
 fn objects_that_come_and_go_are_counted_at_most_once() {
     case!().seeds(1, |_| {
-        for kind in [Kind::SmallChunks, Kind::FixedSmallPages, Kind::Variable, Kind::OnDisk] {
+        for kind in KINDS {
             let kept = make(kind);
             let table = &kept.table;
             let query = Query::new("n:u64le".parse().expect("a layout"))

@@ -8,22 +8,30 @@ use rand::RngExt;
 use sapwood::aggregate::{Aggregate, Disaggregation, Execution};
 use sapwood::{
     Compute, Computed, Db, Engine, Error, HashEngineError, HashTableOptions, OrderedEngineError,
-    OrderedTableOptions, RecordLayout, Table, TableStats, Upsert,
+    OrderedTableOptions, RecordLayout, Table, TableStats, TreeEngineError, TreeKind,
+    TreeTableOptions, Upsert,
 };
 use sapwood_testkit::{Rng, case, rng};
 
 type Oracle = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Both kinds, with the nastiest sizes and with those that nothing was said about.
+/// All kinds, with the nastiest sizes and with those that nothing was said about.
 fn tables() -> Vec<Table> {
     let db = Db::in_memory();
     let ordered = |name: &str, options| db.create_ordered_table(name, options).expect("free");
     let hash = |name: &str, options| db.create_hash_table(name, options).expect("free");
+    let tree = |name: &str, kind| {
+        let options = TreeTableOptions::default().kind(kind);
+        db.create_tree_table(name, options).expect("free")
+    };
     vec![
         ordered("chunks-of-2", OrderedTableOptions::default().chunk_entries(2)).into(),
         ordered("ordered", OrderedTableOptions::default()).into(),
         hash("small-pages", HashTableOptions::default().page_bytes(4096)).into(),
         hash("hash", HashTableOptions::default()).into(),
+        tree("b-tree", TreeKind::BTree).into(),
+        tree("crit-bit", TreeKind::CritBit).into(),
+        tree("red-black", TreeKind::RedBlack).into(),
     ]
 }
 
@@ -134,6 +142,7 @@ fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
         11 => {
             let deltas: Vec<_> = (0..20).map(|_| (self::key(rng), delta)).collect();
             let mut done = 0;
+            let before = oracle.clone();
             for (key, delta) in &deltas {
                 let Some(sum) = sum(oracle.get(key), *delta) else { break };
                 oracle.insert(key.clone(), sum.to_le_bytes().to_vec());
@@ -142,6 +151,11 @@ fn step(table: &Table, oracle: &mut Oracle, rng: &mut Rng) {
             let stopped = match table.add_many(&deltas) {
                 Ok(()) => deltas.len(),
                 Err(Error::OrderedBatch { done, .. } | Error::HashBatch { done, .. }) => done,
+                // A batch of a tree table is one transaction.
+                Err(Error::TreeEngine { .. }) => {
+                    *oracle = before;
+                    done
+                }
                 Err(other) => panic!("{other}"),
             };
             assert_eq!(stopped, done);
@@ -305,11 +319,13 @@ fn exchanges_of_many_threads_lose_none() {
 
 /// What the engine of either kind refused, in the same words.
 fn refused(error: &Error) -> String {
-    let cause = match (error.ordered_engine(), error.hash_engine()) {
-        (Some(cause), _) => cause.to_string(),
-        (_, Some(cause)) => cause.to_string(),
-        _ => panic!("not an engine's: {error}"),
-    };
+    let causes = [
+        error.ordered_engine().map(ToString::to_string),
+        error.hash_engine().map(ToString::to_string),
+        error.tree_engine().map(ToString::to_string),
+    ];
+    let cause = causes.into_iter().flatten().next();
+    let cause = cause.unwrap_or_else(|| panic!("not an engine's: {error}"));
     assert!(error.to_string().contains(&cause), "{error}");
     cause
 }
@@ -342,6 +358,9 @@ fn counters_that_overflow_or_are_none_stay_as_they_are() {
 fn keys_and_values_of_a_wrong_length_are_refused_alike() {
     for table in tables() {
         for key in [vec![], vec![1; (64 << 10) + 1]] {
+            if key.is_empty() && table.engine() == Engine::Tree {
+                continue;
+            }
             let long = match table.engine() {
                 Engine::Ordered => Some(OrderedEngineError::KeyLength { len: key.len() }),
                 _ => None,
@@ -365,16 +384,23 @@ fn keys_and_values_of_a_wrong_length_are_refused_alike() {
             ];
             for answer in changes_nothing {
                 let error = answer.expect_err("no table has such a key");
-                match (&long, error.hash_engine()) {
+                let len = match (error.hash_engine(), error.tree_engine()) {
+                    (Some(HashEngineError::KeyLength { len, .. }), _) => Some(*len),
+                    (_, Some(TreeEngineError::KeyLength { len, .. })) => Some(*len),
+                    _ => None,
+                };
+                match (&long, len) {
                     (Some(cause), _) => assert_eq!(error.ordered_engine(), Some(cause)),
-                    (None, Some(HashEngineError::KeyLength { len, .. })) => {
-                        assert_eq!(*len, key.len());
-                    }
-                    (None, _) => panic!("{error}"),
+                    (None, Some(len)) => assert_eq!(len, key.len()),
+                    (None, None) => panic!("{error}"),
                 }
             }
         }
         assert_eq!(table.is_empty(), Ok(true));
+        if table.engine() == Engine::Tree {
+            assert_eq!(table.put(b"", b""), Ok(()), "an empty key is one");
+            assert_eq!(table.get(b""), Ok(Some(Vec::new())));
+        }
     }
     let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
     let fixed: Table = Db::in_memory().create_hash_table("t", fixed).expect("free").into();
@@ -394,7 +420,13 @@ fn a_name_opens_a_table_of_either_kind() {
     let db = Db::in_memory();
     db.create_ordered_table("o", OrderedTableOptions::default()).expect("free");
     db.create_hash_table("h", HashTableOptions::default()).expect("free");
+    db.create_tree_table("t", TreeTableOptions::default()).expect("free");
+    let tree = db.table("t").expect("there");
+    assert_eq!((tree.name(), tree.engine()), ("t", Engine::Tree));
+    assert!(tree.as_tree().is_some() && tree.as_ordered().is_none() && tree.as_hash().is_none());
+    assert!(matches!(tree.stats(), TableStats::Tree(_)));
     let (ordered, hash) = (db.table("o").expect("there"), db.table("h").expect("there"));
+    assert!(ordered.as_tree().is_none() && hash.as_tree().is_none());
     assert_eq!((ordered.name(), ordered.engine()), ("o", Engine::Ordered));
     assert_eq!((hash.name(), hash.engine()), ("h", Engine::Hash));
     assert!(ordered.as_ordered().is_some() && ordered.as_hash().is_none());
@@ -425,6 +457,7 @@ fn figures_go_both_ways() {
     let ordered = OrderedTableOptions::default().fields(fields());
     db.create_ordered_table("o", ordered).expect("free");
     db.create_hash_table("h", HashTableOptions::default().fields(fields())).expect("free");
+    db.create_tree_table("t", TreeTableOptions::default().fields(fields())).expect("free");
     for name in db.table_names() {
         let table = db.table(&name).expect("there");
         table.add_many(&[("a", 1), ("b", 2), ("c", 4)]).expect("room");

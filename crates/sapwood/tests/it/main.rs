@@ -16,3 +16,4 @@ mod ordered_table;
 mod record;
 mod removal;
 mod serialized;
+mod tree_table;

@@ -5,7 +5,8 @@ use std::ops::ControlFlow;
 use sapwood::aggregate::{Aggregate, Layout, Query};
 use sapwood::record::{F64, FieldType, I16, I64, Record, RecordLength, U32, big_endian, record};
 use sapwood::{
-    Db, Direction, Error, HashTableOptions, OrderedTableOptions, Records, Table, Upsert, key,
+    Db, Direction, Error, HashTableOptions, OrderedTableOptions, Records, Table, TreeTableOptions,
+    Upsert, key,
 };
 
 /// One of each kind of field.
@@ -113,20 +114,22 @@ fn count(flights: u32, minutes: i64) -> Count {
 }
 
 /// A view of a table of each kind.
-fn both() -> [Records<Count>; 2] {
+fn each() -> [Records<Count>; 3] {
     let db = Db::in_memory();
     let ordered = OrderedTableOptions::default().record::<Count>();
     let hash = HashTableOptions::default().record::<Count>();
+    let tree = TreeTableOptions::default().record::<Count>();
     [
         Table::from(db.create_ordered_table("ordered", ordered).expect("there is room")),
         Table::from(db.create_hash_table("hash", hash).expect("there is room")),
+        Table::from(db.create_tree_table("tree", tree).expect("there is room")),
     ]
     .map(|table| Records::new(table).expect("it declares these fields"))
 }
 
 #[test]
 fn records_are_put_and_changed_as_the_struct() {
-    for records in both() {
+    for records in each() {
         assert_eq!(records.get(b"k"), Ok(None));
         assert_eq!(records.update(b"k", |_| panic!("it is not there")), Ok(None));
         assert_eq!(records.put_if_absent(b"k", &count(1, 2)), Ok(true));
@@ -162,7 +165,7 @@ fn records_are_put_and_changed_as_the_struct() {
 
 #[test]
 fn a_value_of_another_length_is_refused_and_stays() {
-    for records in both() {
+    for records in each() {
         records.table().put(b"k", b"seven b").expect("there is room");
         let refused = Error::Record {
             table: records.table().name().into(),
@@ -186,7 +189,7 @@ fn a_value_of_another_length_is_refused_and_stays() {
 fn threads_lose_no_change_of_a_record() {
     const THREADS: u32 = 4;
     const EACH: u32 = 2_000;
-    for records in both() {
+    for records in each() {
         std::thread::scope(|scope| {
             for _ in 0..THREADS {
                 scope.spawn(|| {
@@ -256,9 +259,9 @@ fn a_struct_is_compared_with_the_fields_of_the_table() {
 
 #[test]
 fn walks_of_records_go_by_key_where_there_is_order() {
-    let [ordered, hash] = both();
+    let [ordered, hash, tree] = each();
     let entries: Vec<([u8; 1], Count)> = (0..9).map(|n| ([n], count(n.into(), -1))).collect();
-    for records in [&ordered, &hash] {
+    for records in [&ordered, &hash, &tree] {
         records.put_many(&entries).expect("there is room");
         let walked: Result<Vec<_>, _> = records.iter().collect();
         let mut walked = walked.expect("all are records");
@@ -277,16 +280,18 @@ fn walks_of_records_go_by_key_where_there_is_order() {
         assert_eq!(records.retain(|_, it| it.flights != 2), Ok(1));
     }
     let flights = |entry: sapwood::Result<(Vec<u8>, Count)>| entry.map(|(_, it)| it.flights.get());
-    let range = ordered.range([3]..[6]).expect("it has order");
-    assert_eq!(range.map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![3, 4, 5]));
-    let range = ordered.range(key::prefix_range([8])).expect("it has order");
-    assert_eq!(range.rev().map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![8]));
-    let mut seen = Vec::new();
-    let flow = ordered.scan([4].., Direction::Descending, |key, it| {
-        seen.push((key[0], it.flights.get()));
-        if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    assert_eq!((flow, seen), (Ok(ControlFlow::Break(())), vec![(8, 8), (7, 7)]));
+    for ordered in [&ordered, &tree] {
+        let range = ordered.range([3]..[6]).expect("it has order");
+        assert_eq!(range.map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![3, 4, 5]));
+        let range = ordered.range(key::prefix_range([8])).expect("it has order");
+        assert_eq!(range.rev().map(flights).collect::<sapwood::Result<Vec<_>>>(), Ok(vec![8]));
+        let mut seen = Vec::new();
+        let flow = ordered.scan([4].., Direction::Descending, |key, it| {
+            seen.push((key[0], it.flights.get()));
+            if seen.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert_eq!((flow, seen), (Ok(ControlFlow::Break(())), vec![(8, 8), (7, 7)]));
+    }
     let refused = hash.range(..).expect_err("it has no order");
     assert_eq!(refused, Error::NoOrder { table: "hash".into() });
     assert!(refused.to_string().contains("Records::iter"), "{refused}");
@@ -294,7 +299,7 @@ fn walks_of_records_go_by_key_where_there_is_order() {
 
 #[test]
 fn a_value_of_another_length_stops_no_walk_over_many() {
-    for records in both() {
+    for records in each() {
         records.put_many(&[("a", count(1, 1)), ("c", count(3, 3))]).expect("there is room");
         records.table().put("b", "short").expect("there is room");
         let refused = Error::Record {

@@ -20,6 +20,11 @@ pub(crate) fn database(argument: &[u8], count: usize) -> Result<usize, Refusal> 
 
 /// A floating-point number: digits, an exponent, or infinity; not NaN.
 pub(crate) fn float(argument: &[u8]) -> Result<f64, Refusal> {
+    // Redis has a buffer of so many bytes, and its end is one of them.
+    const BYTES_LIMIT: usize = 5 * 1024;
+    if argument.len() >= BYTES_LIMIT {
+        return Err(NOT_A_FLOAT);
+    }
     let text = std::str::from_utf8(argument).map_err(|_| NOT_A_FLOAT)?;
     let number: f64 = text.parse().map_err(|_| NOT_A_FLOAT)?;
     if number.is_nan() { Err(NOT_A_FLOAT) } else { Ok(number) }

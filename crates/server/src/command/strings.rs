@@ -342,7 +342,8 @@ fn getex(call: &mut Call<'_>) -> Answer {
             return Change::Keep;
         };
         old = Some(value.to_vec());
-        is_changed = end != expiry;
+        // Redis: a time that is set again is a change, though it is the same.
+        is_changed = end.is_some() || expiry.is_some();
         match end {
             _ if !is_changed => Change::Keep,
             Some(end) if end <= now => Change::Remove,

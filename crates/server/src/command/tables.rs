@@ -20,8 +20,8 @@
 //! A command on one key takes effect at one moment. A command on several keys is a series of them
 //! for its like, and one step for `EXEC`. Commands that may take long run as jobs, away from the
 //! threads that serve clients: a job sees each key as it was at some moment of its run, and so
-//! perhaps a part of a transaction. With `MOMENT` it sees a hash table as it was at one moment,
-//! between transactions. Inside of `MULTI` a job runs as a part of its transaction, and is one step
+//! perhaps a part of a transaction. With `MOMENT` it sees a hash table or a tree table as it was at
+//! one moment, between transactions. Inside of `MULTI` a job runs as a part of its transaction, and is one step
 //! for everyone.
 
 mod catalog;
@@ -79,8 +79,8 @@ macro_rules! query {
 pub(crate) const COMMANDS: &[Command] = &[
     table("sw.create", -4, catalog::create).grows().alone().about(
         "1.0.0",
-        "table ENGINE <HASH | ORDERED> [LAYOUT layout] [RECORD <VARIABLE | FIXED8>] \
-         [BUDGET bytes] [ENTRIES expected] [PAGE bytes] [CHUNK entries] [VOLATILE]",
+        "table ENGINE <HASH | ORDERED | TREE> [KIND <BTREE | CRIT-BIT | RED-BLACK>] \
+         [LAYOUT layout] [RECORD <VARIABLE | FIXED8>] [BUDGET bytes] [ENTRIES expected] [PAGE bytes] [CHUNK entries] [VOLATILE]",
         "Creates a table.",
     ),
     table("sw.drop", 2, catalog::drop_table).writes().alone().about(
@@ -167,12 +167,12 @@ pub(crate) const COMMANDS: &[Command] = &[
     table("sw.range", -4, ranges::range).reads().flags(Flags::SLOW_SCAN).about(
         "1.0.0",
         "table min max [LIMIT offset count] [NOVALUES]",
-        "Returns the entries of an ordered table between two keys.",
+        "Returns the entries of a table with order between two keys.",
     ),
     table("sw.revrange", -4, ranges::revrange).reads().flags(Flags::SLOW_SCAN).about(
         "1.0.0",
         "table max min [LIMIT offset count] [NOVALUES]",
-        "Returns the entries of an ordered table between two keys, in reverse order.",
+        "Returns the entries of a table with order between two keys, in reverse order.",
     ),
     table("sw.scan", -3, ranges::scan).reads().flags(Flags::SLOW_SCAN).tips(CHANGES).about(
         "1.0.0",
@@ -249,7 +249,7 @@ fn make_known(call: &mut Call<'_>, name: &[u8]) -> Answer {
 
 /// The refusal of a table, in the words of the server.
 fn refused(error: sapwood::Error) -> Refusal {
-    use sapwood::{Error, HashEngineError, OrderedEngineError};
+    use sapwood::{Error, HashEngineError, OrderedEngineError, TreeEngineError};
     match error {
         Error::TableMissing { .. } => NO_TABLE,
         Error::TableExists { name, .. } => Refusal::err(format!("table '{name}' exists already")),
@@ -258,16 +258,17 @@ fn refused(error: sapwood::Error) -> Refusal {
         )),
         Error::Volatile { .. } => Refusal::text(
             "ERR an ordered table ends with the server: say VOLATILE if that is meant, or ENGINE \
-             HASH",
+             TREE",
         ),
         Error::NoFields { table } => {
             Refusal::err(format!("table '{table}' has no layout: give one with LAYOUT"))
         }
         Error::HashEngine { cause: HashEngineError::OutOfMemory { .. }, .. }
-        | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
-            OUT_OF_MEMORY
-        }
+        | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. }
+        | Error::TreeEngine { cause: TreeEngineError::OutOfMemory { .. }, .. } => OUT_OF_MEMORY,
+        Error::TreeEngine { cause: TreeEngineError::TreeRemoved, .. } => NO_TABLE,
         Error::HashEngine { cause, .. } => Refusal::err(cause),
+        Error::TreeEngine { cause, .. } => Refusal::err(cause),
         Error::OrderedEngine { cause, .. } => Refusal::err(cause),
         Error::HashBatch { done, cause, .. } => stopped(done, &cause),
         Error::OrderedBatch { done, cause, .. } => stopped(done, &cause),

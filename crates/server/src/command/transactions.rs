@@ -78,11 +78,24 @@ fn exec(call: &mut Call<'_>) -> Answer {
     // None come until the end of the transaction: a message is sent beside no exclusive command.
     pubsub::deliver(call);
     call.reply.array(transaction.queued.len());
-    for (command, args) in &transaction.queued {
+    let changes_tables = |(command, _): &(&Command, _)| {
+        command.categories.contains(Categories::TABLE) && command.flags.contains(Flags::WRITE)
+    };
+    let db = &call.service.db;
+    if !db.has_trees() || !transaction.queued.iter().any(changes_tables) {
+        execute_all(call, &transaction.queued);
+        return Ok(());
+    }
+    // What it changes in tree tables is there after a crash, or none of it.
+    let together = db.together(|| execute_all(call, &transaction.queued));
+    together.map(drop).map_err(Refusal::from)
+}
+
+fn execute_all(call: &mut Call<'_>, queued: &[(&'static Command, Vec<Vec<u8>>)]) {
+    for (command, args) in queued {
         let args: Vec<&[u8]> = args.iter().map(Vec::as_slice).collect();
         execute_queued(call, command, &args);
     }
-    Ok(())
 }
 
 /// Whether a key that is watched has changed; one whose time has ended since has.

@@ -35,14 +35,18 @@ impl Tables {
         }
     }
 
-    /// Bytes of memory that the tables have taken.
+    /// Bytes of memory that the tables have taken. Tree tables have one heap.
     pub(crate) fn reserved_bytes(&self) -> u64 {
-        let bytes = |table: &Table| match table.stats() {
-            TableStats::Ordered(stats) => stats.reserved_bytes,
-            TableStats::Hash(stats) => stats.reserved_bytes,
-            _ => 0,
+        let mut trees = 0;
+        let bytes = |table: &Table| {
+            let stats = table.stats();
+            if let TableStats::Tree(stats) = &stats {
+                trees = stats.trees.heap_bytes;
+            }
+            stats.reserved_bytes()
         };
-        self.by_name.values().map(bytes).sum()
+        let others: u64 = self.by_name.values().map(bytes).sum();
+        others + trees
     }
 }
 

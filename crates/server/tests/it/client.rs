@@ -101,6 +101,19 @@ fn reply(bytes: &[u8]) -> (Value, &[u8]) {
     }
 }
 
+/// A value of a map, by its name; in version 2 of the protocol maps are arrays.
+pub(crate) fn field(reply: &Value, name: &str) -> Value {
+    let found = match reply {
+        Value::Map(pairs) => pairs.iter().find(|(key, _)| *key == name.into()).map(|pair| &pair.1),
+        Value::Array(values) => {
+            let mut pairs = values.chunks_exact(2);
+            pairs.find(|pair| pair[0] == name.into()).map(|pair| &pair[1])
+        }
+        _ => None,
+    };
+    found.unwrap_or_else(|| panic!("no {name} in {reply:?}")).clone()
+}
+
 /// A request as clients send it.
 pub(crate) fn request(args: &[&[u8]]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", args.len()).into_bytes();

@@ -7,8 +7,7 @@ use std::thread;
 use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
-use crate::client::{Client, Value, ok, replies, request, service};
-use crate::table_oracle::field;
+use crate::client::{Client, Value, field, ok, replies, request, service};
 
 /// The answer of a query.
 fn aggregate(client: &mut Client, table: &str, clauses: &[&[u8]]) -> Value {

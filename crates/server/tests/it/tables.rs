@@ -6,8 +6,7 @@ use sapwood_server::service::Options;
 use sapwood_server::session::Next;
 use sapwood_server::{Service, Session};
 
-use crate::client::{Client, Value, ok, replies, request, service};
-use crate::table_oracle::field;
+use crate::client::{Client, Value, field, ok, replies, request, service};
 
 fn error(text: &str) -> Value {
     Value::Error(text.to_owned())

@@ -2,7 +2,7 @@
 
 use sapwood::{
     Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout, Table,
-    TableStats,
+    TableStats, TreeKind, TreeStats, TreeTableOptions,
 };
 
 use crate::command::arguments::is;
@@ -14,11 +14,17 @@ use crate::protocol::reply::Reply;
 use crate::refusal::{Refusal, SYNTAX};
 use crate::store::tables::is_own;
 
-use super::words::{Words, one_of};
+use super::words::{Words, one_of, word_of};
 use super::work::{Telling, Work, start};
 use super::{NO_TABLE, OWN, cells, misfit, open, refused};
 
-const ENGINES: &[(&str, Engine)] = &[("hash", Engine::Hash), ("ordered", Engine::Ordered)];
+const ENGINES: &[(&str, Engine)] =
+    &[("hash", Engine::Hash), ("ordered", Engine::Ordered), ("tree", Engine::Tree)];
+const TREES: &[(&str, TreeKind)] = &[
+    ("btree", TreeKind::BTree),
+    ("crit-bit", TreeKind::CritBit),
+    ("red-black", TreeKind::RedBlack),
+];
 const RECORDS: &[(&str, RecordLayout)] =
     &[("variable", RecordLayout::Variable), ("fixed8", RecordLayout::Fixed8)];
 
@@ -27,8 +33,9 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
     let mut engine = None;
     let mut hash = HashTableOptions::default();
     let mut ordered = OrderedTableOptions::default();
-    let mut only_hash = None;
-    let mut only_ordered = None;
+    let mut tree = TreeTableOptions::default();
+    // Options that not all engines have, and the engines that have them.
+    let mut special: Vec<(&str, &[Engine])> = Vec::new();
     let mut words = Words::new(&call.args[2..]);
     while let Some(word) = words.keyword() {
         if is(word, "engine") {
@@ -36,26 +43,33 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
         } else if is(word, "layout") {
             let layout: sapwood::aggregate::Layout = words.text()?.parse().map_err(misfit)?;
             hash = hash.fields(layout.clone());
+            tree = tree.fields(layout.clone());
             ordered = ordered.fields(layout);
         } else if is(word, "budget") {
             let bytes = words.number()?;
             hash = hash.memory_budget(bytes);
             ordered = ordered.memory_budget(bytes);
+            special.push(("BUDGET", &[Engine::Hash, Engine::Ordered]));
         } else if is(word, "record") {
-            hash = hash.layout(one_of(words.value()?, RECORDS)?);
-            only_hash = Some("RECORD");
+            let record = one_of(words.value()?, RECORDS)?;
+            hash = hash.layout(record);
+            tree = tree.layout(record);
+            special.push(("RECORD", &[Engine::Hash, Engine::Tree]));
+        } else if is(word, "kind") {
+            tree = tree.kind(one_of(words.value()?, TREES)?);
+            special.push(("KIND", &[Engine::Tree]));
         } else if is(word, "entries") {
             hash = hash.expected_entries(words.number()?);
-            only_hash = Some("ENTRIES");
+            special.push(("ENTRIES", &[Engine::Hash]));
         } else if is(word, "page") {
             hash = hash.page_bytes(size(words.number()?));
-            only_hash = Some("PAGE");
+            special.push(("PAGE", &[Engine::Hash]));
         } else if is(word, "chunk") {
             ordered = ordered.chunk_entries(size(words.number()?));
-            only_ordered = Some("CHUNK");
+            special.push(("CHUNK", &[Engine::Ordered]));
         } else if is(word, "volatile") {
             ordered = ordered.volatile();
-            only_ordered = Some("VOLATILE");
+            special.push(("VOLATILE", &[Engine::Ordered]));
         } else {
             return words.unknown();
         }
@@ -64,8 +78,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
         return Err(OWN);
     }
     let engine = engine.ok_or(SYNTAX)?;
-    let misplaced = if engine == Engine::Hash { only_ordered } else { only_hash };
-    if let Some(option) = misplaced {
+    if let Some((option, _)) = special.iter().find(|(_, engines)| !engines.contains(&engine)) {
         return Err(Refusal::err(format!("{option} is no option of {engine}")));
     }
     // A name of other bytes is refused as every name that no table can have.
@@ -73,6 +86,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
     let db = &call.service.db;
     let table = match engine {
         Engine::Ordered => db.create_ordered_table(&name, ordered).map(Table::from),
+        Engine::Tree => db.create_tree_table(&name, tree).map(Table::from),
         _ => db.create_hash_table(&name, hash).map(Table::from),
     };
     let table = table.map_err(refused)?;
@@ -125,18 +139,22 @@ pub(super) fn list(call: &mut Call<'_>) -> Answer {
 pub(super) fn info(call: &mut Call<'_>) -> Answer {
     let is_kept = call.service.db.directory().is_some();
     let (table, reply) = open(call)?;
-    let (engine, record, is_kept) = match table {
-        Table::Hash(table) if table.layout() == RecordLayout::Fixed8 => ("hash", "fixed8", is_kept),
-        Table::Hash(_) => ("hash", "variable", is_kept),
-        _ => ("ordered", "variable", false),
+    let record = match table {
+        Table::Hash(table) => table.layout(),
+        Table::Tree(table) => table.layout(),
+        _ => RecordLayout::Variable,
     };
-    reply.map(6);
+    let kind = table.as_tree().map(|tree| word_of(tree.kind(), TREES));
+    let is_kept = is_kept && table.as_ordered().is_none();
+    reply.map(7);
     reply.bulk(b"name");
     reply.bulk(table.name().as_bytes());
     reply.bulk(b"engine");
-    reply.bulk(engine.as_bytes());
+    reply.bulk(word_of(table.engine(), ENGINES).as_bytes());
+    reply.bulk(b"kind");
+    cells::text(reply, kind);
     reply.bulk(b"record");
-    reply.bulk(record.as_bytes());
+    reply.bulk(word_of(record, RECORDS).as_bytes());
     reply.bulk(b"layout");
     cells::text(reply, table.fields().map(ToString::to_string).as_deref());
     reply.bulk(b"entries");
@@ -151,6 +169,7 @@ pub(super) fn stats(call: &mut Call<'_>) -> Answer {
     match table.stats() {
         TableStats::Ordered(stats) => of_ordered(reply, &stats),
         TableStats::Hash(stats) => of_hash(reply, &stats),
+        TableStats::Tree(stats) => of_tree(reply, &stats),
         _ => reply.map(0),
     }
     Ok(())
@@ -226,6 +245,17 @@ fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
     cells::text(reply, stats.compaction_error.as_ref().map(ToString::to_string).as_deref());
     reply.bulk(b"pages");
     reply.bulk(stats.pages.as_bytes());
+}
+
+/// The heap and the log are those of all tree tables.
+fn of_tree(reply: &mut Reply<'_>, stats: &TreeStats) {
+    let of = [
+        ("entries", stats.entries),
+        ("heap_bytes", stats.trees.heap_bytes),
+        ("log_bytes", stats.trees.log_bytes),
+    ];
+    reply.map(of.len());
+    figures(reply, &of);
 }
 
 /// Verifies a table while nothing changes it: it has the databases for itself, and no job that

@@ -1,8 +1,8 @@
-//! Walks: ranges of ordered tables, and scans of all tables in steps.
+//! Walks: ranges of tables with order, and scans of all tables in steps.
 
 use std::ops::{Bound, ControlFlow};
 
-use sapwood::{Direction, OrderedTable, Table};
+use sapwood::{Direction, Engine, Table};
 
 use crate::command::arguments::{integer, is};
 use crate::command::{Answer, Call};
@@ -59,29 +59,27 @@ fn answer_range(call: &mut Call<'_>, min: &[u8], max: &[u8], direction: Directio
     }
     let range = Range { bounds, direction, offset, count, shown };
     let (table, reply) = open(call)?;
-    let ordered = ordered(table)?;
+    expect_order(table)?;
     if range.count == 0 || range.offset.saturating_add(range.count) <= AT_ONCE {
-        return range.answer(ordered, reply, || Ok(()));
+        return range.answer(table, reply, || Ok(()));
     }
     start(call, Effect::Reads, Telling::Nothing, move |work: &Work<'_>, reply| {
-        range.answer(self::ordered(work.table)?, reply, || work.check_cancelled())
+        range.answer(work.table, reply, || work.check_cancelled())
     })
 }
 
-fn ordered(table: &Table) -> Result<&OrderedTable, Refusal> {
-    table.as_ordered().ok_or_else(|| {
-        let name = table.name();
-        Refusal::err(format!("table '{name}' has no order: SW.SCAN walks it"))
-    })
+fn expect_order(table: &Table) -> Answer {
+    match table.engine() {
+        Engine::Hash => {
+            let name = table.name();
+            Err(Refusal::err(format!("table '{name}' has no order: SW.SCAN walks it")))
+        }
+        _ => Ok(()),
+    }
 }
 
 impl Range {
-    fn answer(
-        &self,
-        table: &OrderedTable,
-        reply: &mut Reply<'_>,
-        go_on: impl Fn() -> Answer,
-    ) -> Answer {
+    fn answer(&self, table: &Table, reply: &mut Reply<'_>, go_on: impl Fn() -> Answer) -> Answer {
         let mut entries = Entries::new(self.shown, reply.protocol());
         let (Some((begin, limit)), 1..) = (&self.bounds, self.count) else {
             entries.write(reply);
@@ -124,7 +122,7 @@ struct Step {
 }
 
 /// The place from which a scan goes on: `0` at its beginning and its end. Of a hash table it is a
-/// number, and of an ordered one `(` and the last key, as in a range.
+/// number, and of one with order `(` and the last key, as in a range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Cursor {
     Number(u64),
@@ -192,7 +190,8 @@ impl Step {
                 let count = usize::try_from(self.count).unwrap_or(usize::MAX);
                 Cursor::Number(table.scan_from(*from, count, visit).map_err(refused)?)
             }
-            (Table::Ordered(table), from) => {
+            (Table::Hash(_), Cursor::Behind(_)) => return Err(INVALID_CURSOR),
+            (table, from) => {
                 let begin = match from {
                     Cursor::Number(0) => Bound::Unbounded,
                     Cursor::Number(_) => return Err(INVALID_CURSOR),
@@ -213,7 +212,6 @@ impl Step {
                     ControlFlow::Continue(()) => Cursor::Number(0),
                 }
             }
-            _ => return Err(INVALID_CURSOR),
         };
         reply.array(2);
         next.write(reply);

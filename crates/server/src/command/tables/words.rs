@@ -68,6 +68,11 @@ pub(super) fn shown(argument: &[u8]) -> String {
     String::from_utf8_lossy(&argument[..argument.len().min(64)]).into_owned()
 }
 
+/// The word of a meaning that one of them has.
+pub(super) fn word_of<T: PartialEq>(meaning: T, words: &[(&'static str, T)]) -> &'static str {
+    words.iter().find(|(_, known)| *known == meaning).map_or("", |(word, _)| word)
+}
+
 /// One of the words, by its place among them.
 pub(super) fn one_of<T: Copy>(argument: &[u8], words: &[(&str, T)]) -> Result<T, Refusal> {
     let found = words.iter().find(|(word, _)| is(argument, word));

@@ -20,6 +20,8 @@ pub(crate) enum Theme {
     Long,
     /// Databases that are chosen and flushed.
     Databases,
+    /// Commands of so many steps that others would come between, if they could.
+    Steps,
 }
 
 /// Makes the pipelines of one client.
@@ -69,12 +71,14 @@ impl Stream {
             Theme::Ends => one(self.ending(now)),
             Theme::Long => self.long(),
             Theme::Databases => self.of_databases(),
+            Theme::Steps if self.client.is_multiple_of(2) => self.steps(),
+            Theme::Steps => self.between_steps(),
         }
     }
 
     fn key(&mut self) -> u8 {
         let keys = match self.theme {
-            Theme::Registers | Theme::Counters | Theme::Long => 2,
+            Theme::Registers | Theme::Counters | Theme::Long | Theme::Steps => 2,
             Theme::Ends | Theme::Databases => 3,
             Theme::Several | Theme::Transactions | Theme::Pipelines => 4,
         };
@@ -289,6 +293,46 @@ impl Stream {
             11 => vec![Request::Exec(vec![Set(one, self.text()), Get(other)])],
             _ => vec![Request::Command(self.single())],
         }]
+    }
+
+    /// A command that goes through both keys again and again, or takes long to copy a value: one
+    /// that is not atomic shows something between to nearly every command beside it.
+    fn steps(&mut self) -> Vec<Vec<Request>> {
+        const ROUNDS: usize = 16;
+        let (one, other) = self.two();
+        let keys = [one, other].repeat(ROUNDS);
+        match self.rng.u8(..10) {
+            number @ 0..4 => {
+                let pairs = keys.into_iter().map(|key| (key, self.text())).collect();
+                let free = Request::Command(Del(vec![one, other]));
+                match number {
+                    0..2 => vec![vec![Request::Command(MSet(pairs))]],
+                    _ => vec![vec![free, Request::Command(MSetNx(pairs))]],
+                }
+            }
+            4..6 => vec![vec![Request::Command(MGet(keys))]],
+            number => {
+                let last = match number {
+                    6 => Copy(one, other, 0),
+                    7 | 8 => CopyOver(one, other, 0),
+                    _ => Rename(one, other),
+                };
+                let long = Request::Command(Set(one, self.text_of(&[200_000])));
+                vec![vec![long, Request::Command(last)]]
+            }
+        }
+    }
+
+    /// Short commands of single keys, which wait for no other but those of several.
+    fn between_steps(&mut self) -> Vec<Vec<Request>> {
+        let (one, other) = self.two();
+        let commands = match self.rng.u8(..8) {
+            0..4 => vec![Set(one, self.text()), Set(other, self.text()), Get(other)],
+            4 | 5 => vec![Get(one), StrLen(other), Get(one)],
+            6 => vec![Set(one, self.text()), Get(other)],
+            _ => vec![Del(vec![one]), Get(one)],
+        };
+        vec![commands.into_iter().map(Request::Command).collect()]
     }
 }
 
