@@ -302,8 +302,56 @@ impl Lane {
 /// Words of a lane that were not usable before.
 #[cold]
 fn grown(words: &Words, at: usize, count: usize) -> Result<Option<&[Word]>> {
-    let refused =
-        |cause: std::io::Error| out_of_memory(at, words.most(), &cause.to_string());
+    let refused = |cause: std::io::Error| out_of_memory(at, words.most(), &cause.to_string());
     words.grow(at + count).map_err(refused)?;
     Ok(words.get(at, count))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn notes_of_all_lengths_have_masks_and_copies_of_their_own() {
+        let mut lane = Lane::new().expect("a lane");
+        let lengths = [1, 5, 6, 64, 65, 300];
+        for round in 0..2 {
+            assert!(lane.is_untouched());
+            for (slot, &len) in lengths.iter().enumerate() {
+                let id = ObjectId::new(slot as u64 + 1);
+                let (noted, touched) = lane.note(id, len, What::Copied).expect("a note");
+                assert_eq!((noted as usize, touched.copy().len()), (slot, len));
+                assert!(touched.mask().iter().all(|word| load(word) == 0), "round {round}");
+                for word in touched.copy().iter().chain(touched.mask()) {
+                    word.store(id.word(), Ordering::Relaxed);
+                }
+            }
+            let touched: Vec<_> = lane.touched().collect();
+            assert_eq!(touched.iter().map(Touched::len).collect::<Vec<_>>(), lengths);
+            for touched in touched {
+                let id = touched.id();
+                assert_eq!(touched.mask().len(), touched.len().div_ceil(64));
+                for word in touched.copy().iter().chain(touched.mask()) {
+                    assert_eq!(load(word), id.word(), "an object of {} words", touched.len());
+                }
+                assert!(lane.find(id.index(), id).is_none(), "another object's slot");
+                let found = lane.find(id.index() - 1, id).expect("its own");
+                found.become_what(What::Freed);
+                assert_eq!((found.what(), found.len()), (What::Freed, lengths[id.index() - 1]));
+            }
+            lane.reset();
+            assert!(lane.find(0, ObjectId::new(1)).is_none(), "a transaction that ended");
+        }
+    }
+
+    #[test]
+    fn lanes_forget_the_memory_of_large_transactions() {
+        let mut lane = Lane::new().expect("a lane");
+        for id in 1..20_000 {
+            lane.note(ObjectId::new(id), 12, What::Copied).expect("a note");
+        }
+        assert!(lane.notes.len() > NOTE_WORDS_KEPT && lane.scratch.len() > SCRATCH_WORDS_KEPT);
+        lane.reset();
+        assert!(lane.notes.len() <= NOTE_WORDS_KEPT && lane.scratch.len() <= SCRATCH_WORDS_KEPT);
+    }
 }

@@ -122,7 +122,9 @@ impl<'p> Transaction<'p> {
     fn look<'t>(&'t self, id: ObjectId, header: u64, found: &'t [Word]) -> Result<&'t [Word]> {
         let Some(touched) = self.touched_at(id, header) else { return Ok(found) };
         match touched.what() {
-            What::Copied => touched.copy().get(..found.len()).ok_or_else(|| outside(id, found.len())),
+            What::Copied => {
+                touched.copy().get(..found.len()).ok_or_else(|| outside(id, found.len()))
+            }
             What::Made => Ok(found),
             What::Freed | What::Gone => Err(Error::NoObject(id)),
         }
