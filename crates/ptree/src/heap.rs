@@ -5,7 +5,7 @@
 //! its size. A slot that a transaction takes leaves the memory's lists at once and gets its bit in
 //! the bitmap when the transaction commits; one that a transaction frees goes the other way.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use sapwood_mem::sync::Ordering;
@@ -38,7 +38,8 @@ pub(crate) struct Heap {
     /// Chunks that were in use when the heap was opened, and the first of them that was not looked
     /// at yet.
     unseen: Range<Chunk>,
-    runs: HashMap<Chunk, Run>,
+    /// By chunk.
+    runs: Runs,
     /// By class: runs that may have free slots.
     partial: Vec<Vec<Chunk>>,
     /// Runs that may have become empty.
@@ -57,6 +58,34 @@ struct Run {
     count: u32,
     /// Whether `partial` lists it.
     listed: bool,
+}
+
+/// The runs that are known, by chunk: a commit looks one up for each object that it frees.
+#[derive(Debug, Default)]
+struct Runs(Vec<Option<Box<Run>>>);
+
+impl Runs {
+    fn get(&self, chunk: Chunk) -> Option<&Run> {
+        self.0.get(chunk)?.as_deref()
+    }
+
+    #[inline]
+    fn get_mut(&mut self, chunk: Chunk) -> Option<&mut Run> {
+        self.0.get_mut(chunk)?.as_deref_mut()
+    }
+
+    fn insert(&mut self, chunk: Chunk, run: Run) {
+        if chunk >= self.0.len() {
+            self.0.resize_with(chunk + 1, || None);
+        }
+        self.0[chunk] = Some(Box::new(run));
+    }
+
+    fn remove(&mut self, chunk: Chunk) {
+        if let Some(run) = self.0.get_mut(chunk) {
+            *run = None;
+        }
+    }
 }
 
 /// Slots of a run that a lane may give out.
@@ -111,7 +140,7 @@ impl Heap {
         Ok(Heap {
             chunks,
             unseen: RESERVED_CHUNKS..chunks,
-            runs: HashMap::new(),
+            runs: Runs::default(),
             partial: vec![Vec::new(); CLASSES.len()],
             empty: Vec::new(),
             free: BTreeMap::new(),
@@ -137,7 +166,7 @@ impl Heap {
     ) -> Result<LaneRun> {
         loop {
             while let Some(chunk) = self.partial[usize::from(class.0)].pop() {
-                let Some(run) = self.runs.get_mut(&chunk) else { continue };
+                let Some(run) = self.runs.get_mut(chunk) else { continue };
                 if run.class != class {
                     continue;
                 }
@@ -201,11 +230,11 @@ impl Heap {
 
     /// Makes a run without objects free chunks, if it still is one.
     fn dissolve(&mut self, space: &Words, chunk: Chunk, redo: &mut Redo) -> Result<bool> {
-        match self.runs.get(&chunk) {
+        match self.runs.get(chunk) {
             Some(run) if run.count as usize == run.class.slots() => {}
             _ => return Ok(false),
         }
-        self.runs.remove(&chunk);
+        self.runs.remove(chunk);
         redo.store_word(layout::descriptor(chunk), Kind::Free.stored());
         descriptor_words(space, chunk)?[0].store(Kind::Free.stored(), Ordering::Relaxed);
         self.add_free(chunk, 1);
@@ -321,7 +350,7 @@ impl Heap {
     fn give_slot(&mut self, id: ObjectId) {
         let chunk = layout::chunk_of(id.index());
         // A chunk that was not looked at: its bitmap tells when it will be.
-        let Some(run) = self.runs.get_mut(&chunk) else { return };
+        let Some(run) = self.runs.get_mut(chunk) else { return };
         let slot = id.index() % CHUNK_WORDS / run.class.words();
         debug_assert!(run.free[slot / 64] & 1 << (slot % 64) == 0, "a slot is free once");
         run.free[slot / 64] |= 1 << (slot % 64);

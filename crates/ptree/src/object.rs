@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! header, the first word of an object
-//!  63      48 47      32 31                    0
-//! +----------+----------+-----------------------+
-//! | unused   | type     | slot                  |
-//! +----------+----------+-----------------------+
+//!  63   62   48 47      32 31                    0
+//! +----+--------+----------+-----------------------+
+//! |look| unused | type     | slot                  |
+//! +----+--------+----------+-----------------------+
 //! ```
 //! The *slot* means something to an open transaction alone, says where it keeps its copy of the
 //! object, and is believed only if what lies there names the object (Briggs and Torczon: "An
 //! efficient representation for sparse sets", 1993). So it need never be reset, and whatever a file
 //! holds there does no harm.
+//!
+//! Without *look* no open transaction sees the object otherwise than it is: none has a copy of it, or
+//! has freed it. With it, the slot tells. It may be left over as well.
 
 use std::fmt;
 
@@ -104,6 +107,9 @@ pub(crate) fn slot_of(header: u64) -> usize {
 pub(crate) fn with_slot(header: u64, slot: u32) -> u64 {
     header & !u64::from(u32::MAX) | u64::from(slot)
 }
+
+/// The bit of a header that makes a transaction look at the slot.
+pub(crate) const LOOK: u64 = 1 << 63;
 
 /// A word of an object as a reader or its writer sees it. Relaxed: a version tells whether what
 /// was read together belongs together.

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
 use crate::heap::{Heap, HeapReport, LaneRun};
 use crate::lane::BoxedLane;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, Word};
 use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
 use crate::state::{ThreadId, TreeState};
@@ -313,6 +313,7 @@ impl Core {
     }
 }
 
+#[inline(always)]
 fn mark(change: &Change<'_>, dirty: &mut DirtyPages) {
     match change {
         Change::Store { at, words } => dirty.mark(*at, words.len() / 8),
@@ -320,10 +321,25 @@ fn mark(change: &Change<'_>, dirty: &mut DirtyPages) {
     }
 }
 
+#[cold]
+fn beyond(at: usize) -> Error {
+    Error::corrupt(at, "the log changes words that no heap has")
+}
+
+/// Words behind the end of a heap, which has them from then on.
+#[cold]
+fn grow(space: &Words, at: usize, len: usize, limit: usize) -> Result<&[Word]> {
+    let refused =
+        |cause: std::io::Error| redo::out_of_memory(space.len(), limit, &cause.to_string());
+    space.grow(at + len).map_err(refused)?;
+    space.get(at, len).ok_or_else(|| Error::corrupt(at, "the heap did not grow"))
+}
+
 /// Does a logged change to the words of a heap, which grows where it must, to `limit` at most.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a change beyond it or to the superblock, [`Error::OutOfMemory`].
+#[inline(always)]
 pub(crate) fn apply(
     change: &Change<'_>,
     space: &Words,
@@ -335,14 +351,12 @@ pub(crate) fn apply(
         Change::Set { at, .. } | Change::Clear { at, .. } => (*at, 1),
     };
     if at < layout::SUPERBLOCK_WORDS || len == 0 || at + len > limit {
-        return Err(Error::corrupt(at, "the log changes words that no heap has"));
+        return Err(beyond(at));
     }
-    if at + len > space.len() {
-        let refused =
-            |cause: std::io::Error| redo::out_of_memory(space.len(), limit, &cause.to_string());
-        space.grow(at + len).map_err(refused)?;
-    }
-    let found = space.get(at, len).ok_or_else(|| Error::corrupt(at, "the heap did not grow"))?;
+    let found = match space.get(at, len) {
+        Some(found) => found,
+        None => grow(space, at, len, limit)?,
+    };
     match change {
         Change::Store { words, .. } => {
             for (word, bytes) in found.iter().zip(words.chunks_exact(8)) {

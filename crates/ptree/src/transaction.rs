@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::heap::layout::{self, CHUNK_WORDS, Class, Kind, SHARED_WORDS_MAX};
 use crate::heap::{self, is_taken, object_words};
 use crate::lane::{BoxedLane, Lane, Touched, What};
-use crate::object::{ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
+use crate::object::{LOOK, ObjectId, ObjectType, Word, header, load, slot_of, type_of, with_slot};
 use crate::pool::Inner;
 use crate::redo::Redo;
 use crate::view::{View, outside};
@@ -86,15 +86,15 @@ impl View for Transaction<'_> {
         let Some(found) = found.filter(|found| !id.is_null() && !found.is_empty()) else {
             return Err(outside(id, words));
         };
-        match self.touched_at(id, load(&found[0])) {
-            None => Ok(found),
-            Some((_, touched)) => match touched.what {
-                What::Copied(at) if words <= touched.words => Ok(self.lane().words(at, words)),
-                What::Made => Ok(found),
-                What::Copied(_) => Err(outside(id, words)),
-                What::Freed | What::Gone => Err(Error::NoObject(id)),
-            },
+        // A transaction that has touched nothing need not wait for headers.
+        if self.lane().is_untouched() {
+            return Ok(found);
         }
+        let header = load(&found[0]);
+        if header & LOOK == 0 {
+            return Ok(found);
+        }
+        self.look(id, header, found)
     }
 }
 
@@ -115,10 +115,20 @@ impl<'p> Transaction<'p> {
     }
 
     #[inline]
-    fn touched_at(&self, id: ObjectId, header: u64) -> Option<(usize, Touched)> {
-        let slot = slot_of(header);
-        let touched = *self.lane().touched.borrow().get(slot)?;
-        (touched.id == id).then_some((slot, touched))
+    fn touched_at(&self, id: ObjectId, header: u64) -> Option<Touched<'_>> {
+        self.lane().find(slot_of(header), id)
+    }
+
+    /// An object whose header says that a transaction may have touched it.
+    fn look<'t>(&'t self, id: ObjectId, header: u64, found: &'t [Word]) -> Result<&'t [Word]> {
+        let Some(touched) = self.touched_at(id, header) else { return Ok(found) };
+        match touched.what() {
+            What::Copied => {
+                touched.copy().get(..found.len()).ok_or_else(|| outside(id, found.len()))
+            }
+            What::Made => Ok(found),
+            What::Freed | What::Gone => Err(Error::NoObject(id)),
+        }
     }
 
     /// An object of so many words, to be changed. A transaction that changes objects
@@ -129,42 +139,35 @@ impl<'p> Transaction<'p> {
         let Some(found) = found.filter(|found| !id.is_null() && !found.is_empty()) else {
             return Err(outside(id, words));
         };
-        let Some((_, touched)) = self.touched_at(id, load(&found[0])) else {
+        let Some(touched) = self.touched_at(id, load(&found[0])) else {
             return self.copy(id, found);
         };
-        let words = match touched.what {
-            What::Copied(at) if words <= touched.words => self.lane().words(at, words),
-            What::Made if words <= touched.words => found,
-            What::Copied(_) | What::Made => return Err(outside(id, words)),
+        let words = match touched.what() {
+            What::Copied => touched.copy().get(..words),
+            What::Made => Some(found).filter(|found| found.len() <= touched.len()),
             What::Freed | What::Gone => return Err(Error::NoObject(id)),
         };
-        let mask = self.lane().words(touched.mask, touched.words.div_ceil(64));
-        Ok(Edit { words, mask })
+        let words = words.ok_or_else(|| outside(id, found.len()))?;
+        Ok(Edit { words, mask: touched.mask() })
     }
 
     fn copy(&self, id: ObjectId, found: &[Word]) -> Result<Edit<'_>> {
         self.check()?;
-        let (at, words) = self.lane().take(found.len())?;
+        let touched = self.touch(id, found, What::Copied)?;
+        let words = touched.copy();
         for (word, found) in words.iter().zip(found) {
             word.store(load(found), Ordering::Relaxed);
         }
-        let mask = self.touch(id, found, What::Copied(at))?;
-        Ok(Edit { words, mask })
+        Ok(Edit { words, mask: touched.mask() })
     }
 
-    /// Notes that an object is the transaction's own from now on; its mask.
-    fn touch(&self, id: ObjectId, found: &[Word], what: What) -> Result<&[Word]> {
-        let (at, mask) = self.lane().take(found.len().div_ceil(64))?;
-        for word in mask {
-            word.store(0, Ordering::Relaxed);
-        }
-        let mut touched = self.lane().touched.borrow_mut();
-        let slot = u32::try_from(touched.len()).map_err(|_| {
-            Error::Options("a transaction changes 4 billion objects at most".into())
-        })?;
-        touched.push(Touched { id, words: found.len(), what, mask: at });
-        found[0].store(with_slot(load(&found[0]), slot), Ordering::Relaxed);
-        Ok(mask)
+    /// Notes that an object is the transaction's own from now on.
+    #[inline]
+    fn touch(&self, id: ObjectId, found: &[Word], what: What) -> Result<Touched<'_>> {
+        let (slot, touched) = self.lane().note(id, found.len(), what)?;
+        let look = if what == What::Made { 0 } else { LOOK };
+        found[0].store(with_slot(load(&found[0]), slot) | look, Ordering::Relaxed);
+        Ok(touched)
     }
 
     /// Makes an object of so many words, its header included. They hold anything until they are set,
@@ -184,7 +187,7 @@ impl<'p> Transaction<'p> {
         };
         let found = self.pool.space.get(id.index(), words).ok_or_else(|| outside(id, words))?;
         found[0].store(header(object_type), Ordering::Relaxed);
-        let mask = self.touch(id, found, What::Made)?;
+        let mask = self.touch(id, found, What::Made)?.mask();
         mask[0].store(1, Ordering::Relaxed);
         Ok((id, Edit { words: found, mask }))
     }
@@ -212,17 +215,15 @@ impl<'p> Transaction<'p> {
         self.check()?;
         let first = self.pool.space.get(id.index(), 1).filter(|_| !id.is_null());
         let first = first.ok_or_else(|| outside(id, 1))?;
-        match self.touched_at(id, load(&first[0])) {
-            Some((slot, Touched { what: What::Made, .. })) => {
-                self.lane().touched.borrow_mut()[slot].what = What::Gone;
+        let touched = self.touched_at(id, load(&first[0]));
+        match touched.map(|touched| (touched, touched.what())) {
+            Some((touched, What::Made)) => {
+                touched.become_what(What::Gone);
+                first[0].store(load(&first[0]) | LOOK, Ordering::Relaxed);
                 return Ok(());
             }
-            Some((slot, Touched { what: What::Copied(_), .. })) => {
-                self.lane().touched.borrow_mut()[slot].what = What::Freed;
-            }
-            Some((_, Touched { what: What::Freed | What::Gone, .. })) => {
-                return Err(Error::NoObject(id));
-            }
+            Some((touched, What::Copied)) => touched.become_what(What::Freed),
+            Some((_, What::Freed | What::Gone)) => return Err(Error::NoObject(id)),
             None => {
                 self.touch(id, first, What::Freed)?;
             }
@@ -283,30 +284,35 @@ impl<'p> Transaction<'p> {
         self.check()?;
         let lane = self.lane();
         let mut redo = lane.redo.borrow_mut();
-        let touched = self.lane().touched.borrow();
-        for object in touched.iter() {
-            match object.what {
-                What::Copied(at) => {
-                    let words = lane.words(at, object.words);
-                    for_each_set_run(lane.words(object.mask, words.len().div_ceil(64)), |run| {
-                        redo.store(object.id.index() + run.start, &words[run]);
+        let mut made = false;
+        for object in lane.touched() {
+            match object.what() {
+                What::Copied => {
+                    let words = object.copy();
+                    for_each_set_run(object.mask(), |run| {
+                        redo.store(object.id().index() + run.start, &words[run]);
                     });
                 }
-                What::Made => self.log_made(object, &mut redo)?,
+                What::Made => {
+                    self.log_made(object, &mut redo)?;
+                    made = true;
+                }
                 What::Freed | What::Gone => {}
             }
         }
         redo.begin_allocations();
         let mut bits = Bits::default();
-        for object in touched.iter().filter(|object| object.what == What::Made) {
-            bits.taken(object.id, object.words, &mut redo);
+        if made {
+            for object in lane.touched().filter(|object| object.what() == What::Made) {
+                bits.taken(object.id(), object.len(), &mut redo);
+            }
         }
         bits.flush(&mut redo, Redo::set_bits);
         for &(id, _) in self.lane().freed.borrow().iter() {
             bits.freed(id, &self.pool.space, &mut redo)?;
         }
         bits.flush(&mut redo, Redo::clear_bits);
-        drop((redo, touched));
+        drop(redo);
         let pool = self.pool;
         let commit = pool.publish(&self)?;
         self.end(Outcome::Committed);
@@ -314,14 +320,14 @@ impl<'p> Transaction<'p> {
     }
 
     /// Logs what was set of a new object.
-    fn log_made(&self, object: &Touched, redo: &mut Redo) -> Result<()> {
-        let words = self.pool.space.get(object.id.index(), object.words);
-        let words = words.ok_or_else(|| outside(object.id, object.words))?;
+    fn log_made(&self, object: Touched<'_>, redo: &mut Redo) -> Result<()> {
+        let id = object.id();
+        let words = self.pool.space.get(id.index(), object.len());
+        let words = words.ok_or_else(|| outside(id, object.len()))?;
         // Without the slot, which belongs to this transaction alone.
         words[0].store(header(type_of(load(&words[0]))), Ordering::Relaxed);
-        let mask = self.lane().words(object.mask, words.len().div_ceil(64));
-        for_each_set_run(mask, |run| {
-            redo.store(object.id.index() + run.start, &words[run]);
+        for_each_set_run(object.mask(), |run| {
+            redo.store(id.index() + run.start, &words[run]);
         });
         Ok(())
     }
@@ -334,22 +340,21 @@ impl<'p> Transaction<'p> {
     /// Stores the changed words of all copies to the heap, and tells the ranges of words that are
     /// new or changed.
     pub(crate) fn store_copies(&self, mut changed: impl FnMut(usize, usize)) {
-        for object in self.lane().touched.borrow().iter() {
-            match object.what {
-                What::Copied(at) => {
-                    let Some(heap) = self.pool.space.get(object.id.index(), object.words) else {
-                        continue;
-                    };
-                    let words = self.lane().words(at, object.words);
-                    let mask = self.lane().words(object.mask, words.len().div_ceil(64));
-                    for_each_set_run(mask, |run| {
+        for object in self.lane().touched() {
+            let at = object.id().index();
+            match object.what() {
+                What::Copied => {
+                    let Some(heap) = self.pool.space.get(at, object.len()) else { continue };
+                    let words = object.copy();
+                    for_each_set_run(object.mask(), |run| {
                         for (to, from) in heap[run.clone()].iter().zip(&words[run.clone()]) {
                             to.store(load(from), Ordering::Relaxed);
                         }
-                        changed(object.id.index() + run.start, run.len());
+                        changed(at + run.start, run.len());
                     });
+                    heap[0].store(load(&heap[0]) & !LOOK, Ordering::Relaxed);
                 }
-                What::Made => changed(object.id.index(), object.words),
+                What::Made => changed(at, object.len()),
                 What::Freed | What::Gone => {}
             }
         }
@@ -362,8 +367,8 @@ impl<'p> Transaction<'p> {
 
     /// Whether the heap's readers would notice a commit.
     pub(crate) fn is_visible(&self) -> bool {
-        let of_others = |object: &Touched| matches!(object.what, What::Copied(_) | What::Freed);
-        self.lane().touched.borrow().iter().any(of_others)
+        let of_others = |object: Touched<'_>| matches!(object.what(), What::Copied | What::Freed);
+        self.lane().touched().any(of_others)
     }
 
     /// Forgets all changes. Dropping the transaction does the same.
@@ -375,9 +380,8 @@ impl<'p> Transaction<'p> {
             Outcome::Committed => what == What::Gone,
             Outcome::Aborted => matches!(what, What::Made | What::Gone),
         };
-        let touched = lane.touched.get_mut();
-        let slots = touched.iter().filter(|object| unused(object.what));
-        self.pool.take_back(slots.map(|object| (object.id, object.words)));
+        let slots = lane.touched().filter(|object| unused(object.what()));
+        self.pool.take_back(slots.map(|object| (object.id(), object.len())));
         let gone = match outcome {
             Outcome::Committed => lane.removed.get_mut(),
             Outcome::Aborted => lane.created.get_mut(),

@@ -10,6 +10,7 @@
 //! log does it).
 
 use super::Lsn;
+use crate::checksum::Behind;
 
 /// Bytes of a part's header.
 pub(super) const PART_HEADER_BYTES: u64 = 4096;
@@ -85,11 +86,15 @@ pub(super) fn pad_header(id: u64, lsn: Lsn, payload: usize) -> [u8; 16] {
 }
 
 fn encode_header(id: u64, lsn: Lsn, what: u32, payload: &[u8]) -> [u8; 16] {
+    // With what the checksum covers besides in front of it, as one piece.
+    let mut bytes = [0; 20];
+    bytes[..8].copy_from_slice(&id.to_le_bytes());
+    bytes[8..12].copy_from_slice(&what.to_le_bytes());
+    bytes[12..].copy_from_slice(&lsn.to_le_bytes());
+    let sum = checksum(&[&bytes, payload]);
     let mut header = [0; 16];
-    header[4..8].copy_from_slice(&what.to_le_bytes());
-    header[8..].copy_from_slice(&lsn.to_le_bytes());
-    let sum = checksum(&[&id.to_le_bytes(), &header[4..], payload]);
     header[..4].copy_from_slice(&sum.to_le_bytes());
+    header[4..].copy_from_slice(&bytes[8..]);
     header
 }
 
@@ -100,10 +105,21 @@ pub(super) fn decode_header(header: &[u8; 16], lsn: Lsn) -> Option<(Kind, usize)
     (u64_at(header, 8) == lsn).then_some((kind, (what & ((1 << 28) - 1)) as usize))
 }
 
-/// Whether a record is what was written.
-pub(super) fn is_valid(id: u64, header: &[u8; 16], kind: Kind, payload: &[u8]) -> bool {
-    let payload = if kind == Kind::Pad { &[] } else { payload };
-    checksum(&[&id.to_le_bytes(), &header[4..], payload]) == u32_at(header, 0)
+/// Tells whether the records of a log are what was written.
+pub(super) struct Verifier(Behind);
+
+impl Verifier {
+    pub(super) fn new(id: u64) -> Verifier {
+        Verifier(Behind::new(&id.to_le_bytes()))
+    }
+
+    /// Whether a record, its header included, is what was written.
+    #[inline]
+    pub(super) fn is_valid(&self, kind: Kind, record: &[u8]) -> bool {
+        let end = if kind == Kind::Pad { HEADER_BYTES as usize } else { record.len() };
+        let Some(summed) = record.get(4..end) else { return false };
+        self.0.checksum(summed) == u32_at(record, 0)
+    }
 }
 
 /// The header of a part.
@@ -251,6 +267,9 @@ mod tests {
         let header = record_header(7, 64, Kind::First, b"acorn");
         assert_eq!(decode_header(&header, 64), Some((Kind::First, 5)));
         assert_eq!(decode_header(&header, 72), None);
+        let is_valid = |id: u64, header: &[u8], kind: Kind, payload: &[u8]| {
+            Verifier::new(id).is_valid(kind, &[header, payload].concat())
+        };
         assert!(is_valid(7, &header, Kind::First, b"acorn"));
         assert!(!is_valid(8, &header, Kind::First, b"acorn"));
         assert!(!is_valid(7, &header, Kind::First, b"acorm"));

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::format::{self, HEADER_BYTES, Kind, NUMBERS, PART_HEADER_BYTES, PartHeader};
+use super::format::{self, HEADER_BYTES, Kind, NUMBERS, PART_HEADER_BYTES, PartHeader, Verifier};
 use super::{LogStart, Lsn, Part};
 use crate::{CachedFile, Disk, Presence};
 
 /// Bytes that are read in one go.
-const WINDOW_BYTES: u64 = 1 << 20;
+const WINDOW_BYTES: u64 = 256 << 10;
 
 /// What was found.
 pub(super) struct Read {
@@ -66,7 +66,7 @@ pub(super) fn read<E: From<io::Error>>(
     let mut lsn = start.lsn;
     let mut offset = PART_HEADER_BYTES + (start.lsn - header.first);
     let mut parts = Vec::new();
-    let mut records = Records { id, open: Vec::new(), is_open: false };
+    let mut records = Records { verifier: Verifier::new(id), open: Vec::new(), is_open: false };
     let (mut name, mut header, mut file) = (name, header, file);
     loop {
         let bytes = header.bytes.min(file.bytes()?);
@@ -97,7 +97,7 @@ pub(super) fn read<E: From<io::Error>>(
 
 /// Records that are put together from fragments.
 struct Records {
-    id: u64,
+    verifier: Verifier,
     open: Vec<u8>,
     is_open: bool,
 }
@@ -118,14 +118,14 @@ impl Records {
             else {
                 return Ok(lsn);
             };
-            let header = *header;
-            let Some((kind, len)) = format::decode_header(&header, lsn) else { return Ok(lsn) };
-            let Some(payload) = window.get(offset + HEADER_BYTES, len as u64)? else {
+            let Some((kind, len)) = format::decode_header(header, lsn) else { return Ok(lsn) };
+            let Some(record) = window.get(offset, HEADER_BYTES + len as u64)? else {
                 return Ok(lsn);
             };
-            if !format::is_valid(self.id, &header, kind, payload) {
+            if !self.verifier.is_valid(kind, record) {
                 return Ok(lsn);
             }
+            let payload = &record[HEADER_BYTES as usize..];
             let bytes = format::record_bytes(len);
             offset += bytes;
             lsn += bytes;
@@ -164,18 +164,25 @@ struct Window<'a> {
 
 impl Window<'_> {
     /// A range of the file; `None` where it goes beyond the end.
+    #[inline]
     fn get(&mut self, offset: u64, len: u64) -> io::Result<Option<&[u8]>> {
         let Some(limit) = offset.checked_add(len).filter(|limit| *limit <= self.end) else {
             return Ok(None);
         };
         let until = self.from + self.bytes.len() as u64;
         if offset < self.from || limit > until {
-            let bytes = len.max(WINDOW_BYTES).min(self.end - offset);
-            self.bytes.resize(bytes as usize, 0);
-            self.file.read_at(offset, &mut self.bytes)?;
-            self.from = offset;
+            self.fill(offset, len)?;
         }
         let at = (offset - self.from) as usize;
         Ok(Some(&self.bytes[at..at + len as usize]))
+    }
+
+    #[cold]
+    fn fill(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        let bytes = len.max(WINDOW_BYTES).min(self.end - offset);
+        self.bytes.resize(bytes as usize, 0);
+        self.file.read_at(offset, &mut self.bytes)?;
+        self.from = offset;
+        Ok(())
     }
 }

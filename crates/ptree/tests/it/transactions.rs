@@ -383,3 +383,45 @@ fn notes_stay_with_their_trees() {
     assert_eq!(pool.trees().expect("listed")[0].note, [9; 500]);
     assert_eq!(pool.tree("t").expect("there").get("k"), Ok(Some(b"v".to_vec())));
 }
+
+/// Objects of one word of bytes, of some and of many: a transaction keeps them in other ways.
+#[test]
+fn a_transaction_finds_what_it_changed_and_not_what_it_freed() {
+    use sapwood_ptree::ObjectType;
+    let pool = Pool::in_memory(PoolOptions::default()).expect("memory");
+    for len in [8, 24, 32, 480, 512, 5_000] {
+        let make =
+            |tx: &sapwood_ptree::Transaction<'_>| tx.make_object(ObjectType(1), &vec![1; len]);
+        let id = pool.transaction(make).expect("committed");
+        let other = pool.transaction(make).expect("committed");
+        for round in 2..5 {
+            let tx = pool.begin().expect("begun");
+            tx.update_object(other, |bytes| bytes[0] = 9).expect("changed");
+            tx.update_object(id, |bytes| bytes[len - 1] = 9).expect("changed");
+            assert_eq!(tx.read_object(id).expect("read").1[len - 1], 9);
+            drop(tx);
+            let change = |tx: &sapwood_ptree::Transaction<'_>| {
+                assert_eq!(tx.read_object(id)?.1[len - 1], round - 1, "as it was committed");
+                tx.update_object(id, |bytes| bytes[len - 1] = round)?;
+                let made = make(tx)?;
+                tx.update_object(made, |bytes| bytes[0] = round)?;
+                assert_eq!(tx.read_object(made)?.1[0], round);
+                tx.free_object(made)?;
+                assert_eq!(tx.read_object(made).expect_err("freed"), Error::NoObject(made));
+                assert_eq!(tx.free_object(made).expect_err("freed"), Error::NoObject(made));
+                assert_eq!(tx.read_object(other)?.1[0], 1);
+                Ok(())
+            };
+            pool.transaction(change).expect("committed");
+            assert_eq!(pool.read_object(id).expect("read").1[len - 1], round);
+        }
+        let tx = pool.begin().expect("begun");
+        tx.update_object(other, |bytes| bytes[0] = 9).expect("changed");
+        for id in [id, other] {
+            tx.free_object(id).expect("freed");
+            assert_eq!(tx.read_object(id).expect_err("freed"), Error::NoObject(id));
+        }
+        tx.commit().expect("committed");
+    }
+    assert_eq!(pool.check().expect("checked").problems, Vec::<String>::new());
+}
