@@ -55,6 +55,7 @@ Examples:
   sapwood sample flights --threads 4     delay totals by four threads
   sapwood sample flights --json          one JSON object an answer
   sapwood sample counters                counted by a process that is killed, and counted on
+  sapwood sample ledger                  booked in transactions, by a process that is killed often
   sapwood sample airports                figures of flights by every way to reach them, explained")]
     Sample(Sample),
 
@@ -185,6 +186,10 @@ state folder, or where SAPWOOD_HISTORY says; commands with passwords are not.")]
     #[command(hide = true)]
     CountFlights(CountFlights),
 
+    /// Book the bundled flights until killed; a part of `sapwood sample ledger`
+    #[command(hide = true)]
+    BookFlights(BookFlights),
+
     /// Print completions for a shell
     #[command(after_help = "\
 Examples:
@@ -211,10 +216,14 @@ pub(crate) struct Sample {
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
 
-    /// Where the counters are kept: a directory that is empty or not there yet [default: a
-    /// temporary one]
+    /// Where the counters or the ledger are kept: a directory that is empty or not there yet
+    /// [default: a temporary one]
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
+
+    /// Draws the moments at which the process of the ledger is killed [default: another each time]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -273,6 +282,18 @@ pub(crate) struct CountFlights {
     pub(crate) threads: u16,
 }
 
+/// The arguments of the process that `sapwood sample ledger` kills.
+#[derive(Debug, clap::Args)]
+pub(crate) struct BookFlights {
+    /// Where the ledger is kept
+    #[arg(long)]
+    pub(crate) dir: PathBuf,
+
+    /// Flights after which it ends if that is all, or waits to be killed
+    #[arg(long)]
+    pub(crate) limit: usize,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SampleName {
     /// The 336,776 flights that left New York City in 2013, in ordered tables
@@ -281,6 +302,8 @@ pub(crate) enum SampleName {
     Counters,
     /// The same as records in both engines, and figures of them by every way to reach them
     Airports,
+    /// The same, booked into three trees in a transaction each, by processes that are killed
+    Ledger,
 }
 
 /// A file, and how its rows become entries of a table.

@@ -11,12 +11,11 @@ mod events;
 mod process;
 mod recount;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use sapwood::{Db, HashStats, HashTable};
 use serde_json::json;
-use tempfile::TempDir;
 
 use crate::commands::stats;
 use crate::terminal::exit::{Failure, Outcome};
@@ -24,6 +23,8 @@ use crate::terminal::format::{bytes, count, plural, time};
 use crate::terminal::ui::Ui;
 
 use super::answer::{Answer, Effort, equal};
+use super::child::SIGKILL;
+use super::folder::DatabaseFolder;
 use super::unpack::{ROWS, unpack};
 
 use counting::{Counting, MEMORY_BUDGET, TABLE};
@@ -33,7 +34,7 @@ pub(crate) use process::count_until_killed;
 
 /// Runs the whole sample.
 pub(super) fn run(threads: u16, directory: Option<&Path>, ui: &Ui) -> Outcome {
-    let place = DatabaseFolder::new(directory)?;
+    let place = DatabaseFolder::new("counters", directory)?;
     let rows = unpack(ui)?.rows;
     let tour = Tour { rows: &rows, threads, path: place.path(), ui };
     tour.count_and_kill()?;
@@ -52,46 +53,6 @@ pub(super) fn run(threads: u16, directory: Option<&Path>, ui: &Ui) -> Outcome {
     Ok(())
 }
 
-/// Where the database lies.
-enum DatabaseFolder {
-    /// Removed at the end.
-    Temporary(TempDir),
-    Named(PathBuf),
-}
-
-impl DatabaseFolder {
-    fn new(directory: Option<&Path>) -> Outcome<Self> {
-        let Some(directory) = directory else {
-            let temporary = tempfile::Builder::new().prefix("sapwood-counters-").tempdir();
-            return match temporary {
-                Ok(directory) => Ok(Self::Temporary(directory)),
-                Err(error) => Err(Failure::Failed(format!(
-                    "no temporary directory can be made ({error}): name one with --dir"
-                ))),
-            };
-        };
-        let is_empty = match directory.read_dir() {
-            Ok(mut files) => files.next().is_none(),
-            // Not there yet: the database makes it.
-            Err(_) => !directory.exists(),
-        };
-        match is_empty {
-            true => Ok(Self::Named(directory.to_owned())),
-            false => Err(Failure::Usage(format!(
-                "{} is there and not an empty directory: the sample needs one of its own",
-                directory.display()
-            ))),
-        }
-    }
-
-    fn path(&self) -> &Path {
-        match self {
-            Self::Temporary(directory) => directory.path(),
-            Self::Named(path) => path,
-        }
-    }
-}
-
 struct Tour<'a> {
     rows: &'a [super::flight::Flight],
     threads: u16,
@@ -105,7 +66,7 @@ impl Tour<'_> {
         let started = Instant::now();
         let killed = process::spawn_and_kill(self.path, self.threads, self.ui)?;
         let elapsed = started.elapsed();
-        equal("the signal that ended the process", killed.signal, Some(process::SIGKILL))?;
+        equal("the signal that ended the process", killed.signal, Some(SIGKILL))?;
         let covered = |checkpoint: &process::Checkpoint| {
             format!(
                 "checkpoint {} after about {} flights: {} written, counting waited {}",
@@ -131,7 +92,7 @@ impl Tour<'_> {
                 plural(self.threads.into(), "thread"),
                 bytes(MEMORY_BUDGET),
                 lines.join("\n  "),
-                process::SIGKILL,
+                SIGKILL,
             ),
             json: json!({
                 "threads": self.threads,

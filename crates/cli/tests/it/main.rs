@@ -12,6 +12,7 @@ mod files;
 mod flights;
 mod hash;
 mod kills;
+mod ledger;
 mod sample;
 mod serve;
 mod sessions;

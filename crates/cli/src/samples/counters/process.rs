@@ -5,9 +5,8 @@
 //! waited. After the second checkpoint it is killed. If the kill takes long, the process stops at
 //! three quarters and waits, so that there is always something left to count.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::Path;
-use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -16,14 +15,12 @@ use indicatif::ProgressBar;
 use sapwood::{Cut, Db};
 
 use crate::args::CountFlights;
+use crate::samples::child::{Guarded, exit_when_left_alone, say, signal};
 use crate::samples::unpack::{ROWS, unpack};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 
 use super::counting::{self, Counting};
-
-/// No process can catch it.
-pub(super) const SIGKILL: i32 = 9;
 
 /// The numbers of counted flights at which checkpoints begin.
 const CHECKPOINTS_AT: [u64; 2] = [ROWS as u64 / 4, ROWS as u64 / 2];
@@ -52,15 +49,10 @@ pub(super) fn spawn_and_kill(directory: &Path, threads: u16, ui: &Ui) -> Outcome
     let failed = |what: &str, error: io::Error| {
         Failure::Failed(format!("the process that counts cannot be {what}: {error}"))
     };
-    let program = std::env::current_exe().map_err(|error| failed("found", error))?;
-    let child = Command::new(program)
-        .args(["--quiet", "count-flights", "--threads", &threads.to_string(), "--dir"])
-        .arg(directory)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .map_err(|error| failed("started", error))?;
-    let mut guarded = Guarded { child };
+    let started = Guarded::start(|program| {
+        program.args(["count-flights", "--threads", &threads.to_string(), "--dir"]).arg(directory);
+    });
+    let mut guarded = started.map_err(|error| failed("started", error))?;
     let stdout = guarded.child.stdout.take().expect("piped");
     let progress = ui.progress("counting in another process", ROWS as u64);
     let checkpoints = read_checkpoints(BufReader::new(stdout), &progress);
@@ -104,27 +96,6 @@ fn read_checkpoints(lines: impl BufRead, progress: &ProgressBar) -> io::Result<V
     Ok(checkpoints)
 }
 
-/// Which signal ended a process.
-fn signal(status: process::ExitStatus) -> Option<i32> {
-    #[cfg(unix)]
-    return std::os::unix::process::ExitStatusExt::signal(&status);
-    #[cfg(not(unix))]
-    return (!status.success()).then_some(SIGKILL);
-}
-
-/// A process that does not outlive its guard.
-struct Guarded {
-    child: Child,
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        // Both fail if it was killed and waited for, which is what they are for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// The hidden command: counts, takes checkpoints while it counts, and waits to be killed.
 pub(crate) fn count_until_killed(args: &CountFlights, ui: &Ui) -> Outcome {
     exit_when_left_alone();
@@ -156,18 +127,4 @@ fn take_checkpoint(counting: &Counting<'_>, counted: &AtomicU64) -> Outcome {
     let (taken, waited) = counting.checkpoint(cut)?;
     let (number, written, waited) = (taken.number, taken.written_bytes, waited.as_nanos());
     say(format_args!("checkpoint {number} {flights} {written} {waited}"))
-}
-
-fn say(line: std::fmt::Arguments<'_>) -> Outcome {
-    let mut out = io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::of_output)
-}
-
-/// Waits for the end of the process that started this one: the input ends with it, and carries
-/// nothing.
-fn exit_when_left_alone() {
-    thread::spawn(|| {
-        let _ = io::stdin().lock().read(&mut [0]);
-        process::exit(1);
-    });
 }
