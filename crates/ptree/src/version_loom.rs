@@ -89,7 +89,7 @@ fn loom_one_transaction_at_a_time_has_a_tree() {
             .map(|_| {
                 let (state, inside) = (Arc::clone(&state), Arc::clone(&inside));
                 thread::spawn(move || {
-                    state.hold();
+                    state.hold().expect("no transaction of this thread has it");
                     // Relaxed: the lock orders them.
                     assert_eq!(inside.load(Ordering::Relaxed), 0, "alone");
                     inside.store(1, Ordering::Relaxed);
