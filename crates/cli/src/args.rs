@@ -65,7 +65,7 @@ Examples:
   sapwood load flights.csv.zst --key carrier,flight,month,day,sched_dep_time
   sapwood load events.jsonl --key user:str,time --duplicates all
   sapwood load flights.csv.zst --key carrier,flight,month,day --engine hash --dir flights
-  sapwood load flights.csv.zst --key time_hour,carrier,flight --engine tree --dir flights --table by_hour
+  sapwood load flights.csv.zst --key time_hour,carrier,flight --engine tree --dir by_hour
   zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
 
 Rows that cannot be used are named on standard error with their lines, counted and left out. Rows

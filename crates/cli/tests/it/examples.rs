@@ -62,5 +62,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 26, "as many examples as there are in the help texts");
+    assert_eq!(ran, 27, "as many examples as there are in the help texts");
 }
