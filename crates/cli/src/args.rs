@@ -95,7 +95,10 @@ Examples:
 
 Rows are printed as they stand in the file, below its header; with --json as objects, the fields of
 CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value. A hash
-table (of a directory, or --engine hash) has no order: its rows come as they were written last.")]
+table (of a directory, or --engine hash) has no order: its rows come as they were written last.
+
+Entries of a table that a program made have two columns, key and value: bytes that are not printable
+stand as \\xE2, \\n or \\0, and a backslash as two. Keys are typed so, too.")]
     Scan(Scan),
 
     /// Print figures of rows: sums, means, ranks and more, of all or of groups
@@ -134,6 +137,28 @@ Examples:
 Works where a table does not open because its newest checkpoint is damaged. `get`, `scan`,
 `aggregate` and `stats` look at an older one with --checkpoint, and change nothing.")]
     Checkpoints(Checkpoints),
+
+    /// Look beneath the tree tables of a directory, or check them
+    #[command(after_help = "\
+Examples:
+  sapwood inspect pool by_hour
+  sapwood inspect pool by_hour/trees --json
+  sapwood inspect pool by_hour --check
+
+The directory is not changed. The exit code is 1 if --check finds damage.")]
+    Inspect(Inspect),
+
+    /// Copy what can be read of damaged tree tables into a new directory
+    #[command(after_help = "\
+Examples:
+  sapwood repair by_hour --into saved
+  sapwood repair by_hour --into copy --json
+
+Each tree is copied as far as it can be read, under its name; beyond a damaged node, all that other
+ways lead to. Values have no checksums: one that is damaged, and still one, is copied as it is. Files
+of hash tables are copied as they are (`sapwood checkpoints` goes back where those are damaged). The
+damaged directory is not written. The exit code is 1 if something is lost.")]
+    Repair(Repair),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
@@ -619,6 +644,38 @@ pub(crate) struct Checkpoints {
     /// Go on from this checkpoint: newer ones, and what was changed since, are removed
     #[arg(long, value_name = "NUMBER")]
     pub(crate) go_back: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Inspect {
+    #[command(subcommand)]
+    pub(crate) command: InspectCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum InspectCommand {
+    /// The pool of tree tables: its files, its trees, and how full its heap is
+    Pool(InspectPool),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectPool {
+    /// A directory of a database, or the folder of its pool
+    pub(crate) directory: PathBuf,
+
+    /// Check everything, and print what is wrong
+    #[arg(long)]
+    pub(crate) check: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Repair {
+    /// A directory of a database, or the folder of its pool
+    pub(crate) directory: PathBuf,
+
+    /// Where the copy goes: a directory that is empty or not there yet
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) into: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]

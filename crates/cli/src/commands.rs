@@ -7,6 +7,8 @@
 //! | `aggregate` | figures of rows |
 //! | `stats` | the costs of a table |
 //! | `checkpoints` | the checkpoints of a directory |
+//! | `inspect` | the files, trees and heap of tree tables |
+//! | `repair` | what can be read of damaged tree tables |
 //! | `bench` | the workloads of `sapwood_bench` |
 //! | `serve` | a server for the Redis protocol |
 //! | `shell` | commands to a server, or to a database in this process |
@@ -16,8 +18,10 @@ pub(crate) mod aggregate;
 pub(crate) mod bench;
 pub(crate) mod checkpoints;
 pub(crate) mod get;
+pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod repair;
 pub(crate) mod scan;
 pub(crate) mod serve;
 pub(crate) mod shell;

@@ -24,7 +24,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
-use commands::{aggregate, bench, checkpoints, get, load, manual, scan, serve, shell, stats};
+use commands::{
+    aggregate, bench, checkpoints, get, inspect, load, manual, repair, scan, serve, shell, stats,
+};
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
@@ -58,6 +60,8 @@ fn main() -> ExitCode {
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
+        Command::Inspect(args) => inspect::run(args, &ui),
+        Command::Repair(args) => repair::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Shell(args) => shell::run(args, &ui),
         Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {

@@ -14,6 +14,7 @@
 //! | `version`, `state` | readers beside a writer |
 //! | `objects` | objects of users |
 //! | `tree` | B-tree, crit-bit tree, red-black tree; the catalog; verbs |
+//! | `info`, `check`, `salvage` | what files say; whether all holds; what can be saved of damaged ones |
 //!
 //! **Absent:** unsafe code, files that are not the disk's, threads but the log's
 //! (`sapwood_disk`), which a commit may want.
@@ -25,6 +26,7 @@ mod commit;
 mod dirty;
 mod error;
 mod heap;
+mod info;
 mod lane;
 #[cfg(test)]
 mod layouts;
@@ -34,6 +36,7 @@ mod open;
 mod options;
 mod pool;
 mod redo;
+mod salvage;
 mod state;
 mod superblock;
 mod together;
@@ -48,9 +51,11 @@ pub use check::CheckReport;
 pub use commit::{Commit, Lasting};
 pub use error::{Error, Result};
 pub use heap::walk::{ClassReport, Found, HeapReport};
+pub use info::PoolInfo;
 pub use object::{ObjectId, ObjectType};
 pub use options::{Durability, PoolOptions};
 pub use pool::Pool;
+pub use salvage::{Salvage, SalvagedTree};
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
 pub use transaction::Transaction;
 pub use tree::catalog::TreeInfo;

@@ -84,7 +84,12 @@ impl Pool {
         disk.rename(NEW_HEAP_FILE, HEAP_FILE).map_err(io)?;
         disk.sync().map_err(io)?;
         let limit = limit_words(&options, &space);
-        let files = Files { heap, log: Some(Arc::new(log)), superblock: Mutex::new(superblock) };
+        let files = Files {
+            heap,
+            log: Some(Arc::new(log)),
+            end_at_opening: lsn,
+            superblock: Mutex::new(superblock),
+        };
         let heap = Heap::open(&space, limit)?;
         Ok(Pool::over(space, heap, DirtyPages::default(), Some(files), options))
     }
@@ -141,18 +146,60 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     let log = match access {
         Access::ReadWrite => {
             Log::open(Arc::clone(&disk), superblock.pool, options.log(), superblock.log, &mut take)
-                .map(|log| Some(Arc::new(log)))
+                .map(|log| (log.position().0, Some(Arc::new(log))))
         }
         Access::ReadOnly => {
             Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take)
-                .map(|_end| None)
+                .map(|end| (end, None))
         }
     };
-    let log = log.map_err(|Refused(error)| error)?;
+    let (end_at_opening, log) = log.map_err(|Refused(error)| error)?;
     replay.finish()?;
     let opened = Heap::open(&space, limit)?;
-    let files = Files { heap, log, superblock: Mutex::new(superblock) };
+    let files = Files { heap, log, end_at_opening, superblock: Mutex::new(superblock) };
     Ok(Pool::over(space, opened, dirty, Some(files), options))
+}
+
+/// Reads the words of a pool as far as they can be read, and says what is wrong with the files. The
+/// disk is not written.
+///
+/// # Errors
+/// [`Error::CorruptFile`] where neither superblock can be read, [`Error::Io`],
+/// [`Error::OutOfMemory`].
+pub(crate) fn open_damaged(
+    disk: &dyn Disk,
+    options: &PoolOptions,
+    problems: &mut Vec<String>,
+) -> Result<Words> {
+    let io = |cause: std::io::Error| Error::io(format!("open {HEAP_FILE}"), &cause);
+    let heap = disk.cached(HEAP_FILE, Presence::There).map_err(io)?;
+    let mut superblock = Superblock::read(&*heap)?;
+    let space = new_space(options)?;
+    let limit = limit_words(options, &space);
+    let have = heap.bytes().map_err(io)? / 8;
+    if have < superblock.heap_words {
+        problems.push(format!(
+            "{HEAP_FILE} is cut off: it has {have} words of 8 bytes and should have {}",
+            superblock.heap_words
+        ));
+        superblock.heap_words = have;
+    }
+    read_heap(&*heap, &superblock, &space, limit, options)?;
+    let mut dirty = DirtyPages::default();
+    let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
+    let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
+    let read = Log::view(disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take);
+    let read = read.map(drop).map_err(|Refused(error)| error);
+    if let Err(error) = read.and(replay.finish()) {
+        problems.push(format!(
+            "what was committed since the last checkpoint is there in part: {error}"
+        ));
+    }
+    // Words at the end of the last object that were never set, as of any pool.
+    if let Err(error) = Heap::open(&space, limit) {
+        problems.push(error.to_string());
+    }
+    Ok(space)
 }
 
 /// Bytes of records that are looked at before they are done.

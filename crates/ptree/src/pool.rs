@@ -59,6 +59,8 @@ pub(crate) struct Files {
     pub(crate) heap: Arc<dyn CachedFile>,
     /// None where the pool is open to be read only.
     pub(crate) log: Option<Arc<Log>>,
+    /// The position behind the last record when the pool was opened.
+    pub(crate) end_at_opening: Lsn,
     /// The last one. Held by the thread that writes a checkpoint.
     pub(crate) superblock: Mutex<Superblock>,
 }

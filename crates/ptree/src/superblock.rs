@@ -15,7 +15,8 @@ use sapwood_disk::{CachedFile, checksum};
 use crate::error::{Error, Result};
 
 const MAGIC: [u8; 8] = *b"SWPOOL\x01\n";
-const VERSION: u32 = 1;
+/// The version of the format.
+pub(crate) const VERSION: u32 = 1;
 const BYTES: usize = 16 + 7 * 8 + NAME_BYTES_MAX;
 const PAGE_BYTES: u64 = 4096;
 /// Bytes of the longest layout name.

@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod hash_slot;
+mod inspection;
 mod trees;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ use hash_slot::{HashSlot, Opening};
 use trees::Trees;
 
 pub use checkpoints::StoredCheckpoint;
+pub use inspection::TreePool;
 
 /// A database of named tables.
 ///

@@ -147,7 +147,7 @@ mod tree_options;
 mod tree_table;
 mod value;
 
-pub use db::{Db, DbStats, StoredCheckpoint};
+pub use db::{Db, DbStats, StoredCheckpoint, TreePool};
 pub use db_options::DbOptions;
 pub use engine::Engine;
 pub use error::{Error, Result};
@@ -165,7 +165,11 @@ pub use sapwood_hashlog::{
     CheckpointInfo, ColdReads, Compacted, Compaction, Cut, Error as HashEngineError, HashStats,
     Layout as RecordLayout,
 };
-pub use sapwood_ptree::{Commit, Durability, Error as TreeEngineError, TreeKind};
+pub use sapwood_ptree::{
+    CheckReport as TreeCheck, ClassReport as TreeHeapClass, Commit, Durability,
+    Error as TreeEngineError, HeapReport as TreeHeap, PoolInfo as TreePoolInfo,
+    Salvage as TreeSalvage, SalvagedTree, TreeKind,
+};
 pub use table::{Table, TableStats};
 pub use tree_options::TreeTableOptions;
 pub use tree_table::{Transaction, TreePoolStats, TreeRange, TreeStats, TreeTable};

@@ -88,7 +88,7 @@ const HOUSES: &[House] = &[
             &["checkpoint", "open"],
             &["transaction", "together"],
             &["objects", "tree"],
-            &["check", "layouts"],
+            &["check", "info", "layouts", "salvage"],
         ],
         steps_up: &[],
     },

@@ -259,7 +259,7 @@ mod tests {
                 let ui = Ui::quiet(Interrupt::of(interrupt));
                 let execution = Execution::new().threads(2);
                 let plan = table.explain(&query, &execution).expect("a plan");
-                answer(&table, &KeyColumns::none(), &query, execution, &plan, &ui)
+                answer(&table, &KeyColumns::bytes(), &query, execution, &plan, &ui)
             };
             let (answered, _) = answer_until(Cancel::new()).expect("no request to stop");
             assert_eq!(answered.value(0, "sum(n)"), Ok(&(9_999 * 10_000 / 2).into()));

@@ -23,12 +23,12 @@ pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
     let stored = Stored { columns: &loaded.columns };
     let found = ui.print(|out| {
         let mut found = 0_u64;
-        let end = rows_table::find(&loaded.table, &key, |value| {
+        let end = rows_table::find(&loaded.table, &loaded.columns, &key, |value| {
             let written = match ui.answers {
-                Answers::Json => stored.write_json(value, out),
+                Answers::Json => stored.write_json(&key, value, out),
                 Answers::Text => {
                     let apart = if found == 0 { Ok(()) } else { writeln!(out) };
-                    apart.and_then(|()| write_fields(&stored.fields(value), out))
+                    apart.and_then(|()| write_fields(&stored.fields(&key, value), out))
                 }
             };
             found += 1;

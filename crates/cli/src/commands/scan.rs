@@ -36,10 +36,10 @@ pub(crate) fn run(args: &Scan, ui: &Ui) -> Outcome {
             return Ok(Ok(()));
         }
         let mut rows = 0;
-        let visit = |_: &[u8], value: &[u8]| {
+        let visit = |key: &[u8], value: &[u8]| {
             let written = match ui.answers {
-                Answers::Json => stored.write_json(value, out),
-                Answers::Text => stored.write_row(value, out),
+                Answers::Json => stored.write_json(key, value, out),
+                Answers::Text => stored.write_row(key, value, out),
             };
             rows += 1;
             match written {

@@ -70,14 +70,15 @@ fn fields(object: Value) -> serde_json::Map<String, Value> {
 fn tree_as_json(stats: &sapwood::TreeStats) -> serde_json::Map<String, Value> {
     fields(json!({
         "entries": stats.entries,
-        "kind": kind(stats),
+        "kind": kind_name(stats.kind),
         "heap_bytes": stats.trees.heap_bytes,
         "log_bytes": stats.trees.log_bytes,
     }))
 }
 
-fn kind(stats: &sapwood::TreeStats) -> &'static str {
-    match stats.kind {
+/// How a tree is balanced, as the arguments name it.
+pub(crate) fn kind_name(kind: TreeKind) -> &'static str {
+    match kind {
         TreeKind::BTree => "btree",
         TreeKind::CritBit => "crit-bit",
         TreeKind::RedBlack => "red-black",
@@ -93,7 +94,7 @@ fn tree_as_table(stats: &sapwood::TreeStats) -> Table {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
-    table.add_row(["entries".to_owned(), count(stats.entries), kind(stats).to_owned()]);
+    table.add_row(["entries".to_owned(), count(stats.entries), kind_name(stats.kind).to_owned()]);
     table
 }
 

@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::rows::reader::{Body, Columns, Row};
+use crate::terminal::format::escaped_bytes;
 
 /// Writes `row` into `out`, replacing what it held.
 pub(crate) fn encode(row: &Row, out: &mut Vec<u8>) {
@@ -29,7 +30,10 @@ pub(crate) fn encode(row: &Row, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads values that [`encode`] wrote.
+/// The columns of entries that were not loaded from a file.
+const ENTRY: [&str; 2] = ["key", "value"];
+
+/// Reads values that [`encode`] wrote, and shows those that programs wrote as they are.
 pub(crate) struct Stored<'a> {
     pub(crate) columns: &'a Columns,
 }
@@ -40,26 +44,38 @@ impl Stored<'_> {
         match self.columns {
             Columns::Csv(names) => write_csv(names.iter().map(String::as_bytes), out),
             Columns::Json => Ok(()),
+            Columns::Entries => write_csv(ENTRY.into_iter(), out),
         }
     }
 
     /// The row in the form of the input.
-    pub(crate) fn write_row(&self, value: &[u8], out: &mut impl Write) -> io::Result<()> {
+    pub(crate) fn write_row(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         match self.columns {
             Columns::Csv(_) => write_csv(StoredFields(value), out),
             Columns::Json => {
                 out.write_all(value)?;
                 out.write_all(b"\n")
             }
+            Columns::Entries => write_csv([key, value].map(escaped_bytes).into_iter(), out),
         }
     }
 
-    /// The row as a JSON object; of CSV, with each field as a string.
-    pub(crate) fn write_json(&self, value: &[u8], out: &mut impl Write) -> io::Result<()> {
+    /// The row as a JSON object; of CSV and of entries, with each field as a string.
+    pub(crate) fn write_json(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         match self.columns {
-            Columns::Json => self.write_row(value, out),
-            Columns::Csv(_) => {
-                let fields = self.fields(value).into_iter();
+            Columns::Json => self.write_row(key, value, out),
+            Columns::Csv(_) | Columns::Entries => {
+                let fields = self.fields(key, value).into_iter();
                 let object: Value =
                     fields.map(|(name, text)| (name, Value::String(text))).collect();
                 writeln!(out, "{object}")
@@ -68,7 +84,7 @@ impl Stored<'_> {
     }
 
     /// The columns of the row with their values as text.
-    pub(crate) fn fields(&self, value: &[u8]) -> Vec<(String, String)> {
+    pub(crate) fn fields(&self, key: &[u8], value: &[u8]) -> Vec<(String, String)> {
         match self.columns {
             Columns::Csv(names) => {
                 let texts =
@@ -83,6 +99,10 @@ impl Stored<'_> {
                     other => other.to_string(),
                 };
                 object.into_iter().map(|(name, value)| (name, text(value))).collect()
+            }
+            Columns::Entries => {
+                let texts = [key, value].map(escaped_bytes);
+                ENTRY.map(str::to_owned).into_iter().zip(texts).collect()
             }
         }
     }
@@ -140,10 +160,10 @@ mod tests {
             let columns = Columns::Csv(names.collect());
             let stored = Stored { columns: &columns };
             let texts: Vec<String> =
-                stored.fields(&value).into_iter().map(|(_, text)| text).collect();
+                stored.fields(b"", &value).into_iter().map(|(_, text)| text).collect();
             assert_eq!(texts, fields);
             let mut line = Vec::new();
-            stored.write_row(&value, &mut line).expect("a vector takes everything");
+            stored.write_row(b"", &value, &mut line).expect("a vector takes everything");
             let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&line[..]);
             let record = reader.records().next().expect("a row").expect("good CSV");
             assert_eq!(record, csv::StringRecord::from(fields));

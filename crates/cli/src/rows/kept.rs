@@ -24,16 +24,16 @@ pub(crate) struct Description {
 }
 
 impl Description {
-    /// Of rows of which nothing is known.
-    pub(crate) fn none() -> Self {
-        Self { columns: Columns::Csv(Vec::new()), keys: KeyColumns::none() }
+    /// Of entries that were not loaded from a file.
+    pub(crate) fn entries() -> Self {
+        Self { columns: Columns::Entries, keys: KeyColumns::bytes() }
     }
 
     /// Writes it, and makes it last.
     fn keep(&self, db: &Db, table: &str) -> Outcome {
         let columns = match &self.columns {
             Columns::Csv(names) => json!(names),
-            Columns::Json => Value::Null,
+            Columns::Json | Columns::Entries => Value::Null,
         };
         let text = json!({ "columns": columns, "key": self.keys.as_json() }).to_string();
         let descriptions =
@@ -88,28 +88,12 @@ pub(crate) enum Reading {
     At(u64),
 }
 
-/// A table of a directory, opened to be read, if `sapwood load` has made it.
+/// A table of a directory, opened to be read.
 pub(crate) fn open(
     directory: &Path,
     table: &str,
     reading: Reading,
 ) -> Outcome<(Db, Table, Description)> {
-    match open_any(directory, table, reading)? {
-        (db, rows, Some(description)) => Ok((db, rows, description)),
-        (_, _, None) => Err(Failure::Failed(format!(
-            "{} has a table {}, which was not made by `sapwood load`: its rows have no columns",
-            directory.display(),
-            quoted(table)
-        ))),
-    }
-}
-
-/// Any table of a directory, opened to be read.
-pub(crate) fn open_any(
-    directory: &Path,
-    table: &str,
-    reading: Reading,
-) -> Outcome<(Db, Table, Option<Description>)> {
     let db = database(directory)?;
     let rows = match (db.engine(table), reading) {
         (Some(Engine::Tree), Reading::Within(_)) => {
@@ -131,7 +115,7 @@ pub(crate) fn open_any(
         (_, Reading::At(number)) => db.hash_table_view(table, number).map(Table::from),
     };
     let rows = rows.map_err(|error| explained(directory, table, error))?;
-    let description = Description::read(&db, table)?;
+    let description = Description::read(&db, table)?.unwrap_or_else(Description::entries);
     Ok((db, rows, description))
 }
 

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use crate::args::key_spec::{ColumnType, KeySpec, too_many};
 use crate::rows::reader::{Columns, Row};
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::format::{quoted, shown};
+use crate::terminal::format::{escaped_bytes, quoted, shown, unescaped_bytes};
 
 /// The columns of a key, found in the input and typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct KeyColumns {
     columns: Vec<KeyColumn>,
-    without: Without,
+    origin: Origin,
     ending: Ending,
 }
 
@@ -31,14 +31,15 @@ enum Ending {
     RowNumber,
 }
 
-/// The origin of keys that are not made of columns.
+/// What keys are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Without {
-    /// Of what others know.
-    Unknown,
-    /// Of the line on which the row stands, and of its number in the file, which tells rows apart
-    /// where lines do not.
+enum Origin {
+    Columns,
+    /// The line on which the row stands, and its number in the file, which tells rows apart where
+    /// lines do not.
     Line,
+    /// Bytes of which nothing is known.
+    Bytes,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,17 +73,17 @@ impl KeyColumns {
                 named_by: if kind.is_some() { NamedBy::User } else { NamedBy::FirstRows },
             });
         }
-        Ok(Self { columns: resolved, without: Without::Unknown, ending: Ending::Nothing })
+        Ok(Self { columns: resolved, origin: Origin::Columns, ending: Ending::Nothing })
     }
 
-    /// Of keys that were not made of columns.
-    pub(crate) fn none() -> Self {
-        Self { columns: Vec::new(), without: Without::Unknown, ending: Ending::Nothing }
+    /// Keys that programs made.
+    pub(crate) fn bytes() -> Self {
+        Self { columns: Vec::new(), origin: Origin::Bytes, ending: Ending::Nothing }
     }
 
     /// Every row has a key of its own: where it stands in the file.
     pub(crate) fn lines() -> Self {
-        Self { columns: Vec::new(), without: Without::Line, ending: Ending::Nothing }
+        Self { columns: Vec::new(), origin: Origin::Line, ending: Ending::Nothing }
     }
 
     /// Whether these are the names of the columns.
@@ -132,7 +133,7 @@ impl KeyColumns {
             })
         };
         let columns = json.as_array()?.iter().map(column).collect::<Option<_>>()?;
-        Some(Self { columns, without: Without::Unknown, ending: Ending::Nothing })
+        Some(Self { columns, origin: Origin::Columns, ending: Ending::Nothing })
     }
 
     /// The same columns, of which the user has named the types.
@@ -149,8 +150,13 @@ impl KeyColumns {
         self
     }
 
+    /// The values of a key.
     pub(crate) fn len(&self) -> usize {
-        self.columns.len()
+        match self.origin {
+            Origin::Columns => self.columns.len(),
+            Origin::Line => 0,
+            Origin::Bytes => 1,
+        }
     }
 
     /// Writes the key of `row`, the `number`-th of its file, into `out`, or says why the row has
@@ -162,7 +168,7 @@ impl KeyColumns {
         out: &mut Vec<u8>,
     ) -> Result<(), String> {
         out.clear();
-        if self.without == Without::Line {
+        if self.origin == Origin::Line {
             (row.line, number).encode_to(out);
         }
         for column in &self.columns {
@@ -178,6 +184,9 @@ impl KeyColumns {
     pub(crate) fn encode_values(&self, values: &[String]) -> Outcome<Vec<u8>> {
         if values.len() > self.len() {
             return Err(Failure::Usage(too_many(values.len(), self.len())));
+        }
+        if self.origin == Origin::Bytes {
+            return Ok(values.iter().flat_map(|value| unescaped_bytes(value)).collect());
         }
         let mut out = Vec::new();
         for (column, value) in self.columns.iter().zip(values) {
@@ -206,8 +215,10 @@ impl KeyColumns {
     /// The values of an encoded key, as a user would type them.
     pub(crate) fn decode(&self, key: &[u8]) -> Result<Vec<String>, DecodeError> {
         let mut decoder = Decoder::new(key);
-        if self.without == Without::Line {
-            return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]);
+        match self.origin {
+            Origin::Columns => {}
+            Origin::Line => return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]),
+            Origin::Bytes => return Ok(vec![escaped_bytes(key)]),
         }
         let values = self.columns.iter().map(|column| {
             Ok(match column.kind {
@@ -223,6 +234,9 @@ impl KeyColumns {
 /// `carrier:str,flight:int`, as it could be given to `--key`.
 impl fmt::Display for KeyColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.origin == Origin::Bytes {
+            return f.write_str("its bytes");
+        }
         for (index, column) in self.columns.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
             write!(f, "{comma}{}:{}", shown(&column.name), column.kind)?;
@@ -362,11 +376,7 @@ mod tests {
             kind: *kind,
             named_by: NamedBy::User,
         });
-        KeyColumns {
-            columns: columns.collect(),
-            without: Without::Unknown,
-            ending: Ending::Nothing,
-        }
+        KeyColumns { columns: columns.collect(), origin: Origin::Columns, ending: Ending::Nothing }
     }
 
     #[test]

@@ -1,9 +1,6 @@
 //! The rows of an input, opened for a command: a file is loaded into memory, a directory is opened.
 
-use std::path::Path;
 use std::time::Instant;
-
-use sapwood::{Db, Table};
 
 use crate::args::{EngineName, Input};
 use crate::rows::kept::{self, Description, Reading};
@@ -14,26 +11,15 @@ use crate::terminal::ui::Ui;
 /// The rows that a command is to look at: those of a file, loaded into memory, or those that a
 /// directory keeps.
 pub(crate) fn open_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    open_by(input, Keyless::Refused, ui, |directory, table| {
-        kept::open(directory, table, reading(input)?)
-    })
+    open_by(input, Keyless::Refused, ui)
 }
 
-/// As [`open_input`]; rows of a file need no key, and a table that others made has rows without
-/// columns.
+/// As [`open_input`]; rows of a file need no key.
 pub(crate) fn open_any_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
-    open_by(input, Keyless::ByLine, ui, |directory, table| {
-        let (db, rows, description) = kept::open_any(directory, table, reading(input)?)?;
-        Ok((db, rows, description.unwrap_or_else(Description::none)))
-    })
+    open_by(input, Keyless::ByLine, ui)
 }
 
-fn open_by(
-    input: &Input,
-    keyless: Keyless,
-    ui: &Ui,
-    open: impl FnOnce(&Path, &str) -> Outcome<(Db, Table, Description)>,
-) -> Outcome<Loaded> {
+fn open_by(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
     if !input.file.is_dir() {
         return load_into(input, None, keyless, ui);
     }
@@ -52,7 +38,8 @@ fn open_by(
         }
     }
     let started = Instant::now();
-    let (db, table, Description { columns, keys }) = open(&input.file, &input.table)?;
+    let (db, table, Description { columns, keys }) =
+        kept::open(&input.file, &input.table, reading(input)?)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
     Ok(Loaded { db, table, columns, keys, counts })
 }

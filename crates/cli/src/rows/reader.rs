@@ -50,6 +50,8 @@ pub(crate) enum Columns {
     Csv(Vec<String>),
     /// Each object may have others.
     Json,
+    /// Entries of a table that was not loaded from a file: the bytes of the key and of the value.
+    Entries,
 }
 
 impl Columns {
@@ -86,6 +88,7 @@ impl Columns {
                     _ => Ok(0),
                 }
             }
+            Self::Entries => Err("entries that no file was loaded into have no columns".to_owned()),
         }
     }
 }

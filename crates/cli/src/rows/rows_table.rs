@@ -10,6 +10,7 @@ use sapwood::{
 };
 
 use crate::args::{CompactAt, Duplicates, EngineName, TreeName};
+use crate::rows::reader::Columns;
 use crate::terminal::format::bytes;
 
 /// Whether a row's key was new.
@@ -140,13 +141,14 @@ pub(crate) fn scan<B>(
 /// Calls `visit` for every row of a key: one, or with [`Duplicates::All`] any number.
 pub(crate) fn find<B>(
     table: &Table,
+    columns: &Columns,
     key: &[u8],
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
-    if table.engine() == Engine::Hash {
+    if table.engine() == Engine::Hash || *columns == Columns::Entries {
         return Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())));
     }
-    // No key is a prefix of another, so these are the rows of this key alone.
+    // No key of columns is a prefix of another, so these are the rows of this key alone.
     let range = key::prefix_range(key);
     table.scan(range, Direction::Ascending, |_, value| visit(value))
 }

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 use std::time::Duration;
 
+use bstr::{ByteSlice, ByteVec};
 use comfy_table::{Cell, Table, presets};
 
 /// A table as all commands print theirs: columns two blanks apart, no lines, easy to cut.
@@ -138,6 +139,24 @@ pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
 fn disturbs(char: char) -> bool {
     char.is_control()
         || matches!(char, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Bytes as text: what a terminal does not show stands as `\xE2`, `\n` or `\0`, and `\` as `\\`.
+pub(crate) fn escaped_bytes(bytes: &[u8]) -> String {
+    let mut out = String::new();
+    for char in bytes.escape_bytes() {
+        if disturbs(char) {
+            char.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| out += &format!("\\x{byte:02X}"));
+        } else {
+            out.push(char);
+        }
+    }
+    out
+}
+
+/// The bytes that [`escaped_bytes`] wrote so.
+pub(crate) fn unescaped_bytes(text: &str) -> Vec<u8> {
+    Vec::unescape_bytes(text)
 }
 
 /// A number of bytes as people type it: `500`, `64K`, `1.5GiB`.

@@ -46,7 +46,8 @@ fn examples_run() {
     )
     .expect("no separator in a path");
     let mut ran = 0;
-    for command in ["load", "get", "scan", "aggregate", "stats", "checkpoints"] {
+    for command in ["load", "get", "scan", "aggregate", "stats", "checkpoints", "inspect", "repair"]
+    {
         let help = stdout_of(&["help", command]);
         let (_, examples) = help.split_once("Examples:\n").expect("every command has examples");
         for example in examples.lines().take_while(|line| line.starts_with("  ")) {
@@ -62,5 +63,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 27, "as many examples as there are in the help texts");
+    assert_eq!(ran, 32, "as many examples as there are in the help texts");
 }

@@ -22,7 +22,7 @@ use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::transaction::Transaction;
@@ -158,6 +158,10 @@ impl Structure for BTree {
         entry: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<()> {
         check::check(view, head, node, entry)
+    }
+
+    fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached)) {
+        check::reach(view, head, tell);
     }
 
     fn sample(

@@ -30,13 +30,14 @@
 //! of another differs from it where it ends, and comes first.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe, TreeLayout};
-use super::structure::{Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -426,6 +427,21 @@ impl Structure for CritBit {
         }
     }
 
+    /// A node's own entry belongs to the tree, whether or not the way to its leaf link is damaged.
+    fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached)) {
+        if head.root == 0 {
+            return;
+        }
+        let mut told = HashSet::new();
+        let mut forks = HashSet::new();
+        let mut open = vec![Link::new(head.root)];
+        while let Some(link) = open.pop() {
+            if let Err(error) = reach_node(view, link, &mut told, &mut forks, &mut open, tell) {
+                tell(Reached::Nothing(error));
+            }
+        }
+    }
+
     /// A node's own entry is somewhere below it: a sample, though not one of borders.
     fn sample(
         view: &impl View,
@@ -576,6 +592,33 @@ fn check_leaf(
         true => Ok(()),
         false => Err(Error::corrupt(id.index(), "a crit-bit tree's key is not where it leads")),
     }
+}
+
+/// A step of [`CritBit::reach`]: tells the entry of a node, and opens what a link to it leads to.
+fn reach_node(
+    view: &impl View,
+    link: Link,
+    told: &mut HashSet<ObjectId>,
+    forks: &mut HashSet<ObjectId>,
+    open: &mut Vec<Link>,
+    tell: &mut dyn FnMut(Reached),
+) -> Result<()> {
+    let id = link.id();
+    let wrong = || Error::corrupt(id.index(), "a link of a crit-bit tree is wrong");
+    if type_of(load(&view.object(id, NODE_WORDS)?[0])) != ObjectType::CRIT_BIT_NODE {
+        return Err(wrong());
+    }
+    if told.insert(id) {
+        tell(Reached::Entry(entry_at(view, id)?));
+    }
+    if !link.is_leaf() {
+        if !forks.insert(id) {
+            return Err(wrong());
+        }
+        let fork = Fork::read(view, id, None)?;
+        open.extend([fork.link(1), fork.link(0)]);
+    }
+    Ok(())
 }
 
 /// Builds a tree from left to right: a new fork takes in, as its left side, those on the tree's

@@ -20,13 +20,14 @@
 //! - I-BLACK: all ways down from a node to where none is have as many black links.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 use std::ops::Bound;
 
 use sapwood_engine::Direction;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Probe};
-use super::structure::{Flow, Head, Inserted, Place, Structure};
+use super::structure::{Flow, Head, Inserted, Place, Reached, Structure};
 use crate::error::{Error, Result};
 use crate::object::{ObjectId, ObjectType, Word, load, type_of};
 use crate::transaction::{Edit, Transaction};
@@ -419,6 +420,31 @@ impl Structure for RedBlack {
                 head.id.index(),
                 format!("a red-black tree has {} entries and counts {}", check.told, head.count),
             )),
+        }
+    }
+
+    fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached)) {
+        let mut seen = HashSet::new();
+        let mut open = vec![Link(head.root)];
+        while let Some(link) = open.pop() {
+            let id = link.id();
+            if link.is_none() {
+                continue;
+            }
+            let node = node_words(view, id).and_then(|words| {
+                let is_node = type_of(load(&words[0])) == ObjectType::RED_BLACK_NODE;
+                match is_node && seen.insert(id) {
+                    true => Ok(words),
+                    false => Err(Error::corrupt(id.index(), "a link of a red-black tree is wrong")),
+                }
+            });
+            match node {
+                Ok(words) => {
+                    tell(Reached::Entry(entry_of(words)));
+                    open.extend([link_of(words, 1), link_of(words, 0)]);
+                }
+                Err(error) => tell(Reached::Nothing(error)),
+            }
         }
     }
 

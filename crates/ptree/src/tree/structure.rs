@@ -141,6 +141,14 @@ pub(crate) enum Inserted {
     There(Place, Entry),
 }
 
+/// What [`Structure::reach`] comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reached {
+    Entry(Entry),
+    /// Damage, beyond which the walk does not go.
+    Nothing(Error),
+}
+
 /// Whether a walk goes on.
 pub(crate) type Flow = std::ops::ControlFlow<()>;
 
@@ -192,6 +200,10 @@ pub(crate) trait Structure {
         node: &mut dyn FnMut(ObjectId) -> Result<()>,
         entry: &mut dyn FnMut(Entry) -> Result<()>,
     ) -> Result<()>;
+
+    /// Tells the entries of a damaged tree that can be reached from its head, in any order, and the
+    /// damage that it meets. It comes to each node once.
+    fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached));
 
     /// Tells some entries near the root, in any order: whole levels, until they are `least` or more.
     fn sample(

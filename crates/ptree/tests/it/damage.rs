@@ -13,12 +13,12 @@ use crate::model::{change, create_all};
 /// Where objects begin: behind the descriptors.
 const OBJECTS: usize = 18 << 16;
 
-fn options() -> PoolOptions {
+pub(crate) fn options() -> PoolOptions {
     PoolOptions::default().limit_bytes(64 << 20)
 }
 
 /// Pools with a checkpoint and a log behind it.
-fn prepared() -> SimDisk {
+pub(crate) fn prepared() -> SimDisk {
     let disk = SimDisk::new();
     let pool = Pool::create(Arc::new(disk.clone()), options()).expect("made");
     let mut model = create_all(&pool);
@@ -43,6 +43,50 @@ fn prepared() -> SimDisk {
     drop(pool);
     // What was written lasts.
     disk
+}
+
+/// A disk with the same files.
+pub(crate) fn copy_of(disk: &SimDisk) -> SimDisk {
+    let copy = SimDisk::new();
+    for name in disk.list().expect("names") {
+        copy.plant(&name, &disk.contents(&name).expect("there")).expect("planted");
+    }
+    copy
+}
+
+/// A copy of a disk, damaged here and there.
+pub(crate) fn damaged(disk: &SimDisk, rng: &mut ChaCha8Rng) -> SimDisk {
+    let damaged = SimDisk::new();
+    for name in &disk.list().expect("names") {
+        let mut bytes = disk.contents(name).expect("there");
+        if rng.random_ratio(1, 2) {
+            for _ in 0..rng.random_range(1..6) {
+                let len = bytes.len();
+                let at = match (name.as_str(), rng.random_range(0..6)) {
+                    // The superblocks and the root.
+                    ("heap", 0) => rng.random_range(0..3 * 4096),
+                    // Descriptors.
+                    ("heap", 1) => 65_536 + rng.random_range(0..100 * 33 * 8),
+                    ("heap", _) => rng.random_range(OBJECTS..len),
+                    (_, 0) => rng.random_range(0..4096),
+                    _ => rng.random_range(0..len),
+                };
+                let at = at.min(len - 8) / 8 * 8;
+                let word = match rng.random_range(0..4) {
+                    0 => rng.random::<u64>(),
+                    1 => rng.random_range(0..1 << 20),
+                    2 => u64::MAX,
+                    _ => u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes")) ^ 1,
+                };
+                bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+            }
+        }
+        if rng.random_ratio(1, 40) {
+            bytes.truncate(rng.random_range(0..bytes.len()));
+        }
+        damaged.plant(name, &bytes).expect("planted");
+    }
+    damaged
 }
 
 /// Everything that a pool does. It may answer with errors, and nothing else.
@@ -80,41 +124,11 @@ fn use_it(pool: &Pool, rng: &mut ChaCha8Rng) -> Result<(), Error> {
 #[test]
 fn any_damage_is_an_error_or_does_no_more_harm() {
     let disk = prepared();
-    let names = disk.list().expect("names");
     let mut opened = 0;
     let seeds = std::env::var("SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(400);
     for seed in 0..seeds {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let damaged = SimDisk::new();
-        for name in &names {
-            let mut bytes = disk.contents(name).expect("there");
-            if rng.random_ratio(1, 2) {
-                for _ in 0..rng.random_range(1..6) {
-                    let len = bytes.len();
-                    let at = match (name.as_str(), rng.random_range(0..6)) {
-                        // The superblocks and the root.
-                        ("heap", 0) => rng.random_range(0..3 * 4096),
-                        // Descriptors.
-                        ("heap", 1) => 65_536 + rng.random_range(0..100 * 33 * 8),
-                        ("heap", _) => rng.random_range(OBJECTS..len),
-                        (_, 0) => rng.random_range(0..4096),
-                        _ => rng.random_range(0..len),
-                    };
-                    let at = at.min(len - 8) / 8 * 8;
-                    let word = match rng.random_range(0..4) {
-                        0 => rng.random::<u64>(),
-                        1 => rng.random_range(0..1 << 20),
-                        2 => u64::MAX,
-                        _ => u64::from_le_bytes(*bytes[at..].first_chunk().expect("8 bytes")) ^ 1,
-                    };
-                    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
-                }
-            }
-            if rng.random_ratio(1, 40) {
-                bytes.truncate(rng.random_range(0..bytes.len()));
-            }
-            damaged.plant(name, &bytes).expect("planted");
-        }
+        let damaged = damaged(&disk, &mut rng);
         if let Ok(pool) = Pool::open(Arc::new(damaged), options()) {
             opened += 1;
             let _used = use_it(&pool, &mut rng);
@@ -127,13 +141,7 @@ fn any_damage_is_an_error_or_does_no_more_harm() {
 fn errors_name_the_file_and_the_damage() {
     let disk = prepared();
     let open = |disk: SimDisk| Pool::open(Arc::new(disk), options()).expect_err("refused");
-    let copy = || {
-        let copy = SimDisk::new();
-        for name in disk.list().expect("names") {
-            copy.plant(&name, &disk.contents(&name).expect("there")).expect("planted");
-        }
-        copy
-    };
+    let copy = || copy_of(&disk);
     let damaged = copy();
     damaged.damage("heap", 20, 1).expect("damaged");
     damaged.damage("heap", 4096 + 20, 1).expect("damaged");

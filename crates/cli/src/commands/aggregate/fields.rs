@@ -101,6 +101,7 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields.iter_mut().for_each(|field| field.absent = na.and_then(absent));
             fields
         }
+        Columns::Entries => Vec::new(),
     };
     let declared = loaded.table.fields().map_or(&[][..], Layout::fields).iter().cloned();
     for field in key_fields.into_iter().chain(columns).chain(declared) {
@@ -135,7 +136,7 @@ fn first_rows<T>(loaded: &Loaded, read: impl Fn(&Stored<'_>, &[u8]) -> T) -> Out
 }
 
 fn cells_of(stored: &Stored<'_>, value: &[u8]) -> Vec<String> {
-    stored.fields(value).into_iter().map(|(_, text)| text).collect()
+    stored.fields(b"", value).into_iter().map(|(_, text)| text).collect()
 }
 
 fn object_of(_: &Stored<'_>, value: &[u8]) -> Value {

@@ -1,13 +1,14 @@
-//! The check of everything that holds of a B-tree.
+//! The check of everything that holds of a B-tree, and the walk over one of which not all does.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use super::node::{LEAF, Node};
 use super::{fill_least, height};
 use crate::error::{Error, Result};
 use crate::object::ObjectId;
 use crate::tree::entry::{Entry, Probe, TreeLayout};
-use crate::tree::structure::Head;
+use crate::tree::structure::{Head, Reached};
 use crate::view::View;
 
 /// What a check carries along.
@@ -43,6 +44,37 @@ pub(super) fn check(
         return Err(Error::corrupt(head.id.index(), what));
     }
     Ok(())
+}
+
+pub(super) fn reach(view: &impl View, head: &Head, tell: &mut dyn FnMut(Reached)) {
+    let mut seen = HashSet::new();
+    let mut open = match height(head) {
+        Ok(0) => Vec::new(),
+        Ok(levels) => vec![(ObjectId::new(head.root), levels)],
+        Err(error) => return tell(Reached::Nothing(error)),
+    };
+    while let Some((id, level)) = open.pop() {
+        let node = Node::read(view, id, level).and_then(|node| {
+            node.check()?;
+            match seen.insert(id) {
+                true => Ok(node),
+                false => Err(Error::corrupt(id.index(), "a node of a B-tree has two places")),
+            }
+        });
+        match node {
+            Ok(node) => {
+                for rank in 0..=node.len {
+                    if level > LEAF {
+                        open.push((node.child(rank), level - 1));
+                    }
+                    if rank < node.len {
+                        tell(Reached::Entry(node.entry(rank)));
+                    }
+                }
+            }
+            Err(error) => tell(Reached::Nothing(error)),
+        }
+    }
 }
 
 impl<V: View> Check<'_, V> {

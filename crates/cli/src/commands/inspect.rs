@@ -1,0 +1,14 @@
+//! `sapwood inspect`: what lies beneath the tables of a directory.
+
+mod pool;
+
+use crate::args::{Inspect, InspectCommand};
+use crate::terminal::exit::Outcome;
+use crate::terminal::ui::Ui;
+
+pub(crate) fn run(args: &Inspect, ui: &Ui) -> Outcome {
+    match &args.command {
+        InspectCommand::Pool(pool) if pool.check => pool::check(&pool.directory, ui),
+        InspectCommand::Pool(pool) => pool::inspect(&pool.directory, ui),
+    }
+}
