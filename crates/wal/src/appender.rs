@@ -7,8 +7,7 @@ use sapwood_disk::log::{Log, Lsn};
 use sapwood_engine::{Effect, Journal};
 
 use crate::error::{Error, Result};
-use crate::frame::Frame;
-use crate::wal::TableId;
+use crate::frame::{Frame, TableId};
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)

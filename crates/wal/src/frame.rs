@@ -15,7 +15,8 @@
 use integer_encoding::VarInt;
 use sapwood_engine::Effect;
 
-use crate::wal::TableId;
+/// The number of a table, which none other of the log has or had.
+pub type TableId = u64;
 
 const PUT: u8 = 1;
 const WRITE: u8 = 2;

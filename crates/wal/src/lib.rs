@@ -29,8 +29,9 @@ mod snapshot;
 mod wal;
 
 pub use error::{Error, Result};
+pub use frame::TableId;
 pub use open::Recovery;
-pub use wal::{Checkpoint, Contents, TableId, Wal, WalOptions};
+pub use wal::{Checkpoint, Contents, Wal, WalOptions};
 
 #[cfg(doc)]
 use sapwood_disk::Disk;

@@ -15,8 +15,7 @@ use sapwood_disk::log::LogStart;
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, checksum};
 
 use crate::error::{Error, Result};
-use crate::frame::{number, split};
-use crate::wal::TableId;
+use crate::frame::{TableId, number, split};
 
 pub(crate) const FILE: &str = "manifest";
 const NEW: &str = "manifest.new";

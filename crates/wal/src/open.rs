@@ -8,12 +8,10 @@ use sapwood_disk::log::{Log, Lsn};
 use sapwood_engine::Effect;
 
 use crate::error::Error;
-use crate::frame::{self, Frame};
+use crate::frame::{self, Frame, TableId};
 use crate::manifest::Manifest;
 use crate::snapshot::{self, Identity};
-use crate::wal::{
-    Current, LOG_PREFIX, OpenTable, TableId, Tables, Wal, WalOptions, remove_snapshots_but,
-};
+use crate::wal::{Current, LOG_PREFIX, OpenTable, Tables, Wal, WalOptions, remove_snapshots_but};
 
 /// What opening a log tells, in an order in which it happened.
 pub trait Recovery<E> {

@@ -19,8 +19,7 @@ use integer_encoding::VarInt;
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
 
 use crate::error::{Error, Result};
-use crate::frame::{number, split};
-use crate::wal::TableId;
+use crate::frame::{TableId, number, split};
 
 const MAGIC: [u8; 8] = *b"SWSNAP\x01\n";
 const HEAD_BYTES: usize = 16;

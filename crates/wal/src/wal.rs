@@ -10,12 +10,9 @@ use sapwood_engine::Journal;
 
 use crate::appender::{Appender, TableJournal, lock};
 use crate::error::{Error, Result};
-use crate::frame::Frame;
+use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
 use crate::snapshot::{self, Identity};
-
-/// The number of a table, which none other of the log has or had.
-pub type TableId = u64;
 
 /// Most bytes of a table's name, and of its description.
 const TEXT_BYTES_MAX: usize = 1 << 20;

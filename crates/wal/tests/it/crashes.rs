@@ -29,8 +29,8 @@ impl History {
     #[track_caller]
     fn check(&self, world: &World) {
         let now = world.contents();
-        let found = self.states[self.lasting..].iter().any(|state| *state == now);
-        let earlier = self.states[..self.lasting].iter().any(|state| *state == now);
+        let found = self.states[self.lasting..].contains(&now);
+        let earlier = self.states[..self.lasting].contains(&now);
         assert!(
             found,
             "what is there was never there, or (as here: {earlier}) is older than what lasts: {now:?}"
