@@ -56,7 +56,8 @@ fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
                 }
                 Token(number) => {
                     let Some(client) = &mut clients[number] else { continue };
-                    if client.go_on(&mut input).is_err() {
+                    // A client that goes may have sent before: that is not told again.
+                    if client.go_on(&mut input).is_err() || event.is_read_closed() {
                         clients[number] = None;
                     }
                 }
@@ -74,10 +75,15 @@ impl Client {
             match self.stream.read(&mut input[had..]) {
                 Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
+                    // What comes after a read that was not filled is told by another event.
+                    let is_all = had + read < input.len();
                     let input = &input[..had + read];
                     let used = answer(input, &mut self.replies);
                     self.rest.clear();
                     self.rest.extend_from_slice(&input[used..]);
+                    if is_all {
+                        return self.send();
+                    }
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(error),
