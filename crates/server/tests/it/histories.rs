@@ -237,7 +237,7 @@ histories! {
     Ends: ends_of_sessions, ends_over_sockets, 24;
     Long: long_values_of_sessions, long_values_over_sockets, 8;
     Databases: databases_of_sessions, databases_over_sockets, 24;
-    Steps: steps_of_sessions, steps_over_sockets, 24;
+    Steps: steps_of_sessions, steps_over_sockets, 40;
 }
 
 /// A command of database 0, by a client, between two moments.

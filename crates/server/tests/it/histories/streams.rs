@@ -298,7 +298,7 @@ impl Stream {
     /// A command that goes through both keys again and again, or takes long to copy a value: one
     /// that is not atomic shows something between to nearly every command beside it.
     fn steps(&mut self) -> Vec<Vec<Request>> {
-        const ROUNDS: usize = 16;
+        const ROUNDS: usize = 64;
         let (one, other) = self.two();
         let keys = [one, other].repeat(ROUNDS);
         match self.rng.u8(..10) {
@@ -318,7 +318,7 @@ impl Stream {
                     _ => Rename(one, other),
                 };
                 let long = Request::Command(Set(one, self.text_of(&[200_000])));
-                vec![vec![long, Request::Command(last)]]
+                vec![vec![long, Request::Command(last), Request::Command(Get(other))]]
             }
         }
     }
