@@ -23,15 +23,17 @@
 #include <time.h>
 
 #include <libpmemobj.h>
+#include <libpmemobj/ctl.h>
 
 #include "btree_map.h"
 #include "ctree_map.h"
 #include "rbtree_map.h"
 
 #define LAYOUT "sapwood-bench"
-#define VALUE_TYPE 1
 /* Of a small object, before its bytes. */
 #define HEADER_BYTES 16
+/* Of a value's object. */
+#define VALUE_BYTES 16
 
 struct entry {
 	uint64_t key;
@@ -40,9 +42,19 @@ struct entry {
 
 typedef int visit(uint64_t key, PMEMoid value, void *arg);
 
+/*
+ * Where the 8 bytes of a value are. A tree that never looks at the object that an identifier names
+ * keeps them in the identifier; the crit-bit tree asks for the object's type.
+ */
+enum values {
+	IN_IDENTIFIER,
+	IN_OBJECT,
+};
+
 /* A kind of tree. The map is the pool's root object. */
 struct tree {
 	const char *name;
+	enum values values;
 	int (*create)(PMEMobjpool *pop, PMEMoid *map);
 	int (*insert)(PMEMobjpool *pop, PMEMoid map, uint64_t key, PMEMoid value);
 	PMEMoid (*remove)(PMEMobjpool *pop, PMEMoid map, uint64_t key);
@@ -72,18 +84,23 @@ struct tree {
 	{                                                                                          \
 		return kind##_map_foreach(pop, TYPED(kind, map), visit, arg);                      \
 	}
-#define TREE(kind)                                                                                 \
+#define TREE(kind, values)                                                                         \
 	{                                                                                          \
-		#kind, kind##_create, kind##_insert, kind##_remove, kind##_get, kind##_walk        \
+		#kind, values, kind##_create, kind##_insert, kind##_remove, kind##_get, kind##_walk        \
 	}
 
 DEFINE_TREE(btree)
 DEFINE_TREE(ctree)
 DEFINE_TREE(rbtree)
 
-static const struct tree TREES[] = {TREE(btree), TREE(ctree), TREE(rbtree)};
+static const struct tree TREES[] = {
+	TREE(btree, IN_IDENTIFIER),
+	TREE(ctree, IN_OBJECT),
+	TREE(rbtree, IN_IDENTIFIER),
+};
 
 static const struct tree *tree;
+static unsigned value_class;
 static PMEMobjpool *pop;
 static PMEMoid map;
 
@@ -109,9 +126,19 @@ static uint64_t now(void)
 	return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
 }
 
+/* Within a transaction. An identifier with an offset is not null. */
+static PMEMoid new_value(uint64_t value)
+{
+	if (tree->values == IN_IDENTIFIER)
+		return (PMEMoid){.pool_uuid_lo = value, .off = 1};
+	PMEMoid oid = pmemobj_tx_xalloc(sizeof(value), 0, POBJ_CLASS_ID(value_class));
+	*(uint64_t *)pmemobj_direct(oid) = value;
+	return oid;
+}
+
 static uint64_t value_of(PMEMoid oid)
 {
-	return *(uint64_t *)pmemobj_direct(oid);
+	return tree->values == IN_IDENTIFIER ? oid.pool_uuid_lo : *(uint64_t *)pmemobj_direct(oid);
 }
 
 /* Memory that was written, so that the clock sees no page fault. */
@@ -136,19 +163,18 @@ static void note(uint64_t key, uint64_t value)
 /* Within a transaction. */
 static void insert(const struct entry *entry)
 {
-	PMEMoid value = pmemobj_tx_alloc(sizeof(uint64_t), VALUE_TYPE);
-	*(uint64_t *)pmemobj_direct(value) = entry->value;
-	tree->insert(pop, map, entry->key, value);
+	tree->insert(pop, map, entry->key, new_value(entry->value));
 }
 
-/* Within a transaction. The value goes, too: the trees leave it to their caller. */
+/* Within a transaction. A value's object goes, too: the trees leave it to their caller. */
 static void take(const struct entry *entry)
 {
 	PMEMoid value = tree->remove(pop, map, entry->key);
 	if (OID_IS_NULL(value))
 		return;
 	note(entry->key, value_of(value));
-	pmemobj_tx_free(value);
+	if (tree->values == IN_OBJECT)
+		pmemobj_tx_free(value);
 }
 
 static void each(void (*change)(const struct entry *))
@@ -218,7 +244,7 @@ static void count_bytes(void)
 {
 	uint64_t bytes = 0;
 	for (PMEMoid oid = pmemobj_first(pop); !OID_IS_NULL(oid); oid = pmemobj_next(oid))
-		bytes += pmemobj_alloc_usable_size(oid) + HEADER_BYTES;
+		bytes += pmemobj_alloc_usable_size(oid) + (pmemobj_type_num(oid) ? HEADER_BYTES : 0);
 	note(0, bytes);
 }
 
@@ -265,6 +291,12 @@ int main(int argc, char **argv)
 	pop = pmemobj_create(argv[2], LAYOUT, strtoull(argv[3], NULL, 10), 0600);
 	if (pop == NULL)
 		fail("%s: %s", argv[2], pmemobj_errormsg());
+	/* The least that an object can take: no header, and so no type. */
+	struct pobj_alloc_class_desc class = {
+		.unit_size = VALUE_BYTES, .units_per_block = 4096, .header_type = POBJ_HEADER_NONE};
+	if (pmemobj_ctl_set(pop, "heap.alloc_class.new.desc", &class) != 0)
+		fail("no class of values: %s", pmemobj_errormsg());
+	value_class = class.class_id;
 	PMEMoid *root = pmemobj_direct(pmemobj_root(pop, sizeof(*root)));
 	if (root == NULL || tree->create(pop, root) != 0)
 		fail("the tree is not created: %s", pmemobj_errormsg());
