@@ -31,8 +31,8 @@ const PROGRAM: &str = "target/pmdk-trees";
 
 /// A pool's own structures and logs.
 const POOL_BYTES: usize = 64 << 20;
-/// Room for each entry: 144 bytes at most in a node and a value, and the undo log of one transaction
-/// around all inserts.
+/// Room for each entry: 144 bytes at most in a node and a value, and the undo log of one
+/// transaction around all inserts.
 const ROOM_BYTES: usize = 1000;
 
 /// A commit syncs the disk a dozen times.

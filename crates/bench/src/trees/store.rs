@@ -143,8 +143,8 @@ pub trait TreeStore {
     /// The store for several writers; none if its commits do not last.
     fn writers(&self) -> Option<&dyn Writers>;
 
-    /// The time of the last call by the store's own clock, if it has one: a store in another process
-    /// does not count the way of its entries to and fro.
+    /// The time of the last call by the store's own clock, if it has one: a store in another
+    /// process does not count the way of its entries to and fro.
     fn elapsed(&self) -> Option<Duration> {
         None
     }

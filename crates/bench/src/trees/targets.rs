@@ -12,9 +12,9 @@ use crate::report::{Targets, Verdicts};
 
 /// libpmemobj's tree of a kind: its engine, and what stands for it in a run without it.
 ///
-/// Those are microseconds of an operation (PMDK 1.12) on a file system in memory with forced flushes
-/// of cache lines, which outlives the process alone; 1,000,000 random keys, the best of several runs,
-/// on a machine of the class that the targets were set on (2 cores of a shared Xeon).
+/// Those are microseconds of an operation (PMDK 1.12) on a file system in memory with forced
+/// flushes of cache lines, which outlives the process alone; 1,000,000 random keys, the best of
+/// several runs, on a machine of the class that the targets were set on (2 cores of a shared Xeon).
 struct Pmdk {
     ours: &'static str,
     theirs: &'static str,
