@@ -1,11 +1,10 @@
 //! The server beside Redis, over loopback.
 //!
 //! Servers run as processes of their own, and take turns in each round with the same requests; the
-//! floor is a bare loop over epoll that finds requests and answers each with the same bytes. Two
-//! clients load them: `redis-benchmark`, and one of our own that checks every reply and speaks
-//! memcached's protocol, too. Figures of
-//! RAMCloud's comparison are objects a second that go into a sum: fetched by a client, or added up
-//! by the server.
+//! floors are bare loops over epoll and over io_uring that find requests and answer each with the same
+//! bytes. Two clients load them: `redis-benchmark`, and one of our own that checks every reply and
+//! speaks memcached's protocol, too. Figures of RAMCloud's comparison are objects a second that go into
+//! a sum: fetched by a client, or added up by the server.
 //!
 //! | module | holds |
 //! |---|---|
@@ -15,7 +14,7 @@
 //! | `wire` | a connection that waits for its replies |
 //! | `load_generator` | many connections on one thread, in a closed or an open loop |
 //! | `redis_benchmark` | Redis's own load generator |
-//! | `floor` | the bare loop |
+//! | `floor` | the bare loops |
 //! | `processes` | servers, started and stopped |
 //! | `contenders` | a workload on a server |
 //! | `memory` | what entries and idle connections take |

@@ -24,12 +24,12 @@ impl ChunkMap {
 /// Adds to the counter that a value is, or leaves it as it is.
 fn add_to(value: &mut ValueMut<'_>, delta: i64) -> Result<i64> {
     let len = value.len();
-    let Ok(bytes) = <&mut [u8; 8]>::try_from(&mut **value) else {
+    let Ok(bytes) = <&[u8; 8]>::try_from(&**value) else {
         return Err(Error::NotACounter { len });
     };
     let held = i64::from_le_bytes(*bytes);
     let sum = held.checked_add(delta).ok_or(Error::Overflow { value: held, delta })?;
-    *bytes = sum.to_le_bytes();
+    value.write(0, &sum.to_le_bytes());
     Ok(sum)
 }
 

@@ -8,7 +8,9 @@
 //! record in hand stays by itself then (I-HELD); what else was reached is looked for
 //! again if the guard says that it may have gone.
 
-use sapwood_engine::{Compute, Computed, Upsert};
+use std::sync::Arc;
+
+use sapwood_engine::{Compute, Computed, Effect, Journal, Upsert};
 use sapwood_mem::reclaim::{Epoch, Guard, Left};
 use sapwood_mem::sync::counter::AtomicU64;
 use sapwood_mem::sync::{Backoff, Ordering};
@@ -61,6 +63,7 @@ pub struct ChunkMap {
     pub(crate) options: Options,
     pub(crate) rebalances: AtomicU64,
     pub(crate) compaction: Compaction,
+    journal: Option<Arc<dyn Journal>>,
 }
 
 impl Default for ChunkMap {
@@ -172,7 +175,28 @@ impl ChunkMap {
         let tree = Tree::new(arena, options.fanout(), options.delta_entries())?;
         let counters = StripedCounters::new();
         let (rebalances, compaction) = (AtomicU64::new(0), Compaction::default());
-        Ok(ChunkMap { tree, counters, options, rebalances, compaction })
+        Ok(ChunkMap { tree, counters, options, rebalances, compaction, journal: None })
+    }
+
+    /// Tells each change from now on to a journal, before any thread reads it. Only
+    /// [`contains_key`](Self::contains_key) and [`put_if_absent`](Self::put_if_absent) may find a key
+    /// whose insert is being told.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> ChunkMap {
+        self.journal = Some(journal);
+        self
+    }
+
+    #[inline]
+    pub(crate) fn log(&self, key: &[u8], effect: Effect<'_>) {
+        if let Some(journal) = &self.journal {
+            journal.log(key, effect);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn is_logged(&self) -> bool {
+        self.journal.is_some()
     }
 
     /// The options the map was made with.
@@ -540,9 +564,18 @@ impl ChunkMap {
             return Ok(false);
         }
         let slice = fresh.get(key, value)?;
+        // A record that is to be told has a writer from the first: no thread reads or changes it
+        // before the journal has heard of it.
+        let born = match self.is_logged() {
+            true => Some(self.lock_unpublished(guard, slice)?),
+            false => None,
+        };
         match leaf.chunk.append(end, key, slice) {
             Append::Done => {
                 fresh.published();
+                if born.is_some() {
+                    self.log(key, Effect::Put(value));
+                }
                 self.counters.inserted(key.len(), value.len());
                 Ok(true)
             }
@@ -552,6 +585,18 @@ impl ChunkMap {
                 self.wait_for_successor(guard, &leaf.chunk);
                 Ok(false)
             }
+        }
+    }
+
+    /// Takes the writer's lock of a record that only this thread knows.
+    #[cold]
+    fn lock_unpublished<'g>(&'g self, _pin: &'g Guard, slice: SliceRef) -> Result<WriteLock<'g>> {
+        // SAFETY: I-PINNED: the record is this thread's own until it is published, and then it is
+        // pinned.
+        let record = unsafe { Record::new(self.tree.arena.ptr(slice)) };
+        match record.try_write_in_place()? {
+            Entered::Inside(lock) => Ok(lock),
+            Entered::Dead | Entered::Busy => unreachable!("no other thread knows the record"),
         }
     }
 
@@ -573,9 +618,11 @@ impl ChunkMap {
             // SAFETY: I-VALUE: alone with the bytes, and the slice has room for the value.
             unsafe { lock.value_ptr().copy_from_nonoverlapping(value.as_ptr(), value.len()) };
             lock.set_value_len(value.len());
+            self.log(key, Effect::Put(value));
         } else {
             let successor = fresh.get(key, value)?;
             fresh.published();
+            self.log(key, Effect::Put(value));
             self.supersede(guard, hit, lock, successor);
         }
         self.counters.resized(old_len, value.len());
@@ -643,6 +690,7 @@ impl ChunkMap {
     /// Buries a locked record and empties its entry.
     fn unlink(&self, guard: &Guard, hit: Hit<'_>, mut lock: WriteLock<'_>) {
         let (key, value_len) = (lock.key(), lock.value_len());
+        self.log(key, Effect::Remove);
         lock.bury();
         self.counters.removed(key.len(), value_len);
         let chunk = self.swap(guard, hit, key, Successor::Tombstone);

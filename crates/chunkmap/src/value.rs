@@ -6,8 +6,9 @@
 //! commits what is there, also when the closure panicked: so a panic always
 //! leaves exactly what was written until then.
 
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 
+use sapwood_engine::Effect;
 use sapwood_mem::reclaim::{Epoch, Guard};
 use sapwood_mem::{Arena, SliceRef};
 
@@ -31,6 +32,28 @@ struct BytesPlace {
     capacity: usize,
     /// The private record the bytes are in, if not in the published one.
     fresh: Option<SliceRef>,
+    written: Written,
+}
+
+/// The bytes that a closure may have written.
+#[derive(Debug, Clone)]
+enum Written {
+    Some(Range<usize>),
+    All,
+}
+
+impl Written {
+    const NOTHING: Written = Written::Some(0..0);
+
+    fn add(&mut self, range: Range<usize>) {
+        match self {
+            Written::All => {}
+            Written::Some(written) if Range::is_empty(written) => *written = range,
+            Written::Some(written) => {
+                *written = written.start.min(range.start)..written.end.max(range.end);
+            }
+        }
+    }
 }
 
 impl ValueMut<'_> {
@@ -52,6 +75,9 @@ impl ValueMut<'_> {
         check_value(len)?;
         if len > self.place.capacity {
             self.grow(len)?;
+        }
+        if len != self.place.len {
+            self.place.written = Written::All;
         }
         if len > self.place.len {
             // SAFETY: `len <= capacity`, and the bytes are this closure's alone.
@@ -82,6 +108,20 @@ impl ValueMut<'_> {
         self.resize(len.saturating_add(bytes.len()))?;
         self[len..].copy_from_slice(bytes);
         Ok(())
+    }
+
+    /// Writes bytes from `offset` on. A journal hears of them alone, if no more was written, and not of
+    /// the whole value.
+    ///
+    /// # Panics
+    /// Where they do not lie within the value.
+    #[inline]
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) {
+        let written = self.place.written.clone();
+        let range = offset..offset + bytes.len();
+        self[range.clone()].copy_from_slice(bytes);
+        self.place.written = written;
+        self.place.written.add(range);
     }
 
     /// Moves to a private record with room for `len` bytes and a little more, so
@@ -123,6 +163,7 @@ impl Deref for ValueMut<'_> {
 impl DerefMut for ValueMut<'_> {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
+        self.place.written = Written::All;
         // SAFETY: I-VALUE, as in `deref`.
         unsafe { std::slice::from_raw_parts_mut(self.place.base, self.place.len) }
     }
@@ -160,7 +201,7 @@ impl<'g> Change<'g> {
         let capacity = arena.capacity(hit.slice) - record::value_offset(key.len());
         let in_place = lock.access() == WriteMode::InPlace;
         let base = if in_place { lock.value_ptr() } else { lock.value().as_ptr().cast_mut() };
-        let mut place = BytesPlace { base, len, capacity, fresh: None };
+        let mut place = BytesPlace { base, len, capacity, fresh: None, written: Written::NOTHING };
         if !in_place {
             ValueMut { arena, key, place: &mut place }.move_to(len)?;
         }
@@ -170,6 +211,23 @@ impl<'g> Change<'g> {
     #[inline]
     pub(crate) fn value(&mut self) -> ValueMut<'_> {
         ValueMut { arena: &self.map.tree.arena, key: self.key, place: &mut self.place }
+    }
+
+    /// Tells what the closure wrote, while the record is still this thread's.
+    #[inline]
+    fn log(&mut self) {
+        if !self.map.is_logged() {
+            return;
+        }
+        let (map, key, written) = (self.map, self.key, self.place.written.clone());
+        let value = self.value();
+        match written {
+            Written::Some(range) if range.is_empty() => {}
+            Written::Some(range) if range.len() <= value.len() / 2 => {
+                map.log(key, Effect::Write { offset: range.start, bytes: &value[range] });
+            }
+            Written::Some(_) | Written::All => map.log(key, Effect::Put(&value)),
+        }
     }
 }
 
@@ -183,6 +241,7 @@ impl Drop for Change<'_> {
             // It shrank a lot. Without memory for a smaller one it keeps its slice.
             let _ = self.value().move_to(new_len);
         }
+        self.log();
         match self.place.fresh {
             None => {
                 lock.set_value_len(new_len);

@@ -22,12 +22,14 @@ use format::{HEADER_BYTES, Kind};
 use group::Group;
 use tail::{Part, Spare, Tail};
 
+mod durability;
 mod format;
 mod group;
 mod read;
 mod tail;
 mod task;
 
+pub use durability::Durability;
 pub use task::Synced;
 
 /// A position in the log, in bytes from its beginning; headers of parts do not count.

@@ -3,6 +3,7 @@
 //! A [`ColumnBatch`] carries entries from an engine's walk to the kernels of a query without a copy;
 //! a [`RecordAddress`] is the hint by which an engine finds an entry again. [`Compute`], [`Computed`] and
 //! [`Upsert`] are what closures decide, and what came of it. A [`KeyRange`] bounds a walk in order, which has a [`Direction`].
+//! A [`Journal`] hears of each change's [`Effect`].
 //!
 //! **Absent:** algorithms, engines, unsafe code.
 #![forbid(unsafe_code)]
@@ -10,11 +11,13 @@
 mod address;
 mod batch;
 mod buffer;
+mod journal;
 mod outcome;
 mod range;
 
 pub use address::RecordAddress;
 pub use batch::{Addresses, Column, ColumnBatch, InvalidBatch, Validity};
 pub use buffer::{ColumnBuffer, Columns};
+pub use journal::{Effect, Journal};
 pub use outcome::{Compute, Computed, Upsert};
 pub use range::{Direction, KeyRange};

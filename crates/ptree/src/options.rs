@@ -1,26 +1,7 @@
 //! Options of a pool.
 
-use std::time::Duration;
-
-use sapwood_disk::log::LogOptions;
+use sapwood_disk::log::{Durability, LogOptions};
 use sapwood_mem::reserve::machine_bytes;
-
-/// What a commit waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Durability {
-    /// The commit is in the page cache: it outlives the process, however that ends, and power loss
-    /// once the system has written it, or [`Pool::sync`](crate::Pool::sync) was called. After power
-    /// loss the pool holds some prefix of the commits.
-    #[default]
-    Buffered,
-    /// As of `Buffered`, and a thread of the pool syncs the log so long after the first commit that does
-    /// not last, for all of them. Power loss takes no older commits, and a sync under way little more.
-    /// Dropping the pool syncs what is left. Where a sync fails, the next commit says so, and
-    /// [`Pool::failed_sync`](crate::Pool::failed_sync).
-    Interval(Duration),
-    /// The commit lasts: one sync of the log, which all transactions share that commit at the time.
-    Sync,
-}
 
 /// How a pool is made or opened.
 #[derive(Debug, Clone)]

@@ -11,7 +11,8 @@
 //!
 //! The sockets are tokio's, over epoll, on threads that take work from each other: measured with a
 //! bare server that answers PING to 50 connections, it was ahead of a loop over mio on each core
-//! and of a tokio runtime on each core at every length of pipeline.
+//! and of a tokio runtime on each core at every length of pipeline. `docs/design/server.md` has
+//! io_uring beside epoll.
 
 mod connection;
 mod housekeeping;

@@ -15,6 +15,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-disk", &["sapwood-mem"]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     ("sapwood-ptree", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
+    ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
     (
         "sapwood-execute",
         &[
@@ -35,6 +36,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-execute",
             "sapwood-hashlog",
             "sapwood-ptree",
+            "sapwood-wal",
         ],
     ),
     (
@@ -71,6 +73,7 @@ const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     // Itself, with the simulated disk.
     ("sapwood-disk", &["sapwood-disk", "sapwood-testkit"]),
     ("sapwood-hashlog", &["sapwood-testkit"]),
+    ("sapwood-wal", &["sapwood-testkit"]),
     // Itself, with its features.
     ("sapwood", &["sapwood", "sapwood-testkit"]),
     ("sapwood-bench", &["sapwood-testkit"]),

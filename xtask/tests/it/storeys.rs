@@ -39,7 +39,7 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "engine",
-        storeys: &[&["address", "outcome", "range"], &["batch"], &["buffer"]],
+        storeys: &[&["address", "journal", "outcome", "range"], &["batch"], &["buffer"]],
         steps_up: &[],
     },
     House {
@@ -90,6 +90,11 @@ const HOUSES: &[House] = &[
             &["objects", "tree"],
             &["check", "info", "layouts", "salvage"],
         ],
+        steps_up: &[],
+    },
+    House {
+        name: "wal",
+        storeys: &[&["error", "frame"], &["appender", "manifest", "snapshot"], &["wal"], &["open"]],
         steps_up: &[],
     },
     House {

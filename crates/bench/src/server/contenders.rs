@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::load_generator::{Done, Load};
-use super::processes::{FLOOR, MEMCACHED, SAPWOOD, Server};
+use super::processes::{MEMCACHED, SAPWOOD, Server};
 use super::protocol::Protocol;
 use super::redis_benchmark;
 use super::wire::{digits, load, request};
@@ -71,7 +71,7 @@ impl Loaded {
             has_objects: false,
             latencies: HashMap::new(),
         };
-        if loaded.server.name != FLOOR {
+        if !loaded.server.is_floor() {
             let mut wire = loaded.server.connect()?;
             load(&mut wire, KEYS, |number, out| {
                 let key = digits(number);
@@ -83,7 +83,7 @@ impl Loaded {
 
     /// Puts the objects: under keys of 8 digits, and into a table of our own server.
     pub(crate) fn load_objects(&mut self, objects: u32) -> Result<(), Error> {
-        if std::mem::replace(&mut self.has_objects, true) || self.server.name == FLOOR {
+        if std::mem::replace(&mut self.has_objects, true) || self.server.is_floor() {
             return Ok(());
         }
         let mut wire = self.server.connect()?;
@@ -156,7 +156,7 @@ impl Loaded {
                 keys: KEYS,
                 time: run.time,
                 rate: (client == Client::Open).then_some(run.rate),
-                is_checked: self.server.name != FLOOR,
+                is_checked: !self.server.is_floor(),
             };
             let Done { requests, elapsed, latencies } = load.run(run.round as u64)?;
             (requests, elapsed, Percentiles::from(&latencies))
@@ -270,14 +270,15 @@ impl Contender<Timed> for Loaded {
         // Redis's client and its commands of many keys are not for memcached.
         let is_redis = self.server.protocol() == Protocol::Redis;
         match workload {
+            Workload::Sum(_) if self.server.is_floor() => false,
             Workload::Requests { client: Client::RedisBenchmark, .. } => {
                 self.has_redis_benchmark && is_redis
             }
             Workload::Requests { .. } => true,
             Workload::Sum(Sum::Aggregate(_)) => self.server.name == SAPWOOD,
-            Workload::Sum(Sum::Lua) => ![SAPWOOD, MEMCACHED, FLOOR].contains(&self.server.name),
-            Workload::Sum(Sum::MGet) => is_redis && self.server.name != FLOOR,
-            Workload::Sum(_) => self.server.name != FLOOR,
+            Workload::Sum(Sum::Lua) => ![SAPWOOD, MEMCACHED].contains(&self.server.name),
+            Workload::Sum(Sum::MGet) => is_redis,
+            Workload::Sum(_) => true,
         }
     }
 

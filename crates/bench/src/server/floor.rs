@@ -1,119 +1,53 @@
-//! The bare loop: epoll, a read, a reply for each request, a write.
+//! Bare loops: wait, read, a reply for each request, write.
 //!
-//! It finds where a request ends by the bytes that clients of this bench send, and answers `SET` with
-//! `OK` and everything else with the same 8 bytes. No server can be faster that answers over a socket.
+//! They find where a request ends by the bytes that clients of this bench send, and answer `SET` with
+//! `OK` and everything else with the same 8 bytes. No server over the same calls of the system can be
+//! faster. One loop waits by epoll, as our server does; the other, by io_uring, tells what that choice
+//! costs.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::thread::JoinHandle;
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Events, Interest, Poll, Token, Waker};
+mod epoll;
+#[cfg(all(target_os = "linux", feature = "peers"))]
+mod uring;
 
-const LISTENER: Token = Token(usize::MAX);
-const STOP: Token = Token(usize::MAX - 1);
-
-/// The loop, on a thread of its own.
+/// A loop, on a thread of its own.
 pub(crate) struct Floor {
     pub(crate) address: SocketAddr,
-    stop: Arc<Waker>,
+    stop: Box<dyn Fn()>,
     thread: Option<JoinHandle<io::Result<()>>>,
 }
 
 impl Floor {
-    pub(crate) fn start() -> io::Result<Floor> {
-        let poll = Poll::new()?;
-        let mut listener = TcpListener::bind(([127, 0, 0, 1], 0).into())?;
-        let address = listener.local_addr()?;
-        poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-        let stop = Arc::new(Waker::new(poll.registry(), STOP)?);
-        let thread = std::thread::spawn(move || serve(poll, &listener));
-        Ok(Floor { address, stop, thread: Some(thread) })
+    /// The loop over epoll.
+    pub(crate) fn epoll() -> io::Result<Floor> {
+        epoll::start(listener()?)
     }
+
+    /// The loop over io_uring.
+    #[cfg(all(target_os = "linux", feature = "peers"))]
+    pub(crate) fn uring() -> io::Result<Floor> {
+        uring::start(listener()?)
+    }
+
+    #[cfg(not(all(target_os = "linux", feature = "peers")))]
+    pub(crate) fn uring() -> io::Result<Floor> {
+        Err(io::Error::new(io::ErrorKind::Unsupported, "it is of Linux, and of builds with peers"))
+    }
+}
+
+fn listener() -> io::Result<TcpListener> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
 }
 
 impl Drop for Floor {
     fn drop(&mut self) {
-        // A thread that has ended by itself cannot be woken.
-        let _ = self.stop.wake();
+        (self.stop)();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-struct Client {
-    stream: TcpStream,
-    /// The beginning of a request whose end has not come.
-    rest: Vec<u8>,
-    /// Replies that were not taken.
-    replies: Vec<u8>,
-}
-
-fn serve(mut poll: Poll, listener: &TcpListener) -> io::Result<()> {
-    let mut events = Events::with_capacity(1024);
-    let mut clients: Vec<Option<Client>> = Vec::new();
-    let mut input = vec![0; 64 << 10];
-    loop {
-        poll.poll(&mut events, None)?;
-        for event in &events {
-            match event.token() {
-                STOP => return Ok(()),
-                LISTENER => {
-                    while let Ok((mut stream, _)) = listener.accept() {
-                        stream.set_nodelay(true)?;
-                        let interest = Interest::READABLE | Interest::WRITABLE;
-                        poll.registry().register(&mut stream, Token(clients.len()), interest)?;
-                        clients.push(Some(Client {
-                            stream,
-                            rest: Vec::new(),
-                            replies: Vec::new(),
-                        }));
-                    }
-                }
-                Token(number) => {
-                    let Some(client) = &mut clients[number] else { continue };
-                    if client.go_on(&mut input).is_err() {
-                        clients[number] = None;
-                    }
-                }
-            }
-        }
-    }
-}
-
-impl Client {
-    fn go_on(&mut self, input: &mut [u8]) -> io::Result<()> {
-        loop {
-            self.send()?;
-            let had = self.rest.len();
-            input[..had].copy_from_slice(&self.rest);
-            match self.stream.read(&mut input[had..]) {
-                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-                Ok(read) => {
-                    let input = &input[..had + read];
-                    let used = answer(input, &mut self.replies);
-                    self.rest.clear();
-                    self.rest.extend_from_slice(&input[used..]);
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn send(&mut self) -> io::Result<()> {
-        let mut sent = 0;
-        while sent < self.replies.len() {
-            match self.stream.write(&self.replies[sent..]) {
-                Ok(more) => sent += more,
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(error) => return Err(error),
-            }
-        }
-        self.replies.drain(..sent);
-        Ok(())
     }
 }
 
@@ -158,6 +92,9 @@ fn number_behind(input: &[u8], at: usize, mark: u8) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
     use super::*;
 
     #[test]
@@ -166,5 +103,34 @@ mod tests {
         let mut replies = Vec::new();
         assert_eq!(answer(input, &mut replies), input.len() - 10);
         assert_eq!(replies, b"$8\r\n00000000\r\n+OK\r\n");
+    }
+
+    /// Sends so many requests in pieces of so many bytes, and reads the replies meanwhile.
+    fn check(floor: &Floor, requests: usize, piece: usize) {
+        let sent = b"*1\r\n$4\r\nPING\r\n".repeat(requests);
+        let mut stream = TcpStream::connect(floor.address).expect("it listens");
+        let mut reads = stream.try_clone().expect("a second handle");
+        let reader = std::thread::spawn(move || {
+            let mut replies = vec![0; requests * b"+PONG\r\n".len()];
+            reads.read_exact(&mut replies).map(|()| replies)
+        });
+        stream.set_nodelay(true).expect("it is open");
+        sent.chunks(piece).for_each(|bytes| stream.write_all(bytes).expect("it reads"));
+        let replies = reader.join().expect("a reader").expect("it answers");
+        assert_eq!(replies, b"+PONG\r\n".repeat(requests));
+    }
+
+    #[test]
+    fn both_loops_answer_requests_in_pieces_and_many_at_once() {
+        // Where the system has no io_uring, the other is tested alone.
+        let uring = Floor::uring().ok();
+        for floor in [Floor::epoll().expect("epoll")].into_iter().chain(uring) {
+            for (requests, piece) in [(1, 14), (3, 1), (100, 37), (20_000, 100_000)] {
+                check(&floor, requests, piece);
+            }
+            // It also stops with connections open.
+            let _open = TcpStream::connect(floor.address).expect("it listens");
+            drop(floor);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! What entries and idle connections take, by the resident memory of a server's process.
 
-use super::processes::{FLOOR, start};
+use super::processes::start;
 use super::wire::{digits, load};
 use crate::Error;
 
@@ -22,7 +22,7 @@ pub(crate) fn measure(
     let connections = allowed(connections);
     let mut measured = Vec::new();
     let (servers, _) = start(names)?;
-    for server in servers.into_iter().filter(|server| server.name != FLOOR) {
+    for server in servers.into_iter().filter(|server| !server.is_floor()) {
         let Some(empty) = server.resident_bytes() else { continue };
         let mut wires = Vec::new();
         for _ in 0..connections {

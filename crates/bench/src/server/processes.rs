@@ -14,8 +14,10 @@ pub(crate) const SAPWOOD: &str = "sapwood";
 pub(crate) const REDIS: &str = "redis";
 pub(crate) const MEMCACHED: &str = "memcached";
 pub(crate) const FLOOR: &str = "floor-epoll";
+pub(crate) const URING_FLOOR: &str = "floor-io_uring";
 /// In the order of the tables.
-pub(crate) const NAMES: [&str; 6] = [SAPWOOD, REDIS, "valkey", "keydb", MEMCACHED, FLOOR];
+pub(crate) const NAMES: [&str; 7] =
+    [SAPWOOD, REDIS, "valkey", "keydb", MEMCACHED, FLOOR, URING_FLOOR];
 
 /// The time in which a server must answer.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -38,7 +40,8 @@ enum Running {
     },
 }
 
-/// Starts those of some names that are installed, or all; others are left out with a sentence.
+/// Starts those of some names that are installed, or all; others are left out with a sentence, and so
+/// is io_uring where the system has none.
 pub(crate) fn start(names: &[String]) -> Result<(Vec<Server>, Vec<String>), Error> {
     let mut servers = Vec::new();
     let mut missing = Vec::new();
@@ -54,13 +57,14 @@ pub(crate) fn start(names: &[String]) -> Result<(Vec<Server>, Vec<String>), Erro
 }
 
 fn start_one(name: &'static str) -> Result<Server, Error> {
-    if name == FLOOR {
-        let floor = Floor::start()?;
-        return Ok(Server {
-            name,
-            address: floor.address,
-            running: Running::Floor { _floor: floor },
-        });
+    let floor = match name {
+        FLOOR => Some(Floor::epoll()?),
+        URING_FLOOR => Some(Floor::uring()?),
+        _ => None,
+    };
+    if let Some(floor) = floor {
+        let address = floor.address;
+        return Ok(Server { name, address, running: Running::Floor { _floor: floor } });
     }
     let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
     let address = SocketAddr::from(([127, 0, 0, 1], port));
@@ -135,6 +139,11 @@ impl Server {
 
     pub(crate) fn protocol(&self) -> Protocol {
         if self.name == MEMCACHED { Protocol::Memcached } else { Protocol::Redis }
+    }
+
+    /// Whether it answers all requests alike.
+    pub(crate) fn is_floor(&self) -> bool {
+        matches!(self.running, Running::Floor { .. })
     }
 
     /// A connection.

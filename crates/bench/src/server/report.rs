@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use super::measure::Figures;
-use super::processes::SAPWOOD;
+use super::processes::{FLOOR, SAPWOOD, URING_FLOOR};
+use super::workload::Workload;
+use crate::figures::{Rates, Timed};
 use crate::report::{self, Labels, latencies_table, rates_table, table, tell};
 
-const OURS: [&str; 1] = [SAPWOOD];
 const DATA: &str = "8+8 B";
 
 pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
@@ -29,7 +30,7 @@ pub(crate) fn print_json(out: &mut dyn Write, figures: &Figures) -> io::Result<(
             writeln!(out, "{line}")?;
         }
     }
-    report::print_json(out, &figures.rates, &labels, &OURS)
+    report::print_json(out, &figures.rates, &labels, &[SAPWOOD, URING_FLOOR])
 }
 
 pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
@@ -42,7 +43,8 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
         }
         writeln!(out, "{memory}\n")?;
     }
-    writeln!(out, "{}", rates_table(&figures.rates, &OURS))?;
+    writeln!(out, "{}", rates_table(&figures.rates, &[SAPWOOD]))?;
+    print_floors(out, &figures.rates)?;
     for sentence in figures.missing.iter().chain(&figures.rates.wrong) {
         writeln!(out, "left out: {sentence}")?;
     }
@@ -51,4 +53,19 @@ pub(crate) fn print_tables(out: &mut dyn Write, figures: &Figures) -> io::Result
         writeln!(out, "{}", latencies_table(&figures.rates))?;
     }
     Ok(())
+}
+
+/// What io_uring in place of epoll would be worth, at most.
+fn print_floors(out: &mut dyn Write, rates: &Rates<Workload>) -> io::Result<()> {
+    let title = format!("{URING_FLOOR} against {FLOOR}");
+    let mut floors = table(&[&title, "times as fast", "from", "to"], 1);
+    for epoll in rates.rates.iter().filter(|rate| rate.engine == FLOOR) {
+        let Some(ratio) = rates.ratio(URING_FLOOR, epoll) else { continue };
+        let ratios = [ratio.median, ratio.min, ratio.max].map(|ratio| format!("{ratio:.2}x"));
+        floors.add_row([epoll.workload.name()].into_iter().chain(ratios));
+    }
+    if floors.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{floors}")
 }

@@ -55,6 +55,22 @@ fn memcached_is_measured_where_it_is_installed() {
     assert_eq!((of("ops/s"), of("ns"), of("objects/s")), expected);
 }
 
+/// Where the system has none it is left out with a sentence.
+#[test]
+fn io_uring_is_measured_beside_epoll() {
+    let flags = ["--smoke", "--no-memory", "--servers", "floor-epoll,floor-io_uring"];
+    let flags = [&flags[..], &["--workloads", "closed loop"]].concat();
+    let printed = server(&flags).expect("it runs");
+    let of = |engine: &str| printed.lines().filter(|line| line.contains(engine)).count();
+    if printed.contains("left out: floor-io_uring: ") {
+        // The floor is measured all the same: a rate and a latency for each of 12 workloads.
+        assert_eq!((of("floor-io_uring"), of("floor-epoll")), (1, 24), "{printed}");
+    } else {
+        // And the title of the comparison.
+        assert_eq!((of("floor-io_uring"), of("floor-epoll")), (25, 25), "{printed}");
+    }
+}
+
 #[test]
 fn names_that_are_not_known_are_refused() {
     for flags in [["--servers", "oracle"], ["--workloads", "nothing"], ["--seconds", "0"]] {

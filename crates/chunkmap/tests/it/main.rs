@@ -5,6 +5,7 @@
 mod accounting;
 mod adapter;
 mod ending;
+mod journal;
 mod limits;
 mod linearizable;
 mod lingering;

@@ -8,9 +8,9 @@ use super::Transaction;
 use crate::commit::Commit;
 use crate::dirty::DirtyPages;
 use crate::error::Result;
-use crate::options::Durability;
 use crate::pool::{Inner, Pool, apply};
 use crate::redo;
+use sapwood_disk::log::Durability;
 
 impl Pool {
     /// Begins a transaction.

@@ -1,0 +1,163 @@
+//! What a journal hears, done again, leads to what the map has.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use fastrand::Rng;
+use sapwood_chunkmap::{ChunkMap, Compute};
+use sapwood_engine::{Effect, Journal};
+use sapwood_testkit::case;
+
+use crate::adapter::{CONFIGURATIONS, NASTIEST, contents, map};
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// An effect that outlives its change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Done {
+    Put(Vec<u8>),
+    Write(usize, Vec<u8>),
+    Remove,
+}
+
+#[derive(Debug, Default)]
+struct Heard(Mutex<Vec<(Vec<u8>, Done)>>);
+
+impl Journal for Heard {
+    fn log(&self, key: &[u8], effect: Effect<'_>) {
+        let done = match effect {
+            Effect::Put(value) => Done::Put(value.to_vec()),
+            Effect::Write { offset, bytes } => Done::Write(offset, bytes.to_vec()),
+            Effect::Remove => Done::Remove,
+        };
+        self.0.lock().expect("no panic").push((key.to_vec(), done));
+    }
+}
+
+impl Heard {
+    fn take(&self) -> Vec<(Vec<u8>, Done)> {
+        std::mem::take(&mut self.0.lock().expect("no panic"))
+    }
+}
+
+fn replay(entries: &mut Entries, heard: &[(Vec<u8>, Done)]) {
+    for (key, done) in heard {
+        match done {
+            Done::Put(value) => {
+                entries.insert(key.clone(), value.clone());
+            }
+            Done::Write(offset, bytes) => {
+                let value = entries.get_mut(key).and_then(|value| value.get_mut(*offset..));
+                if let Some(value) = value.and_then(|value| value.get_mut(..bytes.len())) {
+                    value.copy_from_slice(bytes);
+                }
+            }
+            Done::Remove => {
+                entries.remove(key);
+            }
+        }
+    }
+}
+
+fn map_of(configuration: (usize, usize), heard: &Arc<Heard>) -> ChunkMap {
+    map(configuration).with_journal(Arc::clone(heard) as Arc<dyn Journal>)
+}
+
+/// One change of any kind to one of few keys.
+fn change(map: &ChunkMap, rng: &mut Rng) {
+    let key = [b'k', rng.u8(..12)];
+    let value = vec![rng.u8(..); rng.usize(..40)];
+    match rng.u8(..14) {
+        0 | 1 => drop(map.put(&key, &value).expect("memory")),
+        2 => drop(map.put_if_absent(&key, &value).expect("memory")),
+        3 | 4 => drop(map.remove(&key).expect("a fine key")),
+        5 => drop(map.remove_with(&key, <[u8]>::len).expect("a fine key")),
+        6 => drop(map.update(&key, |now| now.iter_mut().for_each(|byte| *byte ^= 5))),
+        7 => drop(map.update(&key, |now| {
+            if now.len() > 2 {
+                now.write(1, &[7]);
+            }
+        })),
+        8 => drop(map.update(&key, |now| now.resize(value.len()))),
+        9 => drop(map.put_if_absent_or_update(&key, &value, |now| now.set(&[1, 2, 3]))),
+        10 => drop(map.add(b"counter", 3)),
+        11 => drop(map.compute(&key, |now| match now {
+            None => Compute::Replace(value.clone()),
+            Some([]) => Compute::Remove,
+            Some(now) => Compute::Replace(now[1..].to_vec()),
+        })),
+        12 => drop(map.pop_first()),
+        _ => drop(map.put_many(&[(&key[..], &value[..]), (b"kz", b"z")])),
+    }
+}
+
+#[test]
+fn what_is_heard_leads_to_what_is_there() {
+    case!().seeds(60, |seed| {
+        let mut rng = Rng::with_seed(seed);
+        let heard = Arc::default();
+        let map = map_of(CONFIGURATIONS[seed as usize % CONFIGURATIONS.len()], &heard);
+        (0..400).for_each(|_| change(&map, &mut rng));
+        let all = heard.take();
+        let mut entries = Entries::new();
+        replay(&mut entries, &all);
+        assert_eq!(Vec::from_iter(entries.clone()), contents(&map));
+        assert!(all.iter().any(|(_, done)| matches!(done, Done::Write(1, bytes) if bytes == &[7])));
+
+        // Done again over entries that have some of them.
+        let until = rng.usize(..all.len());
+        let mut again = Entries::new();
+        replay(&mut again, &all[..until]);
+        replay(&mut again, &all[rng.usize(..=until)..]);
+        assert_eq!(again, entries);
+    });
+}
+
+#[test]
+fn threads_change_the_same_keys_and_are_heard_in_their_order() {
+    case!().seeds(30, |seed| {
+        let heard = Arc::default();
+        let map = map_of(NASTIEST, &heard);
+        thread::scope(|scope| {
+            for thread in 0..4 {
+                let map = &map;
+                scope.spawn(move || {
+                    let mut rng = Rng::with_seed(seed * 4 + thread);
+                    (0..500).for_each(|_| change(map, &mut rng));
+                });
+            }
+        });
+        let mut entries = Entries::new();
+        replay(&mut entries, &heard.take());
+        assert_eq!(Vec::from_iter(entries.clone()), contents(&map));
+    });
+}
+
+/// A reader that has seen a value has seen one that the journal has.
+#[test]
+fn no_value_is_read_before_it_is_heard() {
+    case!().seeds(10, |seed| {
+        let heard: Arc<Heard> = Arc::default();
+        let map = map_of(NASTIEST, &heard);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut rng = Rng::with_seed(seed);
+                for number in 0..2_000_u32 {
+                    match rng.u8(..3) {
+                        0 => drop(map.remove(b"k").expect("a fine key")),
+                        _ => drop(map.put(b"k", &number.to_le_bytes()).expect("memory")),
+                    }
+                }
+            });
+            for _ in 0..500 {
+                if let Some(value) = map.get(b"k").expect("a fine key") {
+                    let heard = heard.0.lock().expect("no panic");
+                    let is_heard =
+                        heard.iter().rev().any(|(_, done)| *done == Done::Put(value.clone()));
+                    assert!(is_heard, "{value:?}");
+                }
+            }
+        });
+    });
+}

@@ -1,0 +1,47 @@
+//! Errors: what is refused, and what to do next.
+
+use std::io;
+use std::sync::Arc;
+
+/// The reason why something was refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file is not what was written.
+    #[error("{file} is damaged at byte {offset}: {what}; bring it back from a copy")]
+    CorruptFile {
+        /// The name of the file.
+        file: String,
+        /// At which byte of it.
+        offset: u64,
+        /// The damage.
+        what: String,
+    },
+    /// The disk refused. After a change or a sync of which this is said, the log takes no more
+    /// changes: what it has is what lasts.
+    #[error("{what}: {why}")]
+    Io {
+        /// The failed step.
+        what: String,
+        /// The system's answer.
+        kind: io::ErrorKind,
+        /// The system's answer in words.
+        why: Arc<str>,
+    },
+    /// A table is too many, or has a name or a description that does not fit.
+    #[error("{0}")]
+    Table(String),
+}
+
+/// The result of an operation on a log.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(what: impl Into<String>, cause: &io::Error) -> Error {
+        Error::Io { what: what.into(), kind: cause.kind(), why: cause.to_string().into() }
+    }
+
+    pub(crate) fn corrupt(file: &str, offset: u64, what: impl Into<String>) -> Error {
+        Error::CorruptFile { file: file.to_owned(), offset, what: what.into() }
+    }
+}

@@ -1,0 +1,180 @@
+//! Opening: snapshots are read, and the changes behind them done again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sapwood_disk::Disk;
+use sapwood_disk::log::{Log, Lsn};
+use sapwood_engine::Effect;
+
+use crate::error::Error;
+use crate::frame::{self, Frame, TableId};
+use crate::manifest::Manifest;
+use crate::snapshot::{self, Identity};
+use crate::wal::{Current, LOG_PREFIX, OpenTable, Tables, Wal, WalOptions, remove_snapshots_but};
+
+/// What opening a log tells, in an order in which it happened.
+pub trait Recovery<E> {
+    /// There is a table.
+    ///
+    /// # Errors
+    /// Any ends the opening, as of all methods.
+    fn create(
+        &mut self,
+        table: TableId,
+        name: &str,
+        description: &[u8],
+    ) -> std::result::Result<(), E>;
+    /// The table has this entry. Those of a table's snapshot come in the order of the snapshot, each
+    /// once, and before all changes.
+    fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> std::result::Result<(), E>;
+    /// An entry of the table changes. What a [`Effect::Write`] does not fit is as it will be, and the
+    /// effect to be passed over.
+    fn change(
+        &mut self,
+        table: TableId,
+        key: &[u8],
+        effect: Effect<'_>,
+    ) -> std::result::Result<(), E>;
+    /// The table ends.
+    fn drop_table(&mut self, table: TableId) -> std::result::Result<(), E>;
+}
+
+impl Wal {
+    /// Opens the log in a folder, and tells what its tables have. Each that is there at the end is to be
+    /// given back by [`Wal::adopt`]. The number in the options is not asked for.
+    ///
+    /// # Errors
+    /// [`Error::CorruptFile`] where a file is damaged that lasts, [`Error::Io`], and those of
+    /// `recovery`. A record that a crash cut off at the log's end is not damage: it was never
+    /// answered as lasting.
+    pub fn open<E: From<Error>>(
+        disk: Arc<dyn Disk>,
+        mut options: WalOptions,
+        recovery: &mut dyn Recovery<E>,
+    ) -> std::result::Result<Wal, E> {
+        let manifest = Manifest::read(&*disk)?;
+        options.id = manifest.log;
+        let mut replay = Replay::begin(&*disk, &manifest, recovery)?;
+        let mut take = |_lsn: Lsn, record: &[u8]| replay.take(record);
+        let log =
+            Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
+        let log = log.map_err(Refused::into_inner)?;
+        let tables = replay.tables;
+        let mut next_number = manifest.checkpoint + 1;
+        for name in disk.list().map_err(|cause| Error::io("list the files of the log", &cause))? {
+            let found = snapshot::checkpoint_of(&name).unwrap_or(0);
+            next_number = next_number.max(found.saturating_add(1));
+        }
+        // The manifest that was read may have its name in the page cache alone, and after a sync that
+        // failed a later one promises nothing: it is written anew before files go that the one before
+        // it needs.
+        manifest.write(&*disk)?;
+        remove_snapshots_but(&*disk, manifest.checkpoint)?;
+        Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number }))
+    }
+
+    /// Tells as [`Wal::open`] does, and changes nothing.
+    ///
+    /// # Errors
+    /// As of [`Wal::open`].
+    pub fn view<E: From<Error>>(
+        disk: &dyn Disk,
+        recovery: &mut dyn Recovery<E>,
+    ) -> std::result::Result<(), E> {
+        let manifest = Manifest::read(disk)?;
+        let mut replay = Replay::begin(disk, &manifest, recovery)?;
+        let mut take = |_lsn: Lsn, record: &[u8]| replay.take(record);
+        let read = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take);
+        read.map(drop).map_err(Refused::into_inner)
+    }
+}
+
+/// An error on its way through the log.
+struct Refused<E>(E);
+
+impl<E> Refused<E> {
+    fn into_inner(self) -> E {
+        self.0
+    }
+}
+
+impl<E: From<Error>> From<std::io::Error> for Refused<E> {
+    fn from(cause: std::io::Error) -> Refused<E> {
+        Refused(match cause.kind() {
+            std::io::ErrorKind::InvalidData => {
+                Error::corrupt("the log", 0, cause.to_string()).into()
+            }
+            _ => Error::io("read the log", &cause).into(),
+        })
+    }
+}
+
+struct Replay<'r, E> {
+    tables: Tables,
+    recovery: &'r mut dyn Recovery<E>,
+}
+
+impl<'r, E: From<Error>> Replay<'r, E> {
+    /// Reads the snapshots.
+    fn begin(
+        disk: &dyn Disk,
+        manifest: &Manifest,
+        recovery: &'r mut dyn Recovery<E>,
+    ) -> std::result::Result<Replay<'r, E>, E> {
+        let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
+        let mut replay = Replay { tables, recovery };
+        for table in &manifest.tables {
+            replay.create(table.id, &table.name, &table.description)?;
+            let Manifest { log, checkpoint, .. } = *manifest;
+            let identity = Identity { log, checkpoint, table: table.id };
+            snapshot::read(disk, &identity, &mut |key, value| {
+                replay.recovery.entry(table.id, key, value)
+            })?;
+        }
+        Ok(replay)
+    }
+
+    fn create(
+        &mut self,
+        id: TableId,
+        name: &str,
+        description: &[u8],
+    ) -> std::result::Result<(), E> {
+        self.tables.next = self.tables.next.max(id.saturating_add(1));
+        // One that was made while the checkpoint was begun may be in both.
+        if self.tables.open.contains_key(&id) {
+            return Ok(());
+        }
+        let (name_kept, description_kept) = (name.to_owned(), description.to_vec());
+        let open = OpenTable { name: name_kept, description: description_kept, contents: None };
+        self.tables.open.insert(id, open);
+        self.recovery.create(id, name, description)
+    }
+
+    /// Does a record of the log again.
+    fn take(&mut self, mut record: &[u8]) -> std::result::Result<(), Refused<E>> {
+        while let Some(frame) = frame::next(&mut record) {
+            let frame = frame.map_err(|what| Refused(Error::corrupt("the log", 0, what).into()))?;
+            self.frame(&frame).map_err(Refused)?;
+        }
+        Ok(())
+    }
+
+    fn frame(&mut self, frame: &Frame<'_>) -> std::result::Result<(), E> {
+        match *frame {
+            // Of a table that was dropped before the last of its writers ended.
+            Frame::Change { table, .. } | Frame::Drop { table }
+                if !self.tables.open.contains_key(&table) =>
+            {
+                Ok(())
+            }
+            Frame::Change { table, key, effect } => self.recovery.change(table, key, effect),
+            Frame::Create { table, name, description } => self.create(table, name, description),
+            Frame::Drop { table } => {
+                self.tables.open.remove(&table);
+                self.recovery.drop_table(table)
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! Every promise of the log, each with a test that fails when it is broken.
+#![forbid(unsafe_code)]
+
+mod crashes;
+mod damage;
+mod tables;
+mod threads;
+mod world;
