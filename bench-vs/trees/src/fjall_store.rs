@@ -29,10 +29,11 @@ pub fn open(place: &Place) -> Result<Box<dyn TreeStore>, Error> {
 
 impl Fjall {
     fn settle(&self) -> Result<(), Error> {
-        Ok(match self.level {
+        match self.level {
             Level::Buffered => (),
             Level::Sync => self.db.persist(PersistMode::SyncData)?,
-        })
+        }
+        Ok(())
     }
 }
 

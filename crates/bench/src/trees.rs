@@ -15,6 +15,7 @@
 //! | `store` | the interface of an engine |
 //! | `ours` | the trees of a pool |
 //! | `peers` | engines of this process that are light to build |
+//! | `pmdk` | libpmemobj's own trees, each in a process of its own |
 //! | `floor` | one sync of the disk |
 //! | `folder` | the folders that engines work in |
 //! | `measure` | the order of measurements |
@@ -27,6 +28,7 @@ mod measure;
 mod ours;
 #[cfg(feature = "peers")]
 mod peers;
+mod pmdk;
 mod report;
 mod store;
 mod targets;
@@ -35,7 +37,7 @@ mod workload;
 use std::io::Write;
 use std::path::PathBuf;
 
-pub use store::{Engine, Entry, Key, Level, Place, Recovery, TreeStore, Value, Writers};
+pub use store::{Engine, Entry, Key, Level, Limit, Place, Recovery, TreeStore, Value, Writers};
 pub use workload::{Order, Phase};
 
 use crate::Error;
@@ -70,6 +72,10 @@ pub struct Args {
     /// Engines to run, by the names that the table shows [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     engines: Vec<String>,
+
+    /// Run libpmemobj's trees beside ours, where libpmemobj-dev, make and a C compiler are installed
+    #[arg(long)]
+    pmdk: bool,
 
     /// Workloads to run [default: all but remove-tenfold, which --full adds]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
@@ -113,9 +119,19 @@ struct Plan {
 
 impl Args {
     fn plan(&self, known: &[Engine]) -> Result<Plan, Error> {
-        let names: Vec<&str> =
-            known.iter().map(|engine| engine.name).chain([floor::NAME]).collect();
+        let names: Vec<&str> = known
+            .iter()
+            .chain(&pmdk::ENGINES)
+            .map(|engine| engine.name)
+            .chain([floor::NAME])
+            .collect();
         check_engines(&self.engines, &names)?;
+        let of_pmdk = |name: &&String| pmdk::ENGINES.iter().any(|engine| engine.name == **name);
+        if let Some(name) = self.engines.iter().find(of_pmdk)
+            && !self.pmdk
+        {
+            return Err(format!("{name} runs in a process of its own: add --pmdk").into());
+        }
         let (keys, syncs, runs) = match (self.smoke, self.full) {
             (true, _) => (2_000, 32, 2),
             (_, true) => (TARGET_KEYS, 4_000, self.runs.max(5)),
@@ -193,7 +209,13 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
 /// `out` refuses what is written.
 pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan(engines)?;
-    let figures = measure::measure(&plan, engines)?;
+    let mut engines = engines.to_vec();
+    let absent = match args.pmdk && pmdk::ENGINES.iter().any(|engine| plan.takes(engine.name)) {
+        true => pmdk::join(&mut engines, pmdk::build("make", &pmdk::folder())),
+        false => None,
+    };
+    let mut figures = measure::measure(&plan, &engines)?;
+    figures.rates.wrong.extend(absent);
     if args.json {
         return Ok(report::print_json(out, &figures)?);
     }

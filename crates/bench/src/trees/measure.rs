@@ -55,6 +55,8 @@ struct Turn<'p> {
     rates: Vec<(Phase, usize, f64)>,
     recovery: Option<f64>,
     size: Size,
+    /// Operations that were left out, in a sentence for each phase.
+    left_out: Vec<(Phase, String)>,
 }
 
 pub(crate) fn measure(plan: &Plan, engines: &[Engine]) -> Result<Figures, Error> {
@@ -161,7 +163,16 @@ impl<'p> Turn<'p> {
             log_together: None,
             log_remove: None,
         };
-        Turn { plan, engine, order, entries, rates: Vec::new(), recovery: None, size }
+        Turn {
+            plan,
+            engine,
+            order,
+            entries,
+            rates: Vec::new(),
+            recovery: None,
+            size,
+            left_out: Vec::new(),
+        }
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -194,21 +205,15 @@ impl<'p> Turn<'p> {
         let (_folder, mut store) = self.open(Level::Buffered)?;
         let log = store.log_position()?;
         let begin = Instant::now();
-        for entry in inserted {
-            store.insert(entry)?;
-        }
-        self.rate(Phase::InsertEach, inserted.len(), begin.elapsed());
+        store.insert_each(inserted)?;
+        self.rate(Phase::InsertEach, inserted.len(), took(&*store, begin));
         let full = store.log_position()?;
         self.size.log_each = per(log, full, inserted.len());
         check_contents(&*store, inserted)?;
         let mut tally = Tally::default();
         let begin = Instant::now();
-        for (key, _) in removed {
-            if let Some(value) = store.remove(key)? {
-                tally.add(u64::from_le_bytes(value));
-            }
-        }
-        self.rate(Phase::RemoveEach, removed.len(), begin.elapsed());
+        store.remove_each(removed, &mut |value| tally.add(number(value)))?;
+        self.rate(Phase::RemoveEach, removed.len(), took(&*store, begin));
         self.size.log_remove = per(full, store.log_position()?, removed.len());
         check("removed", tally, values(removed))?;
         check_contents(&*store, &[])
@@ -221,7 +226,7 @@ impl<'p> Turn<'p> {
         let log = store.log_position()?;
         let begin = Instant::now();
         store.insert_all(inserted)?;
-        self.rate(Phase::InsertTogether, inserted.len(), begin.elapsed());
+        self.rate(Phase::InsertTogether, inserted.len(), took(&*store, begin));
         self.size.log_together = per(log, store.log_position()?, inserted.len());
         let bytes = match store.bytes() {
             Some(bytes) => Some(bytes),
@@ -232,7 +237,7 @@ impl<'p> Turn<'p> {
         let mut tally = Tally::default();
         let begin = Instant::now();
         store.get_all(taken, &mut |value| tally.add(number(value)))?;
-        self.rate(Phase::Get, taken.len(), begin.elapsed());
+        self.rate(Phase::Get, taken.len(), took(&*store, begin));
         check("found", tally, values(taken))?;
 
         let mut tally = Tally::default();
@@ -245,25 +250,28 @@ impl<'p> Turn<'p> {
             last = Some(key);
             tally.add(number(value));
         })?;
-        self.rate(Phase::Iterate, inserted.len(), begin.elapsed());
+        self.rate(Phase::Iterate, inserted.len(), took(&*store, begin));
         check("walked over", tally, values(inserted))?;
         if !ordered {
             return Err("keys do not ascend".into());
         }
 
+        let (removed, left) =
+            taken.split_at(self.most(&*store, Phase::RemoveTogether, taken.len()));
         let mut tally = Tally::default();
         let begin = Instant::now();
-        store.remove_all(taken, &mut |value| tally.add(number(value)))?;
-        self.rate(Phase::RemoveTogether, taken.len(), begin.elapsed());
-        check("removed", tally, values(taken))?;
-        check_contents(&*store, &[])
+        store.remove_all(removed, &mut |value| tally.add(number(value)))?;
+        self.rate(Phase::RemoveTogether, removed.len(), took(&*store, begin));
+        check("removed", tally, values(removed))?;
+        check_contents(&*store, left)
     }
 
     /// Commits that last, by so many writers together.
     fn sync(&mut self, writers: usize) -> Result<(), Error> {
-        let inserted = &self.entries.inserted[..self.plan.syncs.min(self.plan.keys)];
         let (_folder, store) = self.open(Level::Sync)?;
         let Some(shared) = store.writers() else { return Ok(()) };
+        let syncs = self.plan.syncs.min(self.plan.keys);
+        let inserted = &self.entries.inserted[..self.most(&*store, Phase::Sync, syncs)];
         let parts: Vec<&[Entry]> = inserted.chunks(inserted.len().div_ceil(writers)).collect();
         let (elapsed, results) = run_threads(Clock::Wall, &parts, |part| insert(shared, part));
         results.into_iter().collect::<Result<Vec<()>, Error>>()?;
@@ -295,6 +303,24 @@ impl<'p> Turn<'p> {
         Ok((folder, store))
     }
 
+    /// How many of a phase's operations the store does; a sentence tells of the others.
+    fn most(&mut self, store: &dyn TreeStore, phase: Phase, wanted: usize) -> usize {
+        match store.limit(phase) {
+            Some(limit) if limit.most < wanted => {
+                let sentence = format!(
+                    "{}, {}: all but {} of {wanted} operations: {}",
+                    self.engine.name,
+                    phase.name(),
+                    limit.most,
+                    limit.why
+                );
+                self.left_out.push((phase, sentence));
+                limit.most
+            }
+            _ => wanted,
+        }
+    }
+
     fn rate(&mut self, phase: Phase, operations: usize, elapsed: Duration) {
         self.rates.push((phase, 1, operations as f64 / elapsed.as_secs_f64()));
     }
@@ -305,6 +331,12 @@ impl<'p> Turn<'p> {
             if self.plan.phases.contains(&phase) {
                 let workload = Workload { phase, order };
                 note(&mut figures.rates.rates, workload, threads, self.engine.name, rate);
+            }
+        }
+        for (phase, sentence) in self.left_out {
+            let wrong = &mut figures.rates.wrong;
+            if self.plan.phases.contains(&phase) && !wrong.contains(&sentence) {
+                wrong.push(sentence);
             }
         }
         if let Some(rate) = self.recovery {
@@ -344,6 +376,12 @@ fn tenfold(
 
 fn insert(store: &dyn Writers, entries: &[Entry]) -> Result<(), Error> {
     entries.iter().try_for_each(|entry| store.insert(entry))
+}
+
+/// The time since `begin`, or of the last call alone where the store knows it.
+fn took(store: &dyn TreeStore, begin: Instant) -> Duration {
+    let elapsed = begin.elapsed();
+    store.elapsed().unwrap_or(elapsed)
 }
 
 fn per(begin: Option<u64>, end: Option<u64>, count: usize) -> Option<f64> {

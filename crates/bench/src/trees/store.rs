@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::workload::Phase;
 use crate::Error;
 
 /// A key, which compares as its bytes do.
@@ -44,6 +45,15 @@ pub struct Engine {
     pub recover: Option<fn(&Place, &[Entry]) -> Result<Recovery, Error>>,
 }
 
+/// Operations of a phase that a store is given at most, since they take it too long.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Operations.
+    pub most: usize,
+    /// Why they take long, as the end of a sentence.
+    pub why: &'static str,
+}
+
 /// What it took to open a store that was not closed.
 #[derive(Debug, Clone, Copy)]
 pub struct Recovery {
@@ -70,6 +80,33 @@ pub trait TreeStore {
     ///
     /// Returns the engine's error.
     fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error>;
+
+    /// Inserts entries, a transaction each.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn insert_each(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        entries.iter().try_for_each(|entry| self.insert(entry))
+    }
+
+    /// Removes entries, a transaction each, and tells the value that each had.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn remove_each(
+        &mut self,
+        entries: &[Entry],
+        removed: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        for (key, _) in entries {
+            if let Some(value) = self.remove(key)? {
+                removed(&value);
+            }
+        }
+        Ok(())
+    }
 
     /// Inserts entries whose keys are not there, in one transaction.
     ///
@@ -105,6 +142,17 @@ pub trait TreeStore {
 
     /// The store for several writers; none if its commits do not last.
     fn writers(&self) -> Option<&dyn Writers>;
+
+    /// The time of the last call by the store's own clock, if it has one: a store in another
+    /// process does not count the way of its entries to and fro.
+    fn elapsed(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The limit of a phase, if it has one.
+    fn limit(&self, _: Phase) -> Option<Limit> {
+        None
+    }
 
     /// Bytes that its entries take, by its own account; else those of its files count.
     fn bytes(&self) -> Option<u64> {

@@ -1,0 +1,369 @@
+//! libpmemobj's own trees, each in a process of its own: `bench-vs/pmdk` takes commands on its
+//! standard input and times them itself, so that its turns interleave with ours.
+//!
+//! Commits outlive the process by flushes of cache lines, and power loss by msync: the library's
+//! two modes, forced here, since it would choose by the kind of memory.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Phase;
+use super::store::{Engine, Entry, Key, Level, Limit, Place, TreeStore, Value, Writers};
+use crate::Error;
+
+pub(crate) const BTREE: &str = "pmdk-btree";
+pub(crate) const CRIT_BIT: &str = "pmdk-crit-bit";
+pub(crate) const RED_BLACK: &str = "pmdk-red-black";
+
+pub(crate) const ENGINES: [Engine; 3] = [
+    Engine { name: BTREE, open: |place| open(place, "btree"), recover: None },
+    Engine { name: CRIT_BIT, open: |place| open(place, "ctree"), recover: None },
+    Engine { name: RED_BLACK, open: |place| open(place, "rbtree"), recover: None },
+];
+
+/// What `make` needs, as a shell takes it.
+const INSTALL: &str = "apt install libpmemobj-dev pkg-config make gcc";
+/// The program, in its folder.
+const PROGRAM: &str = "target/pmdk-trees";
+
+/// A pool's own structures and logs.
+const POOL_BYTES: usize = 64 << 20;
+/// Room for each entry: 144 bytes at most in a node and a value, and the undo log of one
+/// transaction around all inserts.
+const ROOM_BYTES: usize = 1000;
+
+/// A commit syncs the disk a dozen times.
+const SYNCS: Limit = Limit { most: 100, why: "each commit calls msync many times" };
+/// Of a B-tree or a red-black tree.
+const REMOVES: Limit =
+    Limit { most: 10_000, why: "in one transaction they take time in the square of their number" };
+
+/// The folder of the program.
+pub(crate) fn folder() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs/pmdk"))
+}
+
+/// Builds the program.
+pub(crate) fn build(make: &str, folder: &Path) -> Result<(), Error> {
+    let built = Command::new(make)
+        .arg("--silent")
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| format!("{make} cannot be started: {error}: {INSTALL}"))?;
+    match built.status.success() {
+        true => Ok(()),
+        false => {
+            let said = String::from_utf8_lossy(&built.stderr);
+            let first = said.lines().next().unwrap_or("it does not say why");
+            Err(format!("{make} cannot build {}: {first}: {INSTALL}", folder.display()).into())
+        }
+    }
+}
+
+/// Adds its engines where the program was built; else answers why they are left out.
+pub(crate) fn join(engines: &mut Vec<Engine>, built: Result<(), Error>) -> Option<String> {
+    match built {
+        Ok(()) => {
+            engines.extend(ENGINES);
+            None
+        }
+        Err(error) => Some(format!("{}: {error}", ENGINES.map(|engine| engine.name).join(", "))),
+    }
+}
+
+fn open(place: &Place, tree: &str) -> Result<Box<dyn TreeStore>, Error> {
+    let pool = place.dir.join("pool");
+    let bytes = POOL_BYTES + place.keys * ROOM_BYTES;
+    let mut command = Command::new(folder().join(PROGRAM));
+    command.arg(tree).arg(pool).arg(bytes.to_string());
+    command.env(
+        "PMEM_IS_PMEM_FORCE",
+        match place.level {
+            Level::Buffered => "1",
+            Level::Sync => "0",
+        },
+    );
+    // A crit-bit tree's removes stay linear.
+    let removes = (tree != "ctree").then_some(REMOVES);
+    Ok(Box::new(Pmdk { driver: Mutex::new(Driver::start(command)?), removes }))
+}
+
+/// A tree, whose writers take turns: the trees have no locks.
+struct Pmdk {
+    driver: Mutex<Driver>,
+    /// The limit of removes in one transaction.
+    removes: Option<Limit>,
+}
+
+impl Pmdk {
+    fn driver(&self) -> MutexGuard<'_, Driver> {
+        self.driver.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, verb: &str, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
+        self.driver().ask(verb, entries)
+    }
+
+    /// Tells the values of an answer.
+    fn tell(
+        &self,
+        verb: &str,
+        entries: &[Entry],
+        read: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        self.ask(verb, entries)?.iter().for_each(|(_, value)| read(value));
+        Ok(())
+    }
+}
+
+/// A value that a remove or a look-up does not need.
+const NO_VALUE: Value = [0; 8];
+
+impl TreeStore for Pmdk {
+    fn insert(&mut self, entry: &Entry) -> Result<(), Error> {
+        Writers::insert(self, entry)
+    }
+
+    fn remove(&mut self, key: &Key) -> Result<Option<Value>, Error> {
+        let removed = self.ask("remove-each", &[(*key, NO_VALUE)])?;
+        Ok(removed.first().map(|&(_, value)| value))
+    }
+
+    fn insert_each(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        self.ask("insert-each", entries).map(drop)
+    }
+
+    fn remove_each(
+        &mut self,
+        entries: &[Entry],
+        removed: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        self.tell("remove-each", entries, removed)
+    }
+
+    fn insert_all(&mut self, entries: &[Entry]) -> Result<(), Error> {
+        self.ask("insert-all", entries).map(drop)
+    }
+
+    fn remove_all(
+        &mut self,
+        entries: &[Entry],
+        removed: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        self.tell("remove-all", entries, removed)
+    }
+
+    fn get_all(&self, entries: &[Entry], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.tell("get", entries, read)
+    }
+
+    fn iterate(&self, read: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Error> {
+        self.ask("iterate", &[])?.iter().for_each(|(key, value)| read(key, value));
+        Ok(())
+    }
+
+    fn writers(&self) -> Option<&dyn Writers> {
+        Some(self)
+    }
+
+    fn elapsed(&self) -> Option<Duration> {
+        Some(self.driver().elapsed)
+    }
+
+    fn limit(&self, phase: Phase) -> Option<Limit> {
+        match phase {
+            Phase::Sync => Some(SYNCS),
+            Phase::RemoveTogether => self.removes,
+            _ => None,
+        }
+    }
+
+    fn bytes(&self) -> Option<u64> {
+        let answer = self.ask("bytes", &[]).ok()?;
+        answer.first().map(|&(_, bytes)| u64::from_ne_bytes(bytes))
+    }
+}
+
+impl Writers for Pmdk {
+    fn insert(&self, entry: &Entry) -> Result<(), Error> {
+        self.ask("insert-each", std::slice::from_ref(entry)).map(drop)
+    }
+}
+
+/// The process of a tree.
+struct Driver {
+    child: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// Of the last command.
+    elapsed: Duration,
+}
+
+impl Driver {
+    fn start(mut command: Command) -> Result<Driver, Error> {
+        let program = command.get_program().to_string_lossy().into_owned();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{program} cannot be started: {error}"))?;
+        let commands = child.stdin.take().expect("its input is piped");
+        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
+        let mut driver = Driver { child, commands, answers, elapsed: Duration::ZERO };
+        // It answers once when the pool is there.
+        driver.answer("create")?;
+        Ok(driver)
+    }
+
+    fn ask(&mut self, verb: &str, entries: &[Entry]) -> Result<Vec<Entry>, Error> {
+        let command = encode(verb, entries)?;
+        match self.commands.write_all(&command) {
+            Ok(()) => self.answer(verb),
+            // Its last answer says why it ended.
+            Err(error) => self.answer(verb).and(Err(error.into())),
+        }
+    }
+
+    fn answer(&mut self, verb: &str) -> Result<Vec<Entry>, Error> {
+        let (elapsed, entries) = read_answer(&mut self.answers, verb)?;
+        self.elapsed = elapsed;
+        Ok(entries)
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A line of the verb and the number of entries, then the entries. Keys are one larger there: the
+/// B-tree takes a key of 0 for an empty place.
+fn encode(verb: &str, entries: &[Entry]) -> Result<Vec<u8>, Error> {
+    let mut command = format!("{verb} {}\n", entries.len()).into_bytes();
+    for (key, value) in entries {
+        let key = u64::from_be_bytes(*key).checked_add(1).ok_or("it cannot have the last key")?;
+        command.extend(key.to_ne_bytes());
+        command.extend(value);
+    }
+    Ok(command)
+}
+
+/// The time that a command took, and the entries of its answer.
+fn read_answer(answers: &mut impl BufRead, verb: &str) -> Result<(Duration, Vec<Entry>), Error> {
+    let mut line = String::new();
+    if answers.read_line(&mut line)? == 0 {
+        return Err(format!("{verb}: the program ended without an answer").into());
+    }
+    let line = line.trim_end();
+    if let Some(what) = line.strip_prefix("error ") {
+        return Err(format!("{verb}: {what}").into());
+    }
+    let (elapsed, count) = line
+        .split_once(' ')
+        .and_then(|(elapsed, count)| Some((elapsed.parse().ok()?, count.parse::<usize>().ok()?)))
+        .ok_or_else(|| format!("{verb}: {line:?} is no answer: rebuild bench-vs/pmdk"))?;
+    let mut entries = Vec::new();
+    for _ in 0..count {
+        let [mut key, mut value] = [[0; 8]; 2];
+        answers.read_exact(&mut key)?;
+        answers.read_exact(&mut value)?;
+        entries.push((u64::from_ne_bytes(key).wrapping_sub(1).to_be_bytes(), value));
+    }
+    Ok((Duration::from_nanos(elapsed), entries))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: Entry = ([0, 0, 0, 0, 0, 0, 1, 0], *b"8 bytes!");
+
+    /// A driver that is a line of a shell.
+    fn fake(script: &str) -> Result<Driver, Error> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        Driver::start(command)
+    }
+
+    fn message<T>(result: Result<T, Error>) -> String {
+        result.err().map_or_else(String::new, |error| error.to_string())
+    }
+
+    #[test]
+    fn a_key_goes_out_one_larger_and_comes_back_as_it_was() {
+        let mut command =
+            encode("get", &[([0; 8], NO_VALUE), ENTRY]).expect("there is a key beyond");
+        let entries = command.split_off(6);
+        assert_eq!(command, b"get 2\n");
+        assert_eq!(entries[..8], 1u64.to_ne_bytes());
+        assert_eq!(entries[16..24], 257u64.to_ne_bytes());
+        let answer = [&b"1500 2\n"[..], &entries].concat();
+        let (elapsed, entries) = read_answer(&mut &answer[..], "get").expect("it is an answer");
+        assert_eq!(elapsed, Duration::from_nanos(1500));
+        assert_eq!(entries, [([0; 8], NO_VALUE), ENTRY]);
+        assert_eq!(message(encode("get", &[([255; 8], NO_VALUE)])), "it cannot have the last key");
+    }
+
+    #[test]
+    fn an_answer_that_is_none_is_an_error_that_names_its_command() {
+        for (answer, expected) in [
+            (&b""[..], "get: the program ended without an answer"),
+            (b"error out of memory\n", "get: out of memory"),
+            (b"12\n", "get: \"12\" is no answer: rebuild bench-vs/pmdk"),
+            (b"soon 1\n", "get: \"soon 1\" is no answer: rebuild bench-vs/pmdk"),
+            (b"1 1\n0123456789", "failed to fill whole buffer"),
+        ] {
+            assert_eq!(message(read_answer(&mut &*answer, "get")), expected);
+        }
+    }
+
+    #[test]
+    fn a_process_answers_until_it_ends() {
+        // The key is 257, as a little-endian machine writes it.
+        let script = r"echo 0 0
+            read verb count; test $verb = iterate || exit 1
+            printf '7 1\n\001\001\000\000\000\000\000\0008 bytes!'
+            read verb count; echo error the pool is full";
+        let driver = Mutex::new(fake(script).expect("it starts"));
+        let pmdk = Pmdk { driver, removes: None };
+        let mut entries = Vec::new();
+        pmdk.iterate(&mut |key, value| entries.push((key.to_vec(), value.to_vec())))
+            .expect("it answers");
+        assert_eq!(entries, [(ENTRY.0.to_vec(), ENTRY.1.to_vec())]);
+        assert_eq!(pmdk.elapsed(), Some(Duration::from_nanos(7)));
+        let full = message(pmdk.get_all(&[], &mut |_| ()));
+        assert_eq!(full, "get: the pool is full");
+        assert!(!message(pmdk.get_all(&[], &mut |_| ())).is_empty(), "it has ended");
+    }
+
+    #[test]
+    fn a_pool_that_is_not_created_says_why() {
+        assert_eq!(message(fake("echo error no room; exit 1")), "create: no room");
+        let absent = Driver::start(Command::new("pmdk-trees-that-is-not-there"));
+        assert!(message(absent).starts_with("pmdk-trees-that-is-not-there cannot be started: "));
+    }
+
+    #[test]
+    fn what_cannot_be_built_is_left_out_with_a_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut engines = Vec::new();
+        let absent = join(&mut engines, build("make-that-is-not-there", folder.path()));
+        let absent = absent.expect("it is not there");
+        let engines_named = "pmdk-btree, pmdk-crit-bit, pmdk-red-black: ";
+        assert!(absent.starts_with(&format!("{engines_named}make-that-is-not-there cannot be")));
+        assert!(absent.ends_with(INSTALL), "{absent}");
+        // A program that ends with an error, as `make` does in a folder without a Makefile.
+        let failed = join(&mut engines, build("false", folder.path())).expect("it fails");
+        assert!(failed.contains("it does not say why: apt install libpmemobj-dev"), "{failed}");
+        assert!(engines.is_empty());
+        assert_eq!(join(&mut engines, build("true", folder.path())), None);
+        assert_eq!(engines.len(), 3);
+    }
+}
