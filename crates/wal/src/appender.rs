@@ -1,7 +1,10 @@
 //! Appends what tables tell to the log, in one order, and remembers the first failure.
 
+use std::cell::RefCell;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use sapwood_disk::log::{Log, Lsn};
 use sapwood_engine::{Effect, Journal};
@@ -14,10 +17,37 @@ pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The log, and why it takes no more changes, if it does not.
+///
+/// | word | written, under the lock | read |
+/// |---|---|---|
+/// | `has_failed` | the first append that fails, release | before a change, acquire: the reason is there |
+/// | `end` | each append, relaxed | after a change, by a thread that may have made an append itself |
+/// | `due_at` | the append that reaches it; a checkpoint, relaxed | each append, under the lock |
 #[derive(Debug)]
 pub(crate) struct Appender {
     pub(crate) log: Arc<Log>,
     state: Mutex<State>,
+    has_failed: AtomicBool,
+    /// The position behind the last record.
+    end: AtomicU64,
+    /// The position from which on a checkpoint is due.
+    due_at: AtomicU64,
+    due: Mutex<Due>,
+    became_due: Condvar,
+    /// Shared by threads whose changes go together, until these are appended.
+    together: RwLock<()>,
+}
+
+thread_local! {
+    /// The record that this thread's changes go into, and the log that it is for.
+    static TOGETHER: RefCell<Option<(*const Appender, Vec<u8>)>> = const { RefCell::new(None) };
+}
+
+/// What a thread waits for that writes checkpoints.
+#[derive(Debug, Default)]
+struct Due {
+    is_due: bool,
+    has_ended: bool,
 }
 
 #[derive(Debug, Default)]
@@ -33,14 +63,57 @@ struct State {
 const RECORD_KEPT: usize = 64 << 10;
 
 impl Appender {
-    pub(crate) fn new(log: Log) -> Arc<Appender> {
-        Arc::new(Appender { log: Arc::new(log), state: Mutex::default() })
+    pub(crate) fn new(log: Log, due_at: Lsn) -> Arc<Appender> {
+        let end = AtomicU64::new(log.position().0);
+        Arc::new(Appender {
+            log: Arc::new(log),
+            state: Mutex::default(),
+            has_failed: AtomicBool::new(false),
+            end,
+            due_at: AtomicU64::new(due_at),
+            due: Mutex::default(),
+            together: RwLock::new(()),
+            became_due: Condvar::new(),
+        })
+    }
+
+    /// The position behind the last record that this thread, or one that it has heard of, appended.
+    pub(crate) fn end(&self) -> Lsn {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Lets a checkpoint be due from a position on.
+    pub(crate) fn set_due(&self, at: Lsn) {
+        self.due_at.store(at, Ordering::Relaxed);
+    }
+
+    /// Waits until a checkpoint is due, or some time has passed: true; false once
+    /// [`end_waiting`](Self::end_waiting) was called.
+    pub(crate) fn wait_until_due(&self, at_most: Option<Duration>) -> bool {
+        let waits = |due: &mut Due| !due.is_due && !due.has_ended;
+        let due = lock(&self.due);
+        let mut due = match at_most {
+            None => self.became_due.wait_while(due, waits).unwrap_or_else(PoisonError::into_inner),
+            Some(time) => {
+                let waited = self.became_due.wait_timeout_while(due, time, waits);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            }
+        };
+        due.is_due = false;
+        !due.has_ended
+    }
+
+    pub(crate) fn end_waiting(&self) {
+        lock(&self.due).has_ended = true;
+        self.became_due.notify_all();
     }
 
     /// # Errors
     /// Those of the first append, or sync, that failed.
     pub(crate) fn check(&self) -> Result<()> {
-        if let Some(failed) = &lock(&self.state).failed {
+        if self.has_failed.load(Ordering::Acquire)
+            && let Some(failed) = &lock(&self.state).failed
+        {
             return Err(failed.clone());
         }
         match self.log.failed_sync() {
@@ -52,21 +125,95 @@ impl Appender {
     /// Appends a frame; the position behind it.
     pub(crate) fn append(&self, frame: &Frame<'_>) -> Result<Lsn> {
         let mut state = lock(&self.state);
-        if let Some(failed) = &state.failed {
-            return Err(failed.clone());
-        }
         let mut record = std::mem::take(&mut state.record);
         record.clear();
         frame.encode(&mut record);
-        let appended = self.log.append(&record).map_err(|cause: io::Error| {
-            let error = Error::io("append to the log", &cause);
-            state.failed = Some(error.clone());
-            error
-        });
+        let appended = self.append_record(&mut state, &record);
         if record.capacity() <= RECORD_KEPT {
             state.record = record;
         }
         appended
+    }
+
+    fn append_record(&self, state: &mut State, record: &[u8]) -> Result<Lsn> {
+        if let Some(failed) = &state.failed {
+            return Err(failed.clone());
+        }
+        let end = self.log.append(record).map_err(|cause: io::Error| {
+            let error = Error::io("append to the log", &cause);
+            state.failed = Some(error.clone());
+            self.has_failed.store(true, Ordering::Release);
+            error
+        })?;
+        self.end.store(end, Ordering::Relaxed);
+        if end >= self.due_at.load(Ordering::Relaxed) {
+            self.set_due(Lsn::MAX);
+            lock(&self.due).is_due = true;
+            self.became_due.notify_all();
+        }
+        Ok(end)
+    }
+
+    /// Takes a change down: in the record of those that go together, or in one of its own.
+    fn tell(&self, frame: &Frame<'_>) {
+        let is_noted = TOGETHER.with_borrow_mut(|together| match together {
+            Some((of, record)) if std::ptr::eq(*of, self) => {
+                frame.encode(record);
+                true
+            }
+            _ => false,
+        });
+        if !is_noted {
+            // The appender knows of a failure, and the caller of the table asks.
+            let _failed = self.append(frame);
+        }
+    }
+
+    /// Runs changes of this thread that are one record of the log. Within others of the same log they
+    /// are part of those.
+    pub(crate) fn together<R>(&self, changes: impl FnOnce() -> R) -> R {
+        if is_together(self) {
+            return changes();
+        }
+        let _shared = self.together.read().unwrap_or_else(PoisonError::into_inner);
+        let before = TOGETHER.replace(Some((self, Vec::new())));
+        let _end = Together { appender: self, before };
+        changes()
+    }
+
+    /// Waits for changes that go together and may have begun before.
+    ///
+    /// # Errors
+    /// [`Error::Table`] in the middle of such changes of this thread.
+    pub(crate) fn wait_for_together(&self) -> Result<()> {
+        if is_together(self) {
+            let what = "a checkpoint cannot be written among changes that go together";
+            return Err(Error::Table(what.to_owned()));
+        }
+        drop(self.together.write().unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+}
+
+fn is_together(appender: &Appender) -> bool {
+    TOGETHER
+        .with_borrow(|together| matches!(together, Some((of, _)) if std::ptr::eq(*of, appender)))
+}
+
+/// Appends what went together, also where a panic ended it: memory has these changes.
+struct Together<'a> {
+    appender: &'a Appender,
+    before: Option<(*const Appender, Vec<u8>)>,
+}
+
+impl Drop for Together<'_> {
+    fn drop(&mut self) {
+        let Some((_, record)) = TOGETHER.replace(self.before.take()) else { return };
+        if !record.is_empty() {
+            let mut state = lock(&self.appender.state);
+            // As for single changes.
+            let _failed = self.appender.append_record(&mut state, &record);
+        }
     }
 }
 
@@ -79,7 +226,6 @@ pub(crate) struct TableJournal {
 
 impl Journal for TableJournal {
     fn log(&self, key: &[u8], effect: Effect<'_>) {
-        // The appender knows of a failure, and the caller of the table asks.
-        let _failed = self.appender.append(&Frame::Change { table: self.table, key, effect });
+        self.appender.tell(&Frame::Change { table: self.table, key, effect });
     }
 }

@@ -28,6 +28,14 @@ pub enum Error {
         /// The system's answer in words.
         why: Arc<str>,
     },
+    /// The entries of a table cannot be had.
+    #[error("table `{table}` cannot be saved: {why}")]
+    Contents {
+        /// The table's name.
+        table: String,
+        /// What its engine says.
+        why: String,
+    },
     /// A table is too many, or has a name or a description that does not fit.
     #[error("{0}")]
     Table(String),

@@ -31,7 +31,7 @@ mod wal;
 pub use error::{Error, Result};
 pub use frame::TableId;
 pub use open::Recovery;
-pub use wal::{Checkpoint, Contents, Wal, WalOptions};
+pub use wal::{Checkpoint, Checkpoints, Contents, Entries, Wal, WalOptions};
 
 #[cfg(doc)]
 use sapwood_disk::Disk;

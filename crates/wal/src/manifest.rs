@@ -7,8 +7,8 @@
 //! magic 8 | checksum 4 | length 4 | bytes, zeros to the end of the block
 //! ```
 //! The bytes are numbers of as many bytes as each needs: log, checkpoint, LSN, part, durable, tables
-//! ever made, tables; and of each table its number, whether it has a snapshot, name and description,
-//! with their lengths.
+//! ever made, tables; and of each table its number, 0 for a snapshot or one more than the number of its
+//! own checkpoint, name and description, with their lengths.
 
 use integer_encoding::VarInt;
 use sapwood_disk::log::LogStart;
@@ -41,6 +41,8 @@ pub(crate) struct Table {
     pub(crate) id: TableId,
     pub(crate) name: String,
     pub(crate) description: Vec<u8>,
+    /// The number of the checkpoint of its engine; none of a table that has a snapshot.
+    pub(crate) own: Option<u64>,
 }
 
 impl Manifest {
@@ -56,8 +58,9 @@ impl Manifest {
         for value in [*log, *checkpoint, lsn, part, durable, *next_table, tables.len() as u64] {
             number(value, &mut bytes);
         }
-        for Table { id, name, description } in tables {
+        for Table { id, name, description, own } in tables {
             number(*id, &mut bytes);
+            number(own.map_or(0, |own| own.saturating_add(1)), &mut bytes);
             for text in [name.as_bytes(), description] {
                 number(text.len() as u64, &mut bytes);
                 bytes.extend_from_slice(text);
@@ -95,11 +98,12 @@ impl Manifest {
         let mut tables = Vec::new();
         for _ in 0..count {
             let id = number(bytes)?;
+            let own = number(bytes)?.checked_sub(1);
             let len = number(bytes)?;
             let name = std::str::from_utf8(split(bytes, len)?).ok()?.to_owned();
             let len = number(bytes)?;
             let description = split(bytes, len)?.to_vec();
-            tables.push(Table { id, name, description });
+            tables.push(Table { id, name, description, own });
         }
         bytes.is_empty().then_some(Manifest { log, checkpoint, start, next_table, tables })
     }
@@ -143,7 +147,10 @@ mod tests {
 
     #[test]
     fn a_manifest_is_read_as_it_was_written_and_no_bit_may_flip() {
-        let table = |id, name: &str| Table { id, name: name.to_owned(), description: vec![0; 200] };
+        let table = |id, name: &str| {
+            let own = (id > 1).then_some(0);
+            Table { id, name: name.to_owned(), description: vec![0; 200], own }
+        };
         let manifest = Manifest {
             log: u64::MAX,
             checkpoint: 9,

@@ -15,7 +15,8 @@ use crate::wal::{Current, LOG_PREFIX, OpenTable, Tables, Wal, WalOptions, remove
 
 /// What opening a log tells, in an order in which it happened.
 pub trait Recovery<E> {
-    /// There is a table.
+    /// There is a table. One whose engine writes checkpoints is to be opened as of its newest, which
+    /// has `own` or a higher number.
     ///
     /// # Errors
     /// Any ends the opening, as of all methods.
@@ -24,6 +25,7 @@ pub trait Recovery<E> {
         table: TableId,
         name: &str,
         description: &[u8],
+        own: Option<u64>,
     ) -> std::result::Result<(), E>;
     /// The table has this entry. Those of a table's snapshot come in the order of the snapshot, each
     /// once, and before all changes.
@@ -125,7 +127,10 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
         let mut replay = Replay { tables, recovery };
         for table in &manifest.tables {
-            replay.create(table.id, &table.name, &table.description)?;
+            replay.create(table.id, &table.name, &table.description, table.own)?;
+            if table.own.is_some() {
+                continue;
+            }
             let Manifest { log, checkpoint, .. } = *manifest;
             let identity = Identity { log, checkpoint, table: table.id };
             snapshot::read(disk, &identity, &mut |key, value| {
@@ -140,6 +145,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         id: TableId,
         name: &str,
         description: &[u8],
+        own: Option<u64>,
     ) -> std::result::Result<(), E> {
         self.tables.next = self.tables.next.max(id.saturating_add(1));
         // One that was made while the checkpoint was begun may be in both.
@@ -149,7 +155,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         let (name_kept, description_kept) = (name.to_owned(), description.to_vec());
         let open = OpenTable { name: name_kept, description: description_kept, contents: None };
         self.tables.open.insert(id, open);
-        self.recovery.create(id, name, description)
+        self.recovery.create(id, name, description, own)
     }
 
     /// Does a record of the log again.
@@ -170,7 +176,9 @@ impl<'r, E: From<Error>> Replay<'r, E> {
                 Ok(())
             }
             Frame::Change { table, key, effect } => self.recovery.change(table, key, effect),
-            Frame::Create { table, name, description } => self.create(table, name, description),
+            Frame::Create { table, name, description } => {
+                self.create(table, name, description, None)
+            }
             Frame::Drop { table } => {
                 self.tables.open.remove(&table);
                 self.recovery.drop_table(table)

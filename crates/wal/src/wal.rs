@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use sapwood_disk::Disk;
 use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn};
@@ -19,8 +20,28 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 /// What the names of the log's parts begin with.
 pub(crate) const LOG_PREFIX: &str = "wal";
 
+/// How checkpoints of the log have the entries of a table.
+#[derive(Debug, Clone)]
+pub enum Contents {
+    /// The log writes them to a snapshot of its own.
+    Entries(Arc<dyn Entries>),
+    /// The engine writes checkpoints of the table.
+    Checkpoints(Arc<dyn Checkpoints>),
+}
+
+/// The checkpoints of a table whose engine writes them itself.
+pub trait Checkpoints: Debug + Send + Sync {
+    /// Writes one that has every change of which the journal of the table heard before the call; its
+    /// number, or that of the last one where nothing has changed since. It may have later changes, too:
+    /// the engine lets the journal [sync](Journal::sync) those before the checkpoint counts.
+    ///
+    /// # Errors
+    /// [`Error::Contents`].
+    fn checkpoint(&self) -> Result<u64>;
+}
+
 /// The entries of a table, for snapshots.
-pub trait Contents: Debug + Send + Sync {
+pub trait Entries: Debug + Send + Sync {
     /// Tells every entry that is there from the beginning to the end of the call once, and others once
     /// or not at all, each as it was at some moment of it. No entry may be told before the journal of
     /// the table has heard of it.
@@ -34,13 +55,19 @@ pub trait Contents: Debug + Send + Sync {
 #[derive(Debug, Clone)]
 pub struct WalOptions {
     pub(crate) durability: Durability,
+    pub(crate) unsynced_bytes: u64,
     pub(crate) checkpoint_bytes: u64,
     pub(crate) id: u64,
 }
 
 impl Default for WalOptions {
     fn default() -> WalOptions {
-        WalOptions { durability: Durability::Buffered, checkpoint_bytes: 256 << 20, id: 0 }
+        WalOptions {
+            durability: Durability::Buffered,
+            unsynced_bytes: 64 << 20,
+            checkpoint_bytes: 256 << 20,
+            id: 0,
+        }
     }
 }
 
@@ -49,6 +76,14 @@ impl WalOptions {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> WalOptions {
         self.durability = durability;
+        self
+    }
+
+    /// Most bytes of the log that may not last while changes wait for no sync, for
+    /// [`Durability::Interval`]; a change beyond them waits for one. By default 64 MiB.
+    #[must_use]
+    pub fn unsynced_bytes(mut self, bytes: u64) -> WalOptions {
+        self.unsynced_bytes = bytes;
         self
     }
 
@@ -109,7 +144,7 @@ pub(crate) struct OpenTable {
     pub(crate) name: String,
     pub(crate) description: Vec<u8>,
     /// None before the table was given back by the caller of [`Wal::open`].
-    pub(crate) contents: Option<Arc<dyn Contents>>,
+    pub(crate) contents: Option<Contents>,
 }
 
 /// The checkpoint that counts. Held by the thread that writes the next.
@@ -158,8 +193,9 @@ impl Wal {
         tables: Tables,
         current: Current,
     ) -> Wal {
+        let due_at = current.manifest.start.lsn.saturating_add(options.checkpoint_bytes);
         let (tables, current) = (Mutex::new(tables), Mutex::new(current));
-        Wal { disk, options, appender: Appender::new(log), tables, current }
+        Wal { disk, options, appender: Appender::new(log, due_at), tables, current }
     }
 
     /// A number for a table that is to be made.
@@ -185,7 +221,7 @@ impl Wal {
         table: TableId,
         name: &str,
         description: &[u8],
-        contents: Arc<dyn Contents>,
+        contents: Contents,
     ) -> Result<()> {
         if name.len() > TEXT_BYTES_MAX || description.len() > TEXT_BYTES_MAX {
             let what = format!("names and descriptions have at most {TEXT_BYTES_MAX} bytes");
@@ -206,7 +242,7 @@ impl Wal {
     }
 
     /// Gives back a table that was told while the log was opened, with all its entries in it.
-    pub fn adopt(&self, table: TableId, contents: Arc<dyn Contents>) {
+    pub fn adopt(&self, table: TableId, contents: Contents) {
         if let Some(open) = lock(&self.tables).open.get_mut(&table) {
             open.contents = Some(contents);
         }
@@ -234,15 +270,48 @@ impl Wal {
         self.appender.check()
     }
 
-    /// Waits for what the durability wants of the changes that this thread has made.
+    /// Runs changes of this thread, to any of the tables: after a crash all of them are there, or none.
+    /// Until they have run, no other thread may change the same entries. A panic ends them where it
+    /// comes.
+    pub fn together<R>(&self, changes: impl FnOnce() -> R) -> R {
+        self.appender.together(changes)
+    }
+
+    /// Waits for what the durability of the log wants of the changes that this thread has made.
     ///
     /// # Errors
     /// Why the log does not have them, or not for good.
+    #[inline]
     pub fn settle(&self) -> Result<()> {
-        match self.options.durability {
-            Durability::Sync => self.sync(),
-            Durability::Buffered | Durability::Interval(_) => self.check(),
+        self.settle_as(self.options.durability)
+    }
+
+    /// Waits for what another durability wants of them. [`Durability::Interval`] is as long as that of
+    /// the log, and [`Durability::Buffered`] where the log has none.
+    ///
+    /// # Errors
+    /// As of [`settle`](Self::settle).
+    #[inline]
+    pub fn settle_as(&self, durability: Durability) -> Result<()> {
+        let end = self.appender.end();
+        match durability {
+            Durability::Sync => {
+                self.appender.check()?;
+                self.sync_to(end)
+            }
+            Durability::Interval(_)
+                if end.saturating_sub(self.appender.log.durable())
+                    > self.options.unsynced_bytes =>
+            {
+                self.sync_to(end)
+            }
+            Durability::Buffered | Durability::Interval(_) => self.appender.check(),
         }
+    }
+
+    /// What changes wait for.
+    pub fn durability(&self) -> Durability {
+        self.options.durability
     }
 
     /// Waits until all changes last that were made before.
@@ -251,7 +320,7 @@ impl Wal {
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
         self.appender.check()?;
-        self.sync_to(self.appender.log.position().0)
+        self.sync_to(self.appender.end())
     }
 
     fn sync_to(&self, lsn: Lsn) -> Result<()> {
@@ -264,12 +333,15 @@ impl Wal {
         self.appender.log.position().0.saturating_sub(begin)
     }
 
-    /// Whether the log has grown so long that the options want a checkpoint.
-    pub fn is_checkpoint_due(&self) -> bool {
-        // A thread that holds it writes one.
-        let Ok(current) = self.current.try_lock() else { return false };
-        let begin = current.manifest.start.lsn;
-        self.appender.log.position().0.saturating_sub(begin) >= self.options.checkpoint_bytes
+    /// Waits until the log has grown so long that the options want a checkpoint, or some time has
+    /// passed: true; false once [`end_waiting`](Self::end_waiting) was called.
+    pub fn wait_until_due(&self, at_most: Option<Duration>) -> bool {
+        self.appender.wait_until_due(at_most)
+    }
+
+    /// Lets threads go that wait for the next checkpoint to be due, now and later.
+    pub fn end_waiting(&self) {
+        self.appender.end_waiting();
     }
 
     /// Bytes of the files of the log, without snapshots.
@@ -281,10 +353,20 @@ impl Wal {
     /// call that comes meanwhile waits, and writes another.
     ///
     /// # Errors
-    /// [`Error::Io`], those of [`Contents::for_each`]. The checkpoint before counts, or this one, and the
-    /// log goes on.
+    /// [`Error::Io`], [`Error::Contents`]. The checkpoint before counts, or this one, and the log goes on;
+    /// the next one is due when a quarter as much has been appended as the options say.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
         let mut current = lock(&self.current);
+        let done = self.write_checkpoint(&mut current);
+        let (from, bytes) = match done {
+            Ok(_) => (current.manifest.start.lsn, self.options.checkpoint_bytes),
+            Err(_) => (self.appender.end(), self.options.checkpoint_bytes / 4),
+        };
+        self.appender.set_due(from.saturating_add(bytes));
+        done
+    }
+
+    fn write_checkpoint(&self, current: &mut Current) -> Result<Checkpoint> {
         self.appender.check()?;
         let (position, next_table, tables) = {
             let tables = lock(&self.tables);
@@ -295,32 +377,36 @@ impl Wal {
         // Whatever becomes of it, its files may be there.
         current.next_number += 1;
         let (mut entries, mut bytes) = (0, 0);
-        for (&table, open) in &tables {
-            let Some(contents) = &open.contents else {
-                return Err(Error::Table(format!("table {} is being opened", open.name)));
+        let mut saved = Vec::with_capacity(tables.len());
+        for (id, open) in tables {
+            let OpenTable { name, description, contents } = open;
+            let own = match contents {
+                None => return Err(Error::Table(format!("table {name} is being opened"))),
+                Some(Contents::Checkpoints(own)) => Some(own.checkpoint()?),
+                Some(Contents::Entries(told)) => {
+                    let identity = Identity { log: self.options.id, checkpoint: number, table: id };
+                    let mut writer = snapshot::Writer::create(&*self.disk, &identity)?;
+                    told.for_each(&mut |key, value| {
+                        entries += 1;
+                        writer.entry(key, value)
+                    })?;
+                    bytes += writer.finish()?;
+                    None
+                }
             };
-            let identity = Identity { log: self.options.id, checkpoint: number, table };
-            let mut writer = snapshot::Writer::create(&*self.disk, &identity)?;
-            contents.for_each(&mut |key, value| {
-                entries += 1;
-                writer.entry(key, value)
-            })?;
-            bytes += writer.finish()?;
+            saved.push(manifest::Table { id, name, description, own });
         }
         // The snapshots have changes up to here, and would be no moment of the past without the others
-        // before them.
+        // before them, and beside them.
+        self.appender.wait_for_together()?;
         let durable = self.appender.log.position().0;
         self.sync_to(durable)?;
-        let tables = tables.into_iter().map(|(id, open)| {
-            let OpenTable { name, description, contents: _ } = open;
-            manifest::Table { id, name, description }
-        });
         let manifest = Manifest {
             log: self.options.id,
             checkpoint: number,
             start: LogStart { lsn, part, durable },
             next_table,
-            tables: tables.collect(),
+            tables: saved,
         };
         manifest.write(&*self.disk)?;
         current.manifest = manifest;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use sapwood_disk::log::Durability;
 use sapwood_disk::{Disk, Faults, SimDisk, SyncFault};
-use sapwood_wal::{Error, Wal};
+use sapwood_wal::{Contents, Error, Wal};
 
 use crate::world::{Told, World, options};
 
@@ -100,7 +100,7 @@ fn a_table_of_long_names_is_refused() {
     let wal = Wal::create(disk, options(Durability::Buffered)).expect("made");
     #[derive(Debug)]
     struct Empty;
-    impl sapwood_wal::Contents for Empty {
+    impl sapwood_wal::Entries for Empty {
         fn for_each(
             &self,
             _: &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
@@ -108,6 +108,11 @@ fn a_table_of_long_names_is_refused() {
             Ok(())
         }
     }
-    let refused = wal.create_table(wal.reserve(), &"n".repeat(2 << 20), b"", Arc::new(Empty));
+    let refused = wal.create_table(
+        wal.reserve(),
+        &"n".repeat(2 << 20),
+        b"",
+        Contents::Entries(Arc::new(Empty)),
+    );
     assert!(matches!(refused, Err(Error::Table(_))));
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use sapwood_disk::log::Durability;
 use sapwood_disk::{Disk, SimDisk};
 use sapwood_engine::{Effect, Journal};
-use sapwood_wal::{Contents, Error, Recovery, Result, TableId, Wal, WalOptions};
+use sapwood_wal::{self as wal, Contents, Error, Recovery, Result, TableId, Wal, WalOptions};
 
 pub(crate) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -54,7 +54,7 @@ impl MapTable {
     }
 }
 
-impl Contents for MapTable {
+impl wal::Entries for MapTable {
     fn for_each(&self, entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         // Entry by entry, so that others change between.
         let mut next = self.entries().first_key_value().map(|(key, _)| key.clone());
@@ -92,7 +92,14 @@ pub(crate) struct Told {
 }
 
 impl Recovery<Error> for Told {
-    fn create(&mut self, table: TableId, name: &str, description: &[u8]) -> Result<()> {
+    fn create(
+        &mut self,
+        table: TableId,
+        name: &str,
+        description: &[u8],
+        own: Option<u64>,
+    ) -> Result<()> {
+        assert_eq!(own, None);
         assert_eq!(description, format!("of {name}").as_bytes());
         let known = self.tables.insert(table, (name.to_owned(), Entries::new()));
         assert_eq!(known, None, "told once");
@@ -148,7 +155,7 @@ impl World {
         let mut tables = BTreeMap::new();
         for (id, (name, entries)) in told.tables {
             let table = MapTable::new(entries, wal.journal(id));
-            wal.adopt(id, table.clone());
+            wal.adopt(id, Contents::Entries(table.clone()));
             tables.insert(name, (id, table));
         }
         Ok(World { wal, tables })
@@ -157,7 +164,12 @@ impl World {
     pub(crate) fn make_table(&mut self, name: &str) -> Result<()> {
         let id = self.wal.reserve();
         let table = MapTable::new(Entries::new(), self.wal.journal(id));
-        self.wal.create_table(id, name, format!("of {name}").as_bytes(), table.clone())?;
+        self.wal.create_table(
+            id,
+            name,
+            format!("of {name}").as_bytes(),
+            Contents::Entries(table.clone()),
+        )?;
         self.tables.insert(name.to_owned(), (id, table));
         Ok(())
     }
