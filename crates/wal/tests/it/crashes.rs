@@ -70,6 +70,13 @@ fn step(world: &mut World, rng: &mut Rng, history: &mut History) -> Result<()> {
             let value =
                 vec![rng.u8(..); if rng.u8(..40) == 0 { 300_000 } else { rng.usize(..600) }];
             match what {
+                // All of them are one step.
+                23 => world.wal.together(|| {
+                    for table in world.tables.keys() {
+                        world.table(table).put(&key, &value);
+                        world.table(table).remove(&[key[0] ^ 1]);
+                    }
+                }),
                 3..6 => world.table(name).remove(&key),
                 6..12 => world.table(name).write(&key, rng.usize(..300), &[rng.u8(..); 9]),
                 _ => world.table(name).put(&key, &value),

@@ -49,3 +49,88 @@ fn a_checkpoint_beside_writers_misses_nothing() {
         assert_eq!(world.contents(), before);
     });
 }
+
+/// Changes that go together are there together, in whichever state of a checkpoint a crash comes.
+#[test]
+fn what_goes_together_is_in_no_checkpoint_by_half() {
+    case!().seeds(20, |seed| {
+        let disk = SimDisk::new();
+        let mut world = World::create(&disk, Durability::Buffered).expect("made");
+        world.make_table("a").expect("made");
+        world.make_table("b").expect("made");
+        let is_over = AtomicBool::new(false);
+        let images = thread::scope(|scope| {
+            let writers: Vec<_> = (0..2_u8)
+                .map(|thread| {
+                    let world = &world;
+                    scope.spawn(move || {
+                        let mut rng = Rng::with_seed(seed * 2 + u64::from(thread));
+                        for round in 0..300_u32 {
+                            // No other thread changes these.
+                            let key = [thread, rng.u8(..8)];
+                            world.wal.together(|| {
+                                world.table("a").put(&key, &round.to_be_bytes());
+                                (0..rng.u8(..30)).for_each(|_| thread::yield_now());
+                                world.table("b").put(&key, &round.to_be_bytes());
+                            });
+                        }
+                    })
+                })
+                .collect();
+            let checkpoints = scope.spawn(|| {
+                let mut images = Vec::new();
+                while !is_over.load(Ordering::Relaxed) {
+                    world.wal.checkpoint().expect("written");
+                    images.push(disk.crash(seed));
+                }
+                images
+            });
+            writers.into_iter().for_each(|writer| writer.join().expect("no panic"));
+            is_over.store(true, Ordering::Relaxed);
+            checkpoints.join().expect("no panic")
+        });
+        for image in images {
+            let contents = World::open(&image, Durability::Buffered).expect("opened").contents();
+            assert_eq!(contents["a"], contents["b"]);
+        }
+    });
+}
+
+#[test]
+fn a_checkpoint_among_changes_that_go_together_is_refused() {
+    let mut world = World::create(&SimDisk::new(), Durability::Buffered).expect("made");
+    world.make_table("t").expect("made");
+    let refused = world.wal.together(|| {
+        world.table("t").put(b"k", b"v");
+        world.wal.together(|| world.wal.checkpoint())
+    });
+    assert!(matches!(refused, Err(sapwood_wal::Error::Table(_))), "{refused:?}");
+    world.wal.checkpoint().expect("written");
+}
+
+/// Threads that wait are woken by the append that makes a checkpoint due, and by the end.
+#[test]
+fn a_thread_learns_that_a_checkpoint_is_due() {
+    let options = crate::world::options(Durability::Buffered).checkpoint_bytes(10_000);
+    let mut world = World::create_with(&SimDisk::new(), options).expect("made");
+    world.make_table("t").expect("made");
+    let waited = thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let mut waited = 0;
+            while world.wal.wait_until_due(None) {
+                waited += 1;
+                world.wal.checkpoint().expect("written");
+                if waited == 3 {
+                    world.wal.end_waiting();
+                }
+            }
+            waited
+        });
+        while !waiting.is_finished() {
+            world.table("t").put(b"k", &[7; 100]);
+        }
+        waiting.join().expect("no panic")
+    });
+    assert_eq!(waited, 3);
+    assert!(!world.wal.wait_until_due(None), "it is over");
+}

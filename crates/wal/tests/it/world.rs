@@ -144,7 +144,11 @@ pub(crate) fn options(durability: Durability) -> WalOptions {
 
 impl World {
     pub(crate) fn create(disk: &SimDisk, durability: Durability) -> Result<World> {
-        let wal = Wal::create(Arc::new(disk.clone()), options(durability))?;
+        World::create_with(disk, options(durability))
+    }
+
+    pub(crate) fn create_with(disk: &SimDisk, options: WalOptions) -> Result<World> {
+        let wal = Wal::create(Arc::new(disk.clone()), options)?;
         Ok(World { wal, tables: BTreeMap::new() })
     }
 
