@@ -187,6 +187,15 @@ impl ChunkMap {
         self
     }
 
+    /// Replaces the memory budget of the options. A map that has more keeps it, and maps none until it
+    /// has less.
+    #[must_use]
+    pub fn with_memory_budget(mut self, budget: Option<u64>) -> ChunkMap {
+        self.options.memory_budget = budget;
+        self.tree.arena.set_budget(budget);
+        self
+    }
+
     #[inline]
     pub(crate) fn log(&self, key: &[u8], effect: Effect<'_>) {
         if let Some(journal) = &self.journal {

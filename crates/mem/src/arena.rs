@@ -177,6 +177,11 @@ impl Arena {
         &self.options
     }
 
+    /// Replaces the budget of the options. What is mapped beyond it stays.
+    pub fn set_budget(&self, budget: Option<u64>) {
+        self.lock_buddy().set_budget(budget);
+    }
+
     /// A new slice of at least `bytes`, 8-byte aligned (64-byte aligned if
     /// `bytes` is a multiple of 64), with whatever was there before in it.
     ///
@@ -479,7 +484,7 @@ impl Arena {
     fn out_of_memory(&self, refused: NoExtent) -> OutOfMemory {
         OutOfMemory {
             used: refused.used,
-            budget: self.options.budget.unwrap_or(u64::MAX),
+            budget: refused.budget.unwrap_or(u64::MAX),
             wanted: refused.wanted,
         }
     }

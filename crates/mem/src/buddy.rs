@@ -6,7 +6,7 @@
 //!
 //! *Invariants*
 //! - I-APART: live slices do not overlap: an extent has one owner, a slot of a span one slice.
-//! - I-BUDGET: mapped bytes never exceed the budget; it is checked before a block is mapped.
+//! - I-BUDGET: no block is mapped with which the mapped bytes would exceed the budget.
 //! - I-DRAINED: no slice is handed out in a drained block.
 //!
 //! Source: K. Knowlton, "A fast storage allocator", CACM 1965.
@@ -33,6 +33,7 @@ pub(crate) struct Extent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NoExtent {
     pub(crate) used: u64,
+    pub(crate) budget: Option<u64>,
     pub(crate) wanted: u64,
 }
 
@@ -294,6 +295,11 @@ impl Buddy {
         self.shed_idle();
     }
 
+    /// Replaces the budget. What is mapped beyond it stays.
+    pub(crate) fn set_budget(&mut self, budget: Option<u64>) {
+        self.budget = budget;
+    }
+
     /// Unmaps every block that is free from end to end.
     pub(crate) fn trim(&mut self) {
         while let Some(block) = self.idle.last().copied() {
@@ -329,7 +335,7 @@ impl Buddy {
     }
 
     fn no_memory(&self, wanted: usize) -> NoExtent {
-        NoExtent { used: self.reserved_bytes as u64, wanted: wanted as u64 }
+        NoExtent { used: self.reserved_bytes as u64, budget: self.budget, wanted: wanted as u64 }
     }
 
     /// Maps a block that holds at least `bytes`; a smaller one where the budget ends.
@@ -465,7 +471,8 @@ mod tests {
             }
         };
         assert_eq!(held.len(), 25);
-        assert_eq!(refused, NoExtent { used: 100 << 10, wanted: PAGE_BYTES as u64 });
+        let (budget, wanted) = (Some(100 << 10), PAGE_BYTES as u64);
+        assert_eq!(refused, NoExtent { used: 100 << 10, budget, wanted });
         assert!(buddy.take_own(PAGE_BYTES).is_err());
         buddy.give(held.pop().expect("25 are held"));
         assert!(buddy.take(PAGE_BYTES).is_ok());

@@ -12,13 +12,14 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::TreeLayout;
 
+use crate::db_log::DbLog;
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Commit, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, OrderedStats,
-    OrderedTable, OrderedTableOptions, RecordLayout, Result, Table, Transaction, TreeEngineError,
-    TreePoolStats, TreeStats, TreeTable, TreeTableOptions,
+    Commit, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, LogStats,
+    OrderedStats, OrderedTable, OrderedTableOptions, RecordLayout, Result, Table, Transaction,
+    TreeEngineError, TreePoolStats, TreeStats, TreeTable, TreeTableOptions,
 };
 
 use hash_slot::{HashSlot, Opening};
@@ -63,6 +64,8 @@ pub struct Db {
 #[derive(Debug)]
 struct Shared {
     directory: Option<Arc<Directory>>,
+    /// Of a database in a directory that is open to be written.
+    log: Option<Arc<DbLog>>,
     trees: Trees,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
@@ -102,6 +105,8 @@ pub struct DbStats {
     pub tree_tables: BTreeMap<String, TreeStats>,
     /// What all tree tables cost, if there was ever one.
     pub trees: Option<TreePoolStats>,
+    /// What the log costs, and whether it takes changes, of a directory that is open to be written.
+    pub log: Option<LogStats>,
     /// The hash tables of the directory that are not opened yet. They cost no memory, and the
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
@@ -112,7 +117,7 @@ pub struct DbStats {
     pub data_bytes: u64,
     /// Sum of the bytes mapped from the system; of the heap of tree tables, all of it.
     pub reserved_bytes: u64,
-    /// Sum of the bytes that hash tables and tree tables have on the disk.
+    /// Sum of the bytes that tables and the log have on the disk.
     pub file_bytes: u64,
 }
 
@@ -137,7 +142,14 @@ impl Db {
     /// ```
     pub fn in_memory_with(options: DbOptions) -> Self {
         let trees = Trees::new(options.pool());
-        Self { shared: Arc::new(Shared { directory: None, trees, slots: RwLock::default() }) }
+        Self {
+            shared: Arc::new(Shared {
+                directory: None,
+                log: None,
+                trees,
+                slots: RwLock::default(),
+            }),
+        }
     }
 
     /// Opens the database in a directory, after making the directory if it is not there.
@@ -233,7 +245,18 @@ impl Db {
         let mut slots: Slots =
             stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let trees = Trees::of_directory(options.pool(), &directory)?;
-        let directory = Some(Arc::new(directory));
+        let directory = Arc::new(directory);
+        let (log, ordered) = match directory.is_read_only() {
+            true => (None, DbLog::view(&directory)?),
+            false => {
+                let (log, ordered) = DbLog::open(&directory, options)?;
+                (Some(log), ordered)
+            }
+        };
+        for table in ordered {
+            slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
+        }
+        let directory = Some(directory);
         if let Some(pool) = trees.opened() {
             for info in pool.trees().map_err(Error::trees)? {
                 let tree = pool.tree(&info.name).map_err(Error::trees)?;
@@ -242,7 +265,7 @@ impl Db {
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
             }
         }
-        Ok(Self { shared: Arc::new(Shared { directory, trees, slots: RwLock::new(slots) }) })
+        Ok(Self { shared: Arc::new(Shared { directory, log, trees, slots: RwLock::new(slots) }) })
     }
 
     /// The directory, if there is one.
@@ -311,10 +334,9 @@ impl Db {
         options: OrderedTableOptions,
     ) -> Result<OrderedTable> {
         check_name(name)?;
-        self.expect_lifetime(name, &options)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
-        Self::create(&mut slots, name, &options)
+        self.create_ordered(&mut slots, name, options)
     }
 
     /// Opens an ordered table that is there.
@@ -364,17 +386,15 @@ impl Db {
         options: OrderedTableOptions,
     ) -> Result<OrderedTable> {
         let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
-        check_name(name)?;
-        // Of a table that is there, too: its maker may have known better.
-        self.expect_lifetime(name, &options)?;
         if let Some(table) = found {
             return Ok(table);
         }
+        check_name(name)?;
         let mut slots = self.slots_mut();
         // Another thread may have made it between the two locks.
         match slots.get(name) {
             Some(slot) => ordered(name, slot),
-            None => Self::create(&mut slots, name, &options),
+            None => self.create_ordered(&mut slots, name, options),
         }
     }
 
@@ -729,7 +749,9 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn sync(&self) -> Result<()> {
-        self.shared.trees.opened().map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))
+        let log = self.shared.log.as_ref().map_or(Ok(()), |log| log.sync());
+        let trees = self.shared.trees.opened();
+        log.and(trees.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees)))
     }
 
     /// Takes a table out of the database, and its files out of the directory. Its name is free
@@ -762,6 +784,9 @@ impl Db {
                 Ok(false) => return Err(Self::missing(&self.slots(), name)),
                 Err(error) => return Err(error),
             }
+        }
+        if let Slot::Ordered(table) = &slot {
+            table.shared.kept.drop_table()?;
         }
         if let Slot::Tree(table) = &slot {
             match table.tree().pool().remove_tree(table.tree()) {
@@ -920,6 +945,7 @@ impl Db {
             hash_tables: BTreeMap::new(),
             tree_tables: BTreeMap::new(),
             trees: None,
+            log: None,
             unopened: Vec::new(),
             entries_estimate: 0,
             data_bytes: 0,
@@ -961,6 +987,11 @@ impl Db {
             }
             stats.trees = Some(TreePoolStats { heap_bytes, log_bytes });
         }
+        if let Some(log) = &self.shared.log {
+            let log = log.stats();
+            stats.file_bytes += log.log_bytes + log.snapshot_bytes;
+            stats.log = Some(log);
+        }
         stats
     }
 
@@ -973,6 +1004,9 @@ impl Db {
             {
                 first = first.and(table.checkpoint(cut).map(drop));
             }
+        }
+        if let Some(log) = &self.shared.log {
+            first = first.and(log.checkpoint());
         }
         match self.shared.trees.opened() {
             Some(pool) => first.and(pool.checkpoint().map_err(Error::trees)),
@@ -987,21 +1021,22 @@ impl Db {
         }
     }
 
-    /// That a table of these options lives as long as its maker must think.
-    fn expect_lifetime(&self, name: &str, options: &OrderedTableOptions) -> Result<()> {
-        match self.shared.directory {
-            Some(_) if !options.volatile => Err(Error::Volatile { name: name.to_owned() }),
-            _ => Ok(()),
-        }
-    }
-
-    fn create(
+    fn create_ordered(
+        &self,
         slots: &mut Slots,
         name: &str,
-        options: &OrderedTableOptions,
+        options: OrderedTableOptions,
     ) -> Result<OrderedTable> {
         let name: Arc<str> = name.into();
-        let table = OrderedTable::new(Arc::clone(&name), options)?;
+        let table = match (&self.shared.log, &self.shared.directory) {
+            (Some(log), _) if !options.volatile => {
+                log.create_ordered(Arc::clone(&name), options)?
+            }
+            (None, Some(directory)) if !options.volatile => {
+                return Err(Error::ReadOnly { path: directory.path().to_owned() });
+            }
+            _ => OrderedTable::in_memory(Arc::clone(&name), options)?,
+        };
         slots.insert(name, Slot::Ordered(table.clone()));
         Ok(table)
     }

@@ -1,10 +1,13 @@
 //! What can be chosen when a database is opened.
 
+use std::time::Duration;
+
 use sapwood_ptree::PoolOptions;
+use sapwood_wal::WalOptions;
 
 use crate::Durability;
 
-/// Options of a [`Db`](crate::Db): how its tree tables commit, and what they may take.
+/// Options of a [`Db`](crate::Db): what changes wait for, and what tree tables may take.
 ///
 /// ```
 /// use sapwood::{Db, DbOptions, Durability, TreeTableOptions};
@@ -16,14 +19,34 @@ use crate::Durability;
 /// orders.put(b"1", b"an oak")?; // Survives power loss from here on.
 /// # Ok::<(), sapwood::Error>(())
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct DbOptions {
     pool: PoolOptions,
+    log: WalOptions,
+    pub(crate) checkpoint_interval: Option<Duration>,
+}
+
+/// The time after which a change lasts by default.
+const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+
+impl Default for DbOptions {
+    fn default() -> Self {
+        let options = Self {
+            pool: PoolOptions::default(),
+            log: WalOptions::default(),
+            checkpoint_interval: None,
+        };
+        options.durability(Durability::Interval(SYNC_INTERVAL))
+    }
 }
 
 impl DbOptions {
-    /// What commits to tree tables wait for; by default for nothing
-    /// ([`Durability::Buffered`]): they survive the end of the process, however that comes.
+    /// What changes wait for, by default [`Durability::Interval`] of 100 ms: for nothing. They survive
+    /// the end of the process, however that comes; a power loss takes those of the last 100 ms, and of
+    /// the sync that is under way.
+    ///
+    /// A table may have another level ([`OrderedTable::with_durability`](crate::OrderedTable::with_durability)),
+    /// or none ([`OrderedTableOptions::volatile`](crate::OrderedTableOptions::volatile)).
     ///
     /// ```
     /// # use sapwood::{Db, DbOptions, Durability};
@@ -35,6 +58,56 @@ impl DbOptions {
     #[must_use]
     pub fn durability(mut self, durability: Durability) -> Self {
         self.pool = self.pool.durability(durability);
+        self.log = self.log.durability(durability);
+        self
+    }
+
+    /// Most bytes of the log that a power loss may take while changes wait for nothing
+    /// ([`Durability::Interval`]); a change beyond them waits for a sync. By default 64 MiB. It does not
+    /// concern tree tables.
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open_with(directory.path(), DbOptions::default().unsynced_bytes(1 << 20))?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn unsynced_bytes(mut self, bytes: u64) -> Self {
+        self.log = self.log.unsynced_bytes(bytes);
+        self
+    }
+
+    /// Bytes of the log after which a checkpoint is written, while changes go on; by default 256 MiB.
+    /// Opening the database reads the checkpoint, and that much of the log at most about. Tree tables
+    /// have [their own](Self::tree_checkpoint).
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open_with(directory.path(), DbOptions::default().checkpoint_bytes(16 << 20))?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn checkpoint_bytes(mut self, bytes: u64) -> Self {
+        self.log = self.log.checkpoint_bytes(bytes);
+        self
+    }
+
+    /// The time after which a checkpoint is written if anything has changed; by default it is by
+    /// [bytes](Self::checkpoint_bytes) alone.
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions};
+    /// # use std::time::Duration;
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let options = DbOptions::default().checkpoint_interval(Duration::from_secs(300));
+    /// let db = Db::open_with(directory.path(), options)?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
+        self.checkpoint_interval = Some(interval);
         self
     }
 
@@ -85,5 +158,9 @@ impl DbOptions {
 
     pub(crate) fn pool(&self) -> PoolOptions {
         self.pool.clone()
+    }
+
+    pub(crate) fn log(&self) -> WalOptions {
+        self.log.clone()
     }
 }

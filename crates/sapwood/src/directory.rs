@@ -5,6 +5,7 @@
 //! <directory>/tables/<name>/options  the table's options; with it the table exists
 //! <directory>/tables/<name>/...      the files of the table's engine
 //! <directory>/trees/...              the pool of all tree tables, from the first one on
+//! <directory>/log/...                the log, with the entries of ordered tables
 //! ```
 //!
 //! A directory that is a pool itself, with its files beside each other, is a database of the trees
@@ -31,6 +32,9 @@ use crate::{Error, HashTableOptions, Result};
 const OPTIONS: &str = "options";
 /// The same, while it is written.
 const OPTIONS_NEW: &str = "options.new";
+
+/// The folder of the log.
+const LOG: &str = "log";
 
 /// The folder of the pool.
 const TREES: &str = "trees";
@@ -102,6 +106,36 @@ impl Directory {
         &self.path
     }
 
+    /// The folder of the log.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.path.join(LOG)
+    }
+
+    /// The folder of the log, made if it is not there.
+    pub(crate) fn log_disk(&self) -> Result<Arc<dyn Disk>> {
+        let path = self.log_path();
+        let disk = FileDisk::open(&path).and_then(|disk| self.disk.sync().map(|()| disk));
+        Ok(Arc::new(disk.map_err(|cause| self.unopened(&path, &cause))?))
+    }
+
+    /// The folder of the log, if it is there.
+    pub(crate) fn log_disk_to_read(&self) -> Result<Option<Arc<dyn Disk>>> {
+        let path = self.log_path();
+        if !path.is_dir() {
+            return Ok(None);
+        }
+        let disk = FileDisk::open_read_only(&path).map_err(|cause| self.unopened(&path, &cause))?;
+        Ok(Some(Arc::new(disk)))
+    }
+
+    /// Of a folder of the directory.
+    fn unopened(&self, path: &Path, cause: &io::Error) -> Error {
+        match cause.kind() {
+            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
+            _ => Error::directory(path, "opened", cause),
+        }
+    }
+
     /// The folder of the pool.
     pub(crate) fn pool_path(&self) -> PathBuf {
         if self.is_pool { self.path.clone() } else { self.path.join(TREES) }
@@ -120,10 +154,7 @@ impl Directory {
             true => FileDisk::open_read_only(&path),
             false => FileDisk::open(&path),
         };
-        let disk = disk.map_err(|cause| match cause.kind() {
-            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.clone() },
-            _ => Error::directory(&path, "opened", &cause),
-        })?;
+        let disk = disk.map_err(|cause| self.unopened(&path, &cause))?;
         let is_there = Pool::is_on(&disk);
         let is_there = is_there.map_err(|cause| Error::Trees { path: Some(path), cause })?;
         // A folder without one is what a crash left that came while a pool was made.

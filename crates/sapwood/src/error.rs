@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sapwood_aggregate::{QueryError, SyntaxError};
 use sapwood_execute::Executor;
 
-use crate::{Engine, HashEngineError, OrderedEngineError, TreeEngineError};
+use crate::{Engine, HashEngineError, LogError, OrderedEngineError, TreeEngineError};
 
 /// The longest name of a table, in bytes.
 pub(crate) const NAME_BYTES_MAX: usize = 255;
@@ -120,17 +120,6 @@ pub enum Error {
         /// The engine that it has.
         engine: Engine,
     },
-    /// An ordered table was to be made in the database of a directory, and its options do not say
-    /// that it ends with the process all the same.
-    #[error(
-        "table `{name}` would end with the process: ordered tables live in memory alone, also in a \
-         database with a directory; if that is meant, say it with `OrderedTableOptions::volatile`, or make \
-         a table that lasts with `Db::create_hash_table`"
-    )]
-    Volatile {
-        /// The name given.
-        name: String,
-    },
     /// The hash table has handles in use, and what was asked needs it closed.
     #[error("table `{name}` has handles in use; drop them first, then {what} it")]
     TableInUse {
@@ -215,6 +204,14 @@ pub enum Error {
         path: Option<PathBuf>,
         /// What the engine says.
         cause: TreeEngineError,
+    },
+    /// The log of the database refused: to be opened, to take a change, or to make it last.
+    #[error("the log in {}: {cause}{}", path.display(), log_next_step(cause))]
+    Log {
+        /// Its folder.
+        path: PathBuf,
+        /// What the log says.
+        cause: LogError,
     },
     /// A check of all tree tables found damage.
     #[error(
@@ -450,6 +447,18 @@ fn tree_next_step(cause: &TreeEngineError) -> &'static str {
             "; bring the folder back from a copy"
         }
         _ => "",
+    }
+}
+
+fn log_next_step(cause: &LogError) -> &'static str {
+    match cause {
+        // Damage says so itself.
+        LogError::CorruptFile { .. } | LogError::Table(_) => "",
+        LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
+        _ => {
+            "; tables can be read on, and take no changes: make room, or mend the disk, and open the \
+             directory again, which has all that the log took"
+        }
     }
 }
 

@@ -572,6 +572,12 @@ impl HashTable {
     }
 
     /// Puts the table's name to an engine's error.
+    /// Runs a change of the table.
+    #[inline]
+    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        change()
+    }
+
     #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
         result.map_err(|cause| self.refused(cause))

@@ -127,6 +127,7 @@
 
 pub mod aggregate;
 mod db;
+mod db_log;
 mod db_options;
 mod directory;
 mod engine;
@@ -148,6 +149,7 @@ mod tree_table;
 mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint, TreePool};
+pub use db_log::LogStats;
 pub use db_options::DbOptions;
 pub use engine::Engine;
 pub use error::{Error, Result};
@@ -170,6 +172,7 @@ pub use sapwood_ptree::{
     Error as TreeEngineError, HeapReport as TreeHeap, PoolInfo as TreePoolInfo,
     Salvage as TreeSalvage, SalvagedTree, TreeKind,
 };
+pub use sapwood_wal::Error as LogError;
 pub use table::{Table, TableStats};
 pub use tree_options::TreeTableOptions;
 pub use tree_table::{Transaction, TreePoolStats, TreeRange, TreeStats, TreeTable};

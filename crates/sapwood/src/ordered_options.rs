@@ -77,22 +77,24 @@ impl OrderedTableOptions {
         self
     }
 
-    /// The table may end with the process. In a database with a directory, which keeps hash tables,
-    /// an ordered table must say so; in one in memory all tables do, and it changes nothing.
+    /// The table ends with the process, also in a database with a directory: its changes are not
+    /// logged, and no checkpoint has it. In a database in memory this changes nothing.
     ///
-    /// Default: not said, and [`Db::create_ordered_table`](crate::Db::create_ordered_table) answers
-    /// [`Error::Volatile`](crate::Error::Volatile) where there is a directory.
+    /// Default: it is in the log of the database, and there when the directory is opened again.
     ///
     /// ```
-    /// use sapwood::{Db, Error, OrderedTableOptions};
+    /// use sapwood::{Db, OrderedTableOptions};
     ///
     /// # let directory = tempfile::tempdir().expect("a directory for the example");
     /// let db = Db::open(directory.path())?;
-    /// let refused = db.create_ordered_table("latest", OrderedTableOptions::default());
-    /// assert!(matches!(refused, Err(Error::Volatile { .. })));
-    ///
+    /// let names = db.create_ordered_table("names", OrderedTableOptions::default())?;
     /// let latest = db.create_ordered_table("latest", OrderedTableOptions::default().volatile())?;
+    /// names.put(b"ada", b"Ada Lovelace")?;
     /// latest.put(b"ada", b"online")?; // until the process ends
+    /// # drop((names, latest, db));
+    ///
+    /// let db = Db::open(directory.path())?;
+    /// assert_eq!(db.table_names(), ["names"]);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     #[must_use]

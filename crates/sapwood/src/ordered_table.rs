@@ -9,9 +9,10 @@ use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
+use crate::db_log::Kept;
 use crate::{
-    Direction, Entry, Error, KeyRange, OrderedEngineError, OrderedStats, OrderedTableOptions,
-    Range, Result, aggregate,
+    Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
+    OrderedTableOptions, Range, Result, aggregate,
 };
 
 /// A named, ordered table from byte keys to byte values.
@@ -50,26 +51,40 @@ use crate::{
 #[derive(Clone)]
 pub struct OrderedTable {
     pub(crate) shared: Arc<Shared>,
+    /// What changes through this handle wait for; `None` for what those of the database do.
+    durability: Option<Durability>,
 }
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) map: ChunkMap,
+    pub(crate) map: Arc<ChunkMap>,
     pub(crate) fields: Option<aggregate::Layout>,
+    pub(crate) kept: Kept,
 }
 
 impl OrderedTable {
-    pub(crate) fn new(name: Arc<str>, options: &OrderedTableOptions) -> Result<Self> {
+    /// A table that ends with the process.
+    pub(crate) fn in_memory(name: Arc<str>, options: OrderedTableOptions) -> Result<Self> {
+        let map = Arc::new(Self::new_map(&name, &options)?);
+        Ok(Self::of(name, map, options, Kept::Memory))
+    }
+
+    pub(crate) fn new_map(name: &Arc<str>, options: &OrderedTableOptions) -> Result<ChunkMap> {
         let mut engine_options = sapwood_chunkmap::Options::default();
         engine_options.memory_budget = options.memory_budget;
         engine_options.chunk_entries = options.chunk_entries;
-        match ChunkMap::with_options(engine_options) {
-            Ok(map) => {
-                let shared = Arc::new(Shared { name, map, fields: options.fields.clone() });
-                Ok(Self { shared })
-            }
-            Err(cause) => Err(Error::OrderedEngine { table: name, cause }),
-        }
+        ChunkMap::with_options(engine_options)
+            .map_err(|cause| Error::OrderedEngine { table: Arc::clone(name), cause })
+    }
+
+    pub(crate) fn of(
+        name: Arc<str>,
+        map: Arc<ChunkMap>,
+        options: OrderedTableOptions,
+        kept: Kept,
+    ) -> Self {
+        let shared = Shared { name, map, fields: options.fields, kept };
+        Self { shared: Arc::new(shared), durability: None }
     }
 
     /// The table's name.
@@ -82,6 +97,25 @@ impl OrderedTable {
     /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// A handle of the same table whose changes wait for something else than
+    /// [`DbOptions::durability`](crate::DbOptions::durability) says. It says nothing of a table that
+    /// lives in memory alone.
+    ///
+    /// ```
+    /// use sapwood::{Db, Durability, OrderedTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let orders = db.create_ordered_table("orders", OrderedTableOptions::default())?;
+    /// orders.put(b"1", b"an oak")?; // On the disk soon.
+    /// orders.with_durability(Durability::Sync).put(b"2", b"an elm")?; // It is, with all before it.
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_durability(&self, durability: Durability) -> Self {
+        Self { shared: Arc::clone(&self.shared), durability: Some(durability) }
     }
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key.
@@ -533,6 +567,12 @@ impl OrderedTable {
 
     pub(crate) fn map(&self) -> &ChunkMap {
         &self.shared.map
+    }
+
+    /// Runs a change of the table.
+    #[inline]
+    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        self.shared.kept.change(self.durability, change)
     }
 
     /// Puts the table's name to an engine's error.

@@ -83,7 +83,7 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
         offset: error.valid_up_to() as u64,
         what: "text is expected".to_owned(),
     })?;
-    let mut lines = Lines { text, offset: 0 };
+    let mut lines = Lines::new(text);
     let version = match lines.next_line() {
         MAGIC => 3,
         MAGIC_2 => 2,
@@ -113,10 +113,8 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
     };
     let sum = format!("{:08x}", checksum(&text.as_bytes()[..lines.offset]));
     lines.value("checksum", |word| (word == sum).then_some(()))?;
-    match &text[lines.offset..] {
-        "" => Ok(options),
-        _ => Err(lines.unreadable("zeros are expected behind the checksum")),
-    }
+    lines.expect_end()?;
+    Ok(options)
 }
 
 /// Refuses what could not be written.
@@ -131,7 +129,7 @@ pub(crate) fn check(table: &Arc<str>, options: &HashTableOptions) -> crate::Resu
 }
 
 /// A layout in its one spelling.
-fn fields_of(text: &str) -> Option<Option<Layout>> {
+pub(crate) fn fields_of(text: &str) -> Option<Option<Layout>> {
     if text == "none" {
         return Some(None);
     }
@@ -161,21 +159,26 @@ fn compaction_of(words: &str) -> Option<Option<Compaction>> {
     words.next().is_none().then_some(Some(compaction))
 }
 
-struct Lines<'a> {
+/// Lines of text, each a name and a value.
+pub(crate) struct Lines<'a> {
     text: &'a str,
     /// Where the next line begins.
     offset: usize,
 }
 
 impl<'a> Lines<'a> {
+    pub(crate) fn new(text: &'a str) -> Lines<'a> {
+        Lines { text, offset: 0 }
+    }
+
     /// Empty where the text ends before the line does.
-    fn next_line(&mut self) -> &'a str {
+    pub(crate) fn next_line(&mut self) -> &'a str {
         let Some((line, _)) = self.text[self.offset..].split_once('\n') else { return "" };
         self.offset += line.len() + 1;
         line
     }
 
-    fn value<T>(
+    pub(crate) fn value<T>(
         &mut self,
         name: &str,
         parse: impl FnOnce(&'a str) -> Option<T>,
@@ -188,17 +191,24 @@ impl<'a> Lines<'a> {
         })
     }
 
-    fn number<T: FromStr + Display>(&mut self, name: &str) -> Result<T, Unreadable> {
+    pub(crate) fn number<T: FromStr + Display>(&mut self, name: &str) -> Result<T, Unreadable> {
         self.value(name, parse_number)
     }
 
-    fn unreadable(&self, what: &str) -> Unreadable {
-        Unreadable { offset: self.offset as u64, what: what.to_owned() }
+    /// Refuses what stands behind the last line.
+    pub(crate) fn expect_end(&self) -> Result<(), Unreadable> {
+        match &self.text[self.offset..] {
+            "" => Ok(()),
+            _ => Err(Unreadable {
+                offset: self.offset as u64,
+                what: "nothing is expected behind the last line".to_owned(),
+            }),
+        }
     }
 }
 
 /// A number in its one spelling.
-fn parse_number<T: FromStr + Display>(word: &str) -> Option<T> {
+pub(crate) fn parse_number<T: FromStr + Display>(word: &str) -> Option<T> {
     word.parse().ok().filter(|number: &T| number.to_string() == word)
 }
 

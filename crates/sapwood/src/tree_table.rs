@@ -489,6 +489,12 @@ impl TreeTable {
     }
 
     /// Puts the table's name to an engine's error.
+    /// Runs a change of the table.
+    #[inline]
+    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        change()
+    }
+
     #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, TreeEngineError>) -> Result<T> {
         result.map_err(|cause| self.refused(cause))

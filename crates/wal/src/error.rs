@@ -29,10 +29,8 @@ pub enum Error {
         why: Arc<str>,
     },
     /// The entries of a table cannot be had.
-    #[error("table `{table}` cannot be saved: {why}")]
+    #[error("a table cannot be saved: {why}")]
     Contents {
-        /// The table's name.
-        table: String,
         /// What its engine says.
         why: String,
     },

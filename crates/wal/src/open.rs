@@ -63,17 +63,22 @@ impl Wal {
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
         let log = log.map_err(Refused::into_inner)?;
         let tables = replay.tables;
-        let mut next_number = manifest.checkpoint + 1;
+        let (mut next_number, mut snapshot_bytes) = (manifest.checkpoint + 1, 0);
         for name in disk.list().map_err(|cause| Error::io("list the files of the log", &cause))? {
             let found = snapshot::checkpoint_of(&name).unwrap_or(0);
             next_number = next_number.max(found.saturating_add(1));
+            if found == manifest.checkpoint && found > 0 {
+                let bytes = disk.open(&name).and_then(|file| file.bytes());
+                snapshot_bytes +=
+                    bytes.map_err(|cause| Error::io(format!("read {name}"), &cause))?;
+            }
         }
         // The manifest that was read may have its name in the page cache alone, and after a sync that
         // failed a later one promises nothing: it is written anew before files go that the one before
         // it needs.
         manifest.write(&*disk)?;
         remove_snapshots_but(&*disk, manifest.checkpoint)?;
-        Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number }))
+        Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number, snapshot_bytes }))
     }
 
     /// Tells as [`Wal::open`] does, and changes nothing.

@@ -153,6 +153,8 @@ pub(crate) struct Current {
     pub(crate) manifest: Manifest,
     /// A number that no file has or had.
     pub(crate) next_number: u64,
+    /// Bytes of its snapshots.
+    pub(crate) snapshot_bytes: u64,
 }
 
 impl Wal {
@@ -183,7 +185,13 @@ impl Wal {
         };
         manifest.write(&*disk)?;
         let tables = Tables { next: 1, open: BTreeMap::new() };
-        Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number: 1 }))
+        Ok(Wal::over(
+            disk,
+            options,
+            log,
+            tables,
+            Current { manifest, next_number: 1, snapshot_bytes: 0 },
+        ))
     }
 
     pub(crate) fn over(
@@ -349,6 +357,11 @@ impl Wal {
         self.appender.log.file_bytes()
     }
 
+    /// Bytes of the snapshots of the last checkpoint. Waits for one that is being written.
+    pub fn snapshot_bytes(&self) -> u64 {
+        lock(&self.current).snapshot_bytes
+    }
+
     /// Writes the entries of all tables to files while changes go on, and gives up the log before. A
     /// call that comes meanwhile waits, and writes another.
     ///
@@ -410,6 +423,7 @@ impl Wal {
         };
         manifest.write(&*self.disk)?;
         current.manifest = manifest;
+        current.snapshot_bytes = bytes;
         let log = &self.appender.log;
         log.forget_before(part).map_err(|cause| Error::io("remove old parts", &cause))?;
         remove_snapshots_but(&*self.disk, number)?;

@@ -98,8 +98,10 @@ macro_rules! operations {
                 by: &Disaggregator,
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
-                let run = sapwood_execute::disaggregate(self.$engine(), by, execution);
-                DisaggregationRun::named(&self.shared.name, run)
+                self.change(|| {
+                    let run = sapwood_execute::disaggregate(self.$engine(), by, execution);
+                    DisaggregationRun::named(&self.shared.name, run)
+                })
             }
 
             /// Gives those objects their parts that a disaggregation left, each exactly once.
@@ -127,8 +129,10 @@ macro_rules! operations {
                 pending: Pending,
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
-                let run = sapwood_execute::resume(self.$engine(), by, pending, execution);
-                DisaggregationRun::named(&self.shared.name, run)
+                self.change(|| {
+                    let run = sapwood_execute::resume(self.$engine(), by, pending, execution);
+                    DisaggregationRun::named(&self.shared.name, run)
+                })
             }
         }
     };

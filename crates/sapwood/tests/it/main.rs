@@ -5,6 +5,7 @@ mod aggregate_writers;
 mod db;
 mod directory;
 mod disaggregate;
+mod durability;
 mod either;
 mod engines;
 mod hash_compute;

@@ -1,0 +1,224 @@
+//! The log of a database in a directory: what it has of tables outlives the process.
+//!
+//! | modules, each above those it uses | |
+//! |---|---|
+//! | `description` | a table, as the log describes it |
+//! | `recovery` | tables from what the log tells |
+//! | `kept` | what a table does around a change |
+//!
+//! Threads: one that writes checkpoints when they are due. It ends with the last handle of the `Db`
+//! and of its tables.
+
+mod description;
+mod kept;
+mod recovery;
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use sapwood_chunkmap::ChunkMap;
+use sapwood_wal::{Contents, Entries, Wal};
+
+use crate::directory::{self, Directory};
+use crate::{DbOptions, Error, LogError, OrderedTable, OrderedTableOptions, Result};
+
+pub(crate) use description::Description;
+pub(crate) use kept::Kept;
+use recovery::Stopped;
+
+/// What the log of a database costs, and how it is.
+///
+/// ```
+/// use sapwood::{Db, OrderedTableOptions};
+///
+/// # let directory = tempfile::tempdir().expect("a directory for the example");
+/// let db = Db::open(directory.path())?;
+/// db.create_ordered_table("t", OrderedTableOptions::default())?.put(b"key", b"value")?;
+/// let log = db.stats().log.expect("there is a directory");
+/// assert!(log.unsaved_bytes > 0 && log.refuses_changes.is_none());
+/// # Ok::<(), sapwood::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct LogStats {
+    /// Bytes of the files of the log.
+    pub log_bytes: u64,
+    /// Bytes of the last checkpoint's files of ordered tables.
+    pub snapshot_bytes: u64,
+    /// Bytes of changes since the last checkpoint: opening the database reads them.
+    pub unsaved_bytes: u64,
+    /// Why no change is taken any more, after a write or a sync that failed.
+    pub refuses_changes: Option<String>,
+    /// Why the last checkpoint failed. The log grows until one succeeds.
+    pub failed_checkpoint: Option<String>,
+}
+
+/// The log, and the thread that writes its checkpoints.
+#[derive(Debug)]
+pub(crate) struct DbLog {
+    wal: Arc<Wal>,
+    /// Locked as long as a table may be changed.
+    directory: Arc<Directory>,
+    checkpoints: Mutex<Option<JoinHandle<()>>>,
+    last_failure: Arc<Mutex<Option<LogError>>>,
+}
+
+impl DbLog {
+    /// Opens the log of a directory, or makes it, with the tables that it has.
+    pub(crate) fn open(
+        directory: &Arc<Directory>,
+        options: &DbOptions,
+    ) -> Result<(Arc<DbLog>, Vec<OrderedTable>)> {
+        let path = directory.log_path();
+        let disk = directory.log_disk()?;
+        let named = |cause| Error::Log { path: path.clone(), cause };
+        let wal_options = options.log().id(directory::new_table_id());
+        let mut recovery = recovery::Tables::default();
+        let wal = match Wal::is_on(&*disk).map_err(named)? {
+            true => Wal::open(disk, wal_options, &mut recovery)
+                .map_err(|stopped: Stopped| stopped.named(&path))?,
+            false => Wal::create(disk, wal_options).map_err(named)?,
+        };
+        let wal = Arc::new(wal);
+        let last_failure = Arc::new(Mutex::new(None));
+        let log = Arc::new(DbLog {
+            checkpoints: Mutex::new(Some(log_thread(&wal, &last_failure, options, directory)?)),
+            wal,
+            directory: Arc::clone(directory),
+            last_failure,
+        });
+        let tables = recovery.ordered.into_iter().map(|(id, table)| {
+            let (name, options, map) = table.finish();
+            let map = Arc::new(map.with_journal(log.wal.journal(id)));
+            log.wal.adopt(id, contents(&map));
+            let kept = Kept::Logged { log: Arc::clone(&log), id };
+            OrderedTable::of(name, map, options, kept)
+        });
+        let tables = tables.collect();
+        Ok((log, tables))
+    }
+
+    /// The ordered tables of a directory that is open to be read.
+    pub(crate) fn view(directory: &Arc<Directory>) -> Result<Vec<OrderedTable>> {
+        let Some(disk) = directory.log_disk_to_read()? else { return Ok(Vec::new()) };
+        let path = directory.log_path();
+        if !Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })? {
+            return Ok(Vec::new());
+        }
+        let mut recovery = recovery::Tables::default();
+        Wal::view(&*disk, &mut recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
+        let tables = recovery.ordered.into_values().map(|table| {
+            let (name, options, map) = table.finish();
+            let kept = Kept::ReadOnly(Arc::clone(directory));
+            OrderedTable::of(name, Arc::new(map), options, kept)
+        });
+        Ok(tables.collect())
+    }
+
+    /// Makes an ordered table that lasts.
+    pub(crate) fn create_ordered(
+        self: &Arc<DbLog>,
+        name: Arc<str>,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
+        let map = OrderedTable::new_map(&name, &options)?;
+        let id = self.wal.reserve();
+        let map = Arc::new(map.with_journal(self.wal.journal(id)));
+        let description = Description::Ordered(options.clone()).encode();
+        let made = self.wal.create_table(id, &name, description.as_bytes(), contents(&map));
+        made.map_err(|cause| self.named(cause))?;
+        let kept = Kept::Logged { log: Arc::clone(self), id };
+        Ok(OrderedTable::of(name, map, options, kept))
+    }
+
+    /// Writes a checkpoint of all tables of the log.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        let done = self.wal.checkpoint();
+        note(&self.last_failure, done.as_ref().err());
+        done.map(drop).map_err(|cause| self.named(cause))
+    }
+
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.wal.sync().map_err(|cause| self.named(cause))
+    }
+
+    pub(crate) fn stats(&self) -> LogStats {
+        let failure = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
+        LogStats {
+            log_bytes: self.wal.log_bytes(),
+            snapshot_bytes: self.wal.snapshot_bytes(),
+            unsaved_bytes: self.wal.bytes_since_checkpoint(),
+            refuses_changes: self.wal.check().err().map(|cause| cause.to_string()),
+            failed_checkpoint: failure.as_ref().map(LogError::to_string),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn named(&self, cause: LogError) -> Error {
+        Error::Log { path: self.directory.log_path(), cause }
+    }
+}
+
+impl Drop for DbLog {
+    fn drop(&mut self) {
+        self.wal.end_waiting();
+        let thread = self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // Its panic was told.
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// What a checkpoint writes of an ordered table.
+#[derive(Debug)]
+struct OrderedEntries(Arc<ChunkMap>);
+
+fn contents(map: &Arc<ChunkMap>) -> Contents {
+    Contents::Entries(Arc::new(OrderedEntries(Arc::clone(map))))
+}
+
+impl Entries for OrderedEntries {
+    fn for_each(
+        &self,
+        entry: &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
+    ) -> sapwood_wal::Result<()> {
+        let scanned =
+            self.0.scan(.., crate::Direction::Ascending, |key, value| match entry(key, value) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(cause) => ControlFlow::Break(cause),
+            });
+        match scanned {
+            Ok(ControlFlow::Continue(())) => Ok(()),
+            Ok(ControlFlow::Break(cause)) => Err(cause),
+            Err(cause) => Err(LogError::Contents { why: cause.to_string() }),
+        }
+    }
+}
+
+/// Starts the thread that writes checkpoints when they are due.
+fn log_thread(
+    wal: &Arc<Wal>,
+    last_failure: &Arc<Mutex<Option<LogError>>>,
+    options: &DbOptions,
+    directory: &Directory,
+) -> Result<JoinHandle<()>> {
+    let (wal, last_failure) = (Arc::clone(wal), Arc::clone(last_failure));
+    let interval = options.checkpoint_interval;
+    let run = move || {
+        while wal.wait_until_due(interval) {
+            if wal.bytes_since_checkpoint() > 0 {
+                // The next one may succeed; until then the log grows, and the figures say why.
+                note(&last_failure, wal.checkpoint().as_ref().err());
+            }
+        }
+    };
+    let spawned = std::thread::Builder::new().name("sapwood-saves".to_owned()).spawn(run);
+    spawned.map_err(|cause| Error::directory(directory.path(), "served by a thread", &cause))
+}
+
+fn note(failure: &Mutex<Option<LogError>>, cause: Option<&LogError>) {
+    *failure.lock().unwrap_or_else(PoisonError::into_inner) = cause.cloned();
+}

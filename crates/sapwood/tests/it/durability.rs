@@ -1,0 +1,349 @@
+//! What the log keeps of tables: all of it, whatever ends the program.
+
+use std::collections::BTreeMap;
+use std::thread;
+
+use sapwood::aggregate::Disaggregation;
+use sapwood::{
+    Compute, Db, DbOptions, Durability, Error, OrderedTable, OrderedTableOptions, Table,
+};
+use sapwood_testkit::case;
+use tempfile::TempDir;
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn directory() -> TempDir {
+    TempDir::new().expect("a directory for the test")
+}
+
+fn open(path: &TempDir) -> Db {
+    Db::open(path.path()).expect("the directory is free")
+}
+
+fn ordered(db: &Db, name: &str) -> OrderedTable {
+    let options = OrderedTableOptions::default();
+    db.open_or_create_ordered_table(name, options).expect("made, or there")
+}
+
+fn entries(table: &Table) -> Entries {
+    let mut entries = Entries::new();
+    let walked = table.for_each(|key, value| {
+        entries.insert(key.to_vec(), value.to_vec());
+        std::ops::ControlFlow::<()>::Continue(())
+    });
+    assert!(walked.expect("walked").is_continue());
+    entries
+}
+
+/// Opens the directory anew, where each table must have what it had.
+fn reopened(path: &TempDir, db: Db, names: &[&str]) -> Db {
+    let contents = |db: &Db| -> Vec<Entries> {
+        names.iter().map(|name| entries(&db.table(name).expect("it is there"))).collect()
+    };
+    let before = contents(&db);
+    drop(db);
+    let db = open(path);
+    assert_eq!(contents(&db), before);
+    db
+}
+
+#[test]
+fn an_ordered_table_is_there_again_with_its_options() {
+    let path = directory();
+    let db = open(&path);
+    let options = OrderedTableOptions::default()
+        .memory_budget(8 << 20)
+        .chunk_entries(64)
+        .fields("n:i64le".parse().expect("a layout"));
+    let table = db.create_ordered_table("t", options).expect("a free name");
+    for number in 0..5_000_i64 {
+        table.add(number.to_be_bytes(), number).expect("add");
+    }
+    drop(table);
+    let db = reopened(&path, db, &["t"]);
+    let table = db.ordered_table("t").expect("it is there");
+    assert_eq!(table.stats().budget_bytes, Some(8 << 20));
+    assert!(table.query().is_ok(), "its fields are known");
+    table.check().expect("a sound table");
+    // The budget holds as it did.
+    let refused = (0_u64..).find_map(|n| table.put(n.to_le_bytes(), [0; 10_000]).err());
+    assert!(matches!(refused, Some(Error::OrderedEngine { .. })), "{refused:?}");
+    drop(table);
+    reopened(&path, db, &["t"]).close().expect("closed");
+    drop(reopened(&path, open(&path), &["t"]));
+}
+
+/// Each operation that changes something, once.
+#[test]
+fn every_change_is_logged() {
+    let path = directory();
+    let db = open(&path);
+    let t = ordered(&db, "t");
+    let number = |n: i64| n.to_le_bytes();
+    t.put_many(&[("a", "1"), ("b", "2"), ("c", "3"), ("d", "4"), ("e", "5")]).expect("put");
+    t.add_many(&[("n1", 1), ("n2", 2), ("n3", 3)]).expect("add");
+    assert_eq!(t.put_if_absent("f", "6"), Ok(true));
+    assert_eq!(t.update_many(&["a", "b"], |_, value| value[0] += 1), Ok(2));
+    assert_eq!(t.compare_and_put("c", "3", "three"), Ok(true));
+    assert_eq!(t.add("n1", 9), Ok(10));
+    assert_eq!(t.remove("d"), Ok(true));
+    assert_eq!(t.remove_with("e", |value| value.to_vec()), Ok(Some(b"5".to_vec())));
+    assert!(t.update("f", |value| value.extend_from_slice(b"66")).expect("update").is_some());
+    t.put_if_absent_or_update("g", "7", |_| ()).expect("put");
+    t.put_if_absent_or_update("g", "7", |value| value[0] = b'G').expect("updated");
+    t.compute("h", |_| Compute::Replace(b"eight".to_vec())).expect("put");
+    t.compute("a", |_| Compute::Remove).expect("removed");
+    let db = reopened(&path, db_without(db, t), &["t"]);
+    let t = ordered(&db, "t");
+    t.put_many(&[("0", "first"), ("z", "last")]).expect("put");
+    assert!(t.pop_first().expect("pop").is_some() && t.pop_last().expect("pop").is_some());
+    assert_eq!(t.remove_range("b".."d"), Ok(2));
+    assert_eq!(t.retain(|key, _| key != b"g"), Ok(1));
+    let db = reopened(&path, db_without(db, t), &["t"]);
+    let t = ordered(&db, "t");
+    assert_eq!(t.remove_range("f".."i"), Ok(2));
+    let more = Disaggregation::new("n:i64le".parse().expect("a layout"), "n", 30).adding();
+    assert_eq!(t.disaggregate(&more).expect("spread").given, 30);
+    assert_ne!(t.get("n1"), Ok(Some(number(10).to_vec())));
+    let db = reopened(&path, db_without(db, t), &["t"]);
+    let t = ordered(&db, "t");
+    t.clear().expect("clear");
+    t.put("only", "one").expect("put");
+    reopened(&path, db_without(db, t), &["t"]);
+}
+
+fn db_without<T>(db: Db, handle: T) -> Db {
+    drop(handle);
+    db
+}
+
+#[test]
+fn names_come_and_go_with_their_tables() {
+    let path = directory();
+    let db = open(&path);
+    ordered(&db, "a").put("k", "of a").expect("put");
+    ordered(&db, "b").put("k", "of b").expect("put");
+    db.checkpoint().expect("written");
+    db.drop_table("a").expect("dropped");
+    let db = reopened(&path, db, &["b"]);
+    assert_eq!(db.table_names(), ["b"]);
+    ordered(&db, "a").put("k", "another").expect("put");
+    db.drop_table("b").expect("dropped");
+    let db = reopened(&path, db, &["a"]);
+    assert_eq!(db.table_names(), ["a"]);
+    db.close().expect("closed");
+    assert_eq!(open(&path).table_names(), ["a"]);
+}
+
+/// Changes through a handle of a table that was dropped end with it, and reach no other.
+#[test]
+fn a_dropped_table_takes_its_late_changes_along() {
+    let path = directory();
+    let db = open(&path);
+    let late = ordered(&db, "t");
+    db.drop_table("t").expect("dropped");
+    let table = ordered(&db, "t");
+    late.put("late", "").expect("handles work on");
+    table.put("k", "").expect("put");
+    drop((late, table));
+    let db = reopened(&path, db, &["t"]);
+    assert_eq!(ordered(&db, "t").len(), Ok(1));
+}
+
+#[test]
+fn a_reader_sees_ordered_tables_and_changes_nothing() {
+    let path = directory();
+    let db = open(&path);
+    ordered(&db, "t").put("k", "v").expect("put");
+    db.checkpoint().expect("written");
+    ordered(&db, "t").put("l", "w").expect("put");
+    drop(db);
+    let before = files(&path);
+    let (one, other) = (Db::open_read_only(path.path()), Db::open_read_only(path.path()));
+    for db in [one.expect("opened"), other.expect("opened")] {
+        let table = db.ordered_table("t").expect("it is there");
+        assert_eq!(table.get("l"), Ok(Some(b"w".to_vec())));
+        let read_only = Error::ReadOnly { path: path.path().to_owned() };
+        assert_eq!(table.put("m", "x"), Err(read_only.clone()));
+        assert_eq!(db.drop_table("t"), Err(read_only.clone()));
+        let options = OrderedTableOptions::default;
+        assert_eq!(db.create_ordered_table("u", options()).err(), Some(read_only));
+        db.create_ordered_table("u", options().volatile()).expect("it needs no directory");
+    }
+    assert_eq!(files(&path), before);
+    drop(reopened(&path, open(&path), &["t"]));
+}
+
+fn files(path: &TempDir) -> Vec<(String, u64)> {
+    let log = std::fs::read_dir(path.path().join("log")).expect("it is there");
+    let mut files: Vec<_> = log
+        .map(|file| {
+            let file = file.expect("listed");
+            let bytes = file.metadata().expect("a file").len();
+            (file.file_name().into_string().expect("text"), bytes)
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Lives of a database whose tables are compared with maps, with checkpoints between.
+#[test]
+fn streams_over_many_lives_lose_nothing() {
+    case!().seeds(12, |seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let path = directory();
+        let mut model: BTreeMap<&str, Entries> = BTreeMap::new();
+        for _life in 0..6 {
+            let durability = [Durability::Buffered, Durability::Sync][rng.usize(..2)];
+            let options = DbOptions::default().durability(durability).checkpoint_bytes(30_000);
+            let db = Db::open_with(path.path(), options).expect("the directory is free");
+            for (name, model) in &model {
+                let table = db.table(name).expect("it is there");
+                assert_eq!(entries(&table), *model, "{name}");
+            }
+            assert_eq!(db.table_names(), model.keys().copied().collect::<Vec<_>>());
+            for _ in 0..rng.usize(..200) {
+                let name = ["a", "b"][rng.usize(..2)];
+                match rng.u8(..100) {
+                    0 => db.checkpoint().expect("written"),
+                    1 if model.remove(name).is_some() => db.drop_table(name).expect("dropped"),
+                    2 => db.sync().expect("lasts"),
+                    what => {
+                        step(&ordered(&db, name), model.entry(name).or_default(), what, &mut rng)
+                    }
+                }
+            }
+            if rng.bool() {
+                db.close().expect("closed");
+            }
+        }
+    });
+}
+
+fn step(table: &OrderedTable, model: &mut Entries, what: u8, rng: &mut fastrand::Rng) {
+    let key = vec![rng.u8(..4); rng.usize(1..40)];
+    let mut value = vec![0; rng.usize(..300)];
+    rng.fill(&mut value);
+    match what {
+        3..20 => {
+            assert_eq!(table.remove(&key), Ok(model.remove(&key).is_some()));
+        }
+        20..50 => {
+            let at = rng.usize(..100);
+            let written = table.update(&key, |there| {
+                if let Some(byte) = there.get_mut(at) {
+                    *byte ^= 1;
+                }
+            });
+            let there = model.get_mut(&key);
+            assert_eq!(written.expect("update").is_some(), there.is_some());
+            if let Some(byte) = there.and_then(|there| there.get_mut(at)) {
+                *byte ^= 1;
+            }
+        }
+        50..60 => {
+            let resized = table.update(&key, |there| there.set(&value)).expect("update");
+            resized.transpose().expect("it fits");
+            if let Some(there) = model.get_mut(&key) {
+                there.clone_from(&value);
+            }
+        }
+        _ => {
+            table.put(&key, &value).expect("put");
+            model.insert(key, value);
+        }
+    }
+}
+
+/// Threads on few keys, with checkpoints beside them: the log has the order that memory had.
+#[test]
+fn threads_and_the_log_agree_about_the_order() {
+    case!().seeds(6, |seed| {
+        let path = directory();
+        let options = DbOptions::default().checkpoint_bytes(50_000);
+        let db = Db::open_with(path.path(), options).expect("the directory is free");
+        let table = ordered(&db, "t");
+        thread::scope(|scope| {
+            for number in 0..3 {
+                let table = &table;
+                scope.spawn(move || {
+                    let mut rng = fastrand::Rng::with_seed(seed * 3 + number);
+                    for _ in 0..2_000 {
+                        let key = [rng.u8(..5)];
+                        let done = match rng.u8(..6) {
+                            0 => table.remove(key).map(drop),
+                            1 => table.update(key, |value| value[0] = rng.u8(..)).map(drop),
+                            2 => table.put_if_absent(key, [number as u8; 9]).map(drop),
+                            3 => table
+                                .compute(key, |value| match value {
+                                    Some(_) => Compute::Remove,
+                                    None => Compute::Replace(vec![rng.u8(..); 5]),
+                                })
+                                .map(drop),
+                            _ => table.put(key, vec![rng.u8(..); rng.usize(1..60)]),
+                        };
+                        done.expect("changed");
+                    }
+                });
+            }
+            scope.spawn(|| (0..5).for_each(|_| db.checkpoint().expect("written")));
+        });
+        drop(table);
+        let db = reopened(&path, db, &["t"]);
+        ordered(&db, "t").check().expect("a sound table");
+    });
+}
+
+#[test]
+fn a_damaged_log_is_refused_with_its_file() {
+    let path = directory();
+    let db = open(&path);
+    ordered(&db, "t").put("k", vec![7; 10_000]).expect("put");
+    db.close().expect("closed");
+    let log = path.path().join("log");
+    for file in std::fs::read_dir(&log).expect("it is there") {
+        let file = file.expect("listed").path();
+        let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+        if !name.starts_with("snapshot-") && name != "manifest" {
+            continue;
+        }
+        let good = std::fs::read(&file).expect("read");
+        let mut bad = good.clone();
+        bad[100] ^= 1;
+        std::fs::write(&file, &bad).expect("written");
+        for opened in [Db::open(path.path()), Db::open_read_only(path.path())] {
+            let Err(error) = opened else { panic!("{name} is believed") };
+            assert!(matches!(error, Error::Log { .. }), "{error:?}");
+            let text = error.to_string();
+            assert!(text.contains(&name) && text.contains("bring it back from a copy"), "{text}");
+        }
+        std::fs::write(&file, &good).expect("written");
+    }
+    assert_eq!(ordered(&open(&path), "t").len(), Ok(1));
+}
+
+/// A checkpoint comes by itself, and the files of the log do not grow without bound.
+#[test]
+fn the_log_is_given_back() {
+    let path = directory();
+    let options = DbOptions::default().checkpoint_bytes(1 << 20);
+    let db = Db::open_with(path.path(), options).expect("the directory is free");
+    let table = ordered(&db, "t");
+    let mut most = 0;
+    for round in 0..300_u32 {
+        for number in 0..100_u32 {
+            table.put(number.to_be_bytes(), [round as u8; 1_000]).expect("put");
+        }
+        most = most.max(db.stats().log.expect("there is a directory").unsaved_bytes);
+        // The thread that writes them may not have been run yet.
+        while db.stats().log.expect("there is a directory").unsaved_bytes > 2 << 20 {
+            thread::yield_now();
+        }
+    }
+    let log = db.stats().log.expect("there is a directory");
+    assert!(most < 4 << 20 && log.log_bytes < 20 << 20, "{most}, {log:?}");
+    assert_eq!((log.refuses_changes, log.failed_checkpoint), (None, None));
+    drop(table);
+    reopened(&path, db, &["t"]);
+}
