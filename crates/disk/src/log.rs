@@ -14,6 +14,7 @@
 //! `format` has the bytes, and `docs/design/disk.md` the reasons.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -92,6 +93,8 @@ struct Shared {
     /// Taken before the group's lock, or without it.
     tail: Mutex<Tail>,
     group: Group,
+    /// That of the options, or a later one, in nanoseconds; `u64::MAX` for none.
+    sync_nanos: AtomicU64,
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -167,7 +170,8 @@ impl Log {
         let mut tail = Tail::new(parts, lsn, next_number);
         tail.begin_part(&*disk, id, &options, lsn)?;
         let group = Group::new(disk.clock());
-        let shared = Shared { disk, id, options, tail: Mutex::new(tail), group };
+        let sync_nanos = AtomicU64::new(nanos(options.sync_interval));
+        let shared = Shared { disk, id, options, tail: Mutex::new(tail), group, sync_nanos };
         // The part is new, and what was read may be in the page cache alone.
         shared.group.begin(shared.sync_all()?);
         Ok(Log { shared: Arc::new(shared) })
@@ -184,7 +188,7 @@ impl Log {
         let (lsn, is_first) = {
             let mut tail = lock(&self.shared.tail);
             self.shared.append(&mut tail, record)?;
-            (tail.lsn, self.shared.options.sync_interval.is_some() && tail.arrange_sync())
+            (tail.lsn, self.shared.sync_interval().is_some() && tail.arrange_sync())
         };
         if is_first {
             self.shared.arrange_sync();
@@ -221,6 +225,11 @@ impl Log {
     /// The answer of the first sync that failed, whatever wanted it.
     pub fn failed_sync(&self) -> Option<io::Error> {
         self.shared.group.check().err()
+    }
+
+    /// Replaces [`LogOptions::sync_interval`], for what is appended from now on.
+    pub fn set_sync_interval(&self, interval: Option<Duration>) {
+        self.shared.sync_nanos.store(nanos(interval), Ordering::Relaxed);
     }
 
     /// Whether the log lies in persistent memory: a sync writes cache lines back, and is no system call
@@ -263,7 +272,19 @@ impl Drop for Log {
     }
 }
 
+fn nanos(interval: Option<Duration>) -> u64 {
+    interval.map_or(u64::MAX, |interval| {
+        u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX - 1).min(u64::MAX - 1)
+    })
+}
+
 impl Shared {
+    fn sync_interval(&self) -> Option<Duration> {
+        // Relaxed: it takes effect when it does.
+        let nanos = self.sync_nanos.load(Ordering::Relaxed);
+        (nanos < u64::MAX).then(|| Duration::from_nanos(nanos))
+    }
+
     fn append(&self, tail: &mut Tail, record: &[u8]) -> io::Result<()> {
         let mut rest = record;
         let mut is_first = true;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sapwood_disk::CachedFile;
 use sapwood_disk::log::{Log, Lsn};
@@ -131,6 +132,19 @@ impl Pool {
     /// [`Error::Io`].
     pub fn sync(&self) -> Result<()> {
         self.inner.last_commit().wait()
+    }
+
+    /// Replaces the time of [`Durability::Interval`](crate::Durability::Interval), or gives it where the
+    /// pool was opened with another level; `None` for no such time.
+    pub fn set_sync_interval(&self, interval: Option<Duration>) {
+        if let Some(log) = self.inner.log() {
+            log.set_sync_interval(interval);
+        }
+    }
+
+    /// The last commit: to wait for it is to wait for all so far.
+    pub fn last_commit(&self) -> Commit {
+        self.inner.last_commit()
     }
 
     /// How full the heap is, and how its free room is spread. Walks all descriptors.

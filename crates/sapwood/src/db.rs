@@ -8,16 +8,17 @@ mod trees;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use sapwood_hashlog::HashLog;
-use sapwood_ptree::TreeLayout;
+use sapwood_ptree::{Pool, TreeLayout};
 
 use crate::db_log::DbLog;
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
 use crate::{
-    Commit, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, LogStats,
+    Changes, Cut, DbOptions, Engine, Error, HashStats, HashTable, HashTableOptions, LogStats,
     OrderedStats, OrderedTable, OrderedTableOptions, RecordLayout, Result, Table, Transaction,
     TreeEngineError, TreePoolStats, TreeStats, TreeTable, TreeTableOptions,
 };
@@ -693,32 +694,92 @@ impl Db {
         Ok(done)
     }
 
-    /// Runs `changes`, after which all that was committed to tree tables meanwhile lasts together:
-    /// after a crash all of it is there, or nothing. Readers see each commit when it is made, and
-    /// nothing is taken back where `changes` fails or panics. For code that cannot keep a
-    /// [`Transaction`] in hand.
+    /// Runs `changes`, after which all that they changed in tree tables lasts together: after a crash all
+    /// of it is there, or nothing; and so all that they changed in other tables that last. (A crash in
+    /// between may leave the one without the other.) Readers see each change when it is made, and nothing
+    /// is taken back where `changes` fails or panics. For code that cannot keep a [`Transaction`] in
+    /// hand.
     ///
-    /// Commits of other threads wait for the end, after they are made; so `changes` waits for no
-    /// thread that writes.
+    /// Commits of other threads to tree tables wait for the end, after they are made; so `changes` waits
+    /// for no thread that writes. The caller sees to it that no other thread changes the same entries of
+    /// other tables meanwhile. No change waits for the disk until the end.
     ///
     /// # Errors
-    /// [`Error::Trees`] where the disk refused; as [`begin`](Self::begin).
+    /// [`Error::Trees`] and [`Error::Log`] where the disk refused.
     ///
     /// ```
-    /// # use sapwood::{Db, TreeTableOptions};
-    /// # let db = Db::in_memory();
-    /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
-    /// let (done, commit) = db.together(|| {
-    ///     table.put(b"a", b"1")?;
-    ///     table.put(b"b", b"2")
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let accounts = db.create_ordered_table("accounts", OrderedTableOptions::default())?;
+    /// let (done, changes) = db.together(|| {
+    ///     accounts.add(b"ada", -5)?;
+    ///     accounts.add(b"bob", 5)
     /// })?;
     /// done?;
-    /// commit.wait().expect("on the disk");
+    /// changes.wait()?;
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Commit)> {
-        let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
-        pool.together(changes).map_err(Error::trees)
+    pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Changes)> {
+        let Shared { log, trees, .. } = &*self.shared;
+        if let Some(log) = log {
+            log.check()?;
+        }
+        let logged = || match log {
+            Some(log) => log.wal().together(changes),
+            None => changes(),
+        };
+        let (done, commit) = match trees.opened() {
+            Some(pool) => {
+                let (done, commit) = pool.together(logged).map_err(Error::trees)?;
+                (done, Some(commit))
+            }
+            None => (logged(), None),
+        };
+        let log = log.as_ref().map(|log| (Arc::clone(log), log.wal().told()));
+        Ok((done, Changes { log, trees: commit }))
+    }
+
+    /// Replaces the time after which changes last that wait for nothing
+    /// ([`Durability::Interval`](crate::Durability::Interval)), from the next change on; `None` leaves that
+    /// to the system.
+    ///
+    /// ```
+    /// # use sapwood::Db;
+    /// # use std::time::Duration;
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// db.set_sync_interval(Some(Duration::from_secs(1)));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn set_sync_interval(&self, interval: Option<Duration>) {
+        if let Some(log) = &self.shared.log {
+            log.wal().set_sync_interval(interval);
+        }
+        if let Some(pool) = self.shared.trees.opened() {
+            pool.set_sync_interval(interval);
+        }
+    }
+
+    /// The changes that this thread has made so far to tables that last, to wait for: for a program whose
+    /// [`DbOptions::durability`](crate::DbOptions::durability) lets changes go on at once, and that tells
+    /// others of them once they last. It may have some of other threads, too.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let orders = db.create_ordered_table("orders", OrderedTableOptions::default())?;
+    /// (0..100_u8).try_for_each(|order| orders.put([order], b"an oak"))?;
+    /// db.changes().wait()?; // One sync for all.
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn changes(&self) -> Changes {
+        let log = self.shared.log.as_ref();
+        Changes {
+            log: log.map(|log| (Arc::clone(log), log.wal().told())),
+            trees: self.shared.trees.opened().map(Pool::last_commit),
+        }
     }
 
     /// Whether the database has, or had, tree tables: a heap for them.

@@ -5,10 +5,12 @@
 //! | `description` | a table, as the log describes it |
 //! | `recovery` | tables from what the log tells |
 //! | `kept` | what a table does around a change |
+//! | `changes` | changes that are waited for |
 //!
 //! Threads: one that writes checkpoints when they are due. It ends with the last handle of the `Db`
 //! and of its tables.
 
+mod changes;
 mod description;
 mod kept;
 mod recovery;
@@ -23,6 +25,7 @@ use sapwood_wal::{Contents, Entries, Wal};
 use crate::directory::{self, Directory};
 use crate::{DbOptions, Error, LogError, OrderedTable, OrderedTableOptions, Result};
 
+pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
 pub(crate) use kept::Kept;
 use recovery::Stopped;
@@ -131,6 +134,16 @@ impl DbLog {
         made.map_err(|cause| self.named(cause))?;
         let kept = Kept::Logged { log: Arc::clone(self), id };
         Ok(OrderedTable::of(name, map, options, kept))
+    }
+
+    pub(crate) fn wal(&self) -> &Wal {
+        &self.wal
+    }
+
+    /// # Errors
+    /// Why the log takes no change.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.wal.check().map_err(|cause| self.named(cause))
     }
 
     /// Writes a checkpoint of all tables of the log.

@@ -149,7 +149,7 @@ mod tree_table;
 mod value;
 
 pub use db::{Db, DbStats, StoredCheckpoint, TreePool};
-pub use db_log::LogStats;
+pub use db_log::{Changes, Lasting, LogStats};
 pub use db_options::DbOptions;
 pub use engine::Engine;
 pub use error::{Error, Result};

@@ -27,12 +27,16 @@ use slow::{SlowLog, Spikes};
 use tally::Tally;
 
 pub use saves::SaveRule;
+pub use settings::AppendFsync;
 
 /// Choices about the running of a server.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// When checkpoints are taken, in a service over a directory.
     pub save: Vec<SaveRule>,
+    /// When the log is synced, in a service over a directory, which was opened with
+    /// [`AppendFsync::durability`].
+    pub append_fsync: AppendFsync,
     /// Microseconds from which on a command is kept in the log of slow ones; below 0 for none.
     pub slowlog_micros: i64,
     /// Slow commands that are kept.
@@ -53,6 +57,7 @@ impl Default for Options {
         let rule = |seconds, changes| SaveRule { seconds, changes };
         Options {
             save: vec![rule(3600, 1), rule(300, 100), rule(60, 10_000)],
+            append_fsync: AppendFsync::default(),
             slowlog_micros: 10_000,
             slowlog_len: 128,
             latency_threshold_millis: 0,

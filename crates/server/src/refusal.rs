@@ -78,6 +78,7 @@ impl From<sapwood::Error> for Refusal {
             | Error::OrderedEngine { cause: OrderedEngineError::OutOfMemory { .. }, .. } => {
                 OUT_OF_MEMORY
             }
+            error @ Error::Log { .. } => Refusal::Text(format!("MISCONF {error}").into()),
             error => Refusal::err(error),
         }
     }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use sapwood::{Changes, Db};
 use smallvec::SmallVec;
 
 use crate::acl::{self, Login};
+use crate::admin::AppendFsync;
 use crate::clients::{Entry, Origin};
 use crate::command::client::{Client, Messages, Replies};
 use crate::command::execution::{Dispatched, dispatch, report_job};
@@ -48,6 +50,8 @@ pub struct Session {
     client: Client,
     /// Requests of the next batch, at most.
     batch_max: usize,
+    /// Changes that must last before the replies of the last run are sent.
+    unlasting: Option<Changes>,
 }
 
 /// Neighbouring reads, or writes, of single keys.
@@ -93,7 +97,7 @@ impl Session {
         client.entry.seen().bytes_fixed = size_of::<Session>() + size_of::<Entry>();
         service.note_client();
         let parser = Parser::new(client.limits());
-        Session { service, parser, client, batch_max: BATCH_FIRST }
+        Session { service, parser, client, batch_max: BATCH_FIRST, unlasting: None }
     }
 
     /// Executes the requests in `input` and appends their replies to `out`, in order; answers how
@@ -103,7 +107,12 @@ impl Session {
             return (0, Next::Close);
         }
         let before = out.len();
+        let changes = self.always_synced().map(|db| (db.changes(), db));
         let (used, next) = self.run_requests(input, out);
+        self.unlasting = changes.and_then(|(before, db)| {
+            let changes = db.changes();
+            (changes != before && !changes.are_durable()).then_some(changes)
+        });
         self.parser.give_back();
         let is_blocked = match &next {
             Next::Job(_) => true,
@@ -119,6 +128,18 @@ impl Session {
             seen.is_closing = matches!(next, Next::Close);
         });
         (used, next)
+    }
+
+    /// The database of a service that syncs always.
+    pub(crate) fn always_synced(&self) -> Option<Db> {
+        let always = self.service.admin.settings.append_fsync() == AppendFsync::Always;
+        always.then(|| self.service.db.clone())
+    }
+
+    /// Takes the changes of the last run that must last before its replies are sent: those of a service
+    /// that syncs always.
+    pub fn take_unlasting(&mut self) -> Option<Changes> {
+        self.unlasting.take()
     }
 
     /// Appends the messages that have come for the client since the last call.

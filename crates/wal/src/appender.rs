@@ -1,7 +1,8 @@
 //! Appends what tables tell to the log, in one order, and remembers the first failure.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -41,6 +42,8 @@ pub(crate) struct Appender {
 thread_local! {
     /// The record that this thread's changes go into, and the log that it is for.
     static TOGETHER: RefCell<Option<(*const Appender, Vec<u8>)>> = const { RefCell::new(None) };
+    /// The log that this thread appended to last, and the position behind that.
+    static TOLD: Cell<(*const Appender, Lsn)> = const { Cell::new((ptr::null(), 0)) };
 }
 
 /// What a thread waits for that writes checkpoints.
@@ -80,6 +83,16 @@ impl Appender {
     /// The position behind the last record that this thread, or one that it has heard of, appended.
     pub(crate) fn end(&self) -> Lsn {
         self.end.load(Ordering::Relaxed)
+    }
+
+    /// A position behind all records of this thread.
+    pub(crate) fn told(&self) -> Lsn {
+        match TOLD.get() {
+            (of, _) if of.is_null() => 0,
+            (of, end) if ptr::eq(of, self) => end,
+            // It has appended to another log since.
+            _ => self.end(),
+        }
     }
 
     /// Lets a checkpoint be due from a position on.
@@ -146,6 +159,7 @@ impl Appender {
             error
         })?;
         self.end.store(end, Ordering::Relaxed);
+        TOLD.set((self, end));
         if end >= self.due_at.load(Ordering::Relaxed) {
             self.set_due(Lsn::MAX);
             lock(&self.due).is_due = true;
@@ -157,7 +171,7 @@ impl Appender {
     /// Takes a change down: in the record of those that go together, or in one of its own.
     fn tell(&self, frame: &Frame<'_>) {
         let is_noted = TOGETHER.with_borrow_mut(|together| match together {
-            Some((of, record)) if std::ptr::eq(*of, self) => {
+            Some((of, record)) if ptr::eq(*of, self) => {
                 frame.encode(record);
                 true
             }
@@ -196,8 +210,7 @@ impl Appender {
 }
 
 fn is_together(appender: &Appender) -> bool {
-    TOGETHER
-        .with_borrow(|together| matches!(together, Some((of, _)) if std::ptr::eq(*of, appender)))
+    TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, appender)))
 }
 
 /// Appends what went together, also where a panic ended it: memory has these changes.

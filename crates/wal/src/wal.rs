@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sapwood_disk::Disk;
-use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn};
+use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn, Synced};
 use sapwood_engine::Journal;
 
 use crate::appender::{Appender, TableJournal, lock};
@@ -301,20 +301,49 @@ impl Wal {
     /// As of [`settle`](Self::settle).
     #[inline]
     pub fn settle_as(&self, durability: Durability) -> Result<()> {
-        let end = self.appender.end();
+        self.appender.check()?;
         match durability {
-            Durability::Sync => {
-                self.appender.check()?;
-                self.sync_to(end)
+            Durability::Sync => self.sync_to(self.appender.told()),
+            Durability::Interval(_) => {
+                let (end, durable) = (self.appender.end(), self.appender.log.durable());
+                match end.saturating_sub(durable) > self.options.unsynced_bytes {
+                    true => self.sync_to(end),
+                    false => Ok(()),
+                }
             }
-            Durability::Interval(_)
-                if end.saturating_sub(self.appender.log.durable())
-                    > self.options.unsynced_bytes =>
-            {
-                self.sync_to(end)
-            }
-            Durability::Buffered | Durability::Interval(_) => self.appender.check(),
+            Durability::Buffered => Ok(()),
         }
+    }
+
+    /// A position behind the changes that this thread has made: the next one, or a later one of a thread
+    /// that makes changes to other logs, too.
+    pub fn told(&self) -> Lsn {
+        self.appender.told()
+    }
+
+    /// Whether the log is known to last up to a position.
+    pub fn is_durable(&self, lsn: Lsn) -> bool {
+        self.appender.log.durable() >= lsn
+    }
+
+    /// Waits until the log lasts up to a position.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        self.appender.log.sync(lsn).map_err(|cause| Error::io("sync the log", &cause))
+    }
+
+    /// The same as a future, which shares syncs with all others and needs no runtime. Its error is that of
+    /// the system.
+    pub fn synced(&self, lsn: Lsn) -> Synced {
+        self.appender.log.synced(lsn)
+    }
+
+    /// Replaces the time of [`Durability::Interval`], or gives it where the log was opened with another
+    /// level; `None` for no such time.
+    pub fn set_sync_interval(&self, interval: Option<Duration>) {
+        self.appender.log.set_sync_interval(interval);
     }
 
     /// What changes wait for.
@@ -329,10 +358,6 @@ impl Wal {
     pub fn sync(&self) -> Result<()> {
         self.appender.check()?;
         self.sync_to(self.appender.end())
-    }
-
-    fn sync_to(&self, lsn: Lsn) -> Result<()> {
-        self.appender.log.sync(lsn).map_err(|cause| Error::io("sync the log", &cause))
     }
 
     /// Bytes of changes since the last checkpoint.

@@ -143,6 +143,17 @@ pub(crate) struct Storage {
     )]
     pub(crate) save: String,
 
+    /// When changes are synced to the disk in --dir: before they are answered, at most a second
+    /// later, or when the system writes them. A server that is killed loses none in any case
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        env = "SAPWOOD_APPENDFSYNC",
+        default_value = "everysec"
+    )]
+    pub(crate) appendfsync: Fsync,
+
     /// Databases that SELECT can choose from
     #[arg(
         long,
@@ -226,6 +237,14 @@ pub(crate) enum LogFormat {
     Text,
     /// A JSON object a line
     Json,
+}
+
+/// When the log is synced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Fsync {
+    Always,
+    Everysec,
+    No,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::ArgMatches;
-use sapwood::Db;
+use sapwood::{Db, DbOptions};
 use sapwood_server::Service;
 use sapwood_server::acl::{self, ProtectedMode, Secret};
-use sapwood_server::admin::{self, Debug, SaveRule};
+use sapwood_server::admin::{self, AppendFsync, Debug, SaveRule};
 use sapwood_server::net::{Housekeeping, Http, Listeners, Server, tls};
 use sapwood_server::service;
 use serde_json::json;
@@ -22,7 +22,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
-use crate::args::serve::{LogFormat, LogLevel, NoLocalYes, SAVE, Serve, ServedSample, YesNo};
+use crate::args::serve::{
+    Fsync, LogFormat, LogLevel, NoLocalYes, SAVE, Serve, ServedSample, YesNo,
+};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::{Answers, Ui};
 
@@ -43,7 +45,10 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
         .build()
         .map_err(|error| failed("no threads can be started", error))?;
     let db = match &serve.storage.dir {
-        Some(directory) => Db::open(directory)?,
+        Some(directory) => {
+            let durability = options.admin.append_fsync.durability();
+            Db::open_with(directory, DbOptions::default().durability(durability))?
+        }
         None => Db::in_memory(),
     };
     let service = Service::new(db.clone(), options)
@@ -132,6 +137,11 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
     }
     let admin = admin::Options {
         save,
+        append_fsync: match storage.appendfsync {
+            Fsync::Always => AppendFsync::Always,
+            Fsync::Everysec => AppendFsync::EverySecond,
+            Fsync::No => AppendFsync::No,
+        },
         slowlog_micros: watching.slowlog_log_slower_than.max(-1),
         slowlog_len: watching.slowlog_max_len,
         latency_threshold_millis: watching.latency_monitor_threshold,

@@ -224,7 +224,7 @@ impl Shared {
     /// Lets the log's thread sync after the interval.
     #[cold]
     pub(super) fn arrange_sync(self: &Arc<Shared>) {
-        let Some(interval) = self.options.sync_interval else { return };
+        let Some(interval) = self.sync_interval() else { return };
         let mut state = lock(&self.group.state);
         // The thread knows of an earlier time already.
         if state.due.is_some() {

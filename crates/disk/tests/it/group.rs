@@ -144,6 +144,27 @@ fn without_an_interval_there_is_no_thread() {
 }
 
 #[test]
+fn an_interval_may_come_later_and_change() {
+    let disk = Arc::new(SimDisk::new());
+    let log = made(&disk, None);
+    log.append(b"acorn").expect("appended");
+    log.set_sync_interval(Some(2 * INTERVAL));
+    let lsn = log.append(b"oak").expect("appended");
+    disk.wait_for_sleepers(1);
+    disk.advance(INTERVAL);
+    disk.wait_for_sleepers(1);
+    assert!(log.durable() < lsn, "it is not time yet");
+    disk.advance(INTERVAL);
+    disk.wait_for_sleepers(1);
+    assert!(log.durable() >= lsn);
+    log.set_sync_interval(None);
+    let lsn = log.append(b"elm").expect("appended");
+    disk.wait_for_sleepers(1);
+    disk.advance(10 * INTERVAL);
+    assert!(log.durable() < lsn);
+}
+
+#[test]
 fn a_sync_that_fails_in_the_background_is_told() {
     let disk = Arc::new(SimDisk::new());
     let log = Arc::new(made(&disk, Some(INTERVAL)));

@@ -41,7 +41,7 @@ impl Kept {
     fn expect_changes(&self) -> Result<()> {
         match self {
             Kept::Memory => Ok(()),
-            Kept::Logged { log, .. } => log.wal.check().map_err(|cause| log.named(cause)),
+            Kept::Logged { log, .. } => log.check(),
             Kept::ReadOnly(directory) => directory.expect_writable(),
         }
     }

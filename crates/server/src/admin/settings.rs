@@ -1,7 +1,10 @@
 //! Options that may be changed while the server runs.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock};
+use std::time::Duration;
+
+use sapwood::Durability;
 
 use crate::admin::{Options, SaveRule};
 
@@ -16,6 +19,47 @@ pub(crate) struct Settings {
     slowlog_len: AtomicU64,
     latency_millis: AtomicU64,
     save: RwLock<Vec<SaveRule>>,
+    append_fsync: AtomicU8,
+}
+
+/// When the log is synced, in the words of Redis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(u8)]
+pub enum AppendFsync {
+    /// When the system writes it.
+    No,
+    /// A second after the first change that does not last, at the latest.
+    #[default]
+    EverySecond,
+    /// Before a change is answered.
+    Always,
+}
+
+impl AppendFsync {
+    const ALL: [(AppendFsync, &'static str); 3] = [
+        (AppendFsync::No, "no"),
+        (AppendFsync::EverySecond, "everysec"),
+        (AppendFsync::Always, "always"),
+    ];
+
+    /// The level of a word.
+    pub fn parse(word: &str) -> Option<AppendFsync> {
+        AppendFsync::ALL.iter().find(|(_, name)| name.eq_ignore_ascii_case(word)).map(|(it, _)| *it)
+    }
+
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        AppendFsync::ALL.iter().find(|(it, _)| *it == self).map_or("", |(_, name)| name)
+    }
+
+    /// What it asks of the database: replies of `Always` wait by themselves.
+    pub fn durability(self) -> Durability {
+        self.sync_interval().map_or(Durability::Buffered, Durability::Interval)
+    }
+
+    pub(crate) fn sync_interval(self) -> Option<Duration> {
+        (self != AppendFsync::No).then_some(Duration::from_secs(1))
+    }
 }
 
 impl Settings {
@@ -26,6 +70,7 @@ impl Settings {
             slowlog_len: options.slowlog_len.into(),
             latency_millis: options.latency_threshold_millis.into(),
             save: RwLock::new(options.save.clone()),
+            append_fsync: AtomicU8::new(options.append_fsync as u8),
         }
     }
 
@@ -64,6 +109,16 @@ impl Settings {
 
     pub(crate) fn save(&self) -> Vec<SaveRule> {
         self.save.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn append_fsync(&self) -> AppendFsync {
+        let level = self.append_fsync.load(Ordering::Relaxed);
+        let known = AppendFsync::ALL.iter().find(|(it, _)| *it as u8 == level);
+        known.map_or(AppendFsync::Always, |(it, _)| *it)
+    }
+
+    pub(crate) fn set_append_fsync(&self, level: AppendFsync) {
+        self.append_fsync.store(level as u8, Ordering::Relaxed);
     }
 
     pub(crate) fn set_save(&self, rules: Vec<SaveRule>) {

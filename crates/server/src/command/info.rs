@@ -176,10 +176,23 @@ fn persistence(lines: &mut Lines, shown: &Shown<'_>) -> Result<(), Refusal> {
     let current = past.began.map(|began| began.elapsed().as_secs());
     lines.add("rdb_current_bgsave_time_sec", seconds(current));
     lines.add("rdb_saves", past.count);
-    lines.add("aof_enabled", 0);
+    // The log is to a Redis user what the append-only file is, and a checkpoint is its rewriting.
+    let log = shown.service.db.stats().log;
+    let ok = |failure: &Option<String>| if failure.is_none() { "ok" } else { "err" };
+    lines.add("aof_enabled", u8::from(log.is_some()));
     lines.add("aof_rewrite_in_progress", 0);
-    lines.add("aof_last_bgrewrite_status", "ok");
-    lines.add("aof_last_write_status", "ok");
+    match log {
+        None => {
+            lines.add("aof_last_bgrewrite_status", "ok");
+            lines.add("aof_last_write_status", "ok");
+        }
+        Some(log) => {
+            lines.add("aof_last_bgrewrite_status", ok(&log.failed_checkpoint));
+            lines.add("aof_last_write_status", ok(&log.refuses_changes));
+            lines.add("aof_current_size", log.unsaved_bytes);
+            lines.add("aof_base_size", log.snapshot_bytes);
+        }
+    }
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
-use crate::admin::{Debug, SaveRule, Shutdown};
+use crate::admin::{AppendFsync, Debug, SaveRule, Shutdown};
 use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{float, integer, is};
 use crate::command::info;
@@ -264,7 +264,17 @@ const PARAMETERS: &[Parameter] = &[
             Some(())
         },
     ),
-    fixed("appendonly", |_| "no".to_owned()),
+    changing(
+        "appendfsync",
+        |service| service.admin.settings.append_fsync().word().to_owned(),
+        |service, text| {
+            let level = AppendFsync::parse(text)?;
+            service.admin.settings.set_append_fsync(level);
+            service.db.set_sync_interval(level.sync_interval());
+            Some(())
+        },
+    ),
+    fixed("appendonly", |service| yes(service.db.directory().is_some())),
     fixed("databases", |service| service.options.databases.to_string()),
     fixed("dir", |service| {
         service.db.directory().map_or(String::new(), |path| path.display().to_string())

@@ -256,10 +256,6 @@ fn refused(error: sapwood::Error) -> Refusal {
         Error::TableInUse { name, .. } => Refusal::err(format!(
             "table '{name}' is in use by a job; wait for its end, or cancel it with SW.CANCEL"
         )),
-        Error::Volatile { .. } => Refusal::text(
-            "ERR an ordered table ends with the server: say VOLATILE if that is meant, or ENGINE \
-             TREE",
-        ),
         Error::NoFields { table } => {
             Refusal::err(format!("table '{table}' has no layout: give one with LAYOUT"))
         }
@@ -276,6 +272,7 @@ fn refused(error: sapwood::Error) -> Refusal {
             Refusal::err(format!("cancelled after {visited} visits"))
         }
         // What follows on other lines draws where in the text.
+        error @ Error::Log { .. } => error.into(),
         error => Refusal::err(error.to_string().lines().next().unwrap_or_default()),
     }
 }

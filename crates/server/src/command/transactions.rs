@@ -78,15 +78,13 @@ fn exec(call: &mut Call<'_>) -> Answer {
     // None come until the end of the transaction: a message is sent beside no exclusive command.
     pubsub::deliver(call);
     call.reply.array(transaction.queued.len());
-    let changes_tables = |(command, _): &(&Command, _)| {
-        command.categories.contains(Categories::TABLE) && command.flags.contains(Flags::WRITE)
-    };
+    let writes = |(command, _): &(&Command, _)| command.flags.contains(Flags::WRITE);
     let db = &call.service.db;
-    if !db.has_trees() || !transaction.queued.iter().any(changes_tables) {
+    if db.directory().is_none() || !transaction.queued.iter().any(writes) {
         execute_all(call, &transaction.queued);
         return Ok(());
     }
-    // What it changes in tree tables is there after a crash, or none of it.
+    // What it changes is there after a crash, or none of it.
     let together = db.together(|| execute_all(call, &transaction.queued));
     together.map(drop).map_err(Refusal::from)
 }

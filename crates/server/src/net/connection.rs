@@ -11,13 +11,14 @@
 //! be when something is sent, or when the client is killed.
 
 use std::cell::RefCell;
-use std::future::poll_fn;
+use std::future::{Future, IntoFuture, poll_fn};
 use std::io;
 use std::mem;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use sapwood::Lasting;
 use sapwood::aggregate::Cancel;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinHandle;
@@ -67,6 +68,8 @@ struct Connection<S> {
     sent: usize,
     /// Whether they are messages: the mailbox counts those.
     are_messages: bool,
+    /// Changes that are to last before `replies` are sent.
+    lasting: Option<Box<Lasting>>,
     /// Whether the client has closed its side.
     is_input_ended: bool,
     /// Whether it ends when the replies are sent.
@@ -99,6 +102,7 @@ where
         replies: Vec::new(),
         sent: 0,
         are_messages: false,
+        lasting: None,
         is_input_ended: false,
         is_ending: false,
     };
@@ -124,6 +128,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         BUFFERS.with_borrow_mut(|buffers| {
             let mut may_take = true;
             loop {
+                // Nor is one whose changes do not last yet.
+                ready!(self.poll_lasting(context))?;
                 // A client that does not take its replies is not read from.
                 ready!(self.poll_send(context))?;
                 if self.is_ending {
@@ -152,7 +158,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                     },
                 };
                 may_take = true;
-                self.send_now(context, &mut buffers.out)?;
+                match self.session.take_unlasting() {
+                    None => self.send_now(context, &mut buffers.out)?,
+                    Some(changes) => {
+                        self.lasting = Some(Box::new(changes.into_future()));
+                        self.keep(&mut buffers.out, 0);
+                    }
+                }
                 match next {
                     Next::More => {}
                     Next::Full => {
@@ -169,6 +181,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 }
             }
         })
+    }
+
+    /// Waits until the changes of the last run last. Where that is not known, the client is not
+    /// answered: it is told by the end of the connection.
+    fn poll_lasting(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(lasting) = &mut self.lasting {
+            let done = ready!(Pin::new(&mut **lasting).poll(context));
+            self.lasting = None;
+            if let Err(error) = done {
+                tracing::error!(%error, "changes of a client may not last");
+                return Poll::Ready(Err(io::Error::other(error)));
+            }
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Takes the messages that have come, if there is nothing else to be sent.
@@ -201,10 +227,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Waits for a job, and tells it to end when the connection does; `None` when that is first.
     async fn wait_for(&mut self, job: Job) -> io::Result<Option<Vec<u8>>> {
         let cancel = CancelOnDrop(job.cancel());
+        let synced = self.session.always_synced();
         let mut work = tokio::task::spawn_blocking(move || {
             let mut replies = Vec::new();
             job.run(&mut replies);
-            replies
+            synced.map_or(Ok(()), |db| db.changes().wait()).map_err(io::Error::other)?;
+            Ok(replies)
         });
         let waited = poll_fn(|context| self.poll_job(context, &mut work)).await;
         drop(cancel);
@@ -214,13 +242,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll_job(
         &mut self,
         context: &mut Context<'_>,
-        work: &mut JoinHandle<Vec<u8>>,
+        work: &mut JoinHandle<io::Result<Vec<u8>>>,
     ) -> Poll<io::Result<Option<Vec<u8>>>> {
         if self.session.entry().mailbox.attend(context) == Order::End {
             return Poll::Ready(Ok(None));
         }
         // Messages, such as how far the job is, go out meanwhile.
-        while self.poll_send(context)?.is_ready() && self.take_messages() {}
+        let lasts = self.poll_lasting(context)?.is_ready();
+        while lasts && self.poll_send(context)?.is_ready() && self.take_messages() {}
         while !self.is_input_ended && self.rest.len() < AHEAD_BYTES_MAX {
             let stream = Pin::new(&mut self.stream);
             match poll_read_buf(stream, context, &mut self.rest)? {
@@ -230,7 +259,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
             }
         }
         let replies = ready!(Pin::new(work).poll(context)).map_err(io::Error::other)?;
-        Poll::Ready(Ok(Some(replies)))
+        Poll::Ready(replies.map(Some))
     }
 
     /// Waits until clients are not paused any more, or the connection has an order.
@@ -344,6 +373,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 flushed?;
             }
         }
+        self.keep(out, sent);
+        Ok(())
+    }
+
+    /// Keeps replies, from `sent` on, for later.
+    fn keep(&mut self, out: &mut Vec<u8>, sent: usize) {
         if sent < out.len() {
             self.replies.extend_from_slice(&out[sent..]);
             self.session.note_kept(self.replies.len());
@@ -352,7 +387,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         if out.capacity() > OUT_BYTES_KEPT {
             *out = Vec::new();
         }
-        Ok(())
     }
 }
 
@@ -380,6 +414,7 @@ mod tests {
             replies: Vec::new(),
             sent: 0,
             are_messages: false,
+            lasting: None,
             is_input_ended: false,
             is_ending: false,
         };
