@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use sapwood_chunkmap::ChunkMap;
-use sapwood_wal::{Contents, Entries, Wal};
+use sapwood_wal::{Contents, Entries, TableId, Wal};
 
 use crate::directory::{self, Directory};
 use crate::{DbOptions, Error, LogError, OrderedTable, OrderedTableOptions, Result};
@@ -62,6 +62,8 @@ pub struct LogStats {
 #[derive(Debug)]
 pub(crate) struct DbLog {
     wal: Arc<Wal>,
+    /// Whether tables tell it their changes.
+    is_logged: bool,
     /// Locked as long as a table may be changed.
     directory: Arc<Directory>,
     checkpoints: Mutex<Option<JoinHandle<()>>>,
@@ -89,18 +91,30 @@ impl DbLog {
         let log = Arc::new(DbLog {
             checkpoints: Mutex::new(Some(log_thread(&wal, &last_failure, options, directory)?)),
             wal,
+            is_logged: options.is_logged,
             directory: Arc::clone(directory),
             last_failure,
         });
         let tables = recovery.ordered.into_iter().map(|(id, table)| {
             let (name, options, map) = table.finish();
-            let map = Arc::new(map.with_journal(log.wal.journal(id)));
+            let map = log.journaled(id, map);
             log.wal.adopt(id, contents(&map));
             let kept = Kept::Logged { log: Arc::clone(&log), id };
             OrderedTable::of(name, map, options, kept)
         });
         let tables = tables.collect();
+        if !log.is_logged && log.wal.bytes_since_checkpoint() > 0 {
+            // What the log has must not be done again over changes that it does not have.
+            log.checkpoint()?;
+        }
         Ok((log, tables))
+    }
+
+    fn journaled(&self, id: TableId, map: ChunkMap) -> Arc<ChunkMap> {
+        Arc::new(match self.is_logged {
+            true => map.with_journal(self.wal.journal(id)),
+            false => map,
+        })
     }
 
     /// The ordered tables of a directory that is open to be read.
@@ -128,7 +142,7 @@ impl DbLog {
     ) -> Result<OrderedTable> {
         let map = OrderedTable::new_map(&name, &options)?;
         let id = self.wal.reserve();
-        let map = Arc::new(map.with_journal(self.wal.journal(id)));
+        let map = self.journaled(id, map);
         let description = Description::Ordered(options.clone()).encode();
         let made = self.wal.create_table(id, &name, description.as_bytes(), contents(&map));
         made.map_err(|cause| self.named(cause))?;

@@ -24,6 +24,7 @@ pub struct DbOptions {
     pool: PoolOptions,
     log: WalOptions,
     pub(crate) checkpoint_interval: Option<Duration>,
+    pub(crate) is_logged: bool,
 }
 
 /// The time after which a change lasts by default.
@@ -35,6 +36,7 @@ impl Default for DbOptions {
             pool: PoolOptions::default(),
             log: WalOptions::default(),
             checkpoint_interval: None,
+            is_logged: true,
         };
         options.durability(Durability::Interval(SYNC_INTERVAL))
     }
@@ -153,6 +155,30 @@ impl DbOptions {
     #[must_use]
     pub fn tree_checkpoint(mut self, bytes: u64) -> Self {
         self.pool = self.pool.checkpoint_bytes(bytes);
+        self
+    }
+
+    /// Changes are not logged, and last with the next checkpoint alone ([`Db::checkpoint`](crate::Db::checkpoint),
+    /// [`Db::close`](crate::Db::close)): for loading many entries, which is faster so, and leaves all of
+    /// them or none. Tables themselves are made and dropped at once. It does not concern tree tables.
+    ///
+    /// ```
+    /// use sapwood::{Db, DbOptions, OrderedTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path();
+    /// let db = Db::open_with(path, DbOptions::default().without_log())?;
+    /// let words = db.create_ordered_table("words", OrderedTableOptions::default())?;
+    /// words.put_many(&[("acorn", "1"), ("oak", "2")])?;
+    /// drop(words);
+    /// db.close()?;
+    ///
+    /// assert_eq!(Db::open(path)?.ordered_table("words")?.len()?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn without_log(mut self) -> Self {
+        self.is_logged = false;
         self
     }
 

@@ -1,6 +1,6 @@
 //! Rows that `sapwood load --dir` keeps: which table they are in, and how to read them.
 //!
-//! A directory is a database of hash tables and tree tables. One of them, [`COLUMNS_TABLE`], says of
+//! A directory is a database of tables. One of them, [`COLUMNS_TABLE`], says of
 //! each of the others which columns its rows have and which of them make the key, as a JSON object:
 //! `{"columns": ["carrier", "flight"], "key": [["carrier", "str"], ["flight", "int"]]}`, where the
 //! columns of JSON lines are `null`.
@@ -8,7 +8,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use sapwood::{Cut, Db, Engine, Error, HashEngineError, HashTableOptions, Table};
+use sapwood::{Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions, Table};
 use serde_json::{Value, json};
 
 use crate::rows::key_columns::KeyColumns;
@@ -203,7 +203,7 @@ impl Filling {
             )));
         }
         let folders = Folders::before(directory);
-        let db = match Db::open(directory) {
+        let db = match Db::open_with(directory, DbOptions::default().without_log()) {
             Ok(db) => db,
             Err(error) => {
                 // Another process that has it open may have made it.
@@ -335,6 +335,7 @@ struct Folders {
     made: Vec<PathBuf>,
     makes_tables: bool,
     makes_trees: bool,
+    makes_log: bool,
     makes_lock: bool,
 }
 
@@ -346,6 +347,7 @@ impl Folders {
         Self {
             makes_tables: !directory.join("tables").exists(),
             makes_trees: !directory.join("trees").exists(),
+            makes_log: !directory.join("log").exists(),
             makes_lock: !directory.join(".lock").exists(),
             directory: directory.to_owned(),
             made,
@@ -353,10 +355,13 @@ impl Folders {
     }
 
     /// No folder of tables is removed that is not empty: what others have put there meanwhile stays.
-    /// The pool of trees is that of the database which this made, and which no other has opened.
+    /// The log and the pool of trees are those of the database which this made, and which no other has opened.
     fn remove_files(&self) {
         if self.makes_trees {
             let _ = fs::remove_dir_all(self.directory.join("trees"));
+        }
+        if self.makes_log {
+            let _ = fs::remove_dir_all(self.directory.join("log"));
         }
         if self.makes_tables {
             let _ = fs::remove_dir(self.directory.join("tables"));

@@ -139,12 +139,6 @@ pub(crate) fn load_into(
             "--key is needed: it names the columns that make the key of a row".to_owned(),
         ));
     }
-    if engine == EngineName::Ordered && directory.is_some() {
-        return Err(Failure::Usage(
-            "ordered tables live in memory alone: --dir needs --engine hash or --engine tree"
-                .to_owned(),
-        ));
-    }
     if engine != EngineName::Tree && input.kind.is_some() {
         return Err(Failure::Usage("--kind is of --engine tree".to_owned()));
     }

@@ -107,11 +107,6 @@ fn what_a_hash_table_cannot_do_is_refused() {
     }
     let load = ["load", &path, "--key", "k"];
     refused(
-        &[&load[..], &["--dir", &database]].concat(),
-        2,
-        "ordered tables live in memory alone: --dir needs --engine hash",
-    );
-    refused(
         &[&load[..], &["--engine", "hash", "--duplicates", "all"]].concat(),
         2,
         "a hash table has one row a key",

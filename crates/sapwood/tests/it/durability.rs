@@ -347,3 +347,67 @@ fn the_log_is_given_back() {
     drop(table);
     reopened(&path, db, &["t"]);
 }
+
+/// Without the log a load is there with its checkpoint, or not at all, and nothing old comes back.
+#[test]
+fn a_load_without_the_log_is_there_as_a_whole() {
+    let path = directory();
+    let db = open(&path);
+    ordered(&db, "t").put("k", "logged").expect("put");
+    drop(db);
+    let unlogged = || Db::open_with(path.path(), DbOptions::default().without_log());
+    let db = unlogged().expect("the directory is free");
+    ordered(&db, "t").put("k", "lost").expect("put");
+    ordered(&db, "new").put("k", "lost").expect("put");
+    drop(db);
+    let db = reopened(&path, open(&path), &["t"]);
+    assert_eq!(ordered(&db, "t").get("k"), Ok(Some(b"logged".to_vec())));
+    assert_eq!(ordered(&db, "new").len(), Ok(0));
+    drop(db);
+    let db = unlogged().expect("the directory is free");
+    ordered(&db, "t").put("k", "loaded").expect("put");
+    db.checkpoint().expect("written");
+    drop(db);
+    assert_eq!(ordered(&open(&path), "t").get("k"), Ok(Some(b"loaded".to_vec())));
+}
+
+/// A crash is a copy of the files as they are: the log is mapped, so that they have what was told.
+fn copied(path: &TempDir) -> TempDir {
+    fn copy(from: &std::path::Path, to: &std::path::Path) {
+        std::fs::create_dir_all(to).expect("made");
+        for entry in std::fs::read_dir(from).expect("listed") {
+            let entry = entry.expect("listed");
+            let to = to.join(entry.file_name());
+            match entry.file_type().expect("known").is_dir() {
+                true => copy(&entry.path(), &to),
+                false => drop(std::fs::copy(entry.path(), to).expect("copied")),
+            }
+        }
+    }
+    let to = directory();
+    copy(path.path(), to.path());
+    to
+}
+
+#[test]
+fn changes_that_go_together_are_there_together() {
+    let path = directory();
+    let db = open(&path);
+    let (a, b) = (ordered(&db, "a"), ordered(&db, "b"));
+    let mut half = None;
+    let (done, changes) = db
+        .together(|| {
+            a.put("k", "1").expect("put");
+            half = Some(copied(&path));
+            b.put("k", "1")
+        })
+        .expect("the log takes changes");
+    done.expect("put");
+    changes.wait().expect("they last");
+    assert!(changes.are_durable());
+    let half = open(&half.expect("copied"));
+    assert_eq!((ordered(&half, "a").len(), ordered(&half, "b").len()), (Ok(0), Ok(0)));
+    let whole = copied(&path);
+    let whole = open(&whole);
+    assert_eq!((ordered(&whole, "a").len(), ordered(&whole, "b").len()), (Ok(1), Ok(1)));
+}

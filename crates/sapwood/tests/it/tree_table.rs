@@ -298,7 +298,7 @@ fn what_is_logged_together_is_there_together() {
         })
         .expect("logged");
     done.expect("put");
-    assert!(commit.is_durable(), "the database syncs each commit");
+    assert!(commit.are_durable(), "the database syncs each commit");
     drop((table, db));
     let refused = Db::open(folder.path()).expect_err("the commit may be waited for");
     assert!(matches!(refused, Error::DirectoryInUse { .. }), "{refused}");
