@@ -557,6 +557,10 @@ fn loom_move_write_inside_a_closure() {
 struct Last(std::sync::Mutex<Option<Vec<u8>>>);
 
 impl Journal for Last {
+    fn sync(&self) -> std::io::Result<()> {
+        Ok(())
+    }
+
     fn log(&self, _: &[u8], effect: Effect<'_>) {
         *self.0.lock().expect("no panic") = match effect {
             Effect::Put(value) => Some(value.to_vec()),

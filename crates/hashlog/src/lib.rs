@@ -14,6 +14,7 @@
 //! | `log` | pages in memory, their boundaries, their way to the disk and back |
 //! | `ops` | operations on keys |
 //! | `walks` | visits of all entries |
+//! | `untold`, `told` | changes, and how a journal hears of them |
 //! | `compaction` | giving the room of superseded records back |
 //! | `checkpoint` | writing a consistent cut, and opening one |
 //!
@@ -37,6 +38,8 @@ mod options;
 mod record;
 mod stats;
 mod striped;
+mod told;
+mod untold;
 mod walks;
 
 pub use error::{BatchError, Error, Result};

@@ -9,19 +9,18 @@ use crate::checkpoint::{self, Opening};
 use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
 use crate::ops::edit::Edit;
-use crate::ops::rmw::Rmw;
 use crate::ops::store::Store;
 use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};
 use crate::record::address::Address;
-use crate::record::in_place::{InPlace, Write};
 use crate::record::value::{ValueMut, with_scratch};
 use crate::record::{Fixed, Form, Variable};
 use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
+use crate::told::Told;
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 use sapwood_engine::RecordAddress;
-use sapwood_engine::{Compute, Computed, Upsert};
+use sapwood_engine::{Compute, Computed, Journal, Upsert};
 
 /// A concurrent map of byte keys to byte values: a hash index over a hybrid log.
 ///
@@ -59,6 +58,8 @@ use sapwood_engine::{Compute, Computed, Upsert};
 pub struct HashLog {
     /// Shared with the thread that compacts, where there is one.
     pub(crate) store: Arc<Store>,
+    /// Of a log whose changes are told.
+    told: Option<Arc<Told>>,
 }
 
 impl HashLog {
@@ -128,7 +129,21 @@ impl HashLog {
     fn of(store: Store) -> HashLog {
         let store = Arc::new(store);
         store.employ_compactor();
-        HashLog { store }
+        HashLog { store, told: None }
+    }
+
+    /// Tells each change from now on to a journal, once it is made and before the call returns: changes of
+    /// a key in the order in which they happen. An update tells the bytes that it changed, where they
+    /// are few.
+    ///
+    /// Inside closures a change may answer [`Error::WouldBlock`] while another thread changes an entry.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> HashLog {
+        let told = Arc::new(Told::new(journal));
+        // The first one counts; there is no other.
+        let _first = self.store.told.set(Arc::clone(&told));
+        self.told = Some(told);
+        self
     }
 
     /// Reads a value where it lies; `None` without the key. A record on the disk is read first.
@@ -171,15 +186,10 @@ impl HashLog {
     /// [`Error::Io`] where a page had to be spilled and could not.
     #[inline]
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<()> {
-        by_layout!(self, F => {
-            let (key, hash) = self.checked::<F>(key, value)?;
-            if self.store.put_quick::<F>(hash, key, value) {
-                return Ok(());
-            }
-            self.store.drive::<F, _>(|pin, fetched| {
-                self.store.put_attempt::<F>(pin, fetched, hash, key, value)
-            })
-        })
+        match &self.told {
+            None => self.put_untold(key, value),
+            Some(told) => self.put_told(told, key, value),
+        }
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -187,12 +197,10 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn put_if_absent(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        by_layout!(self, F => {
-            let (key, hash) = self.checked::<F>(key, value)?;
-            self.store.drive::<F, _>(|pin, fetched| {
-                self.store.put_if_absent_attempt::<F>(pin, fetched, hash, key, value)
-            })
-        })
+        match &self.told {
+            None => self.put_if_absent_untold(key, value),
+            Some(told) => self.put_if_absent_told(told, key, value),
+        }
     }
 
     /// Removes a key; true if it was there.
@@ -200,13 +208,10 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
-        by_layout!(self, F => {
-            let key = F::key(key)?;
-            let hash = F::hash(key);
-            self.store.drive::<F, _>(|pin, fetched| {
-                self.store.remove_attempt::<F>(pin, fetched, hash, key)
-            })
-        })
+        match &self.told {
+            None => self.remove_untold(key),
+            Some(told) => self.remove_told(told, key),
+        }
     }
 
     /// Changes a value in one step for every reader; `None` without the key.
@@ -222,14 +227,10 @@ impl HashLog {
         key: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Option<R>> {
-        let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
-        by_layout!(self, F => {
-            let key = F::key(key)?;
-            match self.rmw::<F, R>(key, None, &mut change)? {
-                Rmw::Updated(answer) => Ok(Some(answer)),
-                Rmw::Inserted | Rmw::Absent => Ok(None),
-            }
-        })
+        match &self.told {
+            None => self.update_untold(key, change),
+            Some(told) => self.update_told(told, key, &mut change),
+        }
     }
 
     /// Puts `value` if the key is absent, or else changes the value that is there as
@@ -244,14 +245,10 @@ impl HashLog {
         value: &[u8],
         mut change: impl FnMut(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
-        let mut change = |value: &mut ValueMut<'_>| (change(value), Write::Changed);
-        by_layout!(self, F => {
-            let (key, _) = self.checked::<F>(key, value)?;
-            match self.rmw::<F, R>(key, Some(value), &mut change)? {
-                Rmw::Updated(answer) => Ok(Upsert::Updated(answer)),
-                Rmw::Inserted | Rmw::Absent => Ok(Upsert::Inserted),
-            }
-        })
+        match &self.told {
+            None => self.put_if_absent_or_update_untold(key, value, change),
+            Some(told) => self.put_if_absent_or_update_told(told, key, value, &mut change),
+        }
     }
 
     /// Puts `new` if the value is `expected`; true if it did. An absent key equals nothing.
@@ -259,24 +256,9 @@ impl HashLog {
     /// # Errors
     /// As [`HashLog::put`] and [`HashLog::get_with`].
     pub fn compare_and_put(&self, key: &[u8], expected: &[u8], new: &[u8]) -> Result<bool> {
-        let mut refused: Option<Error> = None;
-        let mut change = |value: &mut ValueMut<'_>| {
-            if **value != *expected {
-                return (false, Write::Unchanged);
-            }
-            refused = value.set(new).err();
-            match refused {
-                None => (true, Write::Changed),
-                Some(_) => (false, Write::Unchanged),
-            }
-        };
-        let done = by_layout!(self, F => {
-            let (key, _) = self.checked::<F>(key, new)?;
-            self.rmw::<F, bool>(key, None, &mut change)?
-        });
-        match refused {
-            Some(error) => Err(error),
-            None => Ok(matches!(done, Rmw::Updated(true))),
+        match &self.told {
+            None => self.compare_and_put_untold(key, expected, new),
+            Some(told) => self.compare_and_put_told(told, key, expected, new),
         }
     }
 
@@ -315,7 +297,10 @@ impl HashLog {
         key: &[u8],
         mut decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        by_layout!(self, F => self.store.compute::<F>(F::key(key)?, &mut decide))
+        match &self.told {
+            None => self.compute_untold(key, &mut decide),
+            Some(told) => self.compute_told(told, key, &mut decide),
+        }
     }
 
     /// Removes a key and shows its value to `read`, afterwards: the entry is gone by then, also if
@@ -352,15 +337,10 @@ impl HashLog {
     /// and [`HashLog::get_with`].
     #[inline]
     pub fn add(&self, key: &[u8], delta: i64) -> Result<i64> {
-        by_layout!(self, F => {
-            let (key, hash) = self.checked::<F>(key, &[0; 8])?;
-            if let Some(sum) = self.store.add_quick::<F>(hash, key, delta) {
-                return Ok(sum);
-            }
-            self.store.drive::<F, _>(|pin, fetched| {
-                self.store.add_attempt::<F>(pin, fetched, hash, key, delta)
-            })
-        })
+        match &self.told {
+            None => self.add_untold(key, delta),
+            Some(told) => self.add_told(told, key, delta),
+        }
     }
 
     /// Calls `read(i, value)` once for each `keys[i]`, in order. Look-ups overlap, in memory
@@ -386,7 +366,10 @@ impl HashLog {
         &self,
         entries: &[(K, V)],
     ) -> std::result::Result<(), BatchError> {
-        by_layout!(self, F => self.store.put_many::<F, K, V>(entries))
+        match &self.told {
+            None => self.put_many_untold(entries),
+            Some(told) => self.put_many_told(told, entries),
+        }
     }
 
     /// As [`HashLog::update`] for each key, of which the closure gets the index; answers how many
@@ -400,12 +383,24 @@ impl HashLog {
         keys: &[K],
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
-        let mut change = |at: usize, value: Option<&mut ValueMut<'_>>| {
+        self.update_each(keys, &mut |at, value: Option<&mut ValueMut<'_>>| {
             if let Some(value) = value {
                 change(at, value);
             }
-        };
-        by_layout!(self, F => self.store.update_many::<F, K>(keys, &mut change))
+        })
+    }
+
+    /// The same, where `change` is told of keys that are not there, too.
+    #[inline]
+    pub(crate) fn update_each<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        change: &mut impl FnMut(usize, Option<&mut ValueMut<'_>>),
+    ) -> std::result::Result<usize, BatchError> {
+        match &self.told {
+            None => self.update_each_untold(keys, change),
+            Some(told) => self.update_each_told(told, keys, change),
+        }
     }
 
     /// As [`HashLog::get_many`], and tells where each entry lies; [`RecordAddress::default`] where
@@ -464,9 +459,12 @@ impl HashLog {
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(addresses.len(), keys.len(), "one address for each key");
-        by_layout!(self, F => {
-            self.store.update_at::<F, K>(addresses, keys, None, &mut change)
-        })
+        match &self.told {
+            None => by_layout!(self, F => {
+                self.store.update_at::<F, K>(addresses, keys, None, &mut change)
+            }),
+            Some(_) => self.update_each(keys, &mut change),
+        }
     }
 
     /// Begins to change many entries where a walk met them, without an atomic instruction for each.
@@ -506,7 +504,12 @@ impl HashLog {
     /// # Ok::<(), sapwood_hashlog::Error>(())
     /// ```
     pub fn edit(&self) -> Edit<'_> {
-        Edit { begun: by_layout!(self, F => self.store.edit::<F>()), store: &self.store }
+        let begun = match &self.told {
+            None => by_layout!(self, F => self.store.edit::<F>()),
+            // Changes are told one by one.
+            Some(_) => None,
+        };
+        Edit { begun, log: self }
     }
 
     /// As [`HashLog::add`] for each counter.
@@ -518,7 +521,10 @@ impl HashLog {
         &self,
         deltas: &[(K, i64)],
     ) -> std::result::Result<(), BatchError> {
-        by_layout!(self, F => self.store.add_many::<F, K>(deltas))
+        match &self.told {
+            None => self.add_many_untold(deltas),
+            Some(told) => self.add_many_told(told, deltas),
+        }
     }
 
     /// Visits the entries in bucket order, until `visit` breaks. A key that is there throughout
@@ -896,30 +902,6 @@ impl HashLog {
     /// The first that does not hold, and where.
     pub fn check(&self) -> std::result::Result<(), String> {
         by_layout!(self, F => self.store.check::<F>())
-    }
-
-    /// Checks both lengths; answers the key and its hash.
-    #[inline]
-    fn checked<'k, F: Form>(&self, key: &'k [u8], value: &[u8]) -> Result<(F::Key<'k>, u64)> {
-        let key = F::key(key)?;
-        F::check_value(key, value.len(), self.store.log.page_bytes)?;
-        Ok((key, F::hash(key)))
-    }
-
-    #[inline]
-    fn rmw<F: InPlace, R>(
-        &self,
-        key: F::Key<'_>,
-        absent: Option<&[u8]>,
-        change: &mut impl FnMut(&mut ValueMut<'_>) -> (R, Write),
-    ) -> Result<Rmw<R>> {
-        let hash = F::hash(key);
-        if let Some(answer) = self.store.rmw_quick::<F, R>(hash, key, change) {
-            return Ok(Rmw::Updated(answer));
-        }
-        self.store.drive::<F, _>(|pin, fetched| {
-            self.store.rmw_attempt::<F, R>(pin, fetched, hash, key, absent, change)
-        })
     }
 }
 

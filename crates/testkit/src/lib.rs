@@ -11,6 +11,7 @@
 //! | the check that a scan keeps its promise while writers run | [`scan_promise`] |
 //! | the same for engines without order | [`keyed`] |
 //! | threads that get in each other's way | [`interleave`], [`stress`] |
+//! | what a journal hears of changes | [`heard`] |
 //!
 //! A test takes a [`case!`], asks it for seeds, and runs a stream or a stress round
 //! on its own [`engine::OrderedEngine`] or [`keyed::KeyedEngine`]:
@@ -29,6 +30,7 @@
 mod answer;
 pub mod case;
 pub mod engine;
+pub mod heard;
 pub mod history;
 pub mod interleave;
 pub mod keyed;

@@ -241,4 +241,10 @@ impl Journal for TableJournal {
     fn log(&self, key: &[u8], effect: Effect<'_>) {
         self.appender.tell(&Frame::Change { table: self.table, key, effect });
     }
+
+    fn sync(&self) -> io::Result<()> {
+        self.appender.check().map_err(io::Error::other)?;
+        self.appender.wait_for_together().map_err(io::Error::other)?;
+        self.appender.log.sync(self.appender.end())
+    }
 }

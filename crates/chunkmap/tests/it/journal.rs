@@ -1,67 +1,18 @@
 //! What a journal hears, done again, leads to what the map has.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 
 use fastrand::Rng;
 use sapwood_chunkmap::{ChunkMap, Compute};
-use sapwood_engine::{Effect, Journal};
 use sapwood_testkit::case;
+use sapwood_testkit::heard::{Done, Entries, Heard, replay};
 
 use crate::adapter::{CONFIGURATIONS, NASTIEST, contents, map};
 
-type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
-
-/// An effect that outlives its change.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Done {
-    Put(Vec<u8>),
-    Write(usize, Vec<u8>),
-    Remove,
-}
-
-#[derive(Debug, Default)]
-struct Heard(Mutex<Vec<(Vec<u8>, Done)>>);
-
-impl Journal for Heard {
-    fn log(&self, key: &[u8], effect: Effect<'_>) {
-        let done = match effect {
-            Effect::Put(value) => Done::Put(value.to_vec()),
-            Effect::Write { offset, bytes } => Done::Write(offset, bytes.to_vec()),
-            Effect::Remove => Done::Remove,
-        };
-        self.0.lock().expect("no panic").push((key.to_vec(), done));
-    }
-}
-
-impl Heard {
-    fn take(&self) -> Vec<(Vec<u8>, Done)> {
-        std::mem::take(&mut self.0.lock().expect("no panic"))
-    }
-}
-
-fn replay(entries: &mut Entries, heard: &[(Vec<u8>, Done)]) {
-    for (key, done) in heard {
-        match done {
-            Done::Put(value) => {
-                entries.insert(key.clone(), value.clone());
-            }
-            Done::Write(offset, bytes) => {
-                let value = entries.get_mut(key).and_then(|value| value.get_mut(*offset..));
-                if let Some(value) = value.and_then(|value| value.get_mut(..bytes.len())) {
-                    value.copy_from_slice(bytes);
-                }
-            }
-            Done::Remove => {
-                entries.remove(key);
-            }
-        }
-    }
-}
-
-fn map_of(configuration: (usize, usize), heard: &Arc<Heard>) -> ChunkMap {
-    map(configuration).with_journal(Arc::clone(heard) as Arc<dyn Journal>)
+fn map_of(configuration: (usize, usize)) -> (ChunkMap, Arc<Heard>) {
+    let (heard, journal) = Heard::journal();
+    (map(configuration).with_journal(journal), heard)
 }
 
 /// One change of any kind to one of few keys.
@@ -96,8 +47,7 @@ fn change(map: &ChunkMap, rng: &mut Rng) {
 fn what_is_heard_leads_to_what_is_there() {
     case!().seeds(60, |seed| {
         let mut rng = Rng::with_seed(seed);
-        let heard = Arc::default();
-        let map = map_of(CONFIGURATIONS[seed as usize % CONFIGURATIONS.len()], &heard);
+        let (map, heard) = map_of(CONFIGURATIONS[seed as usize % CONFIGURATIONS.len()]);
         (0..400).for_each(|_| change(&map, &mut rng));
         let all = heard.take();
         let mut entries = Entries::new();
@@ -117,8 +67,7 @@ fn what_is_heard_leads_to_what_is_there() {
 #[test]
 fn threads_change_the_same_keys_and_are_heard_in_their_order() {
     case!().seeds(30, |seed| {
-        let heard = Arc::default();
-        let map = map_of(NASTIEST, &heard);
+        let (map, heard) = map_of(NASTIEST);
         thread::scope(|scope| {
             for thread in 0..4 {
                 let map = &map;
@@ -138,8 +87,7 @@ fn threads_change_the_same_keys_and_are_heard_in_their_order() {
 #[test]
 fn no_value_is_read_before_it_is_heard() {
     case!().seeds(10, |seed| {
-        let heard: Arc<Heard> = Arc::default();
-        let map = map_of(NASTIEST, &heard);
+        let (map, heard) = map_of(NASTIEST);
         thread::scope(|scope| {
             scope.spawn(|| {
                 let mut rng = Rng::with_seed(seed);
@@ -152,7 +100,7 @@ fn no_value_is_read_before_it_is_heard() {
             });
             for _ in 0..500 {
                 if let Some(value) = map.get(b"k").expect("a fine key") {
-                    let heard = heard.0.lock().expect("no panic");
+                    let heard = heard.all();
                     let is_heard =
                         heard.iter().rev().any(|(_, done)| *done == Done::Put(value.clone()));
                     assert!(is_heard, "{value:?}");

@@ -72,6 +72,10 @@ impl Store {
         let before = self.log.flushed();
         self.log.flush_below(moment.boundary)?;
         parts.sync()?;
+        if let Some(told) = self.told.get() {
+            // INVARIANT: I-TOLD: the journal has all changes before the moment.
+            told.journal().sync().map_err(|cause| Error::io("sync the journal", &cause))?;
+        }
         let number = state.next;
         state.next = number.next();
         let full = cut == Cut::Full || state.kept.is_empty();

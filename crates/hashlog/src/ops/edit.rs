@@ -3,8 +3,8 @@
 use crate::error::BatchError;
 use crate::log;
 use crate::log::begin_lock::Shared;
+use crate::map::HashLog;
 use crate::ops::by_layout;
-use crate::ops::store::Store;
 use crate::options::Layout;
 use crate::record::value::ValueMut;
 use crate::record::{Fixed, Variable};
@@ -14,7 +14,7 @@ use sapwood_engine::RecordAddress;
 pub struct Edit<'a> {
     /// The edit ends before the log may be compacted.
     pub(crate) begun: Option<(log::LogEdit<'a>, Shared<'a>)>,
-    pub(crate) store: &'a Store,
+    pub(crate) log: &'a HashLog,
 }
 
 impl Edit<'_> {
@@ -37,8 +37,13 @@ impl Edit<'_> {
         mut change: impl FnMut(usize, Option<&mut ValueMut<'_>>),
     ) -> std::result::Result<usize, BatchError> {
         assert_eq!(addresses.len(), keys.len(), "one address for each key");
-        let edit = self.begun.as_ref().map(|(edit, _)| edit);
-        by_layout!(self, F => self.store.update_at::<F, K>(addresses, keys, edit, &mut change))
+        let Some((edit, _)) = &self.begun else {
+            return self.log.update_at(addresses, keys, change);
+        };
+        let log = self.log;
+        by_layout!(log, F => {
+            log.store.update_at::<F, K>(addresses, keys, Some(edit), &mut change)
+        })
     }
 }
 

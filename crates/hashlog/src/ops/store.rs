@@ -1,6 +1,7 @@
 //! The store: its fields and its construction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, Result, no_memory};
 use crate::files::kept::Checkpoints;
@@ -12,6 +13,7 @@ use crate::ops::compactor::Compactor;
 use crate::options::Options;
 use crate::record::address::PageNumber;
 use crate::striped::StripedCounter;
+use crate::told::Told;
 
 /// Everything of a hash log but the choice of its layout.
 pub(crate) struct Store {
@@ -34,6 +36,8 @@ pub(crate) struct Store {
     pub(crate) compactor: Compactor,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
+    /// Of a log whose changes are told.
+    pub(crate) told: OnceLock<Arc<Told>>,
 }
 
 impl Store {
@@ -71,6 +75,7 @@ impl Store {
             begin_lock: BeginLock::default(),
             compactor,
             checkpoints,
+            told: OnceLock::new(),
         }
     }
 

@@ -6,6 +6,7 @@ use sapwood_hashlog::{
     HashLog, KEY_BYTES_MAX, Layout, Options, RecordAddress, Snapshot, Upsert, ValueMut,
 };
 use sapwood_testkit::engine::{self, Decision, Edit, Edited, Pair, Refusal, Upserted};
+use sapwood_testkit::heard::Heard;
 use sapwood_testkit::keyed::stress::ValueSizes;
 use sapwood_testkit::keyed::{Batch, KeyedEngine, Lengths, Walk};
 use sapwood_testkit::{Bytes, interleave::pause};
@@ -25,6 +26,8 @@ pub(crate) struct Configuration {
     pub(crate) mutable_share: f64,
     /// It compacts itself, however short it is, as soon as a tenth is garbage.
     pub(crate) keeps_short: bool,
+    /// A journal hears its changes.
+    pub(crate) is_told: bool,
 }
 
 /// Memory alone, in pages as small as they come: nearly every record opens a page.
@@ -35,6 +38,7 @@ pub(crate) const NASTIEST: Configuration = Configuration {
     cold_reads: ColdReads::CopyToTail,
     mutable_share: 0.9,
     keeps_short: false,
+    is_told: false,
 };
 
 /// A few pages of memory before a directory: nearly every record is cold.
@@ -81,6 +85,14 @@ pub(crate) const KEPT_SHORT: [Configuration; 4] = [
     Configuration { keeps_short: true, ..ON_DISK[4] },
 ];
 
+/// Those whose changes a journal hears.
+pub(crate) const TOLD: [Configuration; 4] = [
+    Configuration { is_told: true, ..NASTIEST },
+    Configuration { is_told: true, ..IN_MEMORY[3] },
+    Configuration { is_told: true, ..KEPT_SHORT[1] },
+    Configuration { is_told: true, ..KEPT_SHORT[2] },
+];
+
 /// Those that do not compact themselves.
 pub(crate) fn configurations() -> impl Iterator<Item = Configuration> {
     IN_MEMORY.into_iter().chain(ON_DISK)
@@ -105,7 +117,7 @@ impl Configuration {
     /// An empty log: in memory, or where there is a budget on a disk of its own.
     pub(crate) fn log(&self) -> HashLog {
         match self.memory_budget {
-            None => HashLog::in_memory(self.options()).expect("valid options"),
+            None => self.told(HashLog::in_memory(self.options()).expect("valid options")),
             Some(_) => self.open(&SimDisk::new()),
         }
     }
@@ -116,7 +128,14 @@ impl Configuration {
     }
 
     pub(crate) fn try_open(&self, disk: &SimDisk) -> sapwood_hashlog::Result<HashLog> {
-        HashLog::open(Arc::new(disk.clone()), self.options())
+        HashLog::open(Arc::new(disk.clone()), self.options()).map(|log| self.told(log))
+    }
+
+    fn told(&self, log: HashLog) -> HashLog {
+        match self.is_told {
+            true => log.with_journal(Heard::journal().1),
+            false => log,
+        }
     }
 
     pub(crate) fn adapter(&self) -> Adapter {

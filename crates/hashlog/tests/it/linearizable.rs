@@ -1,7 +1,8 @@
 //! Operations on single keys are linearizable, whatever else goes on.
 
 use crate::adapter::{
-    COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK, configurations, key, value,
+    COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK, TOLD, configurations, key,
+    value,
 };
 use sapwood_hashlog::{Cut, HashLog, Layout, ValueMut};
 use sapwood_testkit::case;
@@ -57,7 +58,7 @@ fn eight_threads_on_a_dozen_keys() {
 #[test]
 fn five_threads_in_every_configuration() {
     case!().seeds(6, |seed| {
-        for configuration in configurations().chain(KEPT_SHORT) {
+        for configuration in configurations().chain(KEPT_SHORT).chain(TOLD) {
             check(configuration, &round(configuration, 5, 150, 6), seed);
         }
     });
@@ -175,7 +176,7 @@ fn concurrent_adds_sum_exactly() {
     const THREADS: u64 = 4;
     const ADDS: u64 = 600;
     case!().seeds(3, |seed| {
-        for configuration in configurations().chain(KEPT_SHORT) {
+        for configuration in configurations().chain(KEPT_SHORT).chain(TOLD) {
             let log = configuration.log();
             let sums = [const { AtomicI64::new(0) }; 5];
             let start = StartLine::new(THREADS as usize);

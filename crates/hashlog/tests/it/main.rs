@@ -10,6 +10,7 @@ mod durable;
 mod ending;
 mod faults;
 mod growth;
+mod journal;
 mod kill;
 mod late;
 mod leftovers;

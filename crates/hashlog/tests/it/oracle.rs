@@ -1,7 +1,9 @@
 //! On one thread the log is indistinguishable from a map, in every configuration, whatever is
 //! checkpointed, compacted and reopened in between.
 
-use crate::adapter::{Adapter, COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK};
+use crate::adapter::{
+    Adapter, COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK, TOLD,
+};
 use rand::RngExt as _;
 use sapwood_disk::SimDisk;
 use sapwood_hashlog::{Cut, HashLog};
@@ -38,7 +40,7 @@ fn streams_of_every_shape_in_the_nastiest_configurations() {
 #[test]
 fn streams_of_every_shape_in_every_configuration() {
     case!().seeds(12, |seed| {
-        for configuration in IN_MEMORY.into_iter().chain(ON_DISK) {
+        for configuration in IN_MEMORY.into_iter().chain(ON_DISK).chain(TOLD) {
             check(configuration, &random(configuration, seed, 500), seed);
         }
     });
