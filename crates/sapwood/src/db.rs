@@ -13,7 +13,7 @@ use std::time::Duration;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::{Pool, TreeLayout};
 
-use crate::db_log::DbLog;
+use crate::db_log::{DbLog, Kept};
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
@@ -242,19 +242,23 @@ impl Db {
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
-        let stored = directory.table_names()?.into_iter();
-        let mut slots: Slots =
-            stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
-        let (log, ordered) = match directory.is_read_only() {
+        let (log, tables) = match directory.is_read_only() {
             true => (None, DbLog::view(&directory)?),
             false => {
-                let (log, ordered) = DbLog::open(&directory, options)?;
-                (Some(log), ordered)
+                let (log, tables) = DbLog::open(&directory, options)?;
+                (Some(log), tables)
             }
         };
-        for table in ordered {
+        let mut slots = Slots::new();
+        for name in directory.table_names()? {
+            slots.insert(name.into(), Slot::Hash(HashSlot::stored()));
+        }
+        for (name, table) in tables.hash {
+            slots.insert(name, Slot::Hash(HashSlot::logged(table, log.as_ref())));
+        }
+        for table in tables.ordered {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
         let directory = Some(directory);
@@ -982,7 +986,12 @@ impl Db {
     /// ```
     pub fn close(self) -> Result<()> {
         match &self.shared.directory {
-            Some(directory) if !directory.is_read_only() => self.checkpoint_all(Cut::Full),
+            Some(directory) if !directory.is_read_only() => {
+                if let Some(log) = &self.shared.log {
+                    log.begin_close();
+                }
+                self.checkpoint_all(Cut::Full)
+            }
             _ => Ok(()),
         }
     }
@@ -1125,7 +1134,12 @@ impl Db {
                 log
             }
         };
-        let table = HashTable::new(Arc::clone(&name), log, fields, directory);
+        let (log, kept) = match &self.shared.log {
+            // A crash in between leaves a folder that the log does not know: opening puts it in.
+            Some(db_log) => db_log.open_hash(db_log.create_hash(&name)?, log),
+            None => (Arc::new(log), Kept::Memory),
+        };
+        let table = HashTable::new(Arc::clone(&name), log, fields, directory, kept);
         slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));
         Ok(table)
     }

@@ -256,6 +256,20 @@ impl Wal {
         }
     }
 
+    /// The position behind all changes that were told before.
+    pub fn position(&self) -> Lsn {
+        self.appender.log.position().0
+    }
+
+    /// Notes that a checkpoint of a table's engine counts which has all changes before a
+    /// [`position`](Self::position): opening the log tells none of them.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn note_saved(&self, table: TableId, before: Lsn) -> Result<()> {
+        self.appender.append(&Frame::Saved { table, before }).map(drop)
+    }
+
     /// Ends a table. It lasts, whatever the durability.
     ///
     /// # Errors
