@@ -256,6 +256,13 @@ impl Wal {
         }
     }
 
+    /// Replaces what checkpoints have of a table: once it returns, none uses what was there before. It
+    /// waits for one that is being written.
+    pub fn replace(&self, table: TableId, contents: Contents) {
+        let _none_runs = lock(&self.current);
+        self.adopt(table, contents);
+    }
+
     /// The position behind all changes that were told before.
     pub fn position(&self) -> Lsn {
         self.appender.log.position().0

@@ -75,7 +75,7 @@ impl DbLog {
 
     /// Lets go of a table, which has a checkpoint of all that was told.
     pub(crate) fn close_hash(&self, id: TableId, newest: u64) {
-        self.wal.adopt(id, Contents::Checkpoints(Arc::new(Closed(newest))));
+        self.wal.replace(id, Contents::Checkpoints(Arc::new(Closed(newest))));
     }
 
     /// Keeps what the log has of a table, as long as it cannot be opened.
