@@ -153,7 +153,7 @@ impl DbLog {
             }
             let table = match state {
                 HashState::Unchanged => {
-                    self.close_hash(id, newest);
+                    self.close_hash(id, newest)?;
                     LoggedHash::Closed(id)
                 }
                 HashState::Open(log, fields) => {

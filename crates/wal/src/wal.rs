@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use sapwood_disk::Disk;
@@ -258,9 +258,21 @@ impl Wal {
 
     /// Replaces what checkpoints have of a table: once it returns, none uses what was there before. It
     /// waits for one that is being written.
-    pub fn replace(&self, table: TableId, contents: Contents) {
-        let _none_runs = lock(&self.current);
+    ///
+    /// # Errors
+    /// [`Error::Table`] among [changes that go together](Self::together), for which the checkpoint waits
+    /// that is being written.
+    pub fn replace(&self, table: TableId, contents: Contents) -> Result<()> {
+        let _none_runs = match self.current.try_lock() {
+            Ok(current) => current,
+            Err(TryLockError::Poisoned(current)) => current.into_inner(),
+            Err(TryLockError::WouldBlock) if self.appender.is_together() => {
+                return Err(Error::Table("a checkpoint of it is being written".to_owned()));
+            }
+            Err(TryLockError::WouldBlock) => lock(&self.current),
+        };
         self.adopt(table, contents);
+        Ok(())
     }
 
     /// The position behind all changes that were told before.

@@ -272,7 +272,7 @@ impl HashSlot {
 fn closed(table: &HashTable) -> Result<Stored> {
     let Kept::Logged { log, id } = &table.shared.kept else { return Ok(Stored::default()) };
     let newest = table.checkpoints()?.last().map_or(0, |info| info.number);
-    log.close_hash(*id, newest);
+    log.close_hash(*id, newest)?;
     Ok(Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None })
 }
 

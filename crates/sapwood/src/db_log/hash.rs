@@ -74,8 +74,12 @@ impl DbLog {
     }
 
     /// Lets go of a table, which has a checkpoint of all that was told.
-    pub(crate) fn close_hash(&self, id: TableId, newest: u64) {
-        self.wal.replace(id, Contents::Checkpoints(Arc::new(Closed(newest))));
+    ///
+    /// # Errors
+    /// [`Error::Log`](crate::Error::Log) among changes that go together, while a checkpoint is written.
+    pub(crate) fn close_hash(&self, id: TableId, newest: u64) -> Result<()> {
+        let closed = self.wal.replace(id, Contents::Checkpoints(Arc::new(Closed(newest))));
+        closed.map_err(|cause| self.named(cause))
     }
 
     /// Keeps what the log has of a table, as long as it cannot be opened.
