@@ -53,7 +53,7 @@ fn a_checkpoint_beside_writers_misses_nothing() {
 /// Changes that go together are there together, in whichever state of a checkpoint a crash comes.
 #[test]
 fn what_goes_together_is_in_no_checkpoint_by_half() {
-    case!().seeds(20, |seed| {
+    case!().seeds(6, |seed| {
         let disk = SimDisk::new();
         let mut world = World::create(&disk, Durability::Buffered).expect("made");
         world.make_table("a").expect("made");
