@@ -3,6 +3,7 @@
 mod checkpoints;
 mod hash_slot;
 mod inspection;
+mod recovery;
 mod trees;
 
 use std::collections::BTreeMap;
@@ -246,9 +247,9 @@ impl Db {
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
         let (log, tables) = match directory.is_read_only() {
-            true => (None, DbLog::view(&directory)?),
+            true => (None, recovery::view(&directory)?),
             false => {
-                let (log, tables) = DbLog::open(&directory, options)?;
+                let (log, tables) = recovery::open(&directory, options)?;
                 (Some(log), tables)
             }
         };
@@ -1100,7 +1101,8 @@ impl Db {
         let name: Arc<str> = name.into();
         let table = match (&self.shared.log, &self.shared.directory) {
             (Some(log), _) if !options.volatile => {
-                log.create_ordered(Arc::clone(&name), options)?
+                let (map, kept) = log.create_ordered(&name, &options)?;
+                OrderedTable::of(Arc::clone(&name), map, options, kept)
             }
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });

@@ -134,6 +134,7 @@ const HOUSES: &[House] = &[
             &["db_options", "hash_options", "ordered_options", "tree_options"],
             &["stored_options"],
             &["directory"],
+            &["db_log"],
             &["hash_table", "ordered_table", "tree_table"],
             &["table"],
             &["db", "records"],

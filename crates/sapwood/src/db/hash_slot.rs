@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
-use crate::db_log::{DbLog, Kept, LoggedHash};
+use super::recovery::LoggedHash;
+use crate::db_log::{DbLog, Kept};
 use crate::directory::Directory;
 use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};

@@ -99,7 +99,7 @@ impl DbLog {
     }
 
     /// Keeps what the log has of a table, as long as it cannot be opened.
-    pub(super) fn keep_hash(&self, id: TableId, name: &str, why: &str) {
+    pub(crate) fn keep_hash(&self, id: TableId, name: &str, why: &str) {
         let why = format!("table `{name}` cannot be opened: {why}");
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(Unrecovered(why))));
     }
