@@ -71,7 +71,8 @@ const HOUSES: &[House] = &[
             &["walks"],
             &["compaction"],
             &["checkpoint"],
-            &["map"],
+            // A change is made, told, and both behind one door.
+            &["edit", "map", "told", "untold"],
             &["fuzzing"],
         ],
         steps_up: &[],
