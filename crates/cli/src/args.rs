@@ -13,6 +13,7 @@ pub(crate) mod serve;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use sapwood::Engine;
 use sapwood::aggregate::Executor;
 
 use crate::terminal::format::parse_bytes;
@@ -159,6 +160,47 @@ ways lead to. Values have no checksums: one that is damaged, and still one, is c
 of hash tables are copied as they are (`sapwood checkpoints` goes back where those are damaged). The
 damaged directory is not written. The exit code is 1 if something is lost.")]
     Repair(Repair),
+
+    /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow
+    #[command(after_help = "\
+Examples:
+  sapwood export flights rows --to flights.parquet
+  sapwood export flights rows --to flights.csv.zst
+  sapwood export flights rows --format jsonl | head
+  sapwood export counters hits --raw --to hits.arrow --json
+
+The columns are:
+  those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are
+    bytes elsewhere. In parquet and arrow a column is numbers if each of its values is one, written as
+    it would be printed, or missing (empty, or NA), else text;
+  the fields that the table declares, if they cover the value (or the key) without a gap; a key or
+    value that they do not cover is bytes, in a column called key or value;
+  else key and value, as bytes: Binary in parquet and arrow; in csv and jsonl text in which bytes
+    that are not printable stand as \\xE2, \\n or \\0, and a backslash as two.
+
+Every entry is looked at first: where one would not come back to the byte (a key that --duplicates all
+numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says why.
+
+A file is whole or not there: it is called FILE.part until it is done. It is read back by `sapwood
+import`. The directory is not changed.")]
+    Export(Export),
+
+    /// Put the rows of a CSV, JSON lines, Parquet or Arrow file into a table of a directory
+    #[command(after_help = "\
+Examples:
+  sapwood import flights rows flights.parquet
+  sapwood import flights rows flights.csv --engine hash --key carrier:str,flight:int
+  sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
+  zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
+
+What `sapwood export` wrote comes back to the same bytes. Parquet and arrow files say how their rows
+are keys and values; for a new table, --key or --layout says it of csv and jsonl (the export prints
+the command). Columns called key and value alone are bytes, as `sapwood scan` prints them. A table
+that is there knows its own columns.
+
+An entry whose key is there takes its place; none is removed. The first row that cannot be used ends
+it with its line and exit code 1; the rows before it stay, and are counted.")]
+    Import(Import),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
@@ -408,6 +450,17 @@ pub(crate) enum EngineName {
     Hash,
     /// In the order of the keys, in a tree; in memory, or with --dir in a directory
     Tree,
+}
+
+impl EngineName {
+    /// As the library calls it.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            Self::Ordered => Engine::Ordered,
+            Self::Hash => Engine::Hash,
+            Self::Tree => Engine::Tree,
+        }
+    }
 }
 
 /// How a tree is balanced.
@@ -676,6 +729,78 @@ pub(crate) struct Repair {
     /// Where the copy goes: a directory that is empty or not there yet
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) into: PathBuf,
+}
+
+/// The format of a file of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// Comma-separated, with a header line
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// Apache Parquet: typed columns, packed
+    Parquet,
+    /// Apache Arrow's file format: typed columns
+    Arrow,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// A directory of a database
+    pub(crate) directory: PathBuf,
+
+    /// The table's name; `rows` is where `sapwood load` puts them
+    pub(crate) table: String,
+
+    /// The format [default: by the ending of --to: .csv, .jsonl (both also with .zst or .gz),
+    /// .parquet, .arrow; else csv]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<FileFormat>,
+
+    /// Where to write [default: standard output; parquet and arrow not to a terminal]
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) to: Option<PathBuf>,
+
+    /// Write keys and values as bytes, whatever columns the table has
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Import {
+    /// A directory of a database, which is made if it is not there
+    pub(crate) directory: PathBuf,
+
+    /// The table's name; it is made if it is not there
+    pub(crate) table: String,
+
+    /// The file; `-` is standard input, of csv and jsonl
+    pub(crate) file: PathBuf,
+
+    /// Which engine keeps a new table [default: the one that a parquet or arrow file names, else
+    /// ordered]
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) engine: Option<EngineName>,
+
+    /// The format [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<FileFormat>,
+
+    /// The columns that make the key, with their types: rows are kept as `sapwood load` keeps them
+    #[arg(long, short, value_name = "COLUMN:TYPE,...", conflicts_with_all = ["layout", "raw"])]
+    pub(crate) key: Option<KeySpec>,
+
+    /// Rows of JSON lines are kept by their columns, as those of CSV are, and not as lines
+    #[arg(long, requires = "key")]
+    pub(crate) cells: bool,
+
+    /// Where columns lie in keys and values; a new table declares these fields
+    #[arg(long, value_name = "FIELDS", conflicts_with = "raw")]
+    pub(crate) layout: Option<String>,
+
+    /// Columns key and value are bytes, whatever columns the table has
+    #[arg(long)]
+    pub(crate) raw: bool,
 }
 
 #[derive(Debug, clap::Args)]
