@@ -167,7 +167,7 @@ Examples:
   sapwood export flights rows --to flights.parquet
   sapwood export flights rows --to flights.csv.zst
   sapwood export flights rows --format jsonl | head
-  sapwood export counters hits --raw --to hits.arrow --json
+  sapwood export flights rows --raw --to flights.arrow --json
 
 The columns are:
   those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are
@@ -189,7 +189,7 @@ import`. The directory is not changed.")]
     #[command(after_help = "\
 Examples:
   sapwood import flights rows flights.parquet
-  sapwood import flights rows flights.csv --engine hash --key carrier:str,flight:int
+  sapwood import copy rows flights.csv.zst --engine tree --key carrier:str,flight:int,month:int,day:int
   sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
   zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
 

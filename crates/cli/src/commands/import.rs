@@ -12,13 +12,13 @@ use crate::args::{EngineName, FileFormat, Import};
 use crate::rows::exchange::cell::Cell;
 use crate::rows::exchange::file_format;
 use crate::rows::exchange::form::Form;
-use crate::rows::exchange::reader::RowFile;
+use crate::rows::exchange::reader::{RowFile, bad_row};
 use crate::rows::kept::{self, Description};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::Columns;
 use crate::rows::rows_table;
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome, words};
-use crate::terminal::format::{bytes, count, quoted, rate, time};
+use crate::terminal::format::{count, quoted, rate, time};
 use crate::terminal::ui::{Answers, Ui};
 
 /// Entries that are put at once, and about the bytes at which they are put before.
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &Import, ui: &Ui) -> Outcome {
         Some(db) => db,
         None => open(&args.directory)?,
     };
-    let mut putter = Putter::new(plan.open_table(args, &db, &known)?);
+    let mut putter = Putter::new(plan.open_table(args, &db, &known)?, args, file.unit());
     let form = &plan.form;
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut read = file.read(form, ui, &mut |number, cells: &[Cell<'_>]| {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Import, ui: &Ui) -> Outcome {
         1 => "1 entry is".to_owned(),
         many => format!("{} entries are", count(many)),
     };
-    let so_far = format!("{entries_in} in table {}, and last", quoted(&args.table));
+    let so_far = format!("{entries_in} put into table {}, and will last", quoted(&args.table));
     match read {
         Ok(()) if ui.interrupt.asked() => Err(Failure::Interrupted(so_far)),
         Ok(()) => tell(args, format, form, entries, started, ui),
@@ -259,8 +259,12 @@ impl Plan {
             Some(table) => {
                 let is_other = args.engine.is_some_and(|said| said.engine() != table.engine());
                 if is_other {
-                    let (name, engine) = (args.table.as_str().into(), table.engine());
-                    return Err(Error::TableExists { name, engine }.into());
+                    return Err(Failure::Failed(format!(
+                        "table {} is there already and is {}; leave --engine away, or import into \
+                         another table",
+                        quoted(&args.table),
+                        table.engine()
+                    )));
                 }
                 table.clone()
             }
@@ -287,6 +291,9 @@ fn fields(layout: &Layout) -> Outcome<Form> {
 /// Puts entries, many at once.
 struct Putter {
     table: Table,
+    /// Of the file, and of what its places count.
+    name: String,
+    unit: &'static str,
     batch: Vec<(Vec<u8>, Vec<u8>)>,
     /// Where each entry of the batch stood in the file.
     places: Vec<u64>,
@@ -296,9 +303,16 @@ struct Putter {
 }
 
 impl Putter {
-    fn new(table: Table) -> Self {
-        let batch = Vec::with_capacity(BATCH_ENTRIES);
-        Self { table, batch, places: Vec::with_capacity(BATCH_ENTRIES), bytes: 0, entries: 0 }
+    fn new(table: Table, args: &Import, unit: &'static str) -> Self {
+        Self {
+            table,
+            name: args.file.display().to_string(),
+            unit,
+            batch: Vec::with_capacity(BATCH_ENTRIES),
+            places: Vec::with_capacity(BATCH_ENTRIES),
+            bytes: 0,
+            entries: 0,
+        }
     }
 
     fn put(&mut self, place: u64, key: &[u8], value: &[u8]) -> Outcome {
@@ -335,8 +349,7 @@ impl Putter {
                 continue;
             };
             let why = rows_table::too_long(&error, key, value).unwrap_or_else(|| words(&error));
-            let size = bytes((key.len() + value.len()) as u64);
-            return Failure::Failed(format!("row {place} ({size}) cannot be put: {why}"));
+            return bad_row(&self.name, self.unit, *place, &why);
         }
         Failure::Failed(words(error))
     }

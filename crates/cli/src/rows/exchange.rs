@@ -22,6 +22,8 @@
 pub(crate) mod cell;
 #[cfg(feature = "columnar")]
 mod columnar;
+#[cfg(test)]
+mod damage;
 pub(crate) mod file_format;
 pub(crate) mod form;
 pub(crate) mod origin;

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::terminal::format::{escaped_bytes, quoted, unescaped_bytes};
+use crate::terminal::format::{escaped, escaped_bytes, quoted, unescaped_bytes};
 
 /// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,11 +148,13 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Bytes as the text that `sapwood scan` prints; text that needs no escapes stays where it is.
+/// Bytes as text: as they are where nothing in them needs an escape, else as `sapwood scan` prints
+/// them.
 pub(crate) fn text_of_bytes(bytes: &[u8]) -> Cow<'_, str> {
-    let is_plain = |byte: &u8| (b' '..=b'~').contains(byte) && *byte != b'\\';
     match std::str::from_utf8(bytes) {
-        Ok(text) if bytes.iter().all(is_plain) => Cow::Borrowed(text),
+        Ok(text) if !text.contains('\\') && matches!(escaped(text), Cow::Borrowed(_)) => {
+            Cow::Borrowed(text)
+        }
         _ => Cow::Owned(escaped_bytes(bytes)),
     }
 }
@@ -183,8 +185,11 @@ mod tests {
         all.extend((0..=255_u8).flat_map(|a| (0..=255_u8).map(move |b| vec![a, b])));
         for bytes in all {
             let text = text_of_bytes(&bytes);
-            assert_eq!(text, escaped_bytes(&bytes));
             assert_eq!(&*plain_bytes(&text), bytes, "{text}");
+            assert_eq!(&*plain_bytes(&escaped_bytes(&bytes)), bytes, "{text}");
+        }
+        for (bytes, text) in [("a b", "a b"), ("caf\u{e9} 1", "caf\u{e9} 1"), ("a\\n", "a\\\\n")] {
+            assert_eq!(text_of_bytes(bytes.as_bytes()), text);
         }
     }
 

@@ -11,6 +11,7 @@
 //!
 //! `reading` has more types, of files that others wrote.
 
+mod guard;
 mod reading;
 mod writing;
 

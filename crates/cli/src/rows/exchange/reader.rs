@@ -73,6 +73,15 @@ impl RowFile {
         }
     }
 
+    /// What rows are counted by.
+    pub(crate) fn unit(&self) -> &'static str {
+        match &self.from {
+            From::Text(_) => "line",
+            #[cfg(feature = "columnar")]
+            From::Columns(_) => "row",
+        }
+    }
+
     /// Whether there is no row, and nothing that tells columns.
     pub(crate) fn is_empty(&self) -> bool {
         match &self.from {

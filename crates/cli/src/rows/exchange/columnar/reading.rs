@@ -17,11 +17,12 @@ use arrow_array::{
     LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray,
 };
 use arrow_ipc::reader::FileReader;
-use arrow_schema::{ArrowError, DataType, SchemaRef};
+use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::args::FileFormat;
 use crate::rows::exchange::cell::{Cell, Column, Kind};
+use crate::rows::exchange::columnar::guard::guarded;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::{METADATA, Origin};
 use crate::rows::exchange::reader::{Visit, bad_row};
@@ -48,14 +49,12 @@ enum Batches {
     Arrow(FileReader<BufReader<File>>),
 }
 
-impl Iterator for Batches {
-    type Item = Result<RecordBatch, ArrowError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        match self {
-            Self::Parquet(reader) => reader.next(),
-            Self::Arrow(reader) => reader.next(),
-        }
+impl Batches {
+    fn next(&mut self) -> Result<Option<RecordBatch>, String> {
+        guarded(|| match self {
+            Self::Parquet(reader) => reader.next().transpose(),
+            Self::Arrow(reader) => reader.next().transpose(),
+        })
     }
 }
 
@@ -73,19 +72,19 @@ impl ColumnFile {
         if !file.metadata().is_ok_and(|about| about.is_file()) {
             return Err(unread("it is no file that can be read from its end on"));
         }
-        let damaged = |error: &dyn std::fmt::Display| damaged(&name, format, &error.to_string());
+        let damaged = |what: String| damaged(&name, format, &what);
         let (schema, batches, rows) = match format {
             FileFormat::Arrow => {
-                let reader = FileReader::try_new(BufReader::new(file), None);
-                let reader = reader.map_err(|error| damaged(&error))?;
+                let reader = guarded(|| FileReader::try_new(BufReader::new(file), None));
+                let reader = reader.map_err(damaged)?;
                 (reader.schema(), Batches::Arrow(reader), None)
             }
             _ => {
-                let reader = ParquetRecordBatchReaderBuilder::try_new(file);
-                let reader = reader.map_err(|error| damaged(&error))?.with_batch_size(BATCH_ROWS);
+                let reader = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file));
+                let reader = reader.map_err(damaged)?.with_batch_size(BATCH_ROWS);
                 let rows = reader.metadata().file_metadata().num_rows();
                 let schema = reader.schema().clone();
-                let reader = reader.build().map_err(|error| damaged(&error))?;
+                let reader = guarded(|| reader.build()).map_err(damaged)?;
                 (schema, Batches::Parquet(reader), u64::try_from(rows).ok())
             }
         };
@@ -128,11 +127,13 @@ impl ColumnFile {
             None => ui.progress_unknown("importing"),
         };
         let mut number = 0;
-        for batch in self.batches {
-            let batch = batch.map_err(|error| {
+        let mut batches = self.batches;
+        loop {
+            let batch = batches.next().map_err(|what| {
                 progress.finish_and_clear();
-                damaged(&self.name, format, &error.to_string())
+                damaged(&self.name, format, &what)
             })?;
+            let Some(batch) = batch else { break };
             let arrays = columns.iter().zip(&places);
             let arrays = arrays.map(|(column, place)| Values::of(batch.column(*place), column));
             let arrays: Vec<Values<'_>> = arrays
