@@ -8,7 +8,7 @@ use std::time::Instant;
 use sapwood::{Engine, Table};
 use serde_json::{Value, json};
 
-use crate::args::{Export, FileFormat};
+use crate::args::exchange::{Export, FileFormat};
 use crate::rows::exchange::file_format::{self, Packing};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
@@ -40,7 +40,12 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     };
     let origin = Origin::new(table.engine(), &survey.form, &description, table.fields());
     let writer = RowWriter::new(format, &survey.form, &origin, sink)?;
-    let rows = write(&table, &survey, writer, ui)?;
+    let rows = write(&table, &survey, writer, ui).map_err(|failure| match (failure, to) {
+        (Failure::Interrupted(done), Some(_)) => {
+            Failure::Interrupted(format!("{done}; no file is left of them"))
+        }
+        (failure, _) => failure,
+    })?;
     let answer =
         Answer { args, format, table: &table, form: &survey.form, description: &description };
     answer.tell(to, rows, started, ui)

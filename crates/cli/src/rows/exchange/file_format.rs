@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::args::{FileFormat, Format};
+use crate::args::Format;
+use crate::args::exchange::FileFormat;
 use crate::rows::source::extension;
 use crate::terminal::exit::{Failure, Outcome};
 

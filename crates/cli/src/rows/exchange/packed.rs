@@ -115,6 +115,11 @@ impl Side {
 
 /// Fields without a gap, of which only the last may have any length.
 fn packed(fields: &[&Field]) -> Option<(Side, Vec<Column>)> {
+    let mut fields = fields.to_vec();
+    fields.sort_by_key(|field| match field.part {
+        Part::From(offset) => offset,
+        _ => usize::MAX,
+    });
     let mut end = Some(0);
     let mut slots = Vec::new();
     let mut columns = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::args::FileFormat;
+use crate::args::exchange::FileFormat;
 use crate::rows::exchange::cell::Cell;
 #[cfg(feature = "columnar")]
 use crate::rows::exchange::columnar::ColumnFile;

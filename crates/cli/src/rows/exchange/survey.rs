@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use sapwood::Table;
 
-use crate::args::FileFormat;
+use crate::args::exchange::FileFormat;
 use crate::args::key_spec::ColumnType;
 use crate::rows::exchange::cell::{Cell, Column, Kind, text_of_bytes};
 use crate::rows::exchange::form::{Form, KEY, VALUE};

@@ -166,7 +166,7 @@ fn fields_that_do_not_cover_a_record_are_not_used() {
         ("key(shop:str, _:u16), a:u64le", "key,a"),
         ("key(shop:str, ..), a:u64le", "key,a"),
         ("key(shop:str, day:u16), a:u32le", "shop,day,value or key,value"),
-        ("b:u32le@4, a:u32le", "key,value"),
+        ("b:u32le@4, a:u32le", "key,a,b"),
         ("a:u32le, b:u32le@2", "key,value"),
         ("a:u32le", "key,value"),
         ("value:u64le", "key,value"),

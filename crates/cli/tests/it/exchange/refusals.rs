@@ -247,3 +247,38 @@ fn an_import_that_is_stopped_keeps_what_came() {
     assert!(counted > 0, "{stderr}");
     assert_eq!(contents(&to, "t").0.len(), counted, "{stderr}");
 }
+
+/// Ctrl-C, once the file has been begun: it is whole, or not there.
+#[cfg(unix)]
+#[test]
+fn an_export_that_is_stopped_leaves_no_half_file() {
+    use std::process::{Command, Stdio};
+
+    let place = Place::new();
+    let many: Contents =
+        (0..200_000_u32).map(|n| (n.to_be_bytes().to_vec(), vec![b'v'; 20])).collect();
+    let from = place.database("from", "hash", None, &many);
+    for ending in endings() {
+        let file = place.path(&format!("t.{ending}"));
+        let part = format!("{file}.part");
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("sapwood"))
+            .args(["export", &from, "t", "--to", &file])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it runs");
+        while !Path::new(&part).exists() && child.try_wait().expect("a child").is_none() {
+            std::thread::yield_now();
+        }
+        let sent = Command::new("kill").arg("-INT").arg(child.id().to_string()).status();
+        assert!(sent.is_ok());
+        // The signal may come when all is done.
+        let is_whole = match child.wait().expect("it ends").code() {
+            Some(130) => false,
+            Some(0) => true,
+            other => panic!("{ending}: {other:?}"),
+        };
+        assert_eq!(Path::new(&file).exists(), is_whole, "{ending}");
+        assert!(!Path::new(&part).exists(), "{ending}");
+    }
+}

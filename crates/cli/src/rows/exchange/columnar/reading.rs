@@ -20,7 +20,7 @@ use arrow_ipc::reader::FileReader;
 use arrow_schema::{DataType, SchemaRef};
 use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use crate::args::FileFormat;
+use crate::args::exchange::FileFormat;
 use crate::rows::exchange::cell::{Cell, Column, Kind};
 use crate::rows::exchange::columnar::guard::guarded;
 use crate::rows::exchange::form::Form;

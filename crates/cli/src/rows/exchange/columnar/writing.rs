@@ -16,7 +16,7 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use crate::args::FileFormat;
+use crate::args::exchange::FileFormat;
 use crate::rows::exchange::cell::{Cell, Column, Kind};
 use crate::rows::exchange::origin::{METADATA, Origin};
 use crate::rows::exchange::sink::Sink;
