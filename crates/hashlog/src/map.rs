@@ -758,6 +758,14 @@ impl HashLog {
         self.store.expect_checkpoints().map(|all| all.infos())
     }
 
+    /// The number of the newest checkpoint, if nothing has changed since its moment.
+    pub fn unchanged_since(&self) -> Option<u64> {
+        let tail = self.store.log.tail().bytes();
+        let newest = self.store.checkpoints.as_ref()?.infos().pop()?;
+        // What a checkpoint has is changed by copies at the tail alone.
+        (newest.end == tail).then_some(newest.number)
+    }
+
     /// Moves live records out of the oldest `share` (0.0 to 1.0) of the log and gives it up.
     /// Traffic goes on; walks and checkpoints wait for a page or 1 MiB of it at most.
     /// Files go once no checkpoint that is kept needs them. A log does this by itself, too:

@@ -13,7 +13,7 @@ use std::time::Duration;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::{Pool, TreeLayout};
 
-use crate::db_log::DbLog;
+use crate::db_log::{DbLog, Kept};
 use crate::directory::{self, Directory};
 use crate::error::KNOWN_COUNT;
 use crate::stored_options;
@@ -33,7 +33,7 @@ pub use inspection::TreePool;
 ///
 /// A table is ordered ([`OrderedTable`]) or hashed ([`HashTable`]); a name is one or the other. A
 /// `Db` is a handle: clones are the same database, which lives until the last handle of it and of
-/// its tables is gone. It has no threads of its own and costs next to nothing beyond its tables.
+/// its tables is gone. It costs next to nothing beyond its tables and, in a directory, the log.
 ///
 /// # Consistency
 ///
@@ -43,9 +43,10 @@ pub use inspection::TreePool;
 ///
 /// # Durability
 ///
-/// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps hash tables in a directory, as of their last
-/// checkpoint. Ordered tables live in memory alone in either; in a directory their options must say
-/// so ([`OrderedTableOptions::volatile`]).
+/// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps all tables in a directory: every change of ordered
+/// tables and hash tables is in one log, and every change of tree tables in another, so that all of
+/// them are there after the end of the process, and, as [`DbOptions::durability`] says, after power
+/// loss.
 ///
 /// ```
 /// use sapwood::{Db, OrderedTableOptions};
@@ -155,20 +156,18 @@ impl Db {
 
     /// Opens the database in a directory, after making the directory if it is not there.
     ///
-    /// **Hash tables** live in it: all that it holds are there by their names, and each is
-    /// recovered from its newest complete checkpoint when it is first opened. Dropping the `Db`
-    /// without [`close`](Self::close) keeps only what the last checkpoint of each has.
+    /// All tables that it holds are there by their names, with every change that was logged; what the log
+    /// has since the last checkpoint is done again. A hash table of which it has nothing is
+    /// opened when it is first asked for. A record that a crash cut off at the end of the log is none.
     ///
-    /// **Ordered tables live in memory alone**, here too: they end with the process, and their
-    /// names are free when the directory is opened again. One is made here only with options that
-    /// say so ([`OrderedTableOptions::volatile`]).
+    /// A directory of an earlier version has no log, and gets one.
     ///
     /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
     /// [`Db::open_read_only`] is for any number of readers.
     ///
     /// # Errors
     /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory cannot be made, read or
-    /// locked.
+    /// locked; [`Error::Log`] where the log is damaged before its end, and names file and offset.
     ///
     /// ```
     /// use sapwood::{Db, HashTableOptions};
@@ -206,8 +205,10 @@ impl Db {
 
     /// Opens the database in a directory to read it, which needs read permission alone:
     /// nothing is made, written or removed there, and what would change a hash table answers
-    /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly). Each table is as its newest
-    /// complete checkpoint left it.
+    /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly), one of an ordered table
+    /// [`Error::ReadOnly`]. Ordered tables are as the log left them. A hash table is as its newest complete
+    /// checkpoint left it, and answers [`Error::Unrecovered`] where the log has later changes, as a
+    /// crash leaves it: opening the directory to be written puts them in.
     ///
     /// Any number of them have a directory open at once, in any processes, while none has it open
     /// to be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are
@@ -242,19 +243,23 @@ impl Db {
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
-        let stored = directory.table_names()?.into_iter();
-        let mut slots: Slots =
-            stored.map(|name| (name.into(), Slot::Hash(HashSlot::stored()))).collect();
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
-        let (log, ordered) = match directory.is_read_only() {
+        let (log, tables) = match directory.is_read_only() {
             true => (None, DbLog::view(&directory)?),
             false => {
-                let (log, ordered) = DbLog::open(&directory, options)?;
-                (Some(log), ordered)
+                let (log, tables) = DbLog::open(&directory, options)?;
+                (Some(log), tables)
             }
         };
-        for table in ordered {
+        let mut slots = Slots::new();
+        for name in directory.table_names()? {
+            slots.insert(name.into(), Slot::Hash(HashSlot::stored()));
+        }
+        for (name, table) in tables.hash {
+            slots.insert(name, Slot::Hash(HashSlot::logged(table, log.as_ref())));
+        }
+        for table in tables.ordered {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
         let directory = Some(directory);
@@ -312,12 +317,12 @@ impl Db {
         }
     }
 
-    /// Makes an ordered table; refuses a name that is taken. It lives in memory alone: where the
-    /// database has a directory, the options must say so ([`OrderedTableOptions::volatile`]).
+    /// Makes an ordered table; refuses a name that is taken. Where the database has a directory, the table
+    /// lasts, unless its options say otherwise ([`OrderedTableOptions::volatile`]).
     ///
     /// # Errors
-    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Volatile`] where the table would be
-    /// taken for one that lasts; [`Error::OrderedEngine`] for options that cannot work.
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::OrderedEngine`] for options that cannot
+    /// work; [`Error::Log`]; [`Error::ReadOnly`].
     ///
     /// ```
     /// # use sapwood::Error;
@@ -366,8 +371,7 @@ impl Db {
     /// that is there keeps its own.
     ///
     /// # Errors
-    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`], [`Error::Volatile`] and
-    /// [`Error::OrderedEngine`] as for [`create_ordered_table`](Self::create_ordered_table).
+    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`] and others as for [`create_ordered_table`](Self::create_ordered_table).
     ///
     /// ```
     /// use sapwood::{Db, OrderedTableOptions};
@@ -982,7 +986,12 @@ impl Db {
     /// ```
     pub fn close(self) -> Result<()> {
         match &self.shared.directory {
-            Some(directory) if !directory.is_read_only() => self.checkpoint_all(Cut::Full),
+            Some(directory) if !directory.is_read_only() => {
+                if let Some(log) = &self.shared.log {
+                    log.begin_close();
+                }
+                self.checkpoint_all(Cut::Full)
+            }
             _ => Ok(()),
         }
     }
@@ -1125,7 +1134,12 @@ impl Db {
                 log
             }
         };
-        let table = HashTable::new(Arc::clone(&name), log, fields, directory);
+        let (log, kept) = match &self.shared.log {
+            // A crash in between leaves a folder that the log does not know: opening puts it in.
+            Some(db_log) => db_log.open_hash(db_log.create_hash(&name)?, log),
+            None => (Arc::new(log), Kept::Memory),
+        };
+        let table = HashTable::new(Arc::clone(&name), log, fields, directory, kept);
         slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));
         Ok(table)
     }

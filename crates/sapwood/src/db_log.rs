@@ -6,16 +6,20 @@
 //! | `recovery` | tables from what the log tells |
 //! | `kept` | what a table does around a change |
 //! | `changes` | changes that are waited for |
+//! | `hash` | hash tables, whose engine writes their checkpoints |
 //!
 //! Threads: one that writes checkpoints when they are due. It ends with the last handle of the `Db`
 //! and of its tables.
 
 mod changes;
 mod description;
+mod hash;
 mod kept;
 mod recovery;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -23,12 +27,12 @@ use sapwood_chunkmap::ChunkMap;
 use sapwood_wal::{Contents, Entries, TableId, Wal};
 
 use crate::directory::{self, Directory};
-use crate::{DbOptions, Error, LogError, OrderedTable, OrderedTableOptions, Result};
+use crate::{DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
 pub(crate) use kept::Kept;
-use recovery::Stopped;
+use recovery::{HashState, RecoveredHash, Stopped};
 
 /// What the log of a database costs, and how it is.
 ///
@@ -68,6 +72,25 @@ pub(crate) struct DbLog {
     directory: Arc<Directory>,
     checkpoints: Mutex<Option<JoinHandle<()>>>,
     last_failure: Arc<Mutex<Option<LogError>>>,
+    /// Whether checkpoints of hash tables are to be quick to open.
+    is_closing: Arc<AtomicBool>,
+}
+
+/// The tables that the log of a directory has.
+pub(crate) struct LoggedTables {
+    pub(crate) ordered: Vec<OrderedTable>,
+    /// By name.
+    pub(crate) hash: BTreeMap<Arc<str>, LoggedHash>,
+}
+
+/// A hash table that the log has.
+pub(crate) enum LoggedHash {
+    /// The log has no change since its newest checkpoint.
+    Closed(TableId),
+    /// With all changes.
+    Open(HashTable),
+    /// The log has changes, and the table cannot be opened.
+    Unrecovered(Option<TableId>, Error),
 }
 
 impl DbLog {
@@ -75,39 +98,111 @@ impl DbLog {
     pub(crate) fn open(
         directory: &Arc<Directory>,
         options: &DbOptions,
-    ) -> Result<(Arc<DbLog>, Vec<OrderedTable>)> {
+    ) -> Result<(Arc<DbLog>, LoggedTables)> {
         let path = directory.log_path();
         let disk = directory.log_disk()?;
         let named = |cause| Error::Log { path: path.clone(), cause };
         let wal_options = options.log().id(directory::new_table_id());
-        let mut recovery = recovery::Tables::default();
+        let mut recovery = recovery::Tables::new(directory);
         let wal = match Wal::is_on(&*disk).map_err(named)? {
             true => Wal::open(disk, wal_options, &mut recovery)
                 .map_err(|stopped: Stopped| stopped.named(&path))?,
             false => Wal::create(disk, wal_options).map_err(named)?,
         };
+        let (ordered, hash) = (recovery.ordered, recovery.hash);
         let wal = Arc::new(wal);
         let last_failure = Arc::new(Mutex::new(None));
         let log = Arc::new(DbLog {
-            checkpoints: Mutex::new(Some(log_thread(&wal, &last_failure, options, directory)?)),
+            checkpoints: Mutex::default(),
             wal,
             is_logged: options.is_logged,
             directory: Arc::clone(directory),
             last_failure,
+            is_closing: Arc::default(),
         });
-        let tables = recovery.ordered.into_iter().map(|(id, table)| {
+        let ordered = ordered.into_iter().map(|(id, table)| {
             let (name, options, map) = table.finish();
             let map = log.journaled(id, map);
             log.wal.adopt(id, contents(&map));
             let kept = Kept::Logged { log: Arc::clone(&log), id };
             OrderedTable::of(name, map, options, kept)
         });
-        let tables = tables.collect();
+        let ordered = ordered.collect();
+        let hash = log.settle_hash(hash)?;
         if !log.is_logged && log.wal.bytes_since_checkpoint() > 0 {
             // What the log has must not be done again over changes that it does not have.
             log.checkpoint()?;
         }
-        Ok((log, tables))
+        let thread = log_thread(&log.wal, &log.last_failure, options, directory)?;
+        *log.checkpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok((log, LoggedTables { ordered, hash }))
+    }
+
+    /// Brings the hash tables of the log and those of the directory together.
+    fn settle_hash(
+        self: &Arc<DbLog>,
+        recovered: BTreeMap<TableId, RecoveredHash>,
+    ) -> Result<BTreeMap<Arc<str>, LoggedHash>> {
+        let mut there: BTreeSet<String> = self.directory.table_names()?.into_iter().collect();
+        let mut tables = BTreeMap::new();
+        for (id, RecoveredHash { name, newest, state }) in recovered {
+            if !there.remove(&*name) {
+                // A crash came while it was dropped.
+                self.drop_hash(id)?;
+                continue;
+            }
+            let table = match state {
+                HashState::Unchanged => {
+                    self.close_hash(id, newest)?;
+                    LoggedHash::Closed(id)
+                }
+                HashState::Open(log, fields) => {
+                    let (log, kept) = self.open_hash(id, log);
+                    let directory = Some(Arc::clone(&self.directory));
+                    LoggedHash::Open(HashTable::new(
+                        Arc::clone(&name),
+                        log,
+                        fields,
+                        directory,
+                        kept,
+                    ))
+                }
+                HashState::Unrecovered(error) => {
+                    self.keep_hash(id, &name, &error.to_string());
+                    LoggedHash::Unrecovered(Some(id), error)
+                }
+            };
+            tables.insert(name, table);
+        }
+        // Of a version that had no log, or of a crash while they were made.
+        for name in there {
+            tables.insert(name.as_str().into(), LoggedHash::Closed(self.create_hash(&name)?));
+        }
+        Ok(tables)
+    }
+
+    /// The tables of the log of a directory that is open to be read.
+    pub(crate) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
+        let mut recovery = recovery::Tables::new(directory);
+        let path = directory.log_path();
+        if let Some(disk) = directory.log_disk_to_read()?
+            && Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })?
+        {
+            Wal::view(&*disk, &mut recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
+        }
+        let ordered = recovery.ordered.into_values().map(|table| {
+            let (name, options, map) = table.finish();
+            let kept = Kept::ReadOnly(Arc::clone(directory));
+            OrderedTable::of(name, Arc::new(map), options, kept)
+        });
+        let ordered = ordered.collect();
+        let hash = recovery.hash.into_values().filter_map(|table| match table.state {
+            HashState::Unrecovered(error) => {
+                Some((table.name, LoggedHash::Unrecovered(None, error)))
+            }
+            HashState::Unchanged | HashState::Open(..) => None,
+        });
+        Ok(LoggedTables { ordered, hash: hash.collect() })
     }
 
     fn journaled(&self, id: TableId, map: ChunkMap) -> Arc<ChunkMap> {
@@ -115,23 +210,6 @@ impl DbLog {
             true => map.with_journal(self.wal.journal(id)),
             false => map,
         })
-    }
-
-    /// The ordered tables of a directory that is open to be read.
-    pub(crate) fn view(directory: &Arc<Directory>) -> Result<Vec<OrderedTable>> {
-        let Some(disk) = directory.log_disk_to_read()? else { return Ok(Vec::new()) };
-        let path = directory.log_path();
-        if !Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })? {
-            return Ok(Vec::new());
-        }
-        let mut recovery = recovery::Tables::default();
-        Wal::view(&*disk, &mut recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
-        let tables = recovery.ordered.into_values().map(|table| {
-            let (name, options, map) = table.finish();
-            let kept = Kept::ReadOnly(Arc::clone(directory));
-            OrderedTable::of(name, Arc::new(map), options, kept)
-        });
-        Ok(tables.collect())
     }
 
     /// Makes an ordered table that lasts.
@@ -158,6 +236,11 @@ impl DbLog {
     /// Why the log takes no change.
     pub(crate) fn check(&self) -> Result<()> {
         self.wal.check().map_err(|cause| self.named(cause))
+    }
+
+    /// Lets the checkpoints from here on be quick to open.
+    pub(crate) fn begin_close(&self) {
+        self.is_closing.store(true, Ordering::Relaxed);
     }
 
     /// Writes a checkpoint of all tables of the log.

@@ -10,10 +10,11 @@ use std::sync::Arc;
 
 use sapwood_hashlog::HashLog;
 
+use crate::db_log::Kept;
 use crate::directory::Directory;
 use crate::{
-    CheckpointInfo, Compacted, Cut, Error, HashEngineError, HashStats, HashTableOptions,
-    RecordLayout, Result, aggregate,
+    CheckpointInfo, Compacted, Cut, Durability, Error, HashEngineError, HashStats,
+    HashTableOptions, RecordLayout, Result, aggregate,
 };
 
 pub use snapshot::HashSnapshot;
@@ -63,24 +64,47 @@ pub use snapshot::HashSnapshot;
 #[derive(Clone)]
 pub struct HashTable {
     pub(crate) shared: Arc<Shared>,
+    /// What changes through this handle wait for; `None` for what those of the database do.
+    durability: Option<Durability>,
 }
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) log: HashLog,
+    pub(crate) log: Arc<HashLog>,
     pub(crate) fields: Option<aggregate::Layout>,
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
+    pub(crate) kept: Kept,
 }
 
 impl HashTable {
     pub(crate) fn new(
         name: Arc<str>,
-        log: HashLog,
+        log: Arc<HashLog>,
         fields: Option<aggregate::Layout>,
         directory: Option<Arc<Directory>>,
+        kept: Kept,
     ) -> Self {
-        Self { shared: Arc::new(Shared { name, log, fields, directory }) }
+        let shared = Arc::new(Shared { name, log, fields, directory, kept });
+        Self { shared, durability: None }
+    }
+
+    /// A handle of the same table whose changes wait for something else than
+    /// [`DbOptions::durability`](crate::DbOptions::durability) says.
+    ///
+    /// ```
+    /// use sapwood::{Db, Durability, HashTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let orders = db.create_hash_table("orders", HashTableOptions::default())?;
+    /// orders.put(b"1", b"an oak")?; // On the disk soon.
+    /// orders.with_durability(Durability::Sync).put(b"2", b"an elm")?; // It is, with all before it.
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_durability(&self, durability: Durability) -> Self {
+        Self { shared: Arc::clone(&self.shared), durability: Some(durability) }
     }
 
     /// The table's name.
@@ -370,8 +394,9 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn snapshot(&self) -> Result<HashSnapshot<'_>> {
+        let before = self.shared.kept.position();
         let snapshot = self.named(self.log().snapshot())?;
-        Ok(HashSnapshot { snapshot, table: self })
+        Ok(HashSnapshot { snapshot, table: self, before })
     }
 
     /// Makes the state of the table at one moment durable, and returns when it is; writers go on meanwhile.
@@ -397,7 +422,10 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
-        self.named(self.log().checkpoint(cut))
+        let before = self.shared.kept.position();
+        let info = self.named(self.log().checkpoint(cut))?;
+        self.shared.kept.note_saved(before)?;
+        Ok(info)
     }
 
     /// The complete checkpoints that the directory holds, the oldest first;
@@ -575,7 +603,7 @@ impl HashTable {
     /// Runs a change of the table.
     #[inline]
     pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
-        change()
+        self.shared.kept.change(self.durability, change)
     }
 
     #[inline]

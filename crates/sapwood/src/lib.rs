@@ -52,9 +52,9 @@
 //!
 //! | table | keys | lasts | for |
 //! |---|---|---|---|
-//! | [`OrderedTable`] | in order | in memory alone | scans both ways beside many writers, updates in place |
-//! | [`HashTable`] | by hash | by checkpoints; outgrows memory | single keys at the highest speed |
-//! | [`TreeTable`] | in order | each change, by a log | data that changes in [transactions](Transaction), and opens at once |
+//! | [`OrderedTable`] | in order | by the log; fits in memory | scans both ways beside many writers, updates in place |
+//! | [`HashTable`] | by hash | by the log; outgrows memory | single keys at the highest speed |
+//! | [`TreeTable`] | in order | by a log of all trees | data that changes in [transactions](Transaction), and opens at once |
 //!
 //! ```
 //! use sapwood::{Db, HashTableOptions, key};
@@ -108,16 +108,20 @@
 //!
 //! # Durability
 //!
-//! Hash tables of a `Db` in a directory ([`Db::open`]) are there after a crash as of their last
-//! complete checkpoint. Tree tables are there as of their last commit: after the end of a process
-//! each of them, after a power loss as [`DbOptions::durability`] says. Ordered tables live in memory and
-//! end with the process; where there is a directory, their options must say so
-//! ([`OrderedTableOptions::volatile`]).
+//! All tables of a `Db` in a directory ([`Db::open`]) are there again after the end of the process,
+//! however that comes, with every change that was made; after a power loss, as
+//! [`DbOptions::durability`] says: by default without those of the last 100 ms. Ordered tables and hash
+//! tables have one log, so that what is left of them is one prefix of what happened; tree tables
+//! have their own. Checkpoints, taken while changes go on, bound what opening has to read. A disk that
+//! fails or is full leaves tables that can be read, and errors that say so ([`Error::Log`]).
+//!
+//! [`OrderedTableOptions::volatile`] is for an ordered table that need not last, and
+//! [`DbOptions::without_log`] for loading many entries at once.
 //!
 //! # What is absent
 //!
 //! No files and no threads for tables in memory, but the threads that a query is told to use while
-//! it runs. Each hash table in a directory starts up to 64 threads when it first needs them, which
+//! it runs. A database in a directory has a thread that writes checkpoints, and one that syncs the log. Each hash table in a directory starts up to 64 threads when it first needs them, which
 //! wait for the disk, and one that compacts ([`HashTableOptions::compaction`]); they end with the
 //! last handle of the table and its `Db`. No randomness but for the number that tells the files of
 //! a table in a directory from those of another, and no clock but for telling how long a query

@@ -10,7 +10,6 @@ use sapwood::{Db, HashTableOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::acl::{self, FileError, Users};
-use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
 use crate::catalog::Catalog;
 use crate::clients::{Clients, Counts, Limits};
@@ -20,7 +19,6 @@ use crate::jobs::Jobs;
 use crate::replicas::Replicas;
 use crate::store::format::Millis;
 use crate::store::keyspace::{self, Keys, Keyspace};
-use crate::store::moment::{Lasting, Moment};
 use crate::watched::Watched;
 
 /// Choices for a [`Service`].
@@ -296,40 +294,17 @@ impl Service {
             && admin.saves.is_due(&rules, changes, self.options.clock.now())
     }
 
-    /// Takes a checkpoint of all tables as of one moment, while clients go on.
+    /// Takes a checkpoint of all tables, while clients go on.
     ///
     /// # Errors
     /// Those of the tables, as text; another checkpoint runs.
     pub fn save(&self) -> Result<(), String> {
-        let running = self.begin_save()?;
-        let databases = self.databases.exclusive();
-        let lasting = Lasting::of(&self.db, databases.made().map(|(_, space)| space));
+        let saves = &self.admin.saves;
+        let running =
+            saves.begin().ok_or_else(|| "Background save already in progress".to_owned())?;
         let changes = self.admin.tally.changes.sum();
-        let moment = lasting.moment();
-        drop(databases);
-        self.end_save(&running, changes, moment)
-    }
-
-    /// The same, for a caller that has the databases for itself.
-    pub(crate) fn save_alone(&self, databases: &Databases) -> Result<(), String> {
-        let running = self.begin_save()?;
-        let lasting = Lasting::of(&self.db, databases.made().map(|(_, space)| space));
-        let changes = self.admin.tally.changes.sum();
-        self.end_save(&running, changes, lasting.moment())
-    }
-
-    fn begin_save(&self) -> Result<Running<'_>, String> {
-        self.admin.saves.begin().ok_or_else(|| "Background save already in progress".to_owned())
-    }
-
-    fn end_save(
-        &self,
-        running: &Running<'_>,
-        changes: u64,
-        moment: sapwood::Result<Moment<'_>>,
-    ) -> Result<(), String> {
-        let result = moment.and_then(Moment::write).map_err(|error| error.to_string());
-        self.admin.saves.ended(running, changes, self.options.clock.now(), result.clone());
+        let result = self.db.checkpoint().map_err(|error| error.to_string());
+        saves.ended(&running, changes, self.options.clock.now(), result.clone());
         result
     }
 

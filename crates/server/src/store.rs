@@ -6,13 +6,11 @@
 //! | `parts` | values and keys that are too long for a page of the engine |
 //! | `expiries` | keys by the end of their time |
 //! | [`keyspace`] | a database of Redis: the three together |
-//! | `moment` | checkpoints of all tables, as of one moment |
 //! | `tables` | tables of Sapwood, by name |
 
 pub mod format;
 
 mod expiries;
 pub mod keyspace;
-pub(crate) mod moment;
 mod parts;
 pub(crate) mod tables;

@@ -186,7 +186,7 @@ impl Appender {
     /// Runs changes of this thread that are one record of the log. Within others of the same log they
     /// are part of those.
     pub(crate) fn together<R>(&self, changes: impl FnOnce() -> R) -> R {
-        if is_together(self) {
+        if self.is_together() {
             return changes();
         }
         let _shared = self.together.read().unwrap_or_else(PoisonError::into_inner);
@@ -195,22 +195,23 @@ impl Appender {
         changes()
     }
 
+    /// Whether this thread is among changes that go together.
+    pub(crate) fn is_together(&self) -> bool {
+        TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, self)))
+    }
+
     /// Waits for changes that go together and may have begun before.
     ///
     /// # Errors
     /// [`Error::Table`] in the middle of such changes of this thread.
     pub(crate) fn wait_for_together(&self) -> Result<()> {
-        if is_together(self) {
+        if self.is_together() {
             let what = "a checkpoint cannot be written among changes that go together";
             return Err(Error::Table(what.to_owned()));
         }
         drop(self.together.write().unwrap_or_else(PoisonError::into_inner));
         Ok(())
     }
-}
-
-fn is_together(appender: &Appender) -> bool {
-    TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, appender)))
 }
 
 /// Appends what went together, also where a panic ended it: memory has these changes.

@@ -8,6 +8,7 @@
 //! remove  3 | table | key length | key
 //! create  4 | table | name length | name | description
 //! drop    5 | table
+//! saved   6 | table | position
 //! ```
 //! Before each frame stands its length. Numbers have as many bytes as they need, seven bits each, low
 //! ones first; the first of each line is one byte. Stored: do not renumber.
@@ -23,13 +24,29 @@ const WRITE: u8 = 2;
 const REMOVE: u8 = 3;
 const CREATE: u8 = 4;
 const DROP: u8 = 5;
+const SAVED: u8 = 6;
 
 /// One of the things that a record says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
-    Change { table: TableId, key: &'a [u8], effect: Effect<'a> },
-    Create { table: TableId, name: &'a str, description: &'a [u8] },
-    Drop { table: TableId },
+    Change {
+        table: TableId,
+        key: &'a [u8],
+        effect: Effect<'a>,
+    },
+    Create {
+        table: TableId,
+        name: &'a str,
+        description: &'a [u8],
+    },
+    Drop {
+        table: TableId,
+    },
+    /// A checkpoint of the table's engine has all changes before the position.
+    Saved {
+        table: TableId,
+        before: u64,
+    },
 }
 
 impl Frame<'_> {
@@ -45,6 +62,7 @@ impl Frame<'_> {
             Frame::Change { table, effect: Effect::Remove, .. } => (REMOVE, table),
             Frame::Create { table, .. } => (CREATE, table),
             Frame::Drop { table } => (DROP, table),
+            Frame::Saved { table, .. } => (SAVED, table),
         };
         number(code.into(), &mut head);
         number(*table, &mut head);
@@ -55,10 +73,12 @@ impl Frame<'_> {
             }
             Frame::Change { key, effect: Effect::Remove, .. } => (key, None, &[]),
             Frame::Create { name, description, .. } => (name.as_bytes(), None, description),
-            Frame::Drop { .. } => (&[], None, &[]),
+            Frame::Drop { .. } | Frame::Saved { .. } => (&[], None, &[]),
         };
-        if !matches!(self, Frame::Drop { .. }) {
-            number(first.len() as u64, &mut head);
+        match self {
+            Frame::Drop { .. } => {}
+            Frame::Saved { before, .. } => number(*before, &mut head),
+            Frame::Change { .. } | Frame::Create { .. } => number(first.len() as u64, &mut head),
         }
         let offset_len = offset.map_or(0, |offset| offset.required_space());
         let all = len + first.len() + offset_len + last.len();
@@ -89,6 +109,10 @@ pub(crate) fn next<'a>(record: &mut &'a [u8]) -> Option<Result<Frame<'a>, &'stat
         let table = number(&mut frame)?;
         if code == DROP {
             return frame.is_empty().then_some(Frame::Drop { table });
+        }
+        if code == SAVED {
+            let before = number(&mut frame)?;
+            return frame.is_empty().then_some(Frame::Saved { table, before });
         }
         let first_len = number(&mut frame)?;
         let first = split(&mut frame, first_len)?;
@@ -140,6 +164,7 @@ mod tests {
             },
             Frame::Create { table: 7, name: "å", description: b"\0\xff" },
             Frame::Drop { table: 7 },
+            Frame::Saved { table: 7, before: u64::MAX },
         ];
         let mut record = Vec::new();
         frames.iter().for_each(|frame| frame.encode(&mut record));

@@ -58,7 +58,7 @@ impl Wal {
         let manifest = Manifest::read(&*disk)?;
         options.id = manifest.log;
         let mut replay = Replay::begin(&*disk, &manifest, recovery)?;
-        let mut take = |_lsn: Lsn, record: &[u8]| replay.take(record);
+        let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let log =
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
         let log = log.map_err(Refused::into_inner)?;
@@ -91,7 +91,7 @@ impl Wal {
     ) -> std::result::Result<(), E> {
         let manifest = Manifest::read(disk)?;
         let mut replay = Replay::begin(disk, &manifest, recovery)?;
-        let mut take = |_lsn: Lsn, record: &[u8]| replay.take(record);
+        let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let read = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take);
         read.map(drop).map_err(Refused::into_inner)
     }
@@ -117,8 +117,40 @@ impl<E: From<Error>> From<std::io::Error> for Refused<E> {
     }
 }
 
+/// Reads the log for what checkpoints of engines have.
+fn saved<E: From<Error>>(
+    disk: &dyn Disk,
+    manifest: &Manifest,
+) -> std::result::Result<BTreeMap<TableId, Lsn>, Refused<E>> {
+    let mut saved = BTreeMap::new();
+    let mut take = |_lsn: Lsn, record: &[u8]| {
+        for_each_frame(record, &mut |frame| {
+            if let Frame::Saved { table, before } = *frame {
+                let known = saved.entry(table).or_insert(before);
+                *known = before.max(*known);
+            }
+            Ok(())
+        })
+    };
+    Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take)?;
+    Ok(saved)
+}
+
+fn for_each_frame<E: From<Error>>(
+    mut record: &[u8],
+    take: &mut dyn FnMut(&Frame<'_>) -> std::result::Result<(), Refused<E>>,
+) -> std::result::Result<(), Refused<E>> {
+    while let Some(frame) = frame::next(&mut record) {
+        let frame = frame.map_err(|what| Refused(Error::corrupt("the log", 0, what).into()))?;
+        take(&frame)?;
+    }
+    Ok(())
+}
+
 struct Replay<'r, E> {
     tables: Tables,
+    /// Up to where a table's own checkpoint has its changes.
+    saved: BTreeMap<TableId, Lsn>,
     recovery: &'r mut dyn Recovery<E>,
 }
 
@@ -130,7 +162,8 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         recovery: &'r mut dyn Recovery<E>,
     ) -> std::result::Result<Replay<'r, E>, E> {
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
-        let mut replay = Replay { tables, recovery };
+        let saved = saved(disk, manifest).map_err(Refused::into_inner)?;
+        let mut replay = Replay { tables, saved, recovery };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
             if table.own.is_some() {
@@ -164,16 +197,16 @@ impl<'r, E: From<Error>> Replay<'r, E> {
     }
 
     /// Does a record of the log again.
-    fn take(&mut self, mut record: &[u8]) -> std::result::Result<(), Refused<E>> {
-        while let Some(frame) = frame::next(&mut record) {
-            let frame = frame.map_err(|what| Refused(Error::corrupt("the log", 0, what).into()))?;
-            self.frame(&frame).map_err(Refused)?;
-        }
-        Ok(())
+    fn take(&mut self, lsn: Lsn, record: &[u8]) -> std::result::Result<(), Refused<E>> {
+        for_each_frame(record, &mut |frame| self.frame(lsn, frame).map_err(Refused))
     }
 
-    fn frame(&mut self, frame: &Frame<'_>) -> std::result::Result<(), E> {
+    fn frame(&mut self, lsn: Lsn, frame: &Frame<'_>) -> std::result::Result<(), E> {
         match *frame {
+            Frame::Saved { .. } => Ok(()),
+            Frame::Change { table, .. } if self.saved.get(&table).is_some_and(|to| lsn <= *to) => {
+                Ok(())
+            }
             // Of a table that was dropped before the last of its writers ended.
             Frame::Change { table, .. } | Frame::Drop { table }
                 if !self.tables.open.contains_key(&table) =>

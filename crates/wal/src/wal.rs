@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, TryLockError};
 use std::time::Duration;
 
 use sapwood_disk::Disk;
@@ -254,6 +254,39 @@ impl Wal {
         if let Some(open) = lock(&self.tables).open.get_mut(&table) {
             open.contents = Some(contents);
         }
+    }
+
+    /// Replaces what checkpoints have of a table: once it returns, none uses what was there before. It
+    /// waits for one that is being written.
+    ///
+    /// # Errors
+    /// [`Error::Table`] among [changes that go together](Self::together), for which the checkpoint waits
+    /// that is being written.
+    pub fn replace(&self, table: TableId, contents: Contents) -> Result<()> {
+        let _none_runs = match self.current.try_lock() {
+            Ok(current) => current,
+            Err(TryLockError::Poisoned(current)) => current.into_inner(),
+            Err(TryLockError::WouldBlock) if self.appender.is_together() => {
+                return Err(Error::Table("a checkpoint of it is being written".to_owned()));
+            }
+            Err(TryLockError::WouldBlock) => lock(&self.current),
+        };
+        self.adopt(table, contents);
+        Ok(())
+    }
+
+    /// The position behind all changes that were told before.
+    pub fn position(&self) -> Lsn {
+        self.appender.log.position().0
+    }
+
+    /// Notes that a checkpoint of a table's engine counts which has all changes before a
+    /// [`position`](Self::position): opening the log tells none of them.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn note_saved(&self, table: TableId, before: Lsn) -> Result<()> {
+        self.appender.append(&Frame::Saved { table, before }).map(drop)
     }
 
     /// Ends a table. It lasts, whatever the durability.

@@ -33,6 +33,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-chunkmap",
             "sapwood-derive",
             "sapwood-disk",
+            "sapwood-engine",
             "sapwood-execute",
             "sapwood-hashlog",
             "sapwood-ptree",
@@ -53,7 +54,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("sapwood-cli", &["sapwood", "sapwood-bench", "sapwood-server"]),
     ("sapwood-server", &["sapwood"]),
-    ("sapwood-testkit", &[]),
+    ("sapwood-testkit", &["sapwood-engine"]),
     ("sapwood-shim", &[]),
     (
         "sapwood-torture",

@@ -126,7 +126,10 @@ fn list(folder: &Path, names: &mut Vec<String>) {
     for entry in entries {
         let path = entry.expect("a listed file").path();
         names.push(path.display().to_string());
-        list(&path, names);
+        // Opening a directory begins another part of its log.
+        if !path.ends_with("database/log") {
+            list(&path, names);
+        }
     }
     // Paths below the directory of the test.
     names.iter_mut().for_each(|name| {

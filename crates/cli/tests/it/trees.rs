@@ -128,7 +128,6 @@ fn what_does_not_fit_together_is_refused() {
     for (more, message) in [
         (&["--engine", "hash", "--kind", "btree"][..], "--kind is of --engine tree"),
         (&["--engine", "tree", "--memory-budget", "1G"], "no memory budget"),
-        (&["--engine", "ordered", "--dir", "x"], "--engine hash or --engine tree"),
     ] {
         refused(&[&load[..], more].concat(), 2, message);
     }

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sapwood_hashlog::HashLog;
+use sapwood_wal::TableId;
 
+use crate::db_log::{DbLog, Kept, LoggedHash};
 use crate::directory::Directory;
 use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};
@@ -17,10 +19,19 @@ pub(super) struct HashSlot {
 #[derive(Debug)]
 enum State {
     /// Lies in the directory.
-    Stored,
+    Stored(Stored),
     Open(HashTable),
     /// Dropped by a thread that is about to take the name away.
     Dropped,
+}
+
+/// What is known of a table that is not open.
+#[derive(Debug, Clone, Default)]
+struct Stored {
+    /// Its number in the log, where there is one.
+    logged: Option<(Arc<DbLog>, TableId)>,
+    /// Why what the log has of it cannot be put into it.
+    unrecovered: Option<Error>,
 }
 
 /// How a table is to be opened.
@@ -34,8 +45,24 @@ pub(super) enum Opening {
 }
 
 impl HashSlot {
+    /// Of a table of a directory that is open to be read, where nothing is logged.
     pub(super) fn stored() -> Arc<Self> {
-        Arc::new(Self { state: Mutex::new(State::Stored) })
+        Arc::new(Self { state: Mutex::new(State::Stored(Stored::default())) })
+    }
+
+    /// Of a table that the log has, if there is one.
+    pub(super) fn logged(table: LoggedHash, log: Option<&Arc<DbLog>>) -> Arc<Self> {
+        let with = |id| log.cloned().zip(id);
+        let state = match table {
+            LoggedHash::Open(table) => State::Open(table),
+            LoggedHash::Closed(id) => {
+                State::Stored(Stored { logged: with(Some(id)), unrecovered: None })
+            }
+            LoggedHash::Unrecovered(id, error) => {
+                State::Stored(Stored { logged: with(id), unrecovered: Some(error) })
+            }
+        };
+        Arc::new(Self { state: Mutex::new(state) })
     }
 
     pub(super) fn open_already(table: HashTable) -> Arc<Self> {
@@ -46,7 +73,7 @@ impl HashSlot {
     pub(super) fn opened(&self) -> Option<HashTable> {
         match &*self.state() {
             State::Open(table) => Some(table.clone()),
-            State::Stored | State::Dropped => None,
+            State::Stored(_) | State::Dropped => None,
         }
     }
 
@@ -74,13 +101,29 @@ impl HashSlot {
                     Opening::At(number) => expect_checkpoint(table, number)?,
                     Opening::With(_) | Opening::Newest => {}
                 }
-                *state = State::Stored;
+                *state = State::Stored(closed(table)?);
             }
-            (State::Stored, _) => {}
+            (State::Stored(_), _) => {}
         }
+        let State::Stored(known) = &mut *state else { return Ok(None) };
         let directory = directory.expect("only tables of a directory are stored");
         let folder = directory.folder(name)?;
         let stored = folder.read_options()?;
+        match (&opening, &known.unrecovered) {
+            (Opening::Newest | Opening::With(_), Some(error)) => return Err(error.clone()),
+            (Opening::At(number), _) if !directory.is_read_only() => {
+                // It opens: what is newer may go.
+                HashLog::view(Arc::clone(&folder.disk), stored.engine(), *number)
+                    .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
+                if let Some((log, id)) = &mut known.logged {
+                    // What the log has of it is of another history from here on.
+                    let before = std::mem::replace(id, log.create_hash(name)?);
+                    log.drop_hash(before)?;
+                }
+                known.unrecovered = None;
+            }
+            _ => {}
+        }
         let disk = Arc::clone(&folder.disk);
         let fields = match &opening {
             Opening::With(options) => &options.fields,
@@ -101,8 +144,12 @@ impl HashSlot {
         {
             folder.write_options(options)?;
         }
-        let table =
-            HashTable::new(Arc::clone(name), log, fields.clone(), Some(Arc::clone(directory)));
+        let (log, kept) = match &known.logged {
+            Some((db_log, id)) => db_log.open_hash(*id, log),
+            None => (Arc::new(log), Kept::Memory),
+        };
+        let directory = Some(Arc::clone(directory));
+        let table = HashTable::new(Arc::clone(name), log, fields.clone(), directory, kept);
         *state = State::Open(table.clone());
         Ok(Some(table))
     }
@@ -116,7 +163,7 @@ impl HashSlot {
         match &*self.state() {
             State::Dropped => Ok(None),
             State::Open(table) => Ok(Some(table.options())),
-            State::Stored => {
+            State::Stored(_) => {
                 let directory = directory.expect("only tables of a directory are stored");
                 directory.folder(name)?.read_options().map(Some)
             }
@@ -136,7 +183,7 @@ impl HashSlot {
             State::Dropped => return Ok(None),
             State::Open(_) if directory.is_none() => return Err(Error::NoDirectory),
             State::Open(_) => return Err(Error::TableOpen { name: name.to_string() }),
-            State::Stored => {}
+            State::Stored(_) => {}
         }
         let directory = directory.expect("only tables of a directory are stored");
         let folder = directory.folder(name)?;
@@ -144,7 +191,9 @@ impl HashSlot {
         let log = HashLog::view(Arc::clone(&folder.disk), stored.engine(), number)
             .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
         let directory = Some(Arc::clone(directory));
-        Ok(Some(HashTable::new(Arc::clone(name), log, stored.fields, directory)))
+        let log = Arc::new(log);
+        let view = HashTable::new(Arc::clone(name), log, stored.fields, directory, Kept::Memory);
+        Ok(Some(view))
     }
 
     /// The table's checkpoints; `None` if it was dropped.
@@ -167,7 +216,7 @@ impl HashSlot {
                     state: Ok(info),
                 })
                 .collect(),
-            State::Stored => {
+            State::Stored(_) => {
                 let folder = directory.folder(name)?;
                 let stored = HashLog::stored(&folder.disk)
                     .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
@@ -194,11 +243,21 @@ impl HashSlot {
             directory.expect_writable()?;
         }
         // Its files are closed before they go; if they cannot go, it can be opened again.
-        *state = State::Stored;
+        let known = match &*state {
+            State::Open(table) => closed(table)?,
+            State::Stored(known) => known.clone(),
+            State::Dropped => Stored::default(),
+        };
+        let logged = known.logged.clone();
+        *state = State::Stored(known);
         if let Some(directory) = directory {
             directory.remove(name)?;
         }
         *state = State::Dropped;
+        // A crash in between leaves a table of the log that has no folder: opening takes it out.
+        if let Some((log, id)) = logged {
+            log.drop_hash(id)?;
+        }
         Ok(true)
     }
 
@@ -206,6 +265,15 @@ impl HashSlot {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What is known of a table that is about to be closed: what its newest checkpoint does not have is
+/// in the log, if anywhere.
+fn closed(table: &HashTable) -> Result<Stored> {
+    let Kept::Logged { log, id } = &table.shared.kept else { return Ok(Stored::default()) };
+    let newest = table.checkpoints()?.last().map_or(0, |info| info.number);
+    log.close_hash(*id, newest)?;
+    Ok(Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None })
 }
 
 fn is_read_only(directory: Option<&Arc<Directory>>) -> bool {

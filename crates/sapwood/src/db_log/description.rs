@@ -6,6 +6,8 @@
 //! chunk_entries 512
 //! fields hits:i64le
 //! ```
+//! Of a hash table, whose folder has its options, `sapwood hash 1` alone.
+//!
 //! Words and order are stored: do not change them without another version in the first line.
 
 use sapwood_aggregate::Layout;
@@ -14,16 +16,18 @@ use crate::OrderedTableOptions;
 use crate::stored_options::{Lines, fields_of, parse_number};
 
 const ORDERED: &str = "sapwood ordered 1";
+const HASH: &str = "sapwood hash 1";
 
 /// The engine of a table, and what it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Description {
     Ordered(OrderedTableOptions),
+    Hash,
 }
 
 impl Description {
     pub(crate) fn encode(&self) -> String {
-        let Description::Ordered(options) = self;
+        let Description::Ordered(options) = self else { return format!("{HASH}\n") };
         let budget =
             options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
         let fields = options.fields.as_ref().map_or_else(|| "none".to_owned(), Layout::to_string);
@@ -40,8 +44,13 @@ impl Description {
     pub(crate) fn decode(bytes: &[u8]) -> Result<Description, String> {
         let text = std::str::from_utf8(bytes).map_err(|_| "text is expected".to_owned())?;
         let mut lines = Lines::new(text);
-        if lines.next_line() != ORDERED {
-            return Err(format!("`{ORDERED}` is expected"));
+        match lines.next_line() {
+            ORDERED => {}
+            HASH => {
+                let read = lines.expect_end().map(|()| Description::Hash);
+                return read.map_err(|unreadable| unreadable.what);
+            }
+            _ => return Err(format!("`{ORDERED}` or `{HASH}` is expected")),
         }
         let mut read = || {
             let memory_budget = lines.value("memory_budget", |word| match word {
@@ -78,6 +87,8 @@ mod tests {
             assert!(golden.is_none_or(|golden| golden == text), "{text}");
             assert_eq!(Description::decode(text.as_bytes()), Ok(description));
         }
+        assert_eq!(Description::Hash.encode(), "sapwood hash 1\n");
+        assert_eq!(Description::decode(b"sapwood hash 1\n"), Ok(Description::Hash));
     }
 
     #[test]

@@ -46,6 +46,24 @@ impl Kept {
         }
     }
 
+    /// The position behind all changes so far, for [`note_saved`](Self::note_saved).
+    pub(crate) fn position(&self) -> u64 {
+        match self {
+            Kept::Logged { log, .. } => log.wal.position(),
+            Kept::Memory | Kept::ReadOnly(_) => 0,
+        }
+    }
+
+    /// Notes that a checkpoint of the table's engine has all changes before a position.
+    pub(crate) fn note_saved(&self, before: u64) -> Result<()> {
+        match self {
+            Kept::Logged { log, id } => {
+                log.wal.note_saved(*id, before).map_err(|cause| log.named(cause))
+            }
+            Kept::Memory | Kept::ReadOnly(_) => Ok(()),
+        }
+    }
+
     /// Takes the table out of the log, if it is in it.
     pub(crate) fn drop_table(&self) -> Result<()> {
         self.expect_changes()?;

@@ -10,6 +10,8 @@ use crate::{CheckpointInfo, Cut, HashTable, Result};
 pub struct HashSnapshot<'a> {
     pub(super) snapshot: sapwood_hashlog::Snapshot<'a>,
     pub(super) table: &'a HashTable,
+    /// The log's position before it.
+    pub(super) before: u64,
 }
 
 impl HashSnapshot<'_> {
@@ -94,7 +96,9 @@ impl HashSnapshot<'_> {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn checkpoint(self, cut: Cut) -> Result<CheckpointInfo> {
-        self.table.named(self.snapshot.checkpoint(cut))
+        let info = self.table.named(self.snapshot.checkpoint(cut))?;
+        self.table.shared.kept.note_saved(self.before)?;
+        Ok(info)
     }
 }
 

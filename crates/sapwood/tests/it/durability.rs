@@ -5,7 +5,8 @@ use std::thread;
 
 use sapwood::aggregate::Disaggregation;
 use sapwood::{
-    Compute, Db, DbOptions, Durability, Error, OrderedTable, OrderedTableOptions, Table,
+    Compute, Cut, Db, DbOptions, Durability, Error, HashTable, HashTableOptions, OrderedTable,
+    OrderedTableOptions, RecordLayout, Table,
 };
 use sapwood_testkit::case;
 use tempfile::TempDir;
@@ -187,6 +188,26 @@ fn files(path: &TempDir) -> Vec<(String, u64)> {
     files
 }
 
+/// A table of one of the engines that the log has.
+fn any(db: &Db, name: &str) -> Table {
+    match name {
+        "hash" => hash(db, name).into(),
+        "cold" => {
+            // Nearly all of it lies on the disk.
+            let options = HashTableOptions::default().page_bytes(4096).memory_budget(64 << 10);
+            db.open_or_create_hash_table(name, options).expect("made, or there").into()
+        }
+        _ => ordered(db, name).into(),
+    }
+}
+
+fn hash(db: &Db, name: &str) -> HashTable {
+    let options = HashTableOptions::default();
+    db.open_or_create_hash_table(name, options).expect("made, or there")
+}
+
+const NAMES: [&str; 3] = ["cold", "hash", "ordered"];
+
 /// Lives of a database whose tables are compared with maps, with checkpoints between.
 #[test]
 fn streams_over_many_lives_lose_nothing() {
@@ -204,14 +225,18 @@ fn streams_over_many_lives_lose_nothing() {
             }
             assert_eq!(db.table_names(), model.keys().copied().collect::<Vec<_>>());
             for _ in 0..rng.usize(..200) {
-                let name = ["a", "b"][rng.usize(..2)];
+                let name = NAMES[rng.usize(..3)];
                 match rng.u8(..100) {
                     0 => db.checkpoint().expect("written"),
                     1 if model.remove(name).is_some() => db.drop_table(name).expect("dropped"),
                     2 => db.sync().expect("lasts"),
-                    what => {
-                        step(&ordered(&db, name), model.entry(name).or_default(), what, &mut rng)
+                    3 => {
+                        if let Table::Hash(table) = any(&db, name) {
+                            table.checkpoint(Cut::Incremental).expect("written");
+                        }
+                        model.entry(name).or_default();
                     }
+                    what => step(&any(&db, name), model.entry(name).or_default(), what, &mut rng),
                 }
             }
             if rng.bool() {
@@ -221,12 +246,12 @@ fn streams_over_many_lives_lose_nothing() {
     });
 }
 
-fn step(table: &OrderedTable, model: &mut Entries, what: u8, rng: &mut fastrand::Rng) {
+fn step(table: &Table, model: &mut Entries, what: u8, rng: &mut fastrand::Rng) {
     let key = vec![rng.u8(..4); rng.usize(1..40)];
     let mut value = vec![0; rng.usize(..300)];
     rng.fill(&mut value);
     match what {
-        3..20 => {
+        4..20 => {
             assert_eq!(table.remove(&key), Ok(model.remove(&key).is_some()));
         }
         20..50 => {
@@ -263,7 +288,8 @@ fn threads_and_the_log_agree_about_the_order() {
         let path = directory();
         let options = DbOptions::default().checkpoint_bytes(50_000);
         let db = Db::open_with(path.path(), options).expect("the directory is free");
-        let table = ordered(&db, "t");
+        let name = NAMES[seed as usize % 3];
+        let table = any(&db, name);
         thread::scope(|scope| {
             for number in 0..3 {
                 let table = &table;
@@ -290,8 +316,8 @@ fn threads_and_the_log_agree_about_the_order() {
             scope.spawn(|| (0..5).for_each(|_| db.checkpoint().expect("written")));
         });
         drop(table);
-        let db = reopened(&path, db, &["t"]);
-        ordered(&db, "t").check().expect("a sound table");
+        let db = reopened(&path, db, &[name]);
+        any(&db, name).check().expect("a sound table");
     });
 }
 
@@ -410,4 +436,117 @@ fn changes_that_go_together_are_there_together() {
     let whole = copied(&path);
     let whole = open(&whole);
     assert_eq!((ordered(&whole, "a").len(), ordered(&whole, "b").len()), (Ok(1), Ok(1)));
+}
+
+/// Each operation of a hash table that changes something, in both layouts.
+#[test]
+fn every_change_of_a_hash_table_is_logged() {
+    let path = directory();
+    let db = open(&path);
+    let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
+    let numbers = db.create_hash_table("numbers", fixed).expect("a free name");
+    for table in [&hash(&db, "t"), &numbers] {
+        let word = |n: u64| n.to_le_bytes();
+        let keys: Vec<[u8; 8]> = (0..40).map(word).collect();
+        table.put_many(&keys.iter().map(|key| (key, word(1))).collect::<Vec<_>>()).expect("put");
+        table.add_many(&keys.iter().map(|key| (key, 5)).collect::<Vec<_>>()).expect("add");
+        table.update_many(&keys[..20], |_, value| value[1] = 1).expect("changed");
+        assert_eq!(table.put_if_absent(word(50), word(2)), Ok(true));
+        table.update(keys[0], |value| value[0] += 1).expect("changed");
+        table.put_if_absent_or_update(keys[1], word(0), |value| value[0] += 1).expect("changed");
+        table.put_if_absent_or_update(word(51), word(3), |_| ()).expect("put");
+        assert_eq!(table.compare_and_put(keys[30], word(6), word(8)), Ok(true));
+        table.compute(keys[31], |_| Compute::Replace(word(9).to_vec())).expect("put");
+        table.compute(keys[32], |_| Compute::Remove).expect("removed");
+        assert_eq!(table.remove(keys[33]), Ok(true));
+        assert!(table.remove_with(keys[34], |_| ()).expect("removed").is_some());
+        assert_eq!(table.retain(|key, _| *key != keys[35]), Ok(1));
+        let more = Disaggregation::new("n:i64le".parse().expect("a layout"), "n", 38).adding();
+        assert_eq!(table.disaggregate(&more).expect("spread").given, 38);
+    }
+    drop(numbers);
+    let db = reopened(&path, db, &["numbers", "t"]);
+    assert_eq!(hash(&db, "t").len(), Ok(38));
+    hash(&db, "t").clear().expect("cleared");
+    let db = reopened(&path, db, &["numbers", "t"]);
+    db.drop_table("t").expect("dropped");
+    hash(&db, "t").put("k", "another").expect("put");
+    reopened(&path, db, &["numbers", "t"]);
+}
+
+/// Going back to a checkpoint leaves what the log has of later times.
+#[test]
+fn a_table_that_goes_back_stays_there() {
+    let path = directory();
+    let db = open(&path);
+    let table = hash(&db, "t");
+    table.put("k", "first").expect("put");
+    let first = table.checkpoint(Cut::Full).expect("written").number;
+    table.put("k", "second").expect("put");
+    table.checkpoint(Cut::Full).expect("written");
+    table.put("k", "third").expect("put");
+    drop(table);
+    let table = db.hash_table_at("t", first).expect("it opens");
+    assert_eq!(table.get("k"), Ok(Some(b"first".to_vec())));
+    drop(table);
+    let db = reopened(&path, db, &["t"]);
+    hash(&db, "t").put("l", "since").expect("put");
+    let db = reopened(&path, db, &["t"]);
+    // Other options mean another engine over the same files.
+    let options = HashTableOptions::default().memory_budget(8 << 20);
+    let table = db.hash_table_with("t", options).expect("no handle is in use");
+    table.put("m", "with other options").expect("put");
+    drop(table);
+    reopened(&path, db, &["t"]);
+}
+
+#[test]
+fn a_reader_is_told_of_a_hash_table_that_the_log_is_ahead_of() {
+    let path = directory();
+    let db = open(&path);
+    hash(&db, "saved").put("k", "v").expect("put");
+    hash(&db, "saved").checkpoint(Cut::Full).expect("written");
+    hash(&db, "ahead").put("k", "v").expect("put");
+    drop(db);
+    let reader = Db::open_read_only(path.path()).expect("opened");
+    assert_eq!(reader.hash_table("saved").expect("it is there").len(), Ok(1));
+    let error = reader.hash_table("ahead").expect_err("it would be old");
+    assert!(matches!(&error, Error::Unrecovered { name, .. } if name == "ahead"), "{error}");
+    assert!(error.to_string().contains("open"), "{error}");
+    drop(reader);
+    drop(reopened(&path, open(&path), &["ahead", "saved"]));
+    // Opening has put it in, and checkpointing makes it readable.
+    open(&path).close().expect("closed");
+    let reader = Db::open_read_only(path.path()).expect("opened");
+    assert_eq!(reader.hash_table("ahead").expect("it is there").len(), Ok(1));
+}
+
+/// One table that is damaged does not keep the others shut, nor is anything of it lost.
+#[test]
+fn a_damaged_hash_table_keeps_its_changes_in_the_log() {
+    let path = directory();
+    let db = open(&path);
+    hash(&db, "t").put("k", "saved").expect("put");
+    hash(&db, "t").checkpoint(Cut::Full).expect("written");
+    hash(&db, "t").put("k", "logged").expect("put");
+    ordered(&db, "o").put("k", "v").expect("put");
+    drop(db);
+    let file = std::fs::read_dir(path.path().join("tables/t")).expect("listed");
+    let file = file.map(|file| file.expect("listed").path()).find(|file| {
+        file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("log-"))
+    });
+    let file = file.expect("a part of its log");
+    let good = std::fs::read(&file).expect("read");
+    std::fs::write(&file, &good[..100]).expect("written");
+    let db = open(&path);
+    assert_eq!(ordered(&db, "o").len(), Ok(1));
+    assert!(matches!(db.hash_table("t"), Err(Error::HashEngine { .. })));
+    assert!(matches!(db.checkpoint(), Err(Error::Log { .. })), "the log is needed");
+    ordered(&db, "o").put("l", "w").expect("the log takes changes");
+    drop(db);
+    std::fs::write(&file, &good).expect("written");
+    let db = open(&path);
+    assert_eq!(hash(&db, "t").get("k"), Ok(Some(b"logged".to_vec())));
+    assert_eq!(ordered(&db, "o").len(), Ok(2));
+    db.checkpoint().expect("all is there");
 }

@@ -8,7 +8,7 @@ use crate::acl::{Context, Denied};
 use crate::catalog::Flags;
 use crate::clients::{Entry, Paused};
 use crate::command::client::Client;
-use crate::command::{self, Call, Command, pubsub};
+use crate::command::{self, Answer, Call, Command, pubsub};
 use crate::databases::Access;
 use crate::jobs::Job;
 use crate::protocol::reply::Reply;
@@ -80,7 +80,7 @@ pub(crate) fn dispatch(
     let access = access.reborrow();
     let mut call = Call { service, client, args, command, reply, access, now, job: None };
     let begun = Instant::now();
-    let outcome = (command.run)(&mut call);
+    let outcome = run_whole(&mut call);
     if !matches!(outcome, Err(Refusal::NeedsExclusive)) {
         service.note_call(&call.client.entry, command, args, begun.elapsed(), now, &outcome);
     }
@@ -94,6 +94,19 @@ pub(crate) fn dispatch(
             refuse(&mut call.reply, &refusal);
             Dispatched::Done(None)
         }
+    }
+}
+
+/// Runs a command. What one changes that no other runs beside is there after a crash, or none of it.
+fn run_whole(call: &mut Call<'_>) -> Answer {
+    let (service, command) = (call.service, call.command);
+    // `EXEC` sees to that itself, if its commands change something.
+    if !call.is_exclusive() || !command.flags.contains(Flags::WRITE) {
+        return (command.run)(call);
+    }
+    match service.db.together(|| (command.run)(call)) {
+        Ok((outcome, _changes)) => outcome,
+        Err(error) => Err(error.into()),
     }
 }
 

@@ -161,7 +161,7 @@ fn save(call: &mut Call<'_>) -> Answer {
     if call.service.admin.saves.is_running() {
         return Err(Refusal::text("ERR Background save already in progress"));
     }
-    call.service.save_alone(call.access.databases()).map_err(Refusal::err)?;
+    call.service.save().map_err(Refusal::err)?;
     call.reply.simple("OK");
     Ok(())
 }

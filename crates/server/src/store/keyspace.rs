@@ -147,8 +147,7 @@ impl Keyspace {
     /// As of [`open`](Self::open); what they held may be there then. The caller tries again before
     /// commands see them.
     pub fn open_empty(db: &Db, name: &str, options: HashTableOptions) -> Result<Keyspace> {
-        // Parts stay while heads do: a new table of parts begins with numbers that a checkpoint of
-        // heads may name.
+        // Parts stay while heads do: a new table of parts begins with numbers that heads may name.
         let dropped = drop_if_there(db, name)
             .and_then(|()| drop_if_there(db, &format!("{name}.parts")))
             .and_then(|()| drop_if_there(db, &format!("{name}.expiries")));
@@ -162,9 +161,9 @@ impl Keyspace {
         Ok(space)
     }
 
-    /// Finds the ends and the parts of what was stored before. The tables of values and of parts
-    /// have checkpoints of their own: a head without its parts, and parts without a head, are newer
-    /// in one of them, and go.
+    /// Finds the ends and the parts of what was stored before. A crash may have come between the change
+    /// of parts and that of their head: parts without a head go, and a head without its parts, which an
+    /// earlier version may have left.
     fn take_stock(&self) -> Result<()> {
         let mut failure = None;
         let mut heads = Vec::new();
@@ -229,19 +228,6 @@ impl Keyspace {
     /// Its tables that last: values, and their parts if there are any.
     pub fn lasting(&self) -> impl Iterator<Item = &HashTable> {
         [Some(&self.table), self.parts.get().map(PartsTable::table)].into_iter().flatten()
-    }
-
-    /// Begins a save of this moment, for a caller that has the keyspace for itself: values that no
-    /// head names any more go once it is complete.
-    pub(crate) fn begin_save(&self) -> Vec<Parts> {
-        self.parts.get().map(PartsTable::begin_save).unwrap_or_default()
-    }
-
-    /// Ends it.
-    pub(crate) fn end_save(&self, freed: Vec<Parts>, outcome: &sapwood::Result<()>) {
-        if let Some(parts) = self.parts.get() {
-            parts.end_save(freed, outcome);
-        }
     }
 
     /// Bytes of memory that its tables have taken.

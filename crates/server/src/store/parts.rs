@@ -3,12 +3,8 @@
 //! A value gets a number that is never used again, and its parts lie in a table of their own under
 //! that number and theirs. They are put before the head that names them, and removed after it: a
 //! reader that misses a part looks at the head again.
-//!
-//! Values that a checkpoint of heads may name stay until a later one is complete: the table of parts
-//! has checkpoints of its own, and the process may end between the two.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sapwood::{HashTable, Result};
 
@@ -24,21 +20,12 @@ type PartKey = [u8; 16];
 pub(crate) struct PartsTable {
     table: HashTable,
     next_id: AtomicU64,
-    /// Values of lower numbers may be in a checkpoint.
-    saved_below: AtomicU64,
-    /// Values below that number which no head names any more.
-    freed: Mutex<Vec<Parts>>,
 }
 
 impl PartsTable {
     /// `next_id` is larger than any number that the table holds.
     pub(crate) fn new(table: HashTable, next_id: u64) -> PartsTable {
-        PartsTable {
-            table,
-            next_id: AtomicU64::new(next_id),
-            saved_below: AtomicU64::new(next_id),
-            freed: Mutex::default(),
-        }
+        PartsTable { table, next_id: AtomicU64::new(next_id) }
     }
 
     /// A number for a value.
@@ -72,40 +59,12 @@ impl PartsTable {
         Ok(())
     }
 
-    /// Removes the parts that a head names, at once or behind the next save.
+    /// Removes the parts that a head names.
     pub(crate) fn remove_all(&self, head: &Parts) -> Result<()> {
-        // Relaxed: it is set by a caller that has the keyspace for itself.
-        if head.id < self.saved_below.load(Ordering::Relaxed) {
-            self.freed().push(*head);
-            return Ok(());
-        }
-        self.remove_now(head)
-    }
-
-    fn remove_now(&self, head: &Parts) -> Result<()> {
         for number in 0..(head.key_len + head.len).div_ceil(PART_BYTES as u64) {
             self.table.remove(key(head.id, number))?;
         }
         Ok(())
-    }
-
-    /// Begins a save, for a caller that has the keyspace for itself: answers the values that no head
-    /// names at this moment.
-    pub(crate) fn begin_save(&self) -> Vec<Parts> {
-        // Relaxed: see above.
-        self.saved_below.store(self.next_id.load(Ordering::Relaxed), Ordering::Relaxed);
-        std::mem::take(&mut *self.freed())
-    }
-
-    /// Ends a save: what no checkpoint names goes. What cannot go stays for the next.
-    pub(crate) fn end_save(&self, freed: Vec<Parts>, outcome: &Result<()>) {
-        let stays = |head: &Parts| outcome.is_err() || self.remove_now(head).is_err();
-        let left: Vec<Parts> = freed.into_iter().filter(stays).collect();
-        self.freed().extend(left);
-    }
-
-    fn freed(&self) -> MutexGuard<'_, Vec<Parts>> {
-        self.freed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes `from..to` of what lies under a head, key and value; `None` if it is gone.

@@ -53,7 +53,7 @@ fn a_checkpoint_beside_writers_misses_nothing() {
 /// Changes that go together are there together, in whichever state of a checkpoint a crash comes.
 #[test]
 fn what_goes_together_is_in_no_checkpoint_by_half() {
-    case!().seeds(20, |seed| {
+    case!().seeds(6, |seed| {
         let disk = SimDisk::new();
         let mut world = World::create(&disk, Durability::Buffered).expect("made");
         world.make_table("a").expect("made");
@@ -133,4 +133,30 @@ fn a_thread_learns_that_a_checkpoint_is_due() {
     });
     assert_eq!(waited, 3);
     assert!(!world.wal.wait_until_due(None), "it is over");
+}
+
+/// Changes that go together do not wait for a checkpoint that waits for them.
+#[test]
+fn what_goes_together_lets_no_table_go_while_a_checkpoint_waits_for_it() {
+    let mut world = World::create(&SimDisk::new(), Durability::Buffered).expect("made");
+    world.make_table("t").expect("made");
+    let (id, table) = world.tables["t"].clone();
+    let contents = || sapwood_wal::Contents::Entries(table.clone());
+    world.wal.together(|| world.wal.replace(id, contents()).expect("none is written"));
+    thread::scope(|scope| {
+        let is_refused = world.wal.together(|| {
+            world.table("t").put(b"k", b"v");
+            let checkpoint = scope.spawn(|| world.wal.checkpoint().expect("written"));
+            loop {
+                if world.wal.replace(id, contents()).is_err() {
+                    break true;
+                }
+                if checkpoint.is_finished() {
+                    break false;
+                }
+            }
+        });
+        assert!(is_refused, "a checkpoint without the record of what goes together");
+    });
+    world.wal.replace(id, contents()).expect("it waits for none");
 }
