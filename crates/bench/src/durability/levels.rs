@@ -120,7 +120,9 @@ fn contenders(
                     let runs = Runs::Here(store);
                     contenders.push(Contender { name: engine.name, level, runs, folder });
                 }
-                Ok(None) => figures.leave_out(absence(engine.name, level)),
+                Ok(None) => {
+                    figures.leave_out(format!("{} has no level {}", engine.name, level.name()))
+                }
                 Err(error) if is_ours(engine.name) => {
                     return Err(format!("{}: {error}", engine.name).into());
                 }
@@ -148,16 +150,6 @@ fn contenders(
         contender.settle()?;
     }
     Ok(contenders)
-}
-
-fn absence(engine: &str, level: Level) -> String {
-    match engine == ours::HASH {
-        true => format!(
-            "{engine}, {}: changes of hash tables are not in the log: they last as of a checkpoint",
-            level.name()
-        ),
-        false => format!("{engine} has no level {}", level.name()),
-    }
 }
 
 fn open(

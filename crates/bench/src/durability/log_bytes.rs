@@ -87,11 +87,6 @@ pub(crate) fn turns(_: &Plan) -> usize {
 
 pub(crate) fn measure(plan: &Plan, figures: &mut Figures, bar: &ProgressBar) -> Result<(), Error> {
     for kind in Kind::ALL.into_iter().filter(|kind| plan.takes(kind.name())) {
-        if !kind.is_logged() {
-            let what = "bytes of the log: changes of hash tables are not in it";
-            figures.leave_out(format!("{}, {what}", kind.name()));
-            continue;
-        }
         for change in Change::ALL {
             bar.set_message(format!("{}: log bytes of {}", kind.name(), change.name()));
             figures.log_bytes.push(measure_one(plan, kind, change)?);

@@ -20,10 +20,6 @@ pub(crate) const ENGINES: [Engine; 2] = [
     Engine { name: HASH, open: |place| open(place, Kind::Hash) },
 ];
 
-/// Whether changes of hash tables are in the log of the database. Until they are, a hash table lasts
-/// as of its last checkpoint, and what would wait for the log is left out of the figures.
-pub(crate) const HASH_IS_LOGGED: bool = false;
-
 /// The time after which changes last at [`Level::Async`]: the default of a database.
 pub(crate) const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -48,11 +44,6 @@ impl Kind {
             Kind::Hash => HASH,
         }
     }
-
-    /// Whether its changes are in the log.
-    pub(crate) fn is_logged(self) -> bool {
-        self == Kind::Ordered || HASH_IS_LOGGED
-    }
 }
 
 /// A table with its database. Checkpoints are written where the bench wants one, and at no other time.
@@ -62,9 +53,6 @@ pub(crate) struct Ours {
 }
 
 fn open(place: &Place, kind: Kind) -> Result<Option<Box<dyn Store>>, Error> {
-    if !kind.is_logged() && place.level == Level::Sync {
-        return Ok(None);
-    }
     Ok(Some(Box::new(Ours::create(&place.dir, kind, place.level, place.data, place.keys)?)))
 }
 

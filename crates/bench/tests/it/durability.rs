@@ -42,13 +42,15 @@ fn a_smoke_run_prints_a_line_for_every_figure_and_leaves_no_file() {
     assert_eq!(texts(&lines, "engine"), ours.into_iter().collect());
     // Four levels of two sizes by one writer and by three; one and two writers with a checkpoint and
     // without one.
-    assert_eq!(count(&lines, "sapwood-ordered", "ops/s"), 16 + 4);
-    assert_eq!(count(&lines, "sapwood-ordered", "ns"), 4);
-    // Memory has no log.
-    assert_eq!(count(&lines, "sapwood-ordered", "log bytes/s"), 12);
-    assert_eq!(count(&lines, "sapwood-ordered", "log bytes/op"), 4);
-    // Two checkpoints beside writers; opened from a checkpoint, and from the log.
-    assert_eq!(count(&lines, "sapwood-ordered", "s"), 2 + 2);
+    for engine in ["sapwood-ordered", "sapwood-hash"] {
+        assert_eq!(count(&lines, engine, "ops/s"), 16 + 4, "{engine}");
+        assert_eq!(count(&lines, engine, "ns"), 4, "{engine}");
+        // Memory has no log.
+        assert_eq!(count(&lines, engine, "log bytes/s"), 12, "{engine}");
+        assert_eq!(count(&lines, engine, "log bytes/op"), 4, "{engine}");
+        // Two checkpoints beside writers; opened from a checkpoint, and from the log.
+        assert_eq!(count(&lines, engine, "s"), 2 + 2, "{engine}");
+    }
     assert_eq!((count(&lines, "redb", "ops/s"), count(&lines, "floor-disk", "ops/s")), (8, 1));
     for line in lines.iter().filter(|line| line["unit"] == "log bytes/op") {
         let bytes = |field: &str| line[field].as_f64().expect("bytes");
