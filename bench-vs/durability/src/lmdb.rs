@@ -49,7 +49,8 @@ impl Store for Lmdb {
     }
 
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        if let Some(value) = self.db.get(&self.env.read_txn()?, key)? {
+        let transaction = self.env.read_txn()?;
+        if let Some(value) = self.db.get(&transaction, key)? {
             read(value);
         }
         Ok(())
