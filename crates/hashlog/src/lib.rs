@@ -23,6 +23,7 @@
 
 mod checkpoint;
 mod compaction;
+mod edit;
 mod error;
 mod files;
 #[cfg(fuzzing)]
@@ -42,9 +43,9 @@ mod told;
 mod untold;
 mod walks;
 
+pub use edit::Edit;
 pub use error::{BatchError, Error, Result};
 pub use map::HashLog;
-pub use ops::edit::Edit;
 pub use options::{ColdReads, Compaction, Cut, Layout, Options};
 pub use record::layout::KEY_BYTES_MAX;
 pub use record::value::ValueMut;

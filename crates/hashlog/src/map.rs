@@ -6,9 +6,9 @@ use std::sync::Arc;
 use sapwood_disk::Disk;
 
 use crate::checkpoint::{self, Opening};
+use crate::edit::Edit;
 use crate::error::{BatchError, Error, Result};
 use crate::ops::by_layout;
-use crate::ops::edit::Edit;
 use crate::ops::store::Store;
 use crate::options::Cut;
 use crate::options::{ColdReads, Layout, Options};

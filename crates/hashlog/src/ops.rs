@@ -36,7 +36,6 @@ pub(crate) mod batch;
 pub(crate) mod compactor;
 pub(crate) mod compute;
 mod drive;
-pub(crate) mod edit;
 mod get;
 mod growth;
 mod put;

@@ -3,6 +3,7 @@
 mod checkpoints;
 mod hash_slot;
 mod inspection;
+mod recovery;
 mod trees;
 
 use std::collections::BTreeMap;
@@ -246,9 +247,9 @@ impl Db {
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
         let (log, tables) = match directory.is_read_only() {
-            true => (None, DbLog::view(&directory)?),
+            true => (None, recovery::view(&directory)?),
             false => {
-                let (log, tables) = DbLog::open(&directory, options)?;
+                let (log, tables) = recovery::open(&directory, options)?;
                 (Some(log), tables)
             }
         };
@@ -800,10 +801,10 @@ impl Db {
         self.shared.trees.opened().is_some()
     }
 
-    /// Waits until all commits to tree tables so far survive power loss.
+    /// Waits until all changes so far survive power loss, of all tables that last.
     ///
     /// # Errors
-    /// [`Error::Trees`] where the disk refused.
+    /// [`Error::Log`] and [`Error::Trees`] where the disk refused.
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -931,16 +932,16 @@ impl Db {
         self.slots().get(name).map(Slot::engine)
     }
 
-    /// Takes an incremental checkpoint of every hash table that is open, while writers go on.
-    /// Tables are cut one after the other; nothing orders the cuts of two of them.
-    /// [`HashSnapshot::checkpoint`](crate::HashSnapshot::checkpoint) is for several at one moment.
+    /// Takes a checkpoint of all tables, while writers go on, after which the log before it goes. It comes
+    /// by itself, too ([`DbOptions::checkpoint_bytes`](crate::DbOptions::checkpoint_bytes)); taken before
+    /// the end of a program it makes the next opening quick.
     ///
-    /// Where one table's checkpoint fails, those of the others are still taken, and the first
-    /// error is the answer. A database in memory answers [`Error::NoDirectory`].
+    /// Where one table's checkpoint fails, those of the others are still taken, the log keeps what it has,
+    /// and the first error is the answer. A database in memory answers [`Error::NoDirectory`].
     ///
     /// # Errors
     /// [`Error::NoDirectory`] in memory; [`Error::ReadOnly`]; [`Error::HashEngine`] of the first
-    /// table whose checkpoint failed.
+    /// table whose checkpoint failed; [`Error::Log`]; [`Error::Trees`].
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -962,15 +963,15 @@ impl Db {
         }
     }
 
-    /// Takes a full checkpoint of every hash table that is open, so that opening them is fast, and
-    /// gives this handle up. Dropping a `Db` without it keeps only what the last checkpoint has.
+    /// Takes a checkpoint of all tables, a full one of hash tables, so that opening them is fast, and gives
+    /// this handle up. A `Db` that is dropped without it loses nothing: opening it reads the log.
     ///
     /// Errors are answered as by [`checkpoint`](Self::checkpoint). Other handles of the database
-    /// and its tables work on, and keep the directory from being opened again until they are gone;
-    /// what they change is not kept unless they take a checkpoint. In memory it does nothing.
+    /// and its tables work on, and keep the directory from being opened again until they are gone. In memory
+    /// it does nothing.
     ///
     /// # Errors
-    /// [`Error::HashEngine`] of the first table whose checkpoint failed.
+    /// As of [`checkpoint`](Self::checkpoint).
     ///
     /// ```
     /// # use sapwood::{Db, HashTableOptions};
@@ -1100,7 +1101,8 @@ impl Db {
         let name: Arc<str> = name.into();
         let table = match (&self.shared.log, &self.shared.directory) {
             (Some(log), _) if !options.volatile => {
-                log.create_ordered(Arc::clone(&name), options)?
+                let (map, kept) = log.create_ordered(&name, &options)?;
+                OrderedTable::of(Arc::clone(&name), map, options, kept)
             }
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });

@@ -3,7 +3,6 @@
 //! | modules, each above those it uses | |
 //! |---|---|
 //! | `description` | a table, as the log describes it |
-//! | `recovery` | tables from what the log tells |
 //! | `kept` | what a table does around a change |
 //! | `changes` | changes that are waited for |
 //! | `hash` | hash tables, whose engine writes their checkpoints |
@@ -15,24 +14,22 @@ mod changes;
 mod description;
 mod hash;
 mod kept;
-mod recovery;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use sapwood_chunkmap::ChunkMap;
-use sapwood_wal::{Contents, Entries, TableId, Wal};
+use sapwood_wal::{Contents, Entries, Recovery, TableId, Wal};
 
 use crate::directory::{self, Directory};
-use crate::{DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result};
+use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
 pub(crate) use kept::Kept;
-use recovery::{HashState, RecoveredHash, Stopped};
 
 /// What the log of a database costs, and how it is.
 ///
@@ -76,133 +73,78 @@ pub(crate) struct DbLog {
     is_closing: Arc<AtomicBool>,
 }
 
-/// The tables that the log of a directory has.
-pub(crate) struct LoggedTables {
-    pub(crate) ordered: Vec<OrderedTable>,
-    /// By name.
-    pub(crate) hash: BTreeMap<Arc<str>, LoggedHash>,
-}
-
-/// A hash table that the log has.
-pub(crate) enum LoggedHash {
-    /// The log has no change since its newest checkpoint.
-    Closed(TableId),
-    /// With all changes.
-    Open(HashTable),
-    /// The log has changes, and the table cannot be opened.
-    Unrecovered(Option<TableId>, Error),
-}
-
 impl DbLog {
-    /// Opens the log of a directory, or makes it, with the tables that it has.
+    /// Opens the log of a directory, or makes it, and tells what it has.
     pub(crate) fn open(
         directory: &Arc<Directory>,
         options: &DbOptions,
-    ) -> Result<(Arc<DbLog>, LoggedTables)> {
+        recovery: &mut dyn Recovery<Stopped>,
+    ) -> Result<Arc<DbLog>> {
         let path = directory.log_path();
         let disk = directory.log_disk()?;
         let named = |cause| Error::Log { path: path.clone(), cause };
         let wal_options = options.log().id(directory::new_table_id());
-        let mut recovery = recovery::Tables::new(directory);
         let wal = match Wal::is_on(&*disk).map_err(named)? {
-            true => Wal::open(disk, wal_options, &mut recovery)
+            true => Wal::open(disk, wal_options, recovery)
                 .map_err(|stopped: Stopped| stopped.named(&path))?,
             false => Wal::create(disk, wal_options).map_err(named)?,
         };
-        let (ordered, hash) = (recovery.ordered, recovery.hash);
-        let wal = Arc::new(wal);
-        let last_failure = Arc::new(Mutex::new(None));
-        let log = Arc::new(DbLog {
+        Ok(Arc::new(DbLog {
             checkpoints: Mutex::default(),
-            wal,
+            wal: Arc::new(wal),
             is_logged: options.is_logged,
             directory: Arc::clone(directory),
-            last_failure,
+            last_failure: Arc::default(),
             is_closing: Arc::default(),
-        });
-        let ordered = ordered.into_iter().map(|(id, table)| {
-            let (name, options, map) = table.finish();
-            let map = log.journaled(id, map);
-            log.wal.adopt(id, contents(&map));
-            let kept = Kept::Logged { log: Arc::clone(&log), id };
-            OrderedTable::of(name, map, options, kept)
-        });
-        let ordered = ordered.collect();
-        let hash = log.settle_hash(hash)?;
-        if !log.is_logged && log.wal.bytes_since_checkpoint() > 0 {
+        }))
+    }
+
+    /// Begins to write checkpoints when they are due. All tables that the log told were given back.
+    pub(crate) fn begin(&self, options: &DbOptions) -> Result<()> {
+        if !self.is_logged && self.wal.bytes_since_checkpoint() > 0 {
             // What the log has must not be done again over changes that it does not have.
-            log.checkpoint()?;
+            self.checkpoint()?;
         }
-        let thread = log_thread(&log.wal, &log.last_failure, options, directory)?;
-        *log.checkpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
-        Ok((log, LoggedTables { ordered, hash }))
+        let thread = log_thread(&self.wal, &self.last_failure, options, &self.directory)?;
+        *self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
+        Ok(())
     }
 
-    /// Brings the hash tables of the log and those of the directory together.
-    fn settle_hash(
-        self: &Arc<DbLog>,
-        recovered: BTreeMap<TableId, RecoveredHash>,
-    ) -> Result<BTreeMap<Arc<str>, LoggedHash>> {
-        let mut there: BTreeSet<String> = self.directory.table_names()?.into_iter().collect();
-        let mut tables = BTreeMap::new();
-        for (id, RecoveredHash { name, newest, state }) in recovered {
-            if !there.remove(&*name) {
-                // A crash came while it was dropped.
-                self.drop_hash(id)?;
-                continue;
-            }
-            let table = match state {
-                HashState::Unchanged => {
-                    self.close_hash(id, newest)?;
-                    LoggedHash::Closed(id)
-                }
-                HashState::Open(log, fields) => {
-                    let (log, kept) = self.open_hash(id, log);
-                    let directory = Some(Arc::clone(&self.directory));
-                    LoggedHash::Open(HashTable::new(
-                        Arc::clone(&name),
-                        log,
-                        fields,
-                        directory,
-                        kept,
-                    ))
-                }
-                HashState::Unrecovered(error) => {
-                    self.keep_hash(id, &name, &error.to_string());
-                    LoggedHash::Unrecovered(Some(id), error)
-                }
-            };
-            tables.insert(name, table);
-        }
-        // Of a version that had no log, or of a crash while they were made.
-        for name in there {
-            tables.insert(name.as_str().into(), LoggedHash::Closed(self.create_hash(&name)?));
-        }
-        Ok(tables)
-    }
-
-    /// The tables of the log of a directory that is open to be read.
-    pub(crate) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
-        let mut recovery = recovery::Tables::new(directory);
+    /// Tells what the log of a directory has that is open to be read, if it has one.
+    pub(crate) fn view(directory: &Directory, recovery: &mut dyn Recovery<Stopped>) -> Result<()> {
         let path = directory.log_path();
         if let Some(disk) = directory.log_disk_to_read()?
             && Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })?
         {
-            Wal::view(&*disk, &mut recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
+            Wal::view(&*disk, recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
         }
-        let ordered = recovery.ordered.into_values().map(|table| {
-            let (name, options, map) = table.finish();
-            let kept = Kept::ReadOnly(Arc::clone(directory));
-            OrderedTable::of(name, Arc::new(map), options, kept)
-        });
-        let ordered = ordered.collect();
-        let hash = recovery.hash.into_values().filter_map(|table| match table.state {
-            HashState::Unrecovered(error) => {
-                Some((table.name, LoggedHash::Unrecovered(None, error)))
-            }
-            HashState::Unchanged | HashState::Open(..) => None,
-        });
-        Ok(LoggedTables { ordered, hash: hash.collect() })
+        Ok(())
+    }
+
+    /// Lets an ordered table that the log told, with all its entries, tell its changes.
+    pub(crate) fn open_ordered(
+        self: &Arc<DbLog>,
+        id: TableId,
+        map: ChunkMap,
+    ) -> (Arc<ChunkMap>, Kept) {
+        let map = self.journaled(id, map);
+        self.wal.adopt(id, contents(&map));
+        (map, Kept::Logged { log: Arc::clone(self), id })
+    }
+
+    /// Notes an ordered table that is made.
+    pub(crate) fn create_ordered(
+        self: &Arc<DbLog>,
+        name: &Arc<str>,
+        options: &OrderedTableOptions,
+    ) -> Result<(Arc<ChunkMap>, Kept)> {
+        let map = options.new_map(name)?;
+        let id = self.wal.reserve();
+        let map = self.journaled(id, map);
+        let description = Description::Ordered(options.clone()).encode();
+        let made = self.wal.create_table(id, name, description.as_bytes(), contents(&map));
+        made.map_err(|cause| self.named(cause))?;
+        Ok((map, Kept::Logged { log: Arc::clone(self), id }))
     }
 
     fn journaled(&self, id: TableId, map: ChunkMap) -> Arc<ChunkMap> {
@@ -210,22 +152,6 @@ impl DbLog {
             true => map.with_journal(self.wal.journal(id)),
             false => map,
         })
-    }
-
-    /// Makes an ordered table that lasts.
-    pub(crate) fn create_ordered(
-        self: &Arc<DbLog>,
-        name: Arc<str>,
-        options: OrderedTableOptions,
-    ) -> Result<OrderedTable> {
-        let map = OrderedTable::new_map(&name, &options)?;
-        let id = self.wal.reserve();
-        let map = self.journaled(id, map);
-        let description = Description::Ordered(options.clone()).encode();
-        let made = self.wal.create_table(id, &name, description.as_bytes(), contents(&map));
-        made.map_err(|cause| self.named(cause))?;
-        let kept = Kept::Logged { log: Arc::clone(self), id };
-        Ok(OrderedTable::of(name, map, options, kept))
     }
 
     pub(crate) fn wal(&self) -> &Wal {
@@ -278,6 +204,28 @@ impl Drop for DbLog {
         if let Some(thread) = thread {
             // Its panic was told.
             let _ended = thread.join();
+        }
+    }
+}
+
+/// Why an opening ended.
+#[derive(Debug)]
+pub(crate) enum Stopped {
+    Log(LogError),
+    Table(Error),
+}
+
+impl From<LogError> for Stopped {
+    fn from(cause: LogError) -> Stopped {
+        Stopped::Log(cause)
+    }
+}
+
+impl Stopped {
+    fn named(self, path: &Path) -> Error {
+        match self {
+            Stopped::Log(cause) => Error::Log { path: path.to_owned(), cause },
+            Stopped::Table(error) => error,
         }
     }
 }

@@ -395,7 +395,7 @@ impl HashTable {
     /// ```
     pub fn snapshot(&self) -> Result<HashSnapshot<'_>> {
         let before = self.shared.kept.position();
-        let snapshot = self.named(self.log().snapshot())?;
+        let snapshot = self.named(self.shared.kept.apart(|| self.log().snapshot())?)?;
         Ok(HashSnapshot { snapshot, table: self, before })
     }
 
@@ -422,10 +422,13 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
-        let before = self.shared.kept.position();
-        let info = self.named(self.log().checkpoint(cut))?;
-        self.shared.kept.note_saved(before)?;
-        Ok(info)
+        loop {
+            match self.snapshot()?.checkpoint(cut) {
+                // Another thread has written one of a later moment.
+                Err(Error::HashEngine { cause: HashEngineError::Argument(_), .. }) => {}
+                done => return done,
+            }
+        }
     }
 
     /// The complete checkpoints that the directory holds, the oldest first;

@@ -1,6 +1,10 @@
 //! What can be chosen when an ordered table is made.
 
-use crate::aggregate;
+use std::sync::Arc;
+
+use sapwood_chunkmap::ChunkMap;
+
+use crate::{Error, Result, aggregate};
 
 /// Choices for one ordered [`OrderedTable`](crate::OrderedTable), made once, when it is created.
 ///
@@ -143,5 +147,14 @@ impl OrderedTableOptions {
     #[must_use]
     pub fn record<R: crate::record::Record>(self) -> Self {
         self.fields(R::layout())
+    }
+
+    /// An empty map.
+    pub(crate) fn new_map(&self, table: &Arc<str>) -> Result<ChunkMap> {
+        let mut engine = sapwood_chunkmap::Options::default();
+        engine.memory_budget = self.memory_budget;
+        engine.chunk_entries = self.chunk_entries;
+        ChunkMap::with_options(engine)
+            .map_err(|cause| Error::OrderedEngine { table: Arc::clone(table), cause })
     }
 }

@@ -65,16 +65,8 @@ pub(crate) struct Shared {
 impl OrderedTable {
     /// A table that ends with the process.
     pub(crate) fn in_memory(name: Arc<str>, options: OrderedTableOptions) -> Result<Self> {
-        let map = Arc::new(Self::new_map(&name, &options)?);
+        let map = Arc::new(options.new_map(&name)?);
         Ok(Self::of(name, map, options, Kept::Memory))
-    }
-
-    pub(crate) fn new_map(name: &Arc<str>, options: &OrderedTableOptions) -> Result<ChunkMap> {
-        let mut engine_options = sapwood_chunkmap::Options::default();
-        engine_options.memory_budget = options.memory_budget;
-        engine_options.chunk_entries = options.chunk_entries;
-        ChunkMap::with_options(engine_options)
-            .map_err(|cause| Error::OrderedEngine { table: Arc::clone(name), cause })
     }
 
     pub(crate) fn of(

@@ -200,17 +200,17 @@ impl Appender {
         TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, self)))
     }
 
-    /// Waits for changes that go together and may have begun before.
+    /// Runs something while no changes that go together are made by half.
     ///
     /// # Errors
     /// [`Error::Table`] in the middle of such changes of this thread.
-    pub(crate) fn wait_for_together(&self) -> Result<()> {
+    pub(crate) fn apart<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
         if self.is_together() {
             let what = "a checkpoint cannot be written among changes that go together";
             return Err(Error::Table(what.to_owned()));
         }
-        drop(self.together.write().unwrap_or_else(PoisonError::into_inner));
-        Ok(())
+        let _alone = self.together.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(work())
     }
 }
 
@@ -245,7 +245,6 @@ impl Journal for TableJournal {
 
     fn sync(&self) -> io::Result<()> {
         self.appender.check().map_err(io::Error::other)?;
-        self.appender.wait_for_together().map_err(io::Error::other)?;
         self.appender.log.sync(self.appender.end())
     }
 }

@@ -33,7 +33,8 @@ pub enum Contents {
 pub trait Checkpoints: Debug + Send + Sync {
     /// Writes one that has every change of which the journal of the table heard before the call; its
     /// number, or that of the last one where nothing has changed since. It may have later changes, too:
-    /// the engine lets the journal [sync](Journal::sync) those before the checkpoint counts.
+    /// the engine lets the journal [sync](Journal::sync) those before the checkpoint counts, and its
+    /// moment is [apart](Wal::apart) from changes that go together.
     ///
     /// # Errors
     /// [`Error::Contents`].
@@ -318,6 +319,15 @@ impl Wal {
         self.appender.together(changes)
     }
 
+    /// Runs something short while no changes that go together are made by half: a table with checkpoints of
+    /// its own takes the moment of one there. It waits for those that run, and others wait for it.
+    ///
+    /// # Errors
+    /// [`Error::Table`] among such changes of this thread.
+    pub fn apart<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
+        self.appender.apart(work)
+    }
+
     /// Waits for what the durability of the log wants of the changes that this thread has made.
     ///
     /// # Errors
@@ -469,7 +479,7 @@ impl Wal {
         }
         // The snapshots have changes up to here, and would be no moment of the past without the others
         // before them, and beside them.
-        self.appender.wait_for_together()?;
+        self.appender.apart(|| ())?;
         let durable = self.appender.log.position().0;
         self.sync_to(durable)?;
         let manifest = Manifest {

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
-use crate::db_log::{DbLog, Kept, LoggedHash};
+use super::recovery::LoggedHash;
+use crate::db_log::{DbLog, Kept};
 use crate::directory::Directory;
 use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};
@@ -271,6 +272,8 @@ impl HashSlot {
 /// in the log, if anywhere.
 fn closed(table: &HashTable) -> Result<Stored> {
     let Kept::Logged { log, id } = &table.shared.kept else { return Ok(Stored::default()) };
+    // Refused where it would wait for a checkpoint that waits for this thread.
+    log.close_hash(*id, 0)?;
     let newest = table.checkpoints()?.last().map_or(0, |info| info.number);
     log.close_hash(*id, newest)?;
     Ok(Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None })

@@ -1,18 +1,19 @@
 //! Hash tables in the log: their engine writes their checkpoints.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use sapwood_hashlog::HashLog;
-use sapwood_wal::{Checkpoints, Contents, TableId};
+use sapwood_wal::{Checkpoints, Contents, TableId, Wal};
 
 use super::{DbLog, Description, Kept};
-use crate::{Cut, LogError, Result};
+use crate::{Cut, HashEngineError, LogError, Result};
 
 /// A table that is open.
 #[derive(Debug)]
 struct Open {
     log: Arc<HashLog>,
+    wal: Weak<Wal>,
     /// Whether the next checkpoint is to be quick to open: it may be the last.
     is_closing: Arc<AtomicBool>,
 }
@@ -26,8 +27,19 @@ impl Checkpoints for Open {
             true => Cut::Full,
             false => Cut::Incremental,
         };
-        let done = self.log.checkpoint(cut);
-        done.map(|info| info.number).map_err(|cause| LogError::Contents { why: cause.to_string() })
+        let refused = |cause: HashEngineError| LogError::Contents { why: cause.to_string() };
+        let Some(wal) = self.wal.upgrade() else {
+            return Err(LogError::Contents { why: "the log is being closed".to_owned() });
+        };
+        let moment = wal.apart(|| self.log.snapshot())?.map_err(refused)?;
+        match moment.checkpoint(cut) {
+            // Another thread has written one of a later moment.
+            Err(HashEngineError::Argument(_)) => {
+                let newest = self.log.checkpoints().map_err(refused)?;
+                Ok(newest.last().map_or(0, |info| info.number))
+            }
+            done => done.map(|info| info.number).map_err(refused),
+        }
     }
 }
 
@@ -68,7 +80,11 @@ impl DbLog {
             true => log.with_journal(self.wal.journal(id)),
             false => log,
         });
-        let open = Open { log: Arc::clone(&log), is_closing: Arc::clone(&self.is_closing) };
+        let open = Open {
+            log: Arc::clone(&log),
+            wal: Arc::downgrade(&self.wal),
+            is_closing: Arc::clone(&self.is_closing),
+        };
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(open)));
         (log, Kept::Logged { log: Arc::clone(self), id })
     }
@@ -83,7 +99,7 @@ impl DbLog {
     }
 
     /// Keeps what the log has of a table, as long as it cannot be opened.
-    pub(super) fn keep_hash(&self, id: TableId, name: &str, why: &str) {
+    pub(crate) fn keep_hash(&self, id: TableId, name: &str, why: &str) {
         let why = format!("table `{name}` cannot be opened: {why}");
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(Unrecovered(why))));
     }

@@ -46,6 +46,14 @@ impl Kept {
         }
     }
 
+    /// Takes a moment at which no changes that go together are made by half.
+    pub(crate) fn apart<R>(&self, take: impl FnOnce() -> R) -> Result<R> {
+        match self {
+            Kept::Logged { log, .. } => log.wal.apart(take).map_err(|cause| log.named(cause)),
+            Kept::Memory | Kept::ReadOnly(_) => Ok(take()),
+        }
+    }
+
     /// The position behind all changes so far, for [`note_saved`](Self::note_saved).
     pub(crate) fn position(&self) -> u64 {
         match self {
