@@ -135,7 +135,9 @@ impl Store for Map {
     }
 
     fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
-        self.entries.lock().expect("no panic").get(key).map(|value| read(value));
+        if let Some(value) = self.entries.lock().expect("no panic").get(key) {
+            read(value);
+        }
         Ok(())
     }
 
