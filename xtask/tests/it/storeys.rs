@@ -63,7 +63,7 @@ const HOUSES: &[House] = &[
         name: "hashlog",
         storeys: &[
             &["error", "lock", "striped"],
-            &["record"],
+            &["journal", "record"],
             &["index"],
             &["files", "options", "stats"],
             &["log"],
@@ -71,7 +71,8 @@ const HOUSES: &[House] = &[
             &["walks"],
             &["compaction"],
             &["checkpoint"],
-            &["map"],
+            &["edit", "map"],
+            &["told", "untold"],
             &["fuzzing"],
         ],
         steps_up: &[],
