@@ -117,11 +117,12 @@ impl Log {
                 disk.remove(&name)?;
             }
         }
-        Log::begin(disk, id, options, Vec::new(), first, 1)
+        Log::begin(disk, id, options, Vec::new(), first, 1, false)
     }
 
     /// Reads a log from some record on, and opens it to be appended to. `apply` gets each record,
-    /// in order, with the position behind it; its error is the answer.
+    /// in order, with the position behind it; its error is the answer. On a full disk it opens, too, and
+    /// the first append answers that.
     ///
     /// # Errors
     /// `InvalidData` where the log ends before [`LogStart::durable`] or lacks its first part; what
@@ -134,7 +135,7 @@ impl Log {
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<Log, E> {
         let read = read::read(&*disk, id, &options.prefix, start, apply)?;
-        let log = Log::begin(disk, id, options, read.parts, read.end, read.next_number)?;
+        let log = Log::begin(disk, id, options, read.parts, read.end, read.next_number, true)?;
         let used: Vec<String> =
             lock(&log.shared.tail).parts.iter().map(|part| part.name.clone()).collect();
         for name in read.names {
@@ -166,9 +167,14 @@ impl Log {
         parts: Vec<Part>,
         lsn: Lsn,
         next_number: u64,
+        is_opened: bool,
     ) -> io::Result<Log> {
         let mut tail = Tail::new(parts, lsn, next_number);
-        tail.begin_part(&*disk, id, &options, lsn)?;
+        match tail.begin_part(&*disk, id, &options, lsn) {
+            // What there is can be read; an append tries again, and tells.
+            Err(cause) if is_opened && cause.kind() == io::ErrorKind::StorageFull => {}
+            begun => begun?,
+        }
         let group = Group::new(disk.clock());
         let sync_nanos = AtomicU64::new(nanos(options.sync_interval));
         let shared = Shared { disk, id, options, tail: Mutex::new(tail), group, sync_nanos };

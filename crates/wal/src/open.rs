@@ -76,8 +76,14 @@ impl Wal {
         // The manifest that was read may have its name in the page cache alone, and after a sync that
         // failed a later one promises nothing: it is written anew before files go that the one before
         // it needs.
-        manifest.write(&*disk)?;
-        remove_snapshots_but(&*disk, manifest.checkpoint)?;
+        match manifest.write(&*disk) {
+            // Then none goes. What there is can be read, and the first change tells.
+            Err(Error::Io { kind: std::io::ErrorKind::StorageFull, .. }) => {}
+            written => {
+                written?;
+                remove_snapshots_but(&*disk, manifest.checkpoint)?;
+            }
+        }
         Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number, snapshot_bytes }))
     }
 

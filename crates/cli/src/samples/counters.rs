@@ -3,7 +3,8 @@
 //!
 //! The position of each counting thread in the stream is a counter of the same table, added to in
 //! the same batch as the events, and checkpoints fall between batches. So the table itself says
-//! which events a checkpoint covers, and a recount of exactly those must find the same counters.
+//! which events a checkpoint covers, and a recount of exactly those must find the same counters. The
+//! process that is killed counts without the log, so that checkpoints are all that lasts.
 
 mod busiest;
 mod counting;

@@ -585,18 +585,18 @@ fn a_client_says_whether_a_last_save_is_taken() {
         }
         bases = check(&directory, &writers, cut);
     }
-    // Without a last save what was written since the one before is not there.
+    // Without a last save nothing is lost either: the log has it.
     let mut server = Server::start(&directory, &["--save", "3600 1"]);
     let mut client = Client::new(&server.address).expect("a connection");
     client.expect_ok("SET key saved");
     client.expect_ok("SAVE");
-    client.expect_ok("SET key lost");
+    client.expect_ok("SET key logged");
     client.line("SHUTDOWN NOSAVE").expect_err("the end is the reply");
     assert_eq!(server.end().code(), Some(0));
     let server = Server::start(&directory, &["--save", ""]);
     let mut client = Client::new(&server.address).expect("a connection");
     let found = client.line("GET key").expect("the server answers");
-    assert_eq!(found, Reply::Bytes(Some(b"saved".to_vec())));
+    assert_eq!(found, Reply::Bytes(Some(b"logged".to_vec())));
 }
 
 /// The first signal waits for a client's job, the second does not.

@@ -23,6 +23,8 @@ pub(super) struct Tail {
     map: Box<dyn Mapped>,
     /// Whether it lies in persistent memory.
     is_dax: bool,
+    /// Whether there is such a part: none of a log that was opened on a full disk.
+    has_part: bool,
     /// Where the next record goes in it.
     offset: u64,
     /// Up to where its pages were made ready.
@@ -72,6 +74,7 @@ impl Tail {
             parts: parts.into(),
             map: Box::new(NoPart),
             is_dax: false,
+            has_part: false,
             offset: 0,
             prepared: 0,
             persisted: 0,
@@ -121,7 +124,8 @@ impl Tail {
 
     /// Bytes that are left in the last part.
     pub(super) fn room(&self) -> u64 {
-        self.parts.back().map_or(0, |part| part.bytes - self.offset)
+        let last = self.parts.back().filter(|_| self.has_part);
+        last.map_or(0, |part| part.bytes - self.offset)
     }
 
     pub(super) fn write(&mut self, id: u64, kind: Kind, payload: &[u8]) {
@@ -226,6 +230,7 @@ impl Tail {
         map.write(0, &header.encode());
         self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
         self.is_dax = map.is_dax();
+        self.has_part = true;
         self.map = map;
         self.offset = PART_HEADER_BYTES;
         self.prepared = PART_HEADER_BYTES;

@@ -221,7 +221,7 @@ fn saves_need_a_directory_and_are_kept() {
         said(&mut client, &["SET kept 1", "SET long x", &format!("SETRANGE long 600000 {}", "y")]);
         assert_eq!(said(&mut client, &["SAVE"]), "+OK|");
         assert!(!service.is_save_due(), "nothing has changed since");
-        said(&mut client, &["SET lost 1"]);
+        said(&mut client, &["SET later 1"]);
         assert_eq!(said(&mut client, &["BGSAVE"]), "+Background saving started|");
         assert!(service.is_save_due() && !service.is_save_due());
         assert_eq!(said(&mut client, &["LASTSAVE"]), ":1700000000|");
@@ -229,7 +229,7 @@ fn saves_need_a_directory_and_are_kept() {
     }
     let service = service(open(), admin::Options::default());
     let mut client = Session::new(service);
-    assert_eq!(said(&mut client, &["GET kept", "GET lost", "STRLEN long"]), "$1|1|$-1|:600001|");
+    assert_eq!(said(&mut client, &["GET kept", "GET later", "STRLEN long"]), "$1|1|$1|1|:600001|");
 }
 
 #[test]

@@ -1,14 +1,14 @@
-//! Saves beside commands: one moment of all tables, and values in parts that are whole whenever the
-//! process ends.
+//! What a server in a directory keeps: every command that was executed, as a whole, whenever the process
+//! ends.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sapwood::{Cut, Db};
-use sapwood_server::Service;
 use sapwood_server::clock::Clock;
 use sapwood_server::service::Options;
+use sapwood_server::{Service, Session};
 
 use crate::client::{Client, START, Value, ok, request};
 
@@ -75,12 +75,10 @@ fn a_save_is_one_moment_of_all_tables() {
                     std::thread::yield_now();
                 }
                 service.save().expect("it is kept");
-                // The last save has these.
-                last = before + 2;
             }
             is_over.store(true, Ordering::SeqCst);
         });
-        // What came behind the last save is lost.
+        last = done.load(Ordering::SeqCst);
         drop(service);
         let (_, service) = open(directory.path());
         let mut client = Client::new(&service);
@@ -89,19 +87,17 @@ fn a_save_is_one_moment_of_all_tables() {
         let found = [first, client.line("get second"), client.line("sw.get counts third")];
         let counts = found.map(number);
         assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
-        assert!(counts[0] >= last, "{counts:?}, of {last}");
-        last = counts[0];
+        assert_eq!(counts[0], last, "all of them");
     }
 }
 
-/// The process ends when parts are written and heads are not.
 #[test]
-fn long_values_of_a_save_outlast_one_that_is_cut_off() {
+fn long_values_are_as_they_were_when_the_process_ends() {
     let directory = tempfile::tempdir().expect("a directory");
     {
         let (db, service) = open(directory.path());
         let mut client = Client::new(&service);
-        for key in [&b"replaced"[..], b"removed", b"shortened", b"ended"] {
+        for key in [&b"replaced"[..], b"removed", b"shortened", b"ended", b"kept"] {
             assert_eq!(client.call(&[b"set", key, &long(b'a')]), ok());
         }
         service.save().expect("it is kept");
@@ -112,44 +108,66 @@ fn long_values_of_a_save_outlast_one_that_is_cut_off() {
         client.line("pexpire ended 5");
         service.set_clock(START + 10);
         while service.expire().expect("a table") {}
+        // A checkpoint of one of the two tables alone.
         let parts = db.hash_table("redis.0.parts").expect("it is there");
         parts.checkpoint(Cut::Incremental).expect("it is kept");
     }
     let (_, service) = open(directory.path());
     let mut client = Client::new(&service);
-    for key in [&b"replaced"[..], b"removed", b"shortened", b"ended"] {
-        let is_whole = client.call(&[b"get", key]) == Value::Bulk(long(b'a'));
-        assert!(is_whole, "{} of the last save", key.escape_ascii());
+    for (key, byte) in [(&b"replaced"[..], b'b'), (b"new", b'b'), (b"kept", b'a')] {
+        let is_whole = client.call(&[b"get", key]) == Value::Bulk(long(byte));
+        assert!(is_whole, "{}", key.escape_ascii());
     }
-    assert_eq!(client.line("get new"), Value::Null);
+    assert_eq!(client.line("get removed"), Value::Null);
+    assert_eq!(client.line("get ended"), Value::Null);
+    assert_eq!(client.line("get shortened"), Value::Bulk(b"b".to_vec()));
 }
 
-/// What no checkpoint names goes with the next save; what none has named goes at once.
 #[test]
-fn parts_that_no_checkpoint_names_go() {
+fn parts_that_no_head_names_go() {
     let directory = tempfile::tempdir().expect("a directory");
     let (db, service) = open(directory.path());
     let mut client = Client::new(&service);
     let left = || db.hash_table("redis.0.parts").expect("it is there").len().expect("a walk");
     for byte in b'a'..b'f' {
         assert_eq!(client.call(&[b"set", b"key", &long(byte)]), ok());
-        assert_eq!(left(), 2, "none was saved");
+        assert_eq!(left(), 2);
+        service.save().expect("it is kept");
     }
-    service.save().expect("it is kept");
-    for byte in b'a'..b'f' {
-        assert_eq!(client.call(&[b"set", b"key", &long(byte)]), ok());
-        assert_eq!(left(), 4, "of the save, and of now");
-    }
-    service.save().expect("it is kept");
-    assert_eq!(left(), 2);
     drop(client);
     drop((service, db));
-    // A head of a checkpoint names what was there when it was opened.
     let (db, service) = open(directory.path());
-    let mut client = Client::new(&service);
-    client.line("del key");
     let parts = db.hash_table("redis.0.parts").expect("it is there");
     assert_eq!(parts.len().expect("a walk"), 2);
-    service.save().expect("it is kept");
+    Client::new(&service).line("del key");
     assert_eq!(parts.len().expect("a walk"), 0);
+}
+
+/// At `appendfsync always` what was changed is to last before it is answered; reads wait for nothing.
+#[test]
+fn a_service_that_syncs_always_says_what_is_to_last() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (db, service) = open(directory.path());
+    db.set_sync_interval(None);
+    let mut session = Session::new(Arc::clone(&service));
+    let mut run = |line: &str| {
+        let mut out = Vec::new();
+        session.run(format!("{line}\r\n").as_bytes(), &mut out);
+        (session.take_unlasting(), String::from_utf8(out).expect("text"))
+    };
+    assert!(run("CONFIG GET appendfsync").1.contains("everysec"));
+    assert!(run("SET k 1").0.is_none(), "nothing waits");
+    assert!(run("CONFIG SET appendfsync never").1.starts_with("-ERR"));
+    assert_eq!(run("CONFIG SET appendfsync always").1, "+OK\r\n");
+    db.set_sync_interval(None);
+    let (unlasting, out) = run("SET k 2");
+    assert_eq!(out, "+OK\r\n");
+    let unlasting = unlasting.expect("a change");
+    assert!(!unlasting.are_durable());
+    assert!(run("GET k").0.is_none(), "a read waits for nothing");
+    assert!(run("SET k 2 NX").0.is_none(), "nothing has changed");
+    unlasting.wait().expect("it lasts");
+    assert!(unlasting.are_durable());
+    assert!(run("INFO persistence").1.contains("aof_enabled:1"));
+    assert!(run("CONFIG GET appendonly").1.contains("yes"));
 }

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use indicatif::ProgressBar;
-use sapwood::{Cut, Db};
+use sapwood::{Cut, Db, DbOptions};
 
 use crate::args::CountFlights;
 use crate::samples::child::{Guarded, exit_when_left_alone, say, signal};
@@ -100,7 +100,7 @@ fn read_checkpoints(lines: impl BufRead, progress: &ProgressBar) -> io::Result<V
 pub(crate) fn count_until_killed(args: &CountFlights, ui: &Ui) -> Outcome {
     exit_when_left_alone();
     let rows = unpack(ui)?.rows;
-    let db = Db::open(&args.dir)?;
+    let db = Db::open_with(&args.dir, DbOptions::default().without_log())?;
     let table = counting::create(&db)?;
     let counting = Counting::new(&rows, &table, args.threads);
     let counted = AtomicU64::new(0);
