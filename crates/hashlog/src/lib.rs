@@ -9,14 +9,15 @@
 //! |---|---|
 //! | `map`, `options`, `error`, `stats` | the public types |
 //! | `record` | records: address, layout, hash, value |
+//! | `journal` | the journal that hears of changes, and the latches of writers that tell it |
 //! | `index` | chains of records by hash |
 //! | `files` | what lies on the disk |
 //! | `log` | pages in memory, their boundaries, their way to the disk and back |
 //! | `ops` | operations on keys |
 //! | `walks` | visits of all entries |
-//! | `untold`, `told` | changes, and how a journal hears of them |
 //! | `compaction` | giving the room of superseded records back |
 //! | `checkpoint` | writing a consistent cut, and opening one |
+//! | `untold`, `told` | changes as the public types call them: done, or done and told |
 //!
 //! *Useful for* counters, sessions and state that are reached by key, also when they outgrow
 //! memory. *Not useful for* order: ranges and neighbours are the ordered engine's.
@@ -31,6 +32,9 @@ pub mod fuzzing;
 #[cfg(all(loom, test))]
 mod hashlog_loom;
 mod index;
+mod journal;
+#[cfg(all(loom, test))]
+mod journal_loom;
 mod lock;
 mod log;
 mod map;

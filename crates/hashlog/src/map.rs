@@ -8,6 +8,7 @@ use sapwood_disk::Disk;
 use crate::checkpoint::{self, Opening};
 use crate::edit::Edit;
 use crate::error::{BatchError, Error, Result};
+use crate::journal::Told;
 use crate::ops::by_layout;
 use crate::ops::store::Store;
 use crate::options::Cut;
@@ -17,7 +18,6 @@ use crate::record::value::{ValueMut, with_scratch};
 use crate::record::{Fixed, Form, Variable};
 use crate::stats::Compacted;
 use crate::stats::{CheckpointInfo, HashStats, StoredCheckpoint};
-use crate::told::Told;
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
 use sapwood_engine::RecordAddress;
 use sapwood_engine::{Compute, Computed, Journal, Upsert};
@@ -522,7 +522,7 @@ impl HashLog {
         deltas: &[(K, i64)],
     ) -> std::result::Result<(), BatchError> {
         match &self.told {
-            None => self.add_many_untold(deltas),
+            None => self.add_many_untold(deltas, &mut |_, _| ()),
             Some(told) => self.add_many_told(told, deltas),
         }
     }

@@ -139,8 +139,9 @@ impl HashLog {
     pub(crate) fn add_many_untold<K: AsRef<[u8]>>(
         &self,
         deltas: &[(K, i64)],
+        sum: &mut impl FnMut(usize, i64),
     ) -> std::result::Result<(), BatchError> {
-        by_layout!(self, F => self.store.add_many::<F, K>(deltas))
+        by_layout!(self, F => self.store.add_many::<F, K>(deltas, sum))
     }
 
     #[inline]

@@ -63,7 +63,7 @@ const HOUSES: &[House] = &[
         name: "hashlog",
         storeys: &[
             &["error", "lock", "striped"],
-            &["record"],
+            &["journal", "record"],
             &["index"],
             &["files", "options", "stats"],
             &["log"],

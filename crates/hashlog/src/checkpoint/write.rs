@@ -74,7 +74,7 @@ impl Store {
         parts.sync()?;
         if let Some(told) = self.told.get() {
             // INVARIANT: I-TOLD: the journal has all changes before the moment.
-            told.journal().sync().map_err(|cause| Error::io("sync the journal", &cause))?;
+            told.sync()?;
         }
         let number = state.next;
         state.next = number.next();

@@ -404,20 +404,27 @@ impl Store {
     }
 
     #[inline]
-    pub(crate) fn add_many<F: InPlace, K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Batch<()> {
+    pub(crate) fn add_many<F: InPlace, K: AsRef<[u8]>>(
+        &self,
+        deltas: &[(K, i64)],
+        sum: &mut impl FnMut(usize, i64),
+    ) -> Batch<()> {
         self.batch::<F, _>(
-            &mut (),
+            sum,
             deltas.len(),
             BatchAccess::Change,
             |index| deltas[index].0.as_ref(),
-            |(), pin, named, op| {
+            |sum, pin, named, op| {
                 let Guess::Here(first) = named else { return false };
-                self.add_first::<F>(pin, first, op.key, deltas[op.index].1).is_some()
+                let added = self.add_first::<F>(pin, first, op.key, deltas[op.index].1);
+                added.map(|total| sum(op.index, total)).is_some()
             },
-            |(), pin, fetched, op| {
+            |sum, pin, fetched, op| {
                 F::check_value(op.key, size_of::<i64>(), self.log.page_bytes)?;
                 let delta = deltas[op.index].1;
-                self.add_attempt::<F>(pin, fetched, op.hash, op.key, delta).map(drop)
+                let total = self.add_attempt::<F>(pin, fetched, op.hash, op.key, delta)?;
+                sum(op.index, total);
+                Ok(())
             },
         )
     }

@@ -7,13 +7,13 @@ use crate::error::{Error, Result, no_memory};
 use crate::files::kept::Checkpoints;
 use crate::files::parts::Parts;
 use crate::index::Index;
+use crate::journal::Told;
 use crate::log::Log;
 use crate::log::begin_lock::{BeginLock, Shared};
 use crate::ops::compactor::Compactor;
 use crate::options::Options;
 use crate::record::address::PageNumber;
 use crate::striped::StripedCounter;
-use crate::told::Told;
 
 /// Everything of a hash log but the choice of its layout.
 pub(crate) struct Store {

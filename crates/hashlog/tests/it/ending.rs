@@ -1,9 +1,13 @@
 //! A thread that ends may use a log in the destructors of its thread-locals, those included that
 //! run when the thread-locals of the engine are gone.
 
-use crate::adapter::{COLDEST, Configuration, KEPT_SHORT, configurations, contents, key, value};
+use crate::adapter::{
+    COLDEST, Configuration, IN_MEMORY, KEPT_SHORT, NASTIEST, ON_DISK, configurations, contents,
+    key, value,
+};
 use sapwood_hashlog::{Cut, Error, HashLog, RecordAddress};
 use sapwood_testkit::engine::Pair;
+use sapwood_testkit::heard::{Entries, Heard, replay};
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -175,6 +179,37 @@ fn a_destructor_of_a_thread_local_uses_a_log_as_any_code_does() {
             // The thread has left: nothing waits for it.
             log.compact(1.0).expect("a compaction");
             log.check().expect("a sound log");
+        }
+    }
+}
+
+/// With a journal too, which hears of all of it.
+#[test]
+fn a_destructor_of_a_thread_local_is_heard() {
+    for configuration in [NASTIEST, IN_MEMORY[1], COLDEST, ON_DISK[1]] {
+        let told = || {
+            let (heard, journal) = Heard::journal();
+            (configuration.log().with_journal(journal), heard)
+        };
+        let expected = script(&told().0, &configuration);
+        for made in EVERY_MOMENT {
+            let (log, heard) = told();
+            let log = std::sync::Arc::new(log);
+            let (first, last) = (log.clone(), log.clone());
+            let first_operation = move || {
+                first.update_many(&[key(999)], |_, _| ()).expect("room");
+                first.put(&key(999), &value(1)).expect("room");
+                assert_eq!(first.remove(&key(999)), Ok(true));
+            };
+            let answers =
+                in_destructor(made, first_operation, move || script(&last, &configuration));
+            assert!(answers == expected, "{made:?}, {configuration:?}");
+            let mut entries = Entries::new();
+            replay(&mut entries, &heard.take());
+            assert_eq!(entries.into_iter().collect::<Vec<_>>(), contents(&log));
+            // No latch is left.
+            log.put_many(&(0..2_000).map(|index| (key(index), value(1))).collect::<Vec<_>>())
+                .expect("room");
         }
     }
 }

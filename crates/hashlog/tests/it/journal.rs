@@ -10,7 +10,9 @@ use std::thread;
 use fastrand::Rng;
 use sapwood_disk::{Disk, SimDisk};
 use sapwood_engine::{Effect, Journal};
-use sapwood_hashlog::{Columns, Compute, Cut, Error, HashLog, Layout, RecordAddress, Upsert};
+use sapwood_hashlog::{
+    Columns, Compute, Cut, Error, HashLog, Layout, RecordAddress, Upsert, ValueMut,
+};
 use sapwood_testkit::case;
 use sapwood_testkit::heard::{Done, Entries, Heard, replay};
 
@@ -49,6 +51,17 @@ fn pair(log: &HashLog, rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
     }
 }
 
+/// A change within a closure, which may be that of the same key.
+fn nested(log: &HashLog, inner: u8, key: &[u8], value: &[u8]) {
+    let done = match inner {
+        0 => log.put(key, value),
+        1 => log.remove(key).map(drop),
+        _ => log.update(key, |now| now.set(value).expect("it fits")).map(drop),
+    };
+    let refused = Err(Error::WouldBlock);
+    assert!(done.is_ok() || done == refused || done == Err(Error::Reentrant), "{done:?}");
+}
+
 /// One change of any kind.
 fn change(log: &HashLog, rng: &mut Rng) {
     let (key, value) = pair(log, rng);
@@ -59,7 +72,7 @@ fn change(log: &HashLog, rng: &mut Rng) {
         }
     };
     let at = rng.usize(..10);
-    let done = match rng.u8(..18) {
+    let done = match rng.u8(..22) {
         0 | 1 => log.put(&key, &value),
         2 => log.put_if_absent(&key, &value).map(drop),
         3 | 4 => log.remove(&key).map(drop),
@@ -92,6 +105,35 @@ fn change(log: &HashLog, rng: &mut Rng) {
             added => added.map_err(|stopped| stopped.error),
         },
         16 => log.retain(|seen, _| seen != key || at > 5).map(drop),
+        17..=20 => {
+            let inner = rng.u8(..3);
+            // Once: a closure that changes its own key each time that it runs may be run for ever.
+            let mut is_first = true;
+            let mut nested = || {
+                if std::mem::take(&mut is_first) {
+                    nested(log, inner, &other, &more);
+                }
+            };
+            match rng.u8(..3) {
+                0 => log.update(&key, |now| (nested(), flip(now, at))).map(drop),
+                1 => {
+                    let decided = log.compute(&key, |now| {
+                        nested();
+                        now.map_or(Compute::Keep, |_| Compute::Replace(value.clone()))
+                    });
+                    decided.map(drop)
+                }
+                _ => {
+                    let changed = log.update_many(&[&other, &key, &other], |index, now| {
+                        if index == 1 {
+                            nested();
+                        }
+                        flip(now, at);
+                    });
+                    changed.map(drop).map_err(|stopped| stopped.error)
+                }
+            }
+        }
         _ => {
             let mut addresses = [RecordAddress::default(); 2];
             let met = log.get_many_with_addresses(&[&key, &other], |at, found| {
@@ -229,6 +271,85 @@ fn nested_changes_are_told_too() {
     }
 }
 
+/// What a closure does to its own key is told as the engine has it in the end.
+#[test]
+fn a_closure_that_changes_its_own_key_is_told() {
+    let key = 1_u64.to_le_bytes();
+    let value = |number: u64| number.to_le_bytes();
+    for configuration in [NASTIEST, IN_MEMORY[1], COLDEST, ON_DISK[1]] {
+        for removes in [false, true] {
+            for batch in [false, true] {
+                let (log, heard) = told(configuration.log());
+                log.put(&key, &value(1)).expect("put");
+                let nested = |now: &mut ValueMut<'_>| {
+                    // Where a closure must not, it is refused, and the update counts.
+                    let _refused = match removes {
+                        true => log.remove(&key).map(drop),
+                        false => log.put(&key, &value(2)),
+                    };
+                    now[0] = 9;
+                };
+                match batch {
+                    false => assert_eq!(log.update(&key, nested), Ok(Some(()))),
+                    true => {
+                        let done = log.update_many(&[key], |_, now| nested(now));
+                        assert_eq!(done.map_err(|stopped| stopped.error), Ok(1));
+                    }
+                }
+                let mut entries = Entries::new();
+                replay(&mut entries, &heard.take());
+                assert_eq!(entries, contents(&log), "{configuration:?}, {removes}, {batch}");
+            }
+        }
+    }
+}
+
+/// A closure of a batch changes a key whose turn was before, or panics: what was done by then is told,
+/// and in its order.
+#[test]
+fn a_batch_is_told_in_its_order() {
+    let keys = [1_u64, 2, 3].map(u64::to_le_bytes);
+    for configuration in CONFIGURATIONS {
+        for panics in [false, true] {
+            let (log, heard) = told(configuration.log());
+            log.put_many(&keys.map(|key| (key, [0; 8]))).expect("put");
+            let change = |at: usize, value: &mut ValueMut<'_>| {
+                value[0] += 1;
+                match (at, panics) {
+                    (1, true) => panic!("as planned"),
+                    (1, false) => _ = log.put(&keys[0], &[7; 8]),
+                    _ => {}
+                }
+            };
+            let run = catch_unwind(AssertUnwindSafe(|| log.update_many(&keys, change)));
+            assert_eq!(run.is_err(), panics);
+            let mut entries = Entries::new();
+            replay(&mut entries, &heard.take());
+            assert_eq!(entries, contents(&log), "{configuration:?}");
+            assert_eq!(entries[&keys[0][..]][0], if panics { 1 } else { 7 });
+        }
+    }
+}
+
+/// Of a batch that stops, what is done is told.
+#[test]
+fn a_batch_that_stops_has_told_what_it_did() {
+    let (log, heard) = told(IN_MEMORY[4].log());
+    log.put(b"text", b"no counter").expect("put");
+    heard.take();
+    let stopped =
+        log.add_many(&[(b"one1", 1), (b"text", 1), (b"two2", 1)]).expect_err("no counter");
+    assert_eq!((stopped.done, stopped.error), (1, Error::NotACounter { len: 10 }));
+    assert_eq!(heard.take(), [(b"one1".to_vec(), Done::Put(1_i64.to_le_bytes().to_vec()))]);
+    let long = vec![0; 4 << 20];
+    let stopped = log.put_many(&[(b"a", &[1][..]), (b"b", &long)]).expect_err("it fits no page");
+    assert_eq!(stopped.done, 1);
+    assert_eq!(heard.take(), [(b"a".to_vec(), Done::Put(vec![1]))]);
+    let stopped = log.put_many(&[(&b"c"[..], b"1"), (&b""[..], b"2")]).expect_err("no key");
+    assert_eq!(stopped.done, 1);
+    assert_eq!(heard.take(), [(b"c".to_vec(), Done::Put(b"1".to_vec()))]);
+}
+
 /// Threads that change a second entry within a closure do not wait for each other.
 #[test]
 fn nested_changes_of_threads_end() {
@@ -321,6 +442,11 @@ fn the_journal_lasts_before_a_checkpoint_counts() {
     assert!(manifests(&disk) > 0, "{:?}", disk.list());
     let by_then = syncs.manifests.lock().expect("no panic").clone();
     assert_eq!(by_then, [0], "it is synced once, before the checkpoint is there");
+    log.put(b"k", b"1").expect("put");
+    let before = manifests(&disk);
+    log.snapshot().expect("a moment").checkpoint(Cut::Incremental).expect("written");
+    let by_then = syncs.manifests.lock().expect("no panic").clone();
+    assert_eq!(by_then, [0, before], "a checkpoint of a snapshot waits for the journal, too");
     log.put(b"k", b"2").expect("put");
     syncs.fails.store(true, Ordering::Relaxed);
     let refused = log.checkpoint(Cut::Incremental).expect_err("its journal may not last");
