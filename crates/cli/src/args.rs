@@ -3,9 +3,11 @@
 //! | module | holds |
 //! |---|---|
 //! | `key_spec` | the argument of `--key` |
+//! | `exchange` | the arguments of `export` and `import` |
 //! | `serve` | the options of a server |
 //! | `quotes` | the quotes of CSV, for lists on the command line and for files |
 
+pub(crate) mod exchange;
 pub(crate) mod key_spec;
 pub(crate) mod quotes;
 pub(crate) mod serve;
@@ -13,10 +15,12 @@ pub(crate) mod serve;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use sapwood::Engine;
 use sapwood::aggregate::Executor;
 
 use crate::terminal::format::parse_bytes;
 
+use exchange::{Export, Import};
 use key_spec::KeySpec;
 use serve::{Config, Serve};
 
@@ -159,6 +163,47 @@ ways lead to. Values have no checksums: one that is damaged, and still one, is c
 of hash tables are copied as they are (`sapwood checkpoints` goes back where those are damaged). The
 damaged directory is not written. The exit code is 1 if something is lost.")]
     Repair(Repair),
+
+    /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow
+    #[command(after_help = "\
+Examples:
+  sapwood export flights rows --to flights.parquet
+  sapwood export flights rows --to flights.csv.zst
+  sapwood export flights rows --format jsonl | head
+  sapwood export flights rows --raw --to flights.arrow --json
+
+The columns are:
+  those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are
+    bytes elsewhere. In parquet and arrow a column is numbers if each of its values is one, written as
+    it would be printed, or missing (empty, or NA), else text;
+  the fields that the table declares, if they cover the value (or the key) without a gap; a key or
+    value that they do not cover is bytes, in a column called key or value;
+  else key and value, as bytes: Binary in parquet and arrow; in csv and jsonl text in which bytes
+    that are not printable stand as \\xE2, \\n or \\0, and a backslash as two.
+
+Every entry is looked at first: where one would not come back to the byte (a key that --duplicates all
+numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says why.
+
+A file is whole or not there: it is called FILE.part until it is done. It is read back by `sapwood
+import`. The directory is not changed.")]
+    Export(Export),
+
+    /// Put the rows of a CSV, JSON lines, Parquet or Arrow file into a table of a directory
+    #[command(after_help = "\
+Examples:
+  sapwood import flights rows flights.parquet
+  sapwood import copy rows flights.csv.zst --engine tree --key carrier:str,flight:int,month:int,day:int
+  sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
+  zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
+
+What `sapwood export` wrote comes back to the same bytes. Parquet and arrow files say how their rows
+are keys and values; for a new table, --key or --layout says it of csv and jsonl (the export prints
+the command). Columns called key and value alone are bytes, as `sapwood scan` prints them. A table
+that is there knows its own columns.
+
+An entry whose key is there takes its place; none is removed. The first row that cannot be used ends
+it with its line and exit code 1; the rows before it stay, and are counted.")]
+    Import(Import),
 
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
@@ -408,6 +453,17 @@ pub(crate) enum EngineName {
     Hash,
     /// In the order of the keys, in a tree; in memory, or with --dir in a directory
     Tree,
+}
+
+impl EngineName {
+    /// As the library calls it.
+    pub(crate) fn engine(self) -> Engine {
+        match self {
+            Self::Ordered => Engine::Ordered,
+            Self::Hash => Engine::Hash,
+            Self::Tree => Engine::Tree,
+        }
+    }
 }
 
 /// How a tree is balanced.

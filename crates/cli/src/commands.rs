@@ -9,6 +9,7 @@
 //! | `checkpoints` | the checkpoints of a directory |
 //! | `inspect` | the files, trees and heap of tree tables |
 //! | `repair` | what can be read of damaged tree tables |
+//! | `export`, `import` | a table into a file of another program's format, and back |
 //! | `bench` | the workloads of `sapwood_bench` |
 //! | `serve` | a server for the Redis protocol |
 //! | `shell` | commands to a server, or to a database in this process |
@@ -17,7 +18,9 @@
 pub(crate) mod aggregate;
 pub(crate) mod bench;
 pub(crate) mod checkpoints;
+pub(crate) mod export;
 pub(crate) mod get;
+pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod manual;

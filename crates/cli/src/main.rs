@@ -25,7 +25,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{
-    aggregate, bench, checkpoints, get, inspect, load, manual, repair, scan, serve, shell, stats,
+    aggregate, bench, checkpoints, export, get, import, inspect, load, manual, repair, scan, serve,
+    shell, stats,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -62,6 +63,8 @@ fn main() -> ExitCode {
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Inspect(args) => inspect::run(args, &ui),
         Command::Repair(args) => repair::run(args, &ui),
+        Command::Export(args) => export::run(args, &ui),
+        Command::Import(args) => import::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Shell(args) => shell::run(args, &ui),
         Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {

@@ -12,8 +12,10 @@
 //! | `kept` | rows in a directory, and how to read them |
 //! | `loader` | a file into a table |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
+//! | `exchange` | rows of tables in files of other programs, there and back |
 
 pub(crate) mod encoding;
+pub(crate) mod exchange;
 pub(crate) mod kept;
 pub(crate) mod key_columns;
 pub(crate) mod key_range;

@@ -18,16 +18,21 @@ pub(crate) fn encode(row: &Row, out: &mut Vec<u8>) {
         Body::Json { text, .. } => out.extend_from_slice(text.as_bytes()),
         Body::Csv(record) => {
             for field in record {
-                let mut length = field.len();
-                while length >= 0x80 {
-                    out.push(length as u8 | 0x80);
-                    length >>= 7;
-                }
-                out.push(length as u8);
-                out.extend_from_slice(field.as_bytes());
+                append_cell(field.as_bytes(), out);
             }
         }
     }
+}
+
+/// Appends a field of a CSV row.
+pub(crate) fn append_cell(field: &[u8], out: &mut Vec<u8>) {
+    let mut length = field.len();
+    while length >= 0x80 {
+        out.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    out.push(length as u8);
+    out.extend_from_slice(field);
 }
 
 /// The columns of entries that were not loaded from a file.
@@ -117,27 +122,28 @@ fn write_csv<T: AsRef<[u8]>>(
     writer.flush()
 }
 
-/// The fields of a stored CSV row.
-struct StoredFields<'a>(&'a [u8]);
+/// The fields of a stored CSV row that are left.
+pub(crate) struct StoredFields<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for StoredFields<'a> {
     type Item = &'a [u8];
 
+    /// The next field; none at the end, or where the bytes are not of fields.
     fn next(&mut self) -> Option<&'a [u8]> {
+        let mut rest = self.0;
         let mut length = 0;
-        let mut shift = 0;
-        loop {
-            let (byte, rest) = self.0.split_first()?;
-            self.0 = rest;
+        // Five bytes of seven bits: no value is longer.
+        for shift in [0, 7, 14, 21, 28] {
+            let (byte, behind) = rest.split_first()?;
+            rest = behind;
             length |= usize::from(byte & 0x7F) << shift;
-            shift += 7;
             if byte & 0x80 == 0 {
-                break;
+                let (field, rest) = rest.split_at_checked(length)?;
+                self.0 = rest;
+                return Some(field);
             }
         }
-        let (field, rest) = self.0.split_at(length);
-        self.0 = rest;
-        Some(field)
+        None
     }
 }
 

@@ -29,13 +29,18 @@ impl Description {
         Self { columns: Columns::Entries, keys: KeyColumns::bytes() }
     }
 
-    /// Writes it, and makes it last.
-    fn keep(&self, db: &Db, table: &str) -> Outcome {
+    /// Names of columns and the key, as they are kept.
+    pub(crate) fn as_json(&self) -> Value {
         let columns = match &self.columns {
             Columns::Csv(names) => json!(names),
             Columns::Json | Columns::Entries => Value::Null,
         };
-        let text = json!({ "columns": columns, "key": self.keys.as_json() }).to_string();
+        json!({ "columns": columns, "key": self.keys.as_json() })
+    }
+
+    /// Writes it, and makes it last.
+    pub(crate) fn keep(&self, db: &Db, table: &str) -> Outcome {
+        let text = self.as_json().to_string();
         let descriptions =
             db.open_or_create_hash_table(COLUMNS_TABLE, HashTableOptions::default())?;
         descriptions.put(table.as_bytes(), text.as_bytes())?;
@@ -62,7 +67,11 @@ impl Description {
     }
 
     fn parse(text: &[u8]) -> Option<Self> {
-        let object: Value = serde_json::from_slice(text).ok()?;
+        Self::from_json(&serde_json::from_slice(text).ok()?)
+    }
+
+    /// Reads what [`as_json`](Self::as_json) wrote.
+    pub(crate) fn from_json(object: &Value) -> Option<Self> {
         let columns = match object.get("columns")? {
             Value::Null => Columns::Json,
             Value::Array(names) => {
@@ -150,10 +159,15 @@ pub(crate) fn database_to_change(directory: &Path) -> Outcome<Db> {
     Ok(Db::open(directory)?)
 }
 
+/// Whether a directory holds a database.
+pub(crate) fn is_database(directory: &Path) -> bool {
+    // The second is what a pool of trees alone has.
+    directory.join("tables").is_dir() || directory.join("heap").is_file()
+}
+
 /// Looking must not make one.
 fn expect_database(directory: &Path) -> Outcome {
-    // The second is what a pool of trees alone has.
-    if !directory.join("tables").is_dir() && !directory.join("heap").is_file() {
+    if !is_database(directory) {
         return Err(Failure::Failed(format!(
             "{} is a directory that holds no database; `sapwood load FILE --engine hash --dir {}` makes one",
             directory.display(),

@@ -115,6 +115,18 @@ impl KeyColumns {
         fields.collect()
     }
 
+    /// The columns as they can be given to `--key`, quoted as a list is.
+    pub(crate) fn to_spec(&self) -> String {
+        let columns = self.columns.iter().map(|column| {
+            let text = format!("{}:{}", column.name, column.kind);
+            match column.name.contains([',', '"', '\n', '\r', ' ']) {
+                true => format!("\"{}\"", text.replace('"', "\"\"")),
+                false => text,
+            }
+        });
+        columns.collect::<Vec<_>>().join(",")
+    }
+
     /// Name and type of each column: `[["carrier", "str"], ["flight", "int"]]`.
     pub(crate) fn as_json(&self) -> Value {
         let columns = self.columns.iter();
@@ -150,6 +162,11 @@ impl KeyColumns {
         self
     }
 
+    /// The type of a column of CSV, if it is one of the key.
+    pub(crate) fn kind_of(&self, index: usize) -> Option<ColumnType> {
+        self.columns.iter().find(|column| column.index == index).map(|column| column.kind)
+    }
+
     /// The values of a key.
     pub(crate) fn len(&self) -> usize {
         match self.origin {
@@ -176,6 +193,21 @@ impl KeyColumns {
                 .cell(column.index, &column.name)
                 .map_err(|what| format!("key column {} {what}", quoted(&column.name)))?;
             column.encode(&cell.text, out)?;
+        }
+        Ok(())
+    }
+
+    /// As [`encode_row`](Self::encode_row), of the cells of a row of CSV.
+    pub(crate) fn encode_cells<'a>(
+        &self,
+        cell: impl Fn(usize) -> Option<&'a str>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), String> {
+        out.clear();
+        for column in &self.columns {
+            let text = cell(column.index)
+                .ok_or_else(|| format!("key column {} is missing", quoted(&column.name)))?;
+            column.encode(text, out)?;
         }
         Ok(())
     }

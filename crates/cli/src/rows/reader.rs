@@ -94,7 +94,7 @@ impl Columns {
 }
 
 impl Row {
-    fn object(&self) -> Option<&Map<String, Value>> {
+    pub(crate) fn object(&self) -> Option<&Map<String, Value>> {
         match &self.body {
             Body::Csv(_) => None,
             Body::Json { object, .. } => Some(object),
@@ -328,7 +328,8 @@ fn csv_row(record: &csv::ByteRecord, line: u64, columns: &Columns) -> Result<Row
     }
 }
 
-fn json_row(bytes: &[u8], line: u64) -> Result<Row, Malformed> {
+/// The row of a line of JSON.
+pub(crate) fn json_row(bytes: &[u8], line: u64) -> Result<Row, Malformed> {
     let malformed = |what: String| Malformed { line, what };
     let text = std::str::from_utf8(bytes).map_err(|_| malformed("not UTF-8".to_owned()))?;
     let text = text.trim();

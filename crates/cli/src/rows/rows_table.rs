@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use sapwood::aggregate::Layout;
 use sapwood::key::{self, KeyEncode};
 use sapwood::{
     Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
@@ -57,6 +58,33 @@ pub(crate) fn create(
                 TreeName::RedBlack => TreeKind::RedBlack,
             };
             db.create_tree_table(name, TreeTableOptions::default().kind(kind)).map(Table::from)
+        }
+    }
+}
+
+/// Makes a table that declares fields, or none.
+pub(crate) fn create_with(
+    db: &Db,
+    name: &str,
+    engine: EngineName,
+    fields: Option<&Layout>,
+) -> sapwood::Result<Table> {
+    let fields = fields.cloned();
+    match engine {
+        EngineName::Ordered => {
+            let options = OrderedTableOptions::default();
+            let options = fields.into_iter().fold(options, OrderedTableOptions::fields);
+            db.create_ordered_table(name, options).map(Table::from)
+        }
+        EngineName::Hash => {
+            let options = HashTableOptions::default();
+            let options = fields.into_iter().fold(options, HashTableOptions::fields);
+            db.create_hash_table(name, options).map(Table::from)
+        }
+        EngineName::Tree => {
+            let options = TreeTableOptions::default();
+            let options = fields.into_iter().fold(options, TreeTableOptions::fields);
+            db.create_tree_table(name, options).map(Table::from)
         }
     }
 }
@@ -132,9 +160,17 @@ pub(crate) fn scan<B>(
     table: &Table,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
+    scan_entries(table, |_, value| visit(value))
+}
+
+/// As [`scan`], with their keys.
+pub(crate) fn scan_entries<B>(
+    table: &Table,
+    visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+) -> sapwood::Result<ControlFlow<B>> {
     match table.as_hash() {
-        Some(table) => table.scan_log(|_, value| visit(value)),
-        None => table.for_each(|_, value| visit(value)),
+        Some(table) => table.scan_log(visit),
+        None => table.for_each(visit),
     }
 }
 

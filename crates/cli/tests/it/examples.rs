@@ -30,6 +30,8 @@ fn write_files(directory: &Path) {
         ("events.jsonl", b"{\"user\":\"a\",\"time\":1}\n{\"user\":\"a\",\"time\":1}\n".to_vec()),
         ("rows.csv.gz", gzip(b"id\n1\n2\n")),
         ("deltas.csv", b"delta\n-5\n5\n".to_vec()),
+        ("pieces.csv", b"shop,pieces,euros\nnorth,3,0.5\n".to_vec()),
+        ("hits.jsonl.gz", gzip(b"{\"key\":\"/\",\"value\":\"7\"}\n")),
     ] {
         fs::write(directory.join(name), bytes).expect("a file for the test");
     }
@@ -46,8 +48,18 @@ fn examples_run() {
     )
     .expect("no separator in a path");
     let mut ran = 0;
-    for command in ["load", "get", "scan", "aggregate", "stats", "checkpoints", "inspect", "repair"]
-    {
+    for command in [
+        "load",
+        "get",
+        "scan",
+        "aggregate",
+        "stats",
+        "checkpoints",
+        "inspect",
+        "repair",
+        "export",
+        "import",
+    ] {
         let help = stdout_of(&["help", command]);
         let (_, examples) = help.split_once("Examples:\n").expect("every command has examples");
         for example in examples.lines().take_while(|line| line.starts_with("  ")) {
@@ -63,5 +75,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 32, "as many examples as there are in the help texts");
+    assert_eq!(ran, 40, "as many examples as there are in the help texts");
 }

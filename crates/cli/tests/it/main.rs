@@ -8,6 +8,7 @@ mod checkpoints;
 mod counters;
 mod entries;
 mod examples;
+mod exchange;
 mod failed_loads;
 mod files;
 mod flights;

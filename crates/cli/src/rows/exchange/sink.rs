@@ -1,0 +1,188 @@
+//! Where rows are written: standard output, or a file that is there whole or not at all.
+//!
+//! A file is written under a name that ends in `.part`, and gets its own when all of it is written
+//! and synced; one that is given up is removed.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flate2::write::GzEncoder;
+
+use crate::rows::exchange::file_format::Packing;
+use crate::rows::source::plain;
+use crate::terminal::exit::{Failure, Outcome};
+
+const BUFFER_BYTES: usize = 256 * 1024;
+
+/// A place for bytes, with their packing.
+pub(crate) struct Sink {
+    bytes: Packed,
+    file: Option<Part>,
+    trouble: Trouble,
+}
+
+enum Packed {
+    Plain(BufWriter<Target>),
+    Gzip(GzEncoder<BufWriter<Target>>),
+    Zstd(zstd::Encoder<'static, BufWriter<Target>>),
+}
+
+/// Standard output or a file, with a note of the first error: what lies between hides it.
+struct Target {
+    to: To,
+    trouble: Trouble,
+}
+
+enum To {
+    Stdout(Stdout),
+    File(File),
+}
+
+/// The first error of writing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trouble(Arc<Mutex<Option<Failure>>>);
+
+impl Trouble {
+    /// The failure behind an error that a writer answered.
+    pub(crate) fn failure(&self, error: &io::Error) -> Failure {
+        let first = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        first.unwrap_or_else(|| Failure::Failed(format!("the rows cannot be written: {error}")))
+    }
+}
+
+/// A file under its name for the time being; removed unless it is kept.
+struct Part {
+    path: PathBuf,
+    whole: PathBuf,
+    is_kept: bool,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Sink {
+    /// Standard output.
+    pub(crate) fn stdout() -> Self {
+        let trouble = Trouble::default();
+        let target = Target { to: To::Stdout(io::stdout()), trouble: trouble.clone() };
+        let bytes = Packed::Plain(BufWriter::with_capacity(BUFFER_BYTES, target));
+        Self { bytes, file: None, trouble }
+    }
+
+    /// A file, which takes the place of one that is there when it is whole.
+    pub(crate) fn file(path: &Path, packing: Packing) -> Outcome<Self> {
+        if path.is_dir() {
+            return Err(Failure::Failed(format!(
+                "{} is a directory: give the name of a file in it",
+                path.display()
+            )));
+        }
+        let mut name = path.as_os_str().to_owned();
+        name.push(".part");
+        let part = PathBuf::from(name);
+        let failed = |error: io::Error| cannot_write(&part, &error);
+        let file = File::create(&part).map_err(failed)?;
+        let kept = Part { path: part.clone(), whole: path.to_owned(), is_kept: false };
+        let trouble = Trouble::default();
+        let target = Target { to: To::File(file), trouble: trouble.clone() };
+        let buffered = BufWriter::with_capacity(BUFFER_BYTES, target);
+        let bytes = match packing {
+            Packing::Plain => Packed::Plain(buffered),
+            Packing::Gzip => Packed::Gzip(GzEncoder::new(buffered, flate2::Compression::default())),
+            Packing::Zstd => {
+                let mut encoder = zstd::Encoder::new(buffered, 0).map_err(failed)?;
+                encoder.include_checksum(true).map_err(failed)?;
+                Packed::Zstd(encoder)
+            }
+        };
+        Ok(Self { bytes, file: Some(kept), trouble })
+    }
+
+    /// What says which error was the first.
+    pub(crate) fn trouble(&self) -> Trouble {
+        self.trouble.clone()
+    }
+
+    /// Writes what is left, and gives the file its name.
+    pub(crate) fn finish(self) -> Outcome {
+        let Self { bytes, file, trouble } = self;
+        let failed = |error: io::Error| trouble.failure(&error);
+        let mut buffered = match bytes {
+            Packed::Plain(bytes) => bytes,
+            Packed::Gzip(bytes) => bytes.finish().map_err(failed)?,
+            Packed::Zstd(bytes) => bytes.finish().map_err(failed)?,
+        };
+        buffered.flush().map_err(failed)?;
+        let (Some(mut part), To::File(written)) = (file, &buffered.get_ref().to) else {
+            return Ok(());
+        };
+        let failed = |error: io::Error| cannot_write(&part.whole, &error);
+        written.sync_all().map_err(failed)?;
+        fs::rename(&part.path, &part.whole).map_err(failed)?;
+        part.is_kept = true;
+        Ok(())
+    }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::Failed(format!("{} cannot be written: {}", path.display(), plain(error)))
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.bytes {
+            Packed::Plain(to) => to.write(bytes),
+            Packed::Gzip(to) => to.write(bytes),
+            Packed::Zstd(to) => to.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // Writers flush as they go; what is left goes out with `finish`.
+        Ok(())
+    }
+}
+
+impl Write for Target {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.to {
+            To::Stdout(out) => out.write(bytes),
+            To::File(file) => file.write(bytes),
+        };
+        self.note(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let flushed = match &mut self.to {
+            To::Stdout(out) => out.flush(),
+            To::File(file) => file.flush(),
+        };
+        self.note(flushed)
+    }
+}
+
+impl Target {
+    fn note<T>(&self, outcome: io::Result<T>) -> io::Result<T> {
+        let error = match outcome {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => error,
+            other => return other,
+        };
+        let copy = match error.raw_os_error() {
+            Some(code) => io::Error::from_raw_os_error(code),
+            None => io::Error::from(error.kind()),
+        };
+        let failure = match self.to {
+            To::Stdout(_) => Failure::of_output(copy),
+            To::File(_) => Failure::Failed(format!("the file cannot be written: {}", plain(&copy))),
+        };
+        self.trouble.0.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+        Err(error)
+    }
+}
