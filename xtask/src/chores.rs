@@ -298,6 +298,8 @@ pub(crate) enum BenchEngine {
     Server,
     /// The transactional trees
     Trees,
+    /// What it costs that tables last
+    Durability,
 }
 
 pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
@@ -307,6 +309,7 @@ pub(crate) fn bench(engine: BenchEngine, args: Vec<String>) -> Steps {
         BenchEngine::Aggregate => "aggregate",
         BenchEngine::Server => "server",
         BenchEngine::Trees => "trees",
+        BenchEngine::Durability => "durability",
     };
     let bench = format!("cargo run --release -p sapwood-cli -- bench {engine} --full");
     Ok(vec![Step::new(format!("bench {engine}"), &bench).args(args)])

@@ -153,6 +153,28 @@ impl<W> Rate<W> {
     }
 }
 
+/// Adds a round's rate to those of its workload, which stand together.
+pub(crate) fn note<W: Copy + PartialEq>(
+    rates: &mut Vec<Rate<W>>,
+    workload: W,
+    threads: usize,
+    engine: &str,
+    figure: f64,
+) {
+    let same = |rate: &&mut Rate<W>| {
+        rate.workload == workload && rate.threads == threads && rate.engine == engine
+    };
+    match rates.iter_mut().find(same) {
+        Some(rate) => rate.rounds.push(figure),
+        None => {
+            let group = |rate: &Rate<W>| rate.workload == workload && rate.threads == threads;
+            let at = rates.iter().rposition(group).map_or(rates.len(), |last| last + 1);
+            let rate = Rate { workload, threads, engine: engine.to_owned(), rounds: vec![figure] };
+            rates.insert(at, rate);
+        }
+    }
+}
+
 pub(crate) fn median(figures: &[f64]) -> f64 {
     let mut sorted = figures.to_vec();
     sorted.sort_by(f64::total_cmp);

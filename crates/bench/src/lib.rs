@@ -10,11 +10,13 @@
 //! | [`aggregate`] | aggregation of many objects, by each executor |
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
+//! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod aggregate;
+pub mod durability;
 pub mod hash;
 pub mod ordered;
 pub mod server;
@@ -24,6 +26,7 @@ mod clock;
 mod command;
 mod consume;
 mod figures;
+mod folder;
 mod pages;
 mod random;
 mod report;

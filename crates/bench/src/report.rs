@@ -158,7 +158,8 @@ pub(crate) fn latencies_table<W: Timed>(rates: &Rates<W>) -> Table {
     table
 }
 
-fn time(nanoseconds: u64) -> String {
+/// A time in the unit that suits it.
+pub(crate) fn time(nanoseconds: u64) -> String {
     match nanoseconds as f64 {
         ns if ns < 10_000.0 => format!("{ns:.0} ns"),
         ns if ns < 10_000_000.0 => format!("{:.1} us", ns / 1e3),
@@ -193,6 +194,11 @@ impl Targets {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.table.row_count() == 0
+    }
+
+    /// Whether the run is of another size.
+    pub(crate) fn are_withheld(&self) -> bool {
+        self.verdicts == Verdicts::Withheld
     }
 
     /// A ratio that must be `least` at least.

@@ -24,17 +24,17 @@
 
 mod contenders;
 mod floor;
-mod load_generator;
+pub(crate) mod load_generator;
 mod measure;
 mod memory;
-mod processes;
-mod protocol;
+pub(crate) mod processes;
+pub(crate) mod protocol;
 mod redis_benchmark;
 mod replies;
 mod report;
 mod targets;
-mod wire;
-mod workload;
+pub(crate) mod wire;
+pub(crate) mod workload;
 
 use std::io::Write;
 use std::time::Duration;

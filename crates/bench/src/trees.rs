@@ -17,13 +17,11 @@
 //! | `peers` | engines of this process that are light to build |
 //! | `pmdk` | libpmemobj's own trees, each in a process of its own |
 //! | `floor` | one sync of the disk |
-//! | `folder` | the folders that engines work in |
 //! | `measure` | the order of measurements |
 //! | `report` | figures, printed |
 //! | `targets` | the targets, and whether a run reached them |
 
 mod floor;
-mod folder;
 mod measure;
 mod ours;
 #[cfg(feature = "peers")]

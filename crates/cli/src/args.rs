@@ -212,7 +212,8 @@ Examples:
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
   sapwood bench aggregate --objects 10000000 --threads 1
-  sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp")]
+  sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp
+  sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp")]
     Bench(Bench),
 
     /// Serve tables to Redis clients, until it is told to stop
@@ -752,6 +753,8 @@ pub(crate) enum BenchEngine {
     Server(sapwood_bench::server::Args),
     /// The transactional trees beside embedded stores, at equal durability
     Trees(sapwood_bench::trees::Args),
+    /// What it costs that ordered and hash tables last, and how long opening them takes, beside Redis
+    Durability(sapwood_bench::durability::Args),
 }
 
 #[derive(Debug, clap::Args)]

@@ -146,9 +146,13 @@ const HOUSES: &[House] = &[
     House {
         name: "bench",
         storeys: &[
-            &["clock", "command", "consume", "figures", "pages", "random", "resident", "tally"],
+            &[
+                "clock", "command", "consume", "figures", "folder", "pages", "random", "resident",
+                "tally",
+            ],
             &["report", "rounds"],
             &["aggregate", "hash", "ordered", "server", "trees"],
+            &["durability"],
         ],
         steps_up: &[],
     },

@@ -154,6 +154,7 @@ impl Loaded {
                 connections,
                 pipeline,
                 keys: KEYS,
+                lengths: [8, 8],
                 time: run.time,
                 rate: (client == Client::Open).then_some(run.rate),
                 is_checked: !self.server.is_floor(),

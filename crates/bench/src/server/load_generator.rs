@@ -24,6 +24,8 @@ pub(crate) struct Load {
     pub(crate) pipeline: usize,
     /// Keys are drawn from as many numbers.
     pub(crate) keys: u32,
+    /// Bytes of a key and of a value, from 8 on: the digits of the key's number come first.
+    pub(crate) lengths: [usize; 2],
     pub(crate) time: Duration,
     /// Requests a second of an open loop.
     pub(crate) rate: Option<u32>,
@@ -56,6 +58,7 @@ impl Load {
         let mut poll = Poll::new()?;
         let mut events = Events::with_capacity(self.connections);
         let mut random = Random::new(seed);
+        let mut entry = self.lengths.map(|bytes| vec![b'0'; bytes]);
         let begin = Instant::now();
         let mut connections = Vec::new();
         for number in 0..self.connections {
@@ -99,7 +102,7 @@ impl Load {
                 };
                 idle.pop();
                 let connection = &mut connections[number];
-                self.prepare(connection, &mut random, due);
+                self.prepare(connection, &mut random, &mut entry, due);
                 connection.send()?;
             }
             let wait = match between {
@@ -131,19 +134,27 @@ impl Load {
         Ok(done)
     }
 
-    fn prepare(&self, connection: &mut Connection, random: &mut Random, due: Instant) {
+    fn prepare(
+        &self,
+        connection: &mut Connection,
+        random: &mut Random,
+        [key, value]: &mut [Vec<u8>; 2],
+        due: Instant,
+    ) {
         connection.out.clear();
         connection.expected.clear();
         for _ in 0..self.pipeline {
-            let key = digits(random.below(self.keys));
+            let digits = digits(random.below(self.keys));
+            key[..8].copy_from_slice(&digits);
+            value[..8].copy_from_slice(&digits);
             match self.command {
                 Command::Set => {
-                    self.protocol.set(&key, &key, &mut connection.out);
+                    self.protocol.set(key, value, &mut connection.out);
                     self.protocol.was_set(&mut connection.expected);
                 }
                 Command::Get => {
-                    self.protocol.get(&key, &mut connection.out);
-                    self.protocol.was_got(&key, &key, &mut connection.expected);
+                    self.protocol.get(key, &mut connection.out);
+                    self.protocol.was_got(key, value, &mut connection.expected);
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Servers, started and stopped.
 
+use std::ffi::OsStr;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -66,10 +67,9 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
         let address = floor.address;
         return Ok(Server { name, address, running: Running::Floor { _floor: floor } });
     }
-    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
-    let address = SocketAddr::from(([127, 0, 0, 1], port));
-    let port = port.to_string();
-    let mut command = match name {
+    let address = free_address()?;
+    let port = address.port().to_string();
+    let command = match name {
         SAPWOOD => {
             let program = std::env::current_exe()?;
             if program.file_stem().is_none_or(|stem| stem != "sapwood") {
@@ -96,10 +96,26 @@ fn start_one(name: &'static str) -> Result<Server, Error> {
             command
         }
     };
-    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-    let mut server = Server { name, address, running: Running::Process(child) };
+    let mut server = spawn(name, address, command)?;
     server.wait()?;
     Ok(server)
+}
+
+/// Redis with arguments of its own beside its port. It may not answer yet.
+pub(crate) fn spawn_redis<'a>(args: impl IntoIterator<Item = &'a OsStr>) -> Result<Server, Error> {
+    let address = free_address()?;
+    let mut command = Command::new(installed("redis-server")?);
+    command.args(["--port", &address.port().to_string()]).args(args);
+    spawn(REDIS, address, command)
+}
+
+fn free_address() -> Result<SocketAddr, Error> {
+    Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?)
+}
+
+fn spawn(name: &'static str, address: SocketAddr, mut command: Command) -> Result<Server, Error> {
+    let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+    Ok(Server { name, address, running: Running::Process(child) })
 }
 
 /// Memory that memcached may use: more than the entries of any run take.
@@ -120,6 +136,11 @@ fn installed(program: &str) -> Result<PathBuf, Error> {
 
 impl Server {
     fn wait(&mut self) -> Result<(), Error> {
+        self.wait_for(PATIENCE)
+    }
+
+    /// Waits until it answers; an error after some time.
+    pub(crate) fn wait_for(&mut self, patience: Duration) -> Result<(), Error> {
         let begin = Instant::now();
         loop {
             if self.connect().and_then(|mut wire| wire.ping()).is_ok() {
@@ -130,10 +151,10 @@ impl Server {
             {
                 return Err(format!("{} ended by itself: {status}", self.name).into());
             }
-            if begin.elapsed() > PATIENCE {
+            if begin.elapsed() > patience {
                 return Err(format!("{} does not answer at {}", self.name, self.address).into());
             }
-            std::thread::sleep(Duration::from_millis(20));
+            std::thread::sleep(Duration::from_millis(5));
         }
     }
 

@@ -5,13 +5,13 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
-use super::folder::Folder;
 use super::store::{Engine, Entry, Level, Place, TreeStore, Writers};
 use super::workload::{Entries, Order, Phase, Workload};
 use super::{Plan, floor};
 use crate::Error;
 use crate::clock::Clock;
-use crate::figures::{Rate, Rates, is_ours};
+use crate::figures::{Rate, Rates, is_ours, note};
+use crate::folder::Folder;
 use crate::report::tell;
 use crate::rounds::{progress, run_threads};
 use crate::tally::Tally;
@@ -128,29 +128,6 @@ fn leave_out(
     figures.recoveries.retain(stays);
     figures.rates.wrong.push(sentence);
     Ok(())
-}
-
-/// Adds a round's rate to those of its workload, which stand together.
-fn note(
-    rates: &mut Vec<Rate<Workload>>,
-    workload: Workload,
-    threads: usize,
-    engine: &str,
-    figure: f64,
-) {
-    let same = |rate: &&mut Rate<Workload>| {
-        rate.workload == workload && rate.threads == threads && rate.engine == engine
-    };
-    match rates.iter_mut().find(same) {
-        Some(rate) => rate.rounds.push(figure),
-        None => {
-            let group =
-                |rate: &Rate<Workload>| rate.workload == workload && rate.threads == threads;
-            let at = rates.iter().rposition(group).map_or(rates.len(), |last| last + 1);
-            let rate = Rate { workload, threads, engine: engine.to_owned(), rounds: vec![figure] };
-            rates.insert(at, rate);
-        }
-    }
 }
 
 impl<'p> Turn<'p> {

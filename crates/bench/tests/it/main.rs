@@ -1,6 +1,7 @@
 //! Benches at their smoke sizes: they run, check their answers and print what programs can read.
 
 mod aggregate;
+mod durability;
 mod hash;
 mod ordered;
 mod server;

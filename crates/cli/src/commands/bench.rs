@@ -12,6 +12,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
         BenchEngine::Server(server) => sapwood_bench::server::run(server),
         BenchEngine::Trees(trees) => sapwood_bench::trees::run(trees),
+        BenchEngine::Durability(durability) => sapwood_bench::durability::run(durability),
     };
     measured.map_err(|error| match error.downcast::<io::Error>() {
         Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::OutputClosed,

@@ -90,6 +90,26 @@ fn the_bench_of_trees_takes_its_flags() {
 }
 
 #[test]
+fn the_bench_of_durability_takes_its_flags() {
+    let args = ["bench", "durability", "--smoke", "--json", "--part", "levels", "--writers", "2"];
+    let chosen = ["--engines", "sapwood-ordered", "--levels", "memory,sync", "--data", "small"];
+    let out = stdout_of(&[&args[..], &chosen].concat());
+    let timed: Vec<String> = out
+        .lines()
+        .filter_map(|line| {
+            let object: serde_json::Value = serde_json::from_str(line).expect("an object a line");
+            assert_eq!(
+                (&object["bench"], &object["engine"]),
+                (&"durability".into(), &"sapwood-ordered".into())
+            );
+            let workload = object["workload"].as_str().expect("a name").to_owned();
+            (object["unit"] == "ops/s").then_some(workload)
+        })
+        .collect();
+    assert_eq!(timed, ["put 8 B, memory", "put 8 B, sync"]);
+}
+
+#[test]
 fn a_run_of_another_size_is_not_judged() {
     let args = ["bench", "ordered", "--smoke", "--no-latencies", "--threads", "1"];
     let chosen = ["--data", "generated", "--engines", "sapwood"];

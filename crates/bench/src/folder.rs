@@ -10,8 +10,9 @@ use crate::Error;
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
+    /// Makes it, or takes one of that name which an earlier run of this process left.
     pub(crate) fn new(parent: &Path, name: &str) -> Result<Folder, Error> {
-        let path = parent.join(format!("sapwood-trees-{}-{name}", std::process::id()));
+        let path = parent.join(format!("sapwood-bench-{}-{name}", std::process::id()));
         fs::create_dir_all(&path)
             .map_err(|error| format!("{}: {error}: choose a folder with --dir", path.display()))?;
         Ok(Folder(path))
@@ -26,6 +27,22 @@ impl Folder {
         let bytes = bytes_below(&self.0)?;
         Ok((bytes > 0).then_some(bytes))
     }
+
+    /// Syncs all its files, so that what comes next finds the disk idle.
+    pub(crate) fn sync(&self) -> Result<(), Error> {
+        sync_below(&self.0)
+    }
+}
+
+fn sync_below(folder: &Path) -> Result<(), Error> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        match path.is_dir() {
+            true => sync_below(&path)?,
+            false => fs::File::open(&path)?.sync_data()?,
+        }
+    }
+    Ok(())
 }
 
 fn bytes_below(folder: &Path) -> Result<u64, Error> {

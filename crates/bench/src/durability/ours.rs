@@ -1,0 +1,165 @@
+//! Ordered and hash tables of a database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use sapwood::{
+    Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Table,
+};
+
+use super::store::{Engine, Place, Store};
+use super::workload::{Data, Level};
+use crate::Error;
+
+pub(crate) const ORDERED: &str = "sapwood-ordered";
+pub(crate) const HASH: &str = "sapwood-hash";
+pub(crate) const NAMES: [&str; 2] = [ORDERED, HASH];
+
+pub(crate) const ENGINES: [Engine; 2] = [
+    Engine { name: ORDERED, open: |place| open(place, Kind::Ordered) },
+    Engine { name: HASH, open: |place| open(place, Kind::Hash) },
+];
+
+/// The time after which changes last at [`Level::Async`]: the default of a database.
+pub(crate) const SYNC_INTERVAL: Duration = Duration::from_millis(100);
+
+const NAME: &str = "bench";
+/// Bytes of the log after which a checkpoint is due by default.
+const CHECKPOINT_BYTES: u64 = 256 << 20;
+
+/// The kind of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Ordered,
+    Hash,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Kind; 2] = [Kind::Ordered, Kind::Hash];
+
+    /// As tables and `--engines` name it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Kind::Ordered => ORDERED,
+            Kind::Hash => HASH,
+        }
+    }
+}
+
+/// A table with its database. Checkpoints are written where the bench wants one, and at no other time.
+pub(crate) struct Ours {
+    pub(crate) db: Db,
+    pub(crate) table: Table,
+}
+
+fn open(place: &Place, kind: Kind) -> Result<Option<Box<dyn Store>>, Error> {
+    Ok(Some(Box::new(Ours::create(&place.dir, kind, place.level, place.data, place.keys)?)))
+}
+
+fn options(level: Level) -> DbOptions {
+    let durability = match level {
+        Level::Memory | Level::Buffered => Durability::Buffered,
+        Level::Async => Durability::Interval(SYNC_INTERVAL),
+        Level::Sync => Durability::Sync,
+    };
+    DbOptions::default().durability(durability).checkpoint_bytes(u64::MAX)
+}
+
+/// A hash table that ends with the process: that of a database in memory, since
+/// [`HashTableOptions`] have no such choice in a directory.
+fn volatile_hash_table(options: HashTableOptions) -> Result<Ours, Error> {
+    let db = Db::in_memory();
+    let table = Table::Hash(db.create_hash_table(NAME, options)?);
+    Ok(Ours { db, table })
+}
+
+impl Ours {
+    /// An empty table that is to hold so many keys.
+    pub(crate) fn create(
+        dir: &Path,
+        kind: Kind,
+        level: Level,
+        data: Data,
+        keys: u32,
+    ) -> Result<Ours, Error> {
+        let is_volatile = level == Level::Memory;
+        match kind {
+            Kind::Ordered => {
+                let db = Db::open_with(dir, options(level))?;
+                let chosen = OrderedTableOptions::default();
+                let chosen = if is_volatile { chosen.volatile() } else { chosen };
+                let table = Table::Ordered(db.create_ordered_table(NAME, chosen)?);
+                Ok(Ours { db, table })
+            }
+            Kind::Hash => {
+                let layout = match data {
+                    Data::Small => RecordLayout::Fixed8,
+                    Data::Large => RecordLayout::Variable,
+                };
+                let chosen =
+                    HashTableOptions::default().layout(layout).expected_entries(keys.into());
+                if is_volatile {
+                    return volatile_hash_table(chosen);
+                }
+                let db = Db::open_with(dir, options(level))?;
+                let table = Table::Hash(db.create_hash_table(NAME, chosen)?);
+                Ok(Ours { db, table })
+            }
+        }
+    }
+
+    /// Opens what a directory has, without writing a checkpoint by itself.
+    pub(crate) fn reopen(dir: &Path) -> Result<Ours, Error> {
+        let db = Db::open_with(dir, options(Level::Buffered))?;
+        let table = db.table(NAME)?;
+        Ok(Ours { db, table })
+    }
+
+    /// Writes a checkpoint, where the database has a directory.
+    pub(crate) fn checkpoint(&self) -> Result<(), Error> {
+        match self.db.directory() {
+            Some(_) => Ok(self.db.checkpoint()?),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Store for Ours {
+    #[inline]
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error> {
+        Ok(self.table.put(key, value)?)
+    }
+
+    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error> {
+        Ok(self.table.put_many(entries)?)
+    }
+
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error> {
+        self.table.get_with(key, read)?;
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<(), Error> {
+        match self.db.directory() {
+            Some(_) => Ok(self.db.sync()?),
+            None => Ok(()),
+        }
+    }
+
+    fn syncs_itself(&self) -> bool {
+        true
+    }
+
+    /// A checkpoint is written where one would be due by default: a hash table copies values after each
+    /// that it changed in place before.
+    fn settle(&self) -> Result<(), Error> {
+        match self.log_bytes() {
+            Some(bytes) if bytes >= CHECKPOINT_BYTES => self.checkpoint(),
+            _ => self.sync(),
+        }
+    }
+
+    fn log_bytes(&self) -> Option<u64> {
+        self.db.stats().log.map(|log| log.unsaved_bytes)
+    }
+}

@@ -1,0 +1,137 @@
+//! Redis, in a process of its own, with an append-only file or without one.
+
+use std::ffi::OsStr;
+use std::time::{Duration, Instant};
+
+use super::workload::{Data, Level};
+use crate::Error;
+use crate::folder::Folder;
+use crate::random::Random;
+use crate::server::load_generator::{Done, Load};
+use crate::server::processes::{Server, spawn_redis};
+use crate::server::wire::{self, digits};
+use crate::server::workload::Command;
+
+pub(crate) const NAME: &str = "redis";
+
+/// A server of a folder.
+pub(crate) struct Redis {
+    server: Server,
+}
+
+/// What it loads when it starts, and where it writes changes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Files {
+    /// The snapshot that `SAVE` writes; changes are in memory alone.
+    Rdb,
+    /// The append-only file, with a level of `appendfsync`.
+    Aof(&'static str),
+}
+
+impl Files {
+    /// What a level is: `appendfsync everysec` syncs each second, not ten times a second.
+    pub(crate) fn of(level: Level) -> Files {
+        match level {
+            Level::Memory => Files::Rdb,
+            Level::Buffered => Files::Aof("no"),
+            Level::Async => Files::Aof("everysec"),
+            Level::Sync => Files::Aof("always"),
+        }
+    }
+}
+
+impl Redis {
+    /// Starts it on the files of a folder, and waits until it has loaded them: how long that took.
+    pub(crate) fn start(folder: &Folder, files: Files) -> Result<(Redis, Duration), Error> {
+        let mut args =
+            ["--save", "", "--auto-aof-rewrite-percentage", "0", "--dir"].map(OsStr::new).to_vec();
+        args.push(folder.path().as_os_str());
+        let of_files = match files {
+            Files::Rdb => vec!["--appendonly", "no"],
+            Files::Aof(fsync) => vec!["--appendonly", "yes", "--appendfsync", fsync],
+        };
+        args.extend(of_files.into_iter().map(OsStr::new));
+        let begin = Instant::now();
+        let mut server = spawn_redis(args)?;
+        // As long as it loads it refuses to answer.
+        server.wait_for(LOADING)?;
+        Ok((Redis { server }, begin.elapsed()))
+    }
+
+    /// Puts the entries of the first numbers.
+    pub(crate) fn load(&self, data: Data, keys: u32) -> Result<(), Error> {
+        let mut wire = self.server.connect()?;
+        let [mut key, mut value] = blank(data);
+        wire::load(&mut wire, keys, |number, out| {
+            set(number, &mut key, &mut value);
+            self.server.protocol().set(&key, &value, out);
+        })
+    }
+
+    /// Puts to random keys, one request in flight on each connection: puts a second.
+    pub(crate) fn put_for(
+        &self,
+        data: Data,
+        keys: u32,
+        connections: usize,
+        time: Duration,
+        seed: u64,
+    ) -> Result<f64, Error> {
+        let load = Load {
+            address: self.server.address,
+            protocol: self.server.protocol(),
+            command: Command::Set,
+            connections,
+            pipeline: 1,
+            keys,
+            lengths: data.lengths(),
+            time,
+            rate: None,
+            is_checked: true,
+        };
+        let Done { requests, elapsed, .. } = load.run(seed)?;
+        Ok(requests as f64 / elapsed.as_secs_f64())
+    }
+
+    /// Whether some keys have their values.
+    pub(crate) fn check(&self, data: Data, keys: u32, seed: u64) -> Result<(), Error> {
+        let mut wire = self.server.connect()?;
+        let mut random = Random::new(seed);
+        let [mut key, mut value] = blank(data);
+        for _ in 0..CHECKED {
+            set(random.below(keys), &mut key, &mut value);
+            let reply = wire.ask(&[b"GET", &key])?;
+            if self.server.protocol().value(reply) != Some(&value[..]) {
+                return Err("a key has lost its value".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// How many keys it has.
+    pub(crate) fn len(&self) -> Result<u64, Error> {
+        let mut wire = self.server.connect()?;
+        let reply = std::str::from_utf8(wire.ask(&[b"DBSIZE"])?)?;
+        Ok(reply.trim_start_matches(':').trim_end().parse()?)
+    }
+
+    /// Writes the snapshot.
+    pub(crate) fn save(&self) -> Result<(), Error> {
+        self.server.connect()?.ask(&[b"SAVE"]).map(drop)
+    }
+}
+
+/// The time in which it must have loaded its files.
+const LOADING: Duration = Duration::from_secs(300);
+/// Keys that are looked at after a run.
+const CHECKED: u32 = 100;
+
+fn blank(data: Data) -> [Vec<u8>; 2] {
+    data.lengths().map(|bytes| vec![b'0'; bytes])
+}
+
+/// The entry of a number, as the load generator makes it.
+fn set(number: u32, key: &mut [u8], value: &mut [u8]) {
+    key[..8].copy_from_slice(&digits(number));
+    value[..8].copy_from_slice(&digits(number));
+}

@@ -1,0 +1,79 @@
+//! The interface of an engine.
+
+use std::path::PathBuf;
+
+use super::workload::{Data, Level};
+use crate::Error;
+
+/// Where and how a store is to be.
+#[derive(Debug, Clone)]
+pub struct Place {
+    /// An empty folder of its own.
+    pub dir: PathBuf,
+    /// What changes outlive.
+    pub level: Level,
+    /// Bytes of keys and values.
+    pub data: Data,
+    /// Keys that it will hold.
+    pub keys: u32,
+}
+
+/// An engine that can take part.
+#[derive(Debug, Clone, Copy)]
+pub struct Engine {
+    /// As tables and `--engines` name it.
+    pub name: &'static str,
+    /// Opens an empty store; none where it does not have the level.
+    pub open: fn(&Place) -> Result<Option<Box<dyn Store>>, Error>,
+}
+
+/// A store under test, which threads share.
+pub trait Store: Send + Sync {
+    /// Puts an entry whose key is there; it outlives what the level says.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Error>;
+
+    /// Puts entries whose keys are not there, untimed and as one commit where it has such.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn load(&self, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<(), Error>;
+
+    /// Calls `read` with the key's value, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn get(&self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<(), Error>;
+
+    /// Makes all last that was put before. At [`Level::Async`] a thread of the bench calls it ten times
+    /// a second, unless the engine does so itself.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn sync(&self) -> Result<(), Error>;
+
+    /// Whether it syncs by itself at [`Level::Async`].
+    fn syncs_itself(&self) -> bool {
+        false
+    }
+
+    /// Does, between runs and untimed, what it would otherwise put off for long.
+    ///
+    /// # Errors
+    ///
+    /// Returns the engine's error.
+    fn settle(&self) -> Result<(), Error> {
+        self.sync()
+    }
+
+    /// Bytes of its log since some moment before the run, where it knows.
+    fn log_bytes(&self) -> Option<u64> {
+        None
+    }
+}
