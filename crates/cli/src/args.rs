@@ -448,7 +448,7 @@ pub(crate) enum Format {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineName {
-    /// In the order of the keys, in memory
+    /// In the order of the keys, in memory, or with --dir in a directory
     Ordered,
     /// Without order; in memory, or with --dir in a directory
     Hash,

@@ -107,6 +107,22 @@ impl HashLog {
         HashLog::open_by(disk, options, Opening::View(number.into()))
     }
 
+    /// As [`HashLog::view`], of the newest checkpoint; in memory, and empty, where there never was one.
+    ///
+    /// # Errors
+    /// As [`HashLog::open`].
+    pub fn view_newest(disk: Arc<dyn Disk>, options: Options) -> Result<HashLog> {
+        let options = Options { cold_reads: ColdReads::Stay, compaction: None, ..options };
+        HashLog::open_by(disk, options, Opening::NewestView)
+    }
+
+    /// Ends changes: from now on what would change the log answers [`Error::ReadOnly`].
+    #[must_use]
+    pub fn read_only(self) -> HashLog {
+        self.store.freeze();
+        self
+    }
+
     /// The checkpoints in a directory that is not open, oldest first, and whether each opens: its
     /// index image is read whole, of the log only where its pages lie. A newest one whose manifest
     /// is missing is listed too. Nothing is changed.

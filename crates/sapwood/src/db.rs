@@ -207,9 +207,9 @@ impl Db {
     /// Opens the database in a directory to read it, which needs read permission alone:
     /// nothing is made, written or removed there, and what would change a hash table answers
     /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly), one of an ordered table
-    /// [`Error::ReadOnly`]. Ordered tables are as the log left them. A hash table is as its newest complete
-    /// checkpoint left it, and answers [`Error::Unrecovered`] where the log has later changes, as a
-    /// crash leaves it: opening the directory to be written puts them in.
+    /// [`Error::ReadOnly`]. Tables are as the last change in the log left them; changes of a hash table
+    /// since its newest complete checkpoint, as a crash leaves them in the log, are kept in memory, beyond
+    /// the table's memory budget where they have to be.
     ///
     /// Any number of them have a directory open at once, in any processes, while none has it open
     /// to be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are

@@ -205,19 +205,6 @@ pub enum Error {
         /// What the engine says.
         cause: TreeEngineError,
     },
-    /// A database that is open to be read has a hash table of which the log has changes: they are put into
-    /// it when the directory is opened to be written.
-    #[error(
-        "table `{name}`: the log has changes since its last checkpoint; open {} once to be written \
-         (`Db::open`), and read it then",
-        path.display()
-    )]
-    Unrecovered {
-        /// The name of the table.
-        name: String,
-        /// The directory.
-        path: PathBuf,
-    },
     /// The log of the database refused: to be opened, to take a change, or to make it last.
     #[error("the log in {}: {cause}{}", path.display(), log_next_step(cause))]
     Log {

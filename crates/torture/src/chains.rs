@@ -169,9 +169,24 @@ impl Compared {
 
 /// Looks at a database here, in this process: a panic is a failure, and a hang ends it aloud.
 pub(crate) fn look(oracle: &mut Oracle, place: &DatabaseFolder) -> Result<Compared, String> {
+    watched(place, || oracle.look(&place.database))
+}
+
+/// The same on a disk without room.
+pub(crate) fn look_without_room(
+    oracle: &mut Oracle,
+    place: &DatabaseFolder,
+) -> Result<Compared, String> {
+    watched(place, || oracle.look_without_room(&place.database))
+}
+
+fn watched(
+    place: &DatabaseFolder,
+    look: impl FnOnce() -> Result<Compared, String>,
+) -> Result<Compared, String> {
     let message = format!("looking at {} hangs", place.database.display());
     let _watchdog = Watchdog::arm(HANG_LIMIT, message);
-    let looked = catch_unwind(AssertUnwindSafe(|| oracle.look(&place.database)));
+    let looked = catch_unwind(AssertUnwindSafe(look));
     wait_for_starting();
     looked.unwrap_or_else(|_| Err("opening or reading it panics; standard error says how".into()))
 }

@@ -99,6 +99,36 @@ impl Oracle {
     /// Opens the database and compares all of it; what is found is what the next look begins with.
     pub(crate) fn look(&mut self, folder: &Path) -> Result<Compared, String> {
         let db = Db::open(folder).map_err(|e| format!("the database does not open: {e}"))?;
+        let mut compared = self.compare(&db)?;
+        for name in self.tables.keys() {
+            let table = db.hash_table(name).map_err(|e| e.to_string())?;
+            let left = leftovers::of_table(&folder.join("tables").join(name), &table)?;
+            compared.leftovers.extend(left.iter().map(|file| format!("{name}/{file}")));
+        }
+        Ok(compared)
+    }
+
+    /// The same on a disk without room: the database opens; a table that needs room to take the changes of
+    /// the log says so, and a reader has all of it.
+    pub(crate) fn look_without_room(&mut self, folder: &Path) -> Result<Compared, String> {
+        let db = Db::open(folder).map_err(|e| format!("the database does not open: {e}"))?;
+        for name in self.tables.keys() {
+            match db.hash_table(name) {
+                Ok(table) => table.check().map_err(|e| e.to_string())?,
+                Err(e)
+                    if db.table_names().contains(name) && !e.to_string().contains("No space") =>
+                {
+                    return Err(format!("table {name} does not open: {e}"));
+                }
+                Err(_) => {}
+            }
+        }
+        drop(db);
+        let db = Db::open_read_only(folder).map_err(|e| format!("it cannot be read: {e}"))?;
+        self.compare(&db)
+    }
+
+    fn compare(&mut self, db: &Db) -> Result<Compared, String> {
         let there: BTreeSet<String> = db.table_names().into_iter().collect();
         if let Some(name) = there.iter().find(|name| !self.tables.contains_key(*name)) {
             return Err(format!("table {name} is there, and was dropped or never made"));
@@ -117,8 +147,6 @@ impl Oracle {
             compared.tables += 1;
             compared.entries += parts.entries;
             compared.operations += parts.operations;
-            let left = leftovers::of_table(&folder.join("tables").join(name), &table)?;
-            compared.leftovers.extend(left.iter().map(|file| format!("{name}/{file}")));
         }
         Ok(compared)
     }

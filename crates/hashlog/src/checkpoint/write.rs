@@ -47,10 +47,10 @@ impl Store {
         moment: Option<Moment<'_>>,
         cut: Cut,
     ) -> Result<CheckpointInfo> {
-        let checkpoints = self.expect_checkpoints()?;
-        if checkpoints.disk.is_read_only() {
+        if self.is_read_only() {
             return Err(Error::ReadOnly);
         }
+        let checkpoints = self.expect_checkpoints()?;
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }

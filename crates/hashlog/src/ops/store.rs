@@ -34,6 +34,8 @@ pub(crate) struct Store {
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
     pub(crate) begin_lock: BeginLock,
     pub(crate) compactor: Compactor,
+    /// No page is begun any more, and nothing in memory changes in place.
+    pub(crate) is_frozen: AtomicBool,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Of a log whose changes are told.
@@ -74,6 +76,7 @@ impl Store {
             copy_wants_page: AtomicBool::new(false),
             begin_lock: BeginLock::default(),
             compactor,
+            is_frozen: AtomicBool::new(false),
             checkpoints,
             told: OnceLock::new(),
         }
@@ -90,7 +93,14 @@ impl Store {
 
     /// Whether the log is open to be read alone.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.checkpoints.as_ref().is_some_and(|checkpoints| checkpoints.disk.is_read_only())
+        self.is_frozen.load(Ordering::Relaxed)
+    }
+
+    /// Lets no change happen any more. Call it unpinned, while no thread changes the log.
+    pub(crate) fn freeze(&self) {
+        // What is below is changed by a record above alone, for which no page is begun.
+        self.log.pin_below();
+        self.is_frozen.store(true, Ordering::Relaxed);
     }
 
     /// Bytes of memory beside the log's pages.

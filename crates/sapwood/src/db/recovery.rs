@@ -99,9 +99,22 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
         OrderedTable::of(name, Arc::new(map), options, kept)
     });
     let ordered = ordered.collect();
-    let hash = recovery.hash.into_values().filter_map(|table| match table.state {
-        HashState::Unrecovered(error) => Some((table.name, LoggedHash::Unrecovered(None, error))),
-        HashState::Unchanged | HashState::Open(..) => None,
+    let hash = recovery.hash.into_values().filter_map(|RecoveredHash { name, state, .. }| {
+        let table = match state {
+            HashState::Unchanged => return None,
+            HashState::Open(engine, fields) => {
+                let (engine, directory) = (Arc::new(engine.read_only()), Some(directory.clone()));
+                LoggedHash::Open(HashTable::new(
+                    name.clone(),
+                    engine,
+                    fields,
+                    directory,
+                    Kept::Memory,
+                ))
+            }
+            HashState::Unrecovered(error) => LoggedHash::Unrecovered(None, error),
+        };
+        Some((name, table))
     });
     Ok(LoggedTables { ordered, hash: hash.collect() })
 }
@@ -170,14 +183,18 @@ impl RecoveredHash {
     }
 
     fn open(&self, directory: &Directory) -> Result<(HashLog, Option<aggregate::Layout>)> {
-        if directory.is_read_only() {
-            let (name, path) = (self.name.to_string(), directory.path().to_owned());
-            return Err(Error::Unrecovered { name, path });
-        }
         let folder = directory.folder(&self.name)?;
         let stored = folder.read_options()?;
-        let log = HashLog::open(folder.disk, stored.engine())
-            .map_err(|cause| Error::HashEngine { table: Arc::clone(&self.name), cause })?;
+        let log = match directory.is_read_only() {
+            // What changes is kept in memory alone.
+            true => HashLog::view_newest(
+                folder.disk,
+                sapwood_hashlog::Options { memory_budget: None, ..stored.engine() },
+            ),
+            false => HashLog::open(folder.disk, stored.engine()),
+        };
+        let log =
+            log.map_err(|cause| Error::HashEngine { table: Arc::clone(&self.name), cause })?;
         Ok((log, stored.fields))
     }
 }

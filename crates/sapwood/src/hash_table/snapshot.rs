@@ -78,9 +78,11 @@ impl HashSnapshot<'_> {
     /// where the table has a checkpoint of a later moment.
     ///
     /// ```
-    /// # use sapwood::{Cut, Db, HashTableOptions};
+    /// # use sapwood::{Cut, Db, DbOptions, HashTableOptions};
     /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// # let db = Db::open(directory.path())?;
+    /// // Without a log, what is not in a checkpoint goes.
+    /// let options = || DbOptions::default().without_log();
+    /// let db = Db::open_with(directory.path(), options())?;
     /// let orders = db.create_hash_table("orders", HashTableOptions::default())?;
     /// let stock = db.create_hash_table("stock", HashTableOptions::default())?;
     /// orders.put(b"1", b"oak")?;
@@ -92,7 +94,7 @@ impl HashSnapshot<'_> {
     ///     snapshot.checkpoint(Cut::Incremental)?;
     /// }
     /// drop((orders, stock, db));
-    /// assert_eq!(Db::open(directory.path())?.hash_table("orders")?.len()?, 1);
+    /// assert_eq!(Db::open_with(directory.path(), options())?.hash_table("orders")?.len()?, 1);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn checkpoint(self, cut: Cut) -> Result<CheckpointInfo> {

@@ -593,7 +593,9 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
 }
 
 /// Every file and folder of a directory: its bytes, and when it was changed.
-fn files_of(path: &Path) -> std::collections::BTreeMap<std::path::PathBuf, (Vec<u8>, SystemTime)> {
+pub fn files_of(
+    path: &Path,
+) -> std::collections::BTreeMap<std::path::PathBuf, (Vec<u8>, SystemTime)> {
     let mut files = std::collections::BTreeMap::new();
     let changed = |path: &Path| fs::metadata(path).and_then(|it| it.modified()).expect("a time");
     for entry in fs::read_dir(path).expect("it can be listed") {

@@ -25,7 +25,7 @@ pub(crate) struct RowFile {
 }
 
 enum From {
-    Text(TextFile),
+    Text(Box<TextFile>),
     #[cfg(feature = "columnar")]
     Columns(Box<ColumnFile>),
 }
@@ -36,7 +36,7 @@ impl RowFile {
         match format.as_text() {
             Some(text) => {
                 let file = TextFile::open(path, text, ui)?;
-                Ok(Self { origin: None, name, from: From::Text(file) })
+                Ok(Self { origin: None, name, from: From::Text(Box::new(file)) })
             }
             #[cfg(feature = "columnar")]
             None => {

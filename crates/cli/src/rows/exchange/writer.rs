@@ -19,7 +19,7 @@ pub(crate) struct RowWriter {
 }
 
 enum To {
-    Text(TextWriter),
+    Text(Box<TextWriter>),
     #[cfg(feature = "columnar")]
     Columns(Box<ColumnWriter>),
 }
@@ -33,7 +33,9 @@ impl RowWriter {
     ) -> Outcome<Self> {
         let trouble = sink.trouble();
         let to = match format.as_text() {
-            Some(text) => TextWriter::new(text, form, sink).map(To::Text),
+            Some(text) => {
+                TextWriter::new(text, form, sink).map(|writer| To::Text(Box::new(writer)))
+            }
             #[cfg(feature = "columnar")]
             None => ColumnWriter::new(format, form.columns(), origin, sink)
                 .map(|writer| To::Columns(Box::new(writer))),
