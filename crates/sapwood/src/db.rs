@@ -4,6 +4,8 @@ mod checkpoints;
 mod hash_slot;
 mod inspection;
 mod recovery;
+#[cfg(feature = "sim")]
+mod simulated;
 mod trees;
 
 use std::collections::BTreeMap;
