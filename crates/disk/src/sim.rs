@@ -99,6 +99,12 @@ impl SimDisk {
         self.lock().operations
     }
 
+    /// Reads, writes, syncs and changes of names since the faults were set.
+    pub fn calls(&self) -> [u64; 4] {
+        let state = self.lock();
+        [state.reads, state.writes, state.syncs, state.renames]
+    }
+
     /// Cuts the power after `count` more changes (as [`SimDisk::operations`] counts them): every
     /// call after the last of them fails and does nothing. Follow with [`SimDisk::crash`].
     pub fn stop_after(&self, count: u64) {
@@ -224,7 +230,7 @@ impl Disk for SimDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         name::check(name)?;
         let mut state = self.lock();
-        state.begin_change()?;
+        state.begin_rename()?;
         if state.names.contains_key(&Name::new(self.folder, name)) {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
@@ -265,7 +271,7 @@ impl Disk for SimDisk {
         name::check(from)?;
         name::check(to)?;
         let mut state = self.lock();
-        state.begin_change()?;
+        state.begin_rename()?;
         let id = state.find(self.folder, from)?;
         if from != to {
             let (from, to) = (Name::new(self.folder, from), Name::new(self.folder, to));
@@ -277,7 +283,7 @@ impl Disk for SimDisk {
     fn remove(&self, name: &str) -> io::Result<()> {
         name::check(name)?;
         let mut state = self.lock();
-        state.begin_change()?;
+        state.begin_rename()?;
         let id = state.find(self.folder, name)?;
         state.change_names(NameChange::Remove { name: Name::new(self.folder, name), id });
         Ok(())

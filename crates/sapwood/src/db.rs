@@ -1134,6 +1134,10 @@ impl Db {
                 engine.table_id = directory::new_table_id();
                 let log = HashLog::open(Arc::clone(&folder.disk), engine);
                 let log = log.map_err(named)?;
+                if let Some(db_log) = &self.shared.log {
+                    // With its options the table is there: changes of others before that must last, too.
+                    db_log.sync()?;
+                }
                 folder.write_options(options)?;
                 log
             }

@@ -207,9 +207,11 @@ pub(super) struct State {
     pub(super) name_changes: Vec<PendingName>,
     files: Vec<FileState>,
     faults: Faults,
-    reads: u64,
-    writes: u64,
-    syncs: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) syncs: u64,
+    /// Changes of names.
+    pub(super) renames: u64,
     pub(super) operations: u64,
     pub(super) stop_at: Option<u64>,
     /// Whether files lie in persistent memory.
@@ -237,6 +239,7 @@ impl Default for State {
             reads: 0,
             writes: 0,
             syncs: 0,
+            renames: 0,
             operations: 0,
             stop_at: None,
             is_dax: false,
@@ -248,7 +251,7 @@ impl Default for State {
 impl State {
     pub(super) fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
-        (self.reads, self.writes, self.syncs) = (0, 0, 0);
+        (self.reads, self.writes, self.syncs, self.renames) = (0, 0, 0, 0);
     }
 
     /// An empty disk.
@@ -275,6 +278,14 @@ impl State {
         }
         self.operations += 1;
         Ok(())
+    }
+
+    /// Of a change of names.
+    pub(super) fn begin_rename(&mut self) -> io::Result<()> {
+        self.begin_change()?;
+        let fault = self.faults.of_name(self.renames);
+        self.renames += 1;
+        fault.map_or(Ok(()), |kind| Err(injected(kind, "change of names")))
     }
 
     /// A file of a folder.
@@ -306,7 +317,7 @@ impl State {
                 Some(id) if self.files[id.0].is_folder => id,
                 Some(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, name)),
                 None => {
-                    self.begin_change()?;
+                    self.begin_rename()?;
                     let id = self.new_folder();
                     self.change_names(NameChange::Put { name: Name::new(folder, name), id });
                     id
@@ -325,11 +336,11 @@ impl State {
                 self.remove_folder(&format!("{path}/{inner}"))?;
                 continue;
             }
-            self.begin_change()?;
+            self.begin_rename()?;
             self.change_names(NameChange::Remove { name: Name::new(id, &inner), id: of });
         }
         let parent = self.find_folder(parent)?;
-        self.begin_change()?;
+        self.begin_rename()?;
         self.change_names(NameChange::Remove { name: Name::new(parent, name), id });
         Ok(())
     }

@@ -99,7 +99,12 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
         OrderedTable::of(name, Arc::new(map), options, kept)
     });
     let ordered = ordered.collect();
+    let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();
     let hash = recovery.hash.into_values().filter_map(|RecoveredHash { name, state, .. }| {
+        if !there.contains(&*name) {
+            // A crash came while it was dropped.
+            return None;
+        }
         let table = match state {
             HashState::Unchanged => return None,
             HashState::Open(engine, fields) => {
