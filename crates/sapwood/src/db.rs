@@ -743,6 +743,10 @@ impl Db {
             }
             None => (logged(), None),
         };
+        if let Some(log) = log {
+            // They are appended at the end, and nothing in them could tell that this failed.
+            log.check()?;
+        }
         let log = log.as_ref().map(|log| (Arc::clone(log), log.wal().told()));
         Ok((done, Changes { log, trees: commit }))
     }

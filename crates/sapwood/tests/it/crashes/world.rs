@@ -248,9 +248,12 @@ pub(super) struct World {
     pub(super) trees: History,
     /// Whether time may pass: it is waited for what a thread does then.
     pub(super) has_time: bool,
-    /// Whether the last step made or dropped a table, or opened the database: one that fails may leave a
-    /// table that does not open before the database is opened again.
+    /// Whether the database may be opened again by a step.
+    pub(super) may_reopen: bool,
+    /// Whether the last step made or dropped a table, or one has opened the database: where that fails, a
+    /// table may not open before the database is opened again.
     pub(super) is_about_tables: bool,
+    has_reopened: bool,
 }
 
 impl World {
@@ -261,17 +264,31 @@ impl World {
         let (logged, trees) = (History::of(logged), History::of(trees));
         let rng = Rng::with_seed(seed);
         let (disk, db) = (disk.clone(), Some(db));
-        let (has_time, is_about_tables) = (true, false);
-        World { disk, setting, db, rng, logged, trees, has_time, is_about_tables }
+        World {
+            disk,
+            setting,
+            db,
+            rng,
+            logged,
+            trees,
+            has_time: true,
+            may_reopen: true,
+            is_about_tables: false,
+            has_reopened: false,
+        }
     }
 
     fn db(&self) -> &Db {
         self.db.as_ref().expect("open")
     }
 
-    /// What the tables have, but where an opening failed.
+    /// What the tables have that outlive the database; none where an opening failed.
     pub(super) fn contents(&self) -> Option<Result<(Tables, Tables)>> {
-        self.db.as_ref().map(contents)
+        let mut contents = self.db.as_ref().map(contents);
+        if let Some(Ok((logged, _))) = &mut contents {
+            logged.remove(VOLATILE);
+        }
+        contents
     }
 
     /// Makes tables and fills some, so that one with a budget has entries on the disk alone.
@@ -406,7 +423,8 @@ impl World {
         let name = NAMES[self.rng.usize(..NAMES.len())];
         let is_there = self.db().engine(name).is_some();
         let what = self.rng.u8(..100);
-        self.is_about_tables = !is_there || (5..8).contains(&what) || (22..25).contains(&what);
+        self.has_reopened |= self.may_reopen && (22..25).contains(&what);
+        self.is_about_tables = !is_there || (5..8).contains(&what) || self.has_reopened;
         match what {
             _ if !is_there => self.create(name)?,
             0..3 => {
@@ -433,7 +451,7 @@ impl World {
                 _ => {}
             },
             14..22 => self.together()?,
-            22..25 => self.reopen()?,
+            22..25 if self.may_reopen => self.reopen()?,
             25..28 if self.has_time => self.let_time_pass(),
             _ => {
                 let op = Op::random(&mut self.rng, is_fixed(name));
