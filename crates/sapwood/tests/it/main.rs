@@ -9,6 +9,7 @@ mod disaggregate;
 mod durability;
 mod either;
 mod engines;
+mod golden;
 mod hash_compute;
 mod hash_table;
 mod key_bytes;

@@ -19,8 +19,9 @@ type Kind = (usize, fn(u64) -> Faults);
 /// The place of syncs among the calls.
 const SYNCS: usize = 2;
 
-const KINDS: [Kind; 8] = [
+const KINDS: [Kind; 9] = [
     (0, |n| Faults::new().reads(n..=n, ReadFault::Error(ErrorKind::Other))),
+    (0, |n| Faults::new().reads(n..=n, ReadFault::Short)),
     (1, |n| Faults::new().writes(n..=n, WriteFault::Error(ErrorKind::Other))),
     (1, |n| Faults::new().writes(n..=n, WriteFault::Torn(ErrorKind::Other))),
     (1, |n| Faults::new().writes(n.., WriteFault::Torn(ErrorKind::StorageFull))),
