@@ -23,6 +23,8 @@
 mod appender;
 mod error;
 mod frame;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod manifest;
 mod open;
 mod snapshot;
