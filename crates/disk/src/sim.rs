@@ -208,7 +208,7 @@ impl SimDisk {
     /// `InvalidInput` for a name that no file may have.
     pub fn plant(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         name::check(name)?;
-        self.lock().plant(self.folder, name, bytes.to_vec());
+        self.lock().plant(self.folder, name, Arc::new(bytes.to_vec()));
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! Images that a crash could leave.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -37,8 +38,8 @@ pub(super) fn random_image(state: &State, seed: u64) -> State {
     image(state, &names, files)
 }
 
-fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
-    let mut bytes = file.lasting.clone();
+fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Arc<Vec<u8>> {
+    let mut bytes = Arc::clone(&file.lasting);
     // Doubtful writes come before later ones that were synced, which were cut out of them; among
     // themselves all of these reach the media in any order.
     let mut writes: Vec<&Write> = file.doubtful.iter().chain(&file.unsynced).collect();
@@ -47,19 +48,23 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
         match rng.random_range(0..4) {
             way if write.is_cut() => {
                 if way > 1 {
-                    write.apply(&mut bytes);
+                    write.apply(Arc::make_mut(&mut bytes));
                 }
             }
             0 => {}
             1 => lengthen(&mut bytes, write.limit()),
-            2 => overlay(&mut bytes, write.offset, &write.bytes),
+            2 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes),
             _ => {
                 if rng.random() {
                     lengthen(&mut bytes, write.limit());
                 }
                 for (number, piece) in write.bytes.chunks(write.unit).enumerate() {
                     if rng.random() {
-                        overlay(&mut bytes, write.offset + number * write.unit, piece);
+                        overlay(
+                            Arc::make_mut(&mut bytes),
+                            write.offset + number * write.unit,
+                            piece,
+                        );
                     }
                 }
             }
@@ -68,13 +73,13 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
     bytes
 }
 
-fn lengthen(file: &mut Vec<u8>, limit: usize) {
+fn lengthen(file: &mut Arc<Vec<u8>>, limit: usize) {
     if file.len() < limit {
-        file.resize(limit, 0);
+        Arc::make_mut(file).resize(limit, 0);
     }
 }
 
-fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
+fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Arc<Vec<u8>>>) -> State {
     let mut image = State::empty(of.is_dax);
     // What lies in a folder without a name is gone with it.
     let mut folders = vec![(ROOT, ROOT)];
@@ -151,20 +156,24 @@ fn image_by_ways(state: &State, reached: &[FileId], way: &mut dyn FnMut(u8) -> u
     let mut files = BTreeMap::new();
     for id in reached {
         let file = state.file(*id);
-        let mut bytes = file.lasting.clone();
+        let mut bytes = Arc::clone(&file.lasting);
         for write in file.doubtful.iter().chain(&file.unsynced) {
             let middle = write.bytes.len() / write.unit / 2 * write.unit;
             match way(WRITE_WAYS) {
                 way if write.is_cut() => {
                     if way == 1 {
-                        write.apply(&mut bytes);
+                        write.apply(Arc::make_mut(&mut bytes));
                     }
                 }
                 0 => {}
-                1 => overlay(&mut bytes, write.offset, &write.bytes),
+                1 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes),
                 2 => lengthen(&mut bytes, write.limit()),
-                3 => overlay(&mut bytes, write.offset, &write.bytes[..middle]),
-                _ => overlay(&mut bytes, write.offset + middle, &write.bytes[middle..]),
+                3 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes[..middle]),
+                _ => overlay(
+                    Arc::make_mut(&mut bytes),
+                    write.offset + middle,
+                    &write.bytes[middle..],
+                ),
             }
         }
         files.insert(*id, bytes);

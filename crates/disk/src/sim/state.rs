@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
 use super::crash;
 use super::faults::{Faults, ReadFault, SyncFault, WriteFault};
@@ -125,10 +126,10 @@ impl Write {
 pub(super) struct FileState {
     /// Then it has no bytes, but names.
     is_folder: bool,
-    /// The bytes that reads see.
-    pub(super) now: Vec<u8>,
+    /// The bytes that reads see; images share them.
+    pub(super) now: Arc<Vec<u8>>,
     /// The bytes that are there for sure after a crash, where no doubtful write lies above it.
-    pub(super) lasting: Vec<u8>,
+    pub(super) lasting: Arc<Vec<u8>>,
     /// Writes that a failed sync was to make last, where no lasting write lies above them.
     pub(super) doubtful: Vec<Write>,
     /// Writes since the last sync.
@@ -142,16 +143,16 @@ impl FileState {
         for write in std::mem::take(&mut self.unsynced) {
             let doubtful = std::mem::take(&mut self.doubtful);
             self.doubtful = doubtful.into_iter().flat_map(|older| cut(older, &write)).collect();
-            write.apply(&mut self.lasting);
+            write.apply(Arc::make_mut(&mut self.lasting));
         }
     }
 
     /// The bytes that reads see when unsynced writes are gone.
     fn forget_unsynced(&mut self) {
         self.unsynced.clear();
-        self.now.clone_from(&self.lasting);
+        self.now = Arc::clone(&self.lasting);
         for write in &self.doubtful {
-            write.apply(&mut self.now);
+            write.apply(Arc::make_mut(&mut self.now));
         }
     }
 }
@@ -373,10 +374,10 @@ impl State {
         id
     }
 
-    pub(super) fn plant(&mut self, folder: FileId, name: &str, bytes: Vec<u8>) {
+    pub(super) fn plant(&mut self, folder: FileId, name: &str, bytes: Arc<Vec<u8>>) {
         let id = self.new_file();
         let file = &mut self.files[id.0];
-        (file.now, file.lasting) = (bytes.clone(), bytes);
+        (file.now, file.lasting) = (Arc::clone(&bytes), bytes);
         self.plant_name(folder, name, id);
     }
 
@@ -468,7 +469,7 @@ impl State {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"));
         }
         if !kept.is_empty() {
-            overlay(&mut file.now, offset, kept);
+            overlay(Arc::make_mut(&mut file.now), offset, kept);
             file.unsynced.push(Write::of_sectors(offset, kept.to_vec()));
         }
         answer
@@ -480,7 +481,7 @@ impl State {
             return;
         }
         let file = &mut self.files[id.0];
-        overlay(&mut file.now, offset, bytes);
+        overlay(Arc::make_mut(&mut file.now), offset, bytes);
         if !self.is_dax {
             file.unsynced.push(Write::of_sectors(offset, bytes.to_vec()));
             return;
@@ -512,7 +513,7 @@ impl State {
             let older = std::mem::take(writes);
             *writes = older.into_iter().flat_map(|older| cut(older, &lines)).collect();
         }
-        lines.apply(&mut file.lasting);
+        lines.apply(Arc::make_mut(&mut file.lasting));
         Ok(())
     }
 
@@ -521,7 +522,7 @@ impl State {
         let file = &mut self.files[id.0];
         let offset = usize::try_from(bytes).unwrap_or(usize::MAX);
         if offset < file.now.len() {
-            file.now.truncate(offset);
+            Arc::make_mut(&mut file.now).truncate(offset);
             file.unsynced.push(Write::of_sectors(offset, Vec::new()));
         }
         Ok(())
@@ -582,8 +583,8 @@ impl State {
         let file = &mut self.files[id.0];
         let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "offset beyond the end");
         let offset = usize::try_from(offset).map_err(|_| end())?;
-        *file.now.get_mut(offset).ok_or_else(end)? ^= mask;
-        if let Some(byte) = file.lasting.get_mut(offset) {
+        *Arc::make_mut(&mut file.now).get_mut(offset).ok_or_else(end)? ^= mask;
+        if let Some(byte) = Arc::make_mut(&mut file.lasting).get_mut(offset) {
             *byte ^= mask;
         }
         for write in file.doubtful.iter_mut().chain(&mut file.unsynced) {
@@ -598,9 +599,9 @@ impl State {
 
     pub(super) fn truncate(&mut self, id: FileId, bytes: u64) {
         let file = &mut self.files[id.0];
-        file.now.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        Arc::make_mut(&mut file.now).truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         *file = FileState {
-            lasting: file.now.clone(),
+            lasting: Arc::clone(&file.now),
             now: std::mem::take(&mut file.now),
             ..FileState::default()
         };

@@ -18,7 +18,7 @@ const STEPS: usize = 60;
 /// How many images are looked at: `CRASHES` of them, or some thousand.
 fn images() -> u64 {
     let number = |text: String| text.parse().expect("CRASHES is a whole number");
-    std::env::var("CRASHES").map_or(2_500, number)
+    std::env::var("CRASHES").map_or(2_000, number)
 }
 
 #[test]
