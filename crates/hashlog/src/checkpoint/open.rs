@@ -1,6 +1,7 @@
 //! The opening of a checkpoint: the image of the index is read, the log behind it replayed.
 
 use std::mem::offset_of;
+use std::sync::atomic::Ordering;
 
 use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
@@ -48,7 +49,7 @@ impl Store {
     /// Opens what a directory holds.
     pub(crate) fn open<F: Form>(
         disk: Directory,
-        mut options: Options,
+        options: Options,
         opening: Opening,
     ) -> Result<Store> {
         let is_read_only = disk.is_read_only() && !opening.is_view();

@@ -186,11 +186,12 @@ impl RecoveredHash {
         let folder = directory.folder(&self.name)?;
         let stored = folder.read_options()?;
         let log = match directory.is_read_only() {
-            // What changes is kept in memory alone.
-            true => HashLog::view_newest(
-                folder.disk,
-                sapwood_hashlog::Options { memory_budget: None, ..stored.engine() },
-            ),
+            true => {
+                // What changes is kept in memory alone.
+                let mut options = stored.engine();
+                options.memory_budget = None;
+                HashLog::view_newest(folder.disk, options)
+            }
             false => HashLog::open(folder.disk, stored.engine()),
         };
         let log =

@@ -547,7 +547,7 @@ fn a_reader_has_the_changes_of_the_log() {
                 Err(error) => {
                     assert_eq!(
                         error.hash_engine(),
-                        Some(&HashEngineError::ReadOnly),
+                        Some(&sapwood::HashEngineError::ReadOnly),
                         "{at}: {error}"
                     );
                 }
