@@ -4,6 +4,7 @@ mod checkpoints;
 mod hash_slot;
 mod inspection;
 mod recovery;
+mod replay;
 mod trees;
 
 use std::collections::BTreeMap;
