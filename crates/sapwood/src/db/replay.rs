@@ -18,11 +18,12 @@ use sapwood_wal::TableId;
 
 use crate::Error;
 
-/// Changes of a batch, and bytes of their keys and values: little enough to stay in a core's cache.
-const BATCH_CHANGES: usize = 2048;
-const BATCH_BYTES: usize = 256 << 10;
+/// Changes of a batch, and bytes of their keys and values: as many as make neighbours of random keys
+/// probable, in memory that is little beside what opening a database takes anyway.
+const BATCH_CHANGES: usize = 64 << 10;
+const BATCH_BYTES: usize = 1 << 20;
 /// Batches that wait for a thread.
-const WAITING: usize = 4;
+const WAITING: usize = 2;
 /// Threads that do changes, at most: they share the memory's bandwidth, and one thread reads for all.
 const THREADS_MAX: usize = 16;
 
@@ -56,13 +57,19 @@ impl Target {
         }
     }
 
-    fn put_many(&self, entries: &[(&[u8], &[u8])]) -> Result<(), Error> {
+    fn put_many(&self, entries: &mut [(&[u8], &[u8])]) -> Result<(), Error> {
         let table = || Arc::clone(&self.name);
         match &self.engine {
-            Engine::Ordered(map) => match map.put_many(entries) {
-                Ok(_) => Ok(()),
-                Err(stopped) => Err(Error::OrderedEngine { table: table(), cause: stopped.error }),
-            },
+            Engine::Ordered(map) => {
+                // Neighbours find what they need in the cache. Puts of the same key stay in their order.
+                entries.sort_by_key(|(key, _)| *key);
+                match map.put_many(entries) {
+                    Ok(_) => Ok(()),
+                    Err(stopped) => {
+                        Err(Error::OrderedEngine { table: table(), cause: stopped.error })
+                    }
+                }
+            }
             Engine::Hash(log) => log
                 .put_many(entries)
                 .map_err(|stopped| Error::HashEngine { table: table(), cause: stopped.error }),
@@ -172,7 +179,7 @@ impl Batch {
             }
             let (key, bytes) = puts[0];
             let done = match changes[0].what {
-                What::Put => target.put_many(&puts),
+                What::Put => target.put_many(&mut puts),
                 What::Write { offset } => target.write(key, offset, bytes),
                 What::Remove => target.remove(key),
             };
