@@ -192,7 +192,7 @@ import`. The directory is not changed.")]
     #[command(after_help = "\
 Examples:
   sapwood import flights rows flights.parquet
-  sapwood import copy rows flights.csv.zst --engine tree --key carrier:str,flight:int,month:int,day:int
+  sapwood import new rows flights.csv.zst --engine tree -k carrier:str,flight:int,month:int,day:int
   sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
   zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
 

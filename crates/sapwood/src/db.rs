@@ -4,6 +4,7 @@ mod checkpoints;
 mod hash_slot;
 mod inspection;
 mod recovery;
+mod replay;
 #[cfg(feature = "sim")]
 mod simulated;
 mod trees;

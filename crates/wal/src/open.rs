@@ -123,7 +123,8 @@ impl<E: From<Error>> From<std::io::Error> for Refused<E> {
     }
 }
 
-/// Reads the log for what checkpoints of engines have.
+/// Reads the log for what is not to be done again: what checkpoints of engines have, and all changes of tables
+/// that end in it.
 fn saved<E: From<Error>>(
     disk: &dyn Disk,
     manifest: &Manifest,
@@ -131,10 +132,13 @@ fn saved<E: From<Error>>(
     let mut saved = BTreeMap::new();
     let mut take = |_lsn: Lsn, record: &[u8]| {
         for_each_frame(record, &mut |frame| {
-            if let Frame::Saved { table, before } = *frame {
-                let known = saved.entry(table).or_insert(before);
-                *known = before.max(*known);
-            }
+            let (table, before) = match *frame {
+                Frame::Saved { table, before } => (table, before),
+                Frame::Drop { table } => (table, Lsn::MAX),
+                Frame::Change { .. } | Frame::Create { .. } => return Ok(()),
+            };
+            let known = saved.entry(table).or_insert(before);
+            *known = before.max(*known);
             Ok(())
         })
     };
@@ -155,7 +159,7 @@ fn for_each_frame<E: From<Error>>(
 
 struct Replay<'r, E> {
     tables: Tables,
-    /// Up to where a table's own checkpoint has its changes.
+    /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
     saved: BTreeMap<TableId, Lsn>,
     recovery: &'r mut dyn Recovery<E>,
 }
@@ -172,7 +176,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         let mut replay = Replay { tables, saved, recovery };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
-            if table.own.is_some() {
+            if table.own.is_some() || replay.saved.get(&table.id) == Some(&Lsn::MAX) {
                 continue;
             }
             let Manifest { log, checkpoint, .. } = *manifest;

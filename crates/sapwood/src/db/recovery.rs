@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::Effect;
@@ -11,9 +12,10 @@ use sapwood_wal::{Recovery, TableId};
 use crate::db_log::{DbLog, Description, Kept, Stopped};
 use crate::directory::Directory;
 use crate::{
-    DbOptions, Error, HashTable, LogError, OrderedEngineError, OrderedTable, OrderedTableOptions,
-    Result, aggregate,
+    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, aggregate,
 };
+
+use super::replay::{Engine, Replay, Target};
 
 /// The tables that the log of a directory has.
 pub(super) struct LoggedTables {
@@ -37,18 +39,31 @@ pub(super) fn open(
     directory: &Arc<Directory>,
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
-    let mut recovery = Tables::new(directory);
-    let log = DbLog::open(directory, options, &mut recovery)?;
-    let (ordered, hash) = (recovery.ordered, recovery.hash);
+    let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
+    let (log, Told { ordered, hash }) = tell(directory, recover)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
-        let (name, options, map) = table.finish();
+        let (name, options, map) = table.finish()?;
         let (map, kept) = log.open_ordered(id, map);
-        OrderedTable::of(name, map, options, kept)
+        Ok(OrderedTable::of(name, map, options, kept))
     });
-    let ordered = ordered.collect();
+    let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
     log.begin(options)?;
     Ok((log, LoggedTables { ordered, hash }))
+}
+
+/// Does again what a log tells, by several threads.
+fn tell<R>(
+    directory: &Directory,
+    log: impl FnOnce(&mut dyn Recovery<Stopped>) -> Result<R>,
+) -> Result<(R, Told)> {
+    thread::scope(|scope| {
+        let told = Told::default();
+        let mut tables = Tables { directory, replay: Replay::new(scope), told };
+        let opened = log(&mut tables)?;
+        tables.replay.end();
+        Ok((opened, tables.told))
+    })
 }
 
 /// Brings the hash tables of the log and those of the directory together.
@@ -70,15 +85,15 @@ fn settle_hash(
                 log.close_hash(id, newest)?;
                 LoggedHash::Closed(id)
             }
-            HashState::Open(engine, fields) => {
-                let (engine, kept) = log.open_hash(id, engine);
-                let directory = Some(Arc::clone(directory));
-                LoggedHash::Open(HashTable::new(Arc::clone(&name), engine, fields, directory, kept))
-            }
-            HashState::Unrecovered(error) => {
-                log.keep_hash(id, &name, &error.to_string());
-                LoggedHash::Unrecovered(Some(id), error)
-            }
+            HashState::Open(target, fields) => match finish_hash(target) {
+                Ok(engine) => {
+                    let (engine, kept) = log.open_hash(id, engine);
+                    let (name, directory) = (Arc::clone(&name), Some(Arc::clone(directory)));
+                    LoggedHash::Open(HashTable::new(name, engine, fields, directory, kept))
+                }
+                Err(error) => unrecovered(log, id, &name, error),
+            },
+            HashState::Unrecovered(error) => unrecovered(log, id, &name, error),
         };
         tables.insert(name, table);
     }
@@ -89,34 +104,42 @@ fn settle_hash(
     Ok(tables)
 }
 
+fn unrecovered(log: &DbLog, id: TableId, name: &str, error: Error) -> LoggedHash {
+    log.keep_hash(id, name, &error.to_string());
+    LoggedHash::Unrecovered(Some(id), error)
+}
+
 /// The tables of the log of a directory that is open to be read.
 pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
-    let mut recovery = Tables::new(directory);
-    DbLog::view(directory, &mut recovery)?;
-    let ordered = recovery.ordered.into_values().map(|table| {
-        let (name, options, map) = table.finish();
+    let ((), Told { ordered, hash }) = tell(directory, |tables| DbLog::view(directory, tables))?;
+    let ordered = ordered.into_values().map(|table| {
+        let (name, options, map) = table.finish()?;
         let kept = Kept::ReadOnly(Arc::clone(directory));
-        OrderedTable::of(name, Arc::new(map), options, kept)
+        Ok(OrderedTable::of(name, Arc::new(map), options, kept))
     });
-    let ordered = ordered.collect();
+    let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();
-    let hash = recovery.hash.into_values().filter_map(|RecoveredHash { name, state, .. }| {
+    let hash = hash.into_values().filter_map(|RecoveredHash { name, state, .. }| {
         if !there.contains(&*name) {
             // A crash came while it was dropped.
             return None;
         }
         let table = match state {
             HashState::Unchanged => return None,
-            HashState::Open(engine, fields) => {
-                let (engine, directory) = (Arc::new(engine.read_only()), Some(directory.clone()));
-                LoggedHash::Open(HashTable::new(
-                    name.clone(),
-                    engine,
-                    fields,
-                    directory,
-                    Kept::Memory,
-                ))
-            }
+            HashState::Open(target, fields) => match finish_hash(target) {
+                Ok(engine) => {
+                    let (engine, directory) =
+                        (Arc::new(engine.read_only()), Some(directory.clone()));
+                    LoggedHash::Open(HashTable::new(
+                        name.clone(),
+                        engine,
+                        fields,
+                        directory,
+                        Kept::Memory,
+                    ))
+                }
+                Err(error) => LoggedHash::Unrecovered(None, error),
+            },
             HashState::Unrecovered(error) => LoggedHash::Unrecovered(None, error),
         };
         Some((name, table))
@@ -125,10 +148,17 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
 }
 
 /// The tables that were told so far.
-struct Tables<'d> {
-    directory: &'d Directory,
+#[derive(Default)]
+struct Told {
     ordered: BTreeMap<TableId, Recovered>,
     hash: BTreeMap<TableId, RecoveredHash>,
+}
+
+/// Takes what the log tells.
+struct Tables<'d, 's, 'e> {
+    directory: &'d Directory,
+    replay: Replay<'s, 'e>,
+    told: Told,
 }
 
 /// A hash table, which is opened when the log has a change of it.
@@ -141,49 +171,54 @@ struct RecoveredHash {
 
 enum HashState {
     Unchanged,
-    Open(HashLog, Option<aggregate::Layout>),
+    Open(Arc<Target>, Option<aggregate::Layout>),
     /// It does not open, or may not be changed.
     Unrecovered(Error),
 }
 
 /// An ordered table without a journal.
-#[derive(Debug)]
 struct Recovered {
-    name: Arc<str>,
     options: OrderedTableOptions,
-    map: ChunkMap,
+    target: Arc<Target>,
 }
 
 impl Recovered {
     /// The map with all its entries.
-    fn finish(self) -> (Arc<str>, OrderedTableOptions, ChunkMap) {
-        let map = self.map.with_memory_budget(self.options.memory_budget);
-        (self.name, self.options, map)
+    fn finish(self) -> Result<(Arc<str>, OrderedTableOptions, ChunkMap)> {
+        let name = Arc::clone(&self.target.name);
+        match self.target.finish()? {
+            Engine::Ordered(map) => {
+                let map = map.with_memory_budget(self.options.memory_budget);
+                Ok((name, self.options, map))
+            }
+            Engine::Hash(_) => unreachable!("the table is ordered"),
+        }
     }
 }
 
-type Told<T> = std::result::Result<T, Stopped>;
+fn finish_hash(target: Arc<Target>) -> Result<HashLog> {
+    match target.finish()? {
+        Engine::Hash(log) => Ok(log),
+        Engine::Ordered(_) => unreachable!("the table is not ordered"),
+    }
+}
+
+type Done<T> = std::result::Result<T, Stopped>;
 
 impl RecoveredHash {
-    /// Does a change again.
-    fn change(&mut self, directory: &Directory, key: &[u8], effect: Effect<'_>) {
+    /// The table to be changed; none if it cannot be.
+    fn target(&mut self, directory: &Directory) -> Option<&Arc<Target>> {
         if matches!(self.state, HashState::Unchanged) {
             self.state = match self.open(directory) {
-                Ok((log, fields)) => HashState::Open(log, fields),
+                Ok((log, fields)) => {
+                    HashState::Open(Target::new(&self.name, Engine::Hash(log)), fields)
+                }
                 Err(error) => HashState::Unrecovered(error),
             };
         }
-        let HashState::Open(log, _) = &self.state else { return };
-        let done = match effect {
-            Effect::Put(value) => log.put(key, value),
-            Effect::Write { offset, bytes } => {
-                log.update(key, |value| write(value, offset, bytes)).map(drop)
-            }
-            Effect::Remove => log.remove(key).map(drop),
-        };
-        if let Err(cause) = done {
-            let table = Arc::clone(&self.name);
-            self.state = HashState::Unrecovered(Error::HashEngine { table, cause });
+        match &self.state {
+            HashState::Open(target, _) => Some(target),
+            HashState::Unchanged | HashState::Unrecovered(_) => None,
         }
     }
 
@@ -205,38 +240,14 @@ impl RecoveredHash {
     }
 }
 
-/// What does not fit is as it will be.
-fn write(value: &mut [u8], offset: usize, bytes: &[u8]) {
-    if let Some(there) = value.get_mut(offset..offset.saturating_add(bytes.len())) {
-        there.copy_from_slice(bytes);
-    }
-}
-
-impl<'d> Tables<'d> {
-    fn new(directory: &'d Directory) -> Tables<'d> {
-        Tables { directory, ordered: BTreeMap::new(), hash: BTreeMap::new() }
-    }
-
-    fn change_map(
-        &self,
-        table: TableId,
-        change: impl FnOnce(&ChunkMap) -> std::result::Result<(), OrderedEngineError>,
-    ) -> Told<()> {
-        let Some(recovered) = self.ordered.get(&table) else { return Ok(()) };
-        change(&recovered.map).map_err(|cause| {
-            Stopped::Table(Error::OrderedEngine { table: Arc::clone(&recovered.name), cause })
-        })
-    }
-}
-
-impl Recovery<Stopped> for Tables<'_> {
+impl Recovery<Stopped> for Tables<'_, '_, '_> {
     fn create(
         &mut self,
         table: TableId,
         name: &str,
         description: &[u8],
         own: Option<u64>,
-    ) -> Told<()> {
+    ) -> Done<()> {
         let damaged = |what| {
             let what = format!("the description of table `{name}` cannot be read: {what}");
             Stopped::Log(LogError::CorruptFile { file: "the log".to_owned(), offset: 0, what })
@@ -247,37 +258,38 @@ impl Recovery<Stopped> for Tables<'_> {
                 // What was there is put in again, whatever of the budget that takes.
                 let unlimited = OrderedTableOptions { memory_budget: None, ..options.clone() };
                 let map = unlimited.new_map(&name).map_err(Stopped::Table)?;
-                self.ordered.insert(table, Recovered { name, options, map });
+                let target = Target::new(&name, Engine::Ordered(map));
+                self.told.ordered.insert(table, Recovered { options, target });
             }
             Description::Hash => {
                 let (newest, state) = (own.unwrap_or(0), HashState::Unchanged);
-                self.hash.insert(table, RecoveredHash { name, newest, state });
+                self.told.hash.insert(table, RecoveredHash { name, newest, state });
             }
         }
         Ok(())
     }
 
-    fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Told<()> {
-        self.change_map(table, |map| map.put(key, value).map(drop))
-    }
-
-    fn change(&mut self, table: TableId, key: &[u8], effect: Effect<'_>) -> Told<()> {
-        if let Some(recovered) = self.hash.get_mut(&table) {
-            recovered.change(self.directory, key, effect);
-            return Ok(());
+    fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Done<()> {
+        if let Some(recovered) = self.told.ordered.get(&table) {
+            self.replay.entry(&recovered.target, key, value);
         }
-        self.change_map(table, |map| match effect {
-            Effect::Put(value) => map.put(key, value).map(drop),
-            Effect::Write { offset, bytes } => {
-                map.update(key, |value| write(value, offset, bytes)).map(drop)
-            }
-            Effect::Remove => map.remove(key).map(drop),
-        })
+        Ok(())
     }
 
-    fn drop_table(&mut self, table: TableId) -> Told<()> {
-        self.ordered.remove(&table);
-        self.hash.remove(&table);
+    fn change(&mut self, table: TableId, key: &[u8], effect: Effect<'_>) -> Done<()> {
+        let target = match self.told.ordered.get(&table) {
+            Some(ordered) => Some(&ordered.target),
+            None => self.told.hash.get_mut(&table).and_then(|hash| hash.target(self.directory)),
+        };
+        if let Some(target) = target {
+            self.replay.change(table, target, key, effect);
+        }
+        Ok(())
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Done<()> {
+        self.told.ordered.remove(&table);
+        self.told.hash.remove(&table);
         Ok(())
     }
 }

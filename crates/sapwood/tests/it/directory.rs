@@ -593,7 +593,7 @@ fn an_opened_table_is_walked_in_the_cheapest_way() {
 }
 
 /// Every file and folder of a directory: its bytes, and when it was changed.
-pub fn files_of(
+pub(crate) fn files_of(
     path: &Path,
 ) -> std::collections::BTreeMap<std::path::PathBuf, (Vec<u8>, SystemTime)> {
     let mut files = std::collections::BTreeMap::new();

@@ -139,7 +139,7 @@ fn columns_called_key_and_value_are_not_mistaken() {
     stdout_of(&["load", &rows, "--key", "key:str", "--engine", "hash", "--dir", &from]);
     let loaded = contents(&from, "rows").0;
     for ending in endings() {
-        let file = place.path(&format!("rows.{ending}"));
+        let file = place.path(&format!("exported.{ending}"));
         export(&from, "rows", &file, &[]);
         let to = place.path(&format!("to.{ending}"));
         import(&to, "rows", &file, &[]);
@@ -148,7 +148,7 @@ fn columns_called_key_and_value_are_not_mistaken() {
     // Which of the two it is must be said.
     super::refused(&["import", &from, "rows", &rows], 2, "say --raw if they are bytes");
     import(&from, "rows", &rows, &["--key", "key:str"]);
-    assert!(contents(&from, "rows").0 == loaded);
+    assert_eq!(contents(&from, "rows").0, loaded);
 }
 
 /// Fields that leave bytes out, overlap, or go by other names.
