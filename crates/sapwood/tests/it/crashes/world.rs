@@ -53,8 +53,8 @@ impl History {
         }
         let earlier = self.states[..lasting].iter().rposition(|state| state == found);
         let count = self.states.len();
-        let near = self.states[lasting..].iter().map(|state| difference(state, found));
-        let near = near.min_by_key(Vec::len).unwrap_or_default();
+        let near = (0..count).map(|at| (at, difference(&self.states[at], found)));
+        let near = near.min_by_key(|(_, difference)| difference.len()).unwrap_or_default();
         panic!(
             "{what}: what is there is no moment from {lasting} on of {count}, but {earlier:?}; \
              the nearest has otherwise: {near:?}"
@@ -406,8 +406,13 @@ impl World {
             }
             false => drop(db),
         }
-        // Its tables are gone with it, but those that are kept.
         self.db = Some(self.setting.open(&self.disk)?);
+        // What the log refused before is not there any more.
+        let (logged, trees) = contents(self.db())?;
+        self.logged.check(self.logged.lasting, &logged, "opened by a step");
+        self.trees.check(self.trees.lasting, &trees, "trees opened by a step");
+        self.logged.note(logged);
+        self.trees.note(trees);
         Ok(())
     }
 
