@@ -212,7 +212,9 @@ pub(crate) fn soak() -> Steps {
 pub(crate) fn crash() -> Steps {
     let durable = "cargo test --release -p sapwood-hashlog --test it -- durable";
     let crash = Step::new("crash", durable).env("CRASHES", CRASHES).env("KILLS", KILLS);
-    Ok(vec![crash.must_pick_tests()])
+    let database = "cargo test --release -p sapwood --test it -- crashes";
+    let database = Step::new("crash of databases", database).env("CRASHES", CRASHES);
+    Ok(vec![crash.must_pick_tests(), database.must_pick_tests()])
 }
 
 /// One of the tortures of a database in real files, at full size unless `args` say otherwise.

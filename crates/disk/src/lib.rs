@@ -4,7 +4,8 @@
 //! that loses, tears and reorders what was not synced, for tests alone: the feature `sim` has it.
 //! Reads and writes of a [`File`] are whole [`BLOCK_BYTES`] blocks at block borders, in buffers of
 //! [`Blocks`], so that a real disk can bypass the page cache; a [`CachedFile`] goes through it. A
-//! [`log`] of records, which commits wait for, lies on cached files.
+//! [`log`] of records, which commits wait for, lies on cached files. [`Folders`] are several disks in one
+//! directory.
 #![forbid(unsafe_code)]
 
 use std::any::Any;
@@ -17,6 +18,7 @@ mod cached;
 mod checksum;
 mod clock;
 mod file;
+mod folders;
 pub mod log;
 mod name;
 mod pending;
@@ -29,6 +31,7 @@ pub use cached::{CachedFile, Mapped, Presence};
 pub use checksum::checksum;
 pub use clock::{Clock, SystemClock};
 pub use file::FileDisk;
+pub use folders::{FileFolders, Folders};
 pub use pending::{Pending, Work};
 #[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};

@@ -12,6 +12,8 @@
 //!   Until then a crash may keep or lose each such change, each on its own; one change is never
 //!   done by half. Syncing a file does not make its name last, and syncing names makes no bytes
 //!   last.
+//! - The same holds in each folder of the disk ([`Folders`]), whose own name is in the folder around it:
+//!   where it is lost, so is all that lies in it.
 //! - After a sync that failed, the writes that it was to make last may be lost, and no later sync
 //!   brings them back, though it succeeds: a system marks what it failed to write as clean.
 //!   Only writing the bytes again and syncing does.
@@ -32,9 +34,9 @@
 mod clock;
 mod crash;
 mod faults;
+mod folders;
 mod state;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,18 +45,29 @@ use std::time::Duration;
 pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
 
-use crate::{BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Mapped, Presence, Read, name};
+use crate::{
+    BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Folders, Mapped, Presence, Read, name,
+};
 use clock::SimClock;
-use state::{FileId, NameChange, State};
+use state::{FileId, Name, NameChange, ROOT, State, Watch};
 
 /// Bytes that the media write whole or not at all.
 pub const SECTOR_BYTES: usize = 512;
 
-/// A folder of files in memory; clones are the same folder.
-#[derive(Debug, Clone, Default)]
+/// A folder of files in memory, with folders in it ([`SimDisk::folders`]); clones are the same folder. A crash is one
+/// moment of all of them, and so are faults and the count of changes.
+#[derive(Debug, Clone)]
 pub struct SimDisk {
     state: Arc<Mutex<State>>,
     clock: Arc<SimClock>,
+    folder: FileId,
+    is_read_only: bool,
+}
+
+impl Default for SimDisk {
+    fn default() -> SimDisk {
+        SimDisk::with(State::default())
+    }
 }
 
 #[derive(Debug)]
@@ -72,7 +85,7 @@ impl SimDisk {
 
     /// An empty folder in persistent memory.
     pub fn with_dax() -> SimDisk {
-        SimDisk::with(State::settled(BTreeMap::new(), true))
+        SimDisk::with(State::empty(true))
     }
 
     /// Sets what is to fail from now on, in place of what was to fail before; numbers count from
@@ -84,6 +97,12 @@ impl SimDisk {
     /// Changes so far: creates, renames, removes, writes and syncs of both kinds, failed ones too.
     pub fn operations(&self) -> u64 {
         self.lock().operations
+    }
+
+    /// Reads, writes, syncs and changes of names since the faults were set.
+    pub fn calls(&self) -> [u64; 4] {
+        let state = self.lock();
+        [state.reads, state.writes, state.syncs, state.renames]
     }
 
     /// Cuts the power after `count` more changes (as [`SimDisk::operations`] counts them): every
@@ -117,6 +136,36 @@ impl SimDisk {
         CrashImages::new(self.lock().clone(), limit)
     }
 
+    /// From now on takes an image before one of `every` changes, picked by `seed`; each eighth with all
+    /// unsynced changes lost, and as many with all of them kept. [`SimDisk::taken`] gives them.
+    ///
+    /// # Panics
+    /// Where `every` is 0.
+    pub fn take_images(&self, seed: u64, every: u64) {
+        assert!(every > 0, "one of some changes");
+        self.lock().watch = Some(Watch { seed, every, taken: Vec::new() });
+    }
+
+    /// The images that were [taken](SimDisk::take_images) since the last call, in the order of the changes.
+    pub fn taken(&self) -> Vec<SimDisk> {
+        let taken = self.lock().watch.as_mut().map(|watch| std::mem::take(&mut watch.taken));
+        taken.unwrap_or_default().into_iter().map(SimDisk::with).collect()
+    }
+
+    /// Itself, with the folders in it.
+    pub fn folders(&self) -> Arc<dyn Folders> {
+        Arc::new(folders::SimFolders(self.clone()))
+    }
+
+    /// A folder in it that is there.
+    ///
+    /// # Errors
+    /// `NotFound` without such a folder.
+    pub fn folder(&self, path: &str) -> io::Result<SimDisk> {
+        let folder = self.lock().find_folder(path)?;
+        Ok(SimDisk { folder, ..self.clone() })
+    }
+
     /// Bytes of all files, those without a name but with an open handle not counted.
     pub fn file_bytes(&self) -> u64 {
         self.lock().named_bytes()
@@ -128,7 +177,7 @@ impl SimDisk {
     /// `NotFound` without such a file, `UnexpectedEof` beyond its end.
     pub fn damage(&self, name: &str, offset: u64, mask: u8) -> io::Result<()> {
         let mut state = self.lock();
-        let id = state.find(name)?;
+        let id = state.find(self.folder, name)?;
         state.damage(id, offset, mask)
     }
 
@@ -138,7 +187,7 @@ impl SimDisk {
     /// `NotFound` without such a file.
     pub fn truncate(&self, name: &str, bytes: u64) -> io::Result<()> {
         let mut state = self.lock();
-        let id = state.find(name)?;
+        let id = state.find(self.folder, name)?;
         state.truncate(id, bytes);
         Ok(())
     }
@@ -149,7 +198,7 @@ impl SimDisk {
     /// `NotFound` without such a file.
     pub fn contents(&self, name: &str) -> io::Result<Vec<u8>> {
         let state = self.lock();
-        let id = state.find(name)?;
+        let id = state.find(self.folder, name)?;
         Ok(state.bytes_of(id).to_vec())
     }
 
@@ -159,12 +208,13 @@ impl SimDisk {
     /// `InvalidInput` for a name that no file may have.
     pub fn plant(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         name::check(name)?;
-        self.lock().plant(name, bytes.to_vec());
+        self.lock().plant(self.folder, name, Arc::new(bytes.to_vec()));
         Ok(())
     }
 
     fn with(state: State) -> SimDisk {
-        SimDisk { state: Arc::new(Mutex::new(state)), clock: Arc::default() }
+        let state = Arc::new(Mutex::new(state));
+        SimDisk { state, clock: Arc::default(), folder: ROOT, is_read_only: false }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -180,15 +230,15 @@ impl Disk for SimDisk {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
         name::check(name)?;
         let mut state = self.lock();
-        state.begin_change()?;
-        if state.names.contains_key(name) {
+        state.begin_rename()?;
+        if state.names.contains_key(&Name::new(self.folder, name)) {
             return Err(io::Error::new(
                 io::ErrorKind::AlreadyExists,
                 format!("{name} is there already"),
             ));
         }
         let id = state.new_file();
-        state.change_names(NameChange::Put { name: name.to_owned(), id });
+        state.change_names(NameChange::Put { name: Name::new(self.folder, name), id });
         drop(state);
         Ok(self.handle(id, name))
     }
@@ -197,7 +247,7 @@ impl Disk for SimDisk {
         name::check(name)?;
         let state = self.lock();
         state.check_power()?;
-        let id = state.find(name)?;
+        let id = state.find(self.folder, name)?;
         drop(state);
         Ok(self.handle(id, name))
     }
@@ -207,24 +257,24 @@ impl Disk for SimDisk {
             Presence::New => self.create(name)?,
             Presence::There => self.open(name)?,
         };
-        let id = self.lock().find(name)?;
+        let id = self.lock().find(self.folder, name)?;
         Ok(Arc::new(SimFile { disk: self.clone(), id, name: name.to_owned() }))
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
         let state = self.lock();
         state.check_power()?;
-        Ok(state.names.keys().cloned().collect())
+        Ok(state.list(self.folder, false))
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         name::check(from)?;
         name::check(to)?;
         let mut state = self.lock();
-        state.begin_change()?;
-        let id = state.find(from)?;
+        state.begin_rename()?;
+        let id = state.find(self.folder, from)?;
         if from != to {
-            let (from, to) = (from.to_owned(), to.to_owned());
+            let (from, to) = (Name::new(self.folder, from), Name::new(self.folder, to));
             state.change_names(NameChange::Rename { from, to, id });
         }
         Ok(())
@@ -233,14 +283,14 @@ impl Disk for SimDisk {
     fn remove(&self, name: &str) -> io::Result<()> {
         name::check(name)?;
         let mut state = self.lock();
-        state.begin_change()?;
-        let id = state.find(name)?;
-        state.change_names(NameChange::Remove { name: name.to_owned(), id });
+        state.begin_rename()?;
+        let id = state.find(self.folder, name)?;
+        state.change_names(NameChange::Remove { name: Name::new(self.folder, name), id });
         Ok(())
     }
 
     fn sync(&self) -> io::Result<()> {
-        self.lock().sync_names()
+        self.lock().sync_names(self.folder)
     }
 
     fn read_many(&self, reads: &mut [Read<'_>]) {
@@ -251,6 +301,10 @@ impl Disk for SimDisk {
 
     fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock) as Arc<dyn Clock>
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only
     }
 
     fn place(&self) -> String {

@@ -5,6 +5,8 @@ mod hash_slot;
 mod inspection;
 mod recovery;
 mod replay;
+#[cfg(feature = "sim")]
+mod simulated;
 mod trees;
 
 use std::collections::BTreeMap;
@@ -742,6 +744,10 @@ impl Db {
             }
             None => (logged(), None),
         };
+        if let Some(log) = log {
+            // They are appended at the end, and nothing in them could tell that this failed.
+            log.check()?;
+        }
         let log = log.as_ref().map(|log| (Arc::clone(log), log.wal().told()));
         Ok((done, Changes { log, trees: commit }))
     }
@@ -1133,6 +1139,10 @@ impl Db {
                 engine.table_id = directory::new_table_id();
                 let log = HashLog::open(Arc::clone(&folder.disk), engine);
                 let log = log.map_err(named)?;
+                if let Some(db_log) = &self.shared.log {
+                    // With its options the table is there: changes of others before that must last, too.
+                    db_log.sync()?;
+                }
                 folder.write_options(options)?;
                 log
             }

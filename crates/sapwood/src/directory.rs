@@ -15,14 +15,13 @@
 //! when they are gone, as the first step of dropping it. A folder without them is what a crash
 //! between those steps left, and is cleared when a table of that name is made.
 
-use std::fs;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileDisk};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileFolders, Folders};
 use sapwood_ptree::Pool;
 
 use crate::stored_options;
@@ -39,12 +38,16 @@ pub(crate) const LOG: &str = "log";
 /// The folder of the pool.
 const TREES: &str = "trees";
 
+/// The folder of the folders of hash tables.
+const TABLES: &str = "tables";
+
 /// A directory that this database alone has open.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
+    folders: Arc<dyn Folders>,
     /// Locked; the lock ends with the process, however that ends.
-    disk: Arc<FileDisk>,
+    disk: Arc<dyn Disk>,
     /// Whether the pool lies in the directory itself.
     is_pool: bool,
 }
@@ -64,11 +67,13 @@ pub(crate) fn new_table_id() -> u64 {
 impl Directory {
     /// Opens a directory, after making it if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        let disk = FileDisk::open(path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
-            _ => Error::directory(path, "opened", &cause),
-        })?;
-        let directory = Self::new(path, disk)?;
+        Self::open_in(path, Arc::new(FileFolders::new(path)))
+    }
+
+    /// Opens a directory that lies in these folders.
+    pub(crate) fn open_in(path: &Path, folders: Arc<dyn Folders>) -> Result<Self> {
+        let disk = folders.open("").map_err(|cause| unopened(path, &cause))?;
+        let directory = Self::new(path, folders, disk)?;
         if !directory.is_pool {
             directory.make_tables()?;
         }
@@ -77,17 +82,19 @@ impl Directory {
 
     /// Opens a directory that holds a database, to read it.
     pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
-        let disk = FileDisk::open_read_only(path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
-            _ => Error::directory(path, "opened", &cause),
-        })?;
-        Self::new(path, disk)
+        Self::open_read_only_in(path, Arc::new(FileFolders::new(path)))
     }
 
-    fn new(path: &Path, disk: FileDisk) -> Result<Self> {
-        let is_pool = Pool::is_on(&disk)
+    /// The same of one that lies in these folders.
+    pub(crate) fn open_read_only_in(path: &Path, folders: Arc<dyn Folders>) -> Result<Self> {
+        let disk = folders.open_read_only("").map_err(|cause| unopened(path, &cause))?;
+        Self::new(path, folders, disk)
+    }
+
+    fn new(path: &Path, folders: Arc<dyn Folders>, disk: Arc<dyn Disk>) -> Result<Self> {
+        let is_pool = Pool::is_on(&*disk)
             .map_err(|cause| Error::Trees { path: Some(path.to_owned()), cause })?;
-        Ok(Self { path: path.to_owned(), disk: Arc::new(disk), is_pool })
+        Ok(Self { path: path.to_owned(), folders, disk, is_pool })
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
@@ -113,27 +120,17 @@ impl Directory {
 
     /// The folder of the log, made if it is not there.
     pub(crate) fn log_disk(&self) -> Result<Arc<dyn Disk>> {
-        let path = self.log_path();
-        let disk = FileDisk::open(&path).and_then(|disk| self.disk.sync().map(|()| disk));
-        Ok(Arc::new(disk.map_err(|cause| self.unopened(&path, &cause))?))
+        let disk = self.folders.open(LOG).and_then(|disk| self.disk.sync().map(|()| disk));
+        disk.map_err(|cause| unopened(&self.log_path(), &cause))
     }
 
     /// The folder of the log, if it is there.
     pub(crate) fn log_disk_to_read(&self) -> Result<Option<Arc<dyn Disk>>> {
-        let path = self.log_path();
-        if !path.is_dir() {
+        if !self.folders.is_there(LOG) {
             return Ok(None);
         }
-        let disk = FileDisk::open_read_only(&path).map_err(|cause| self.unopened(&path, &cause))?;
-        Ok(Some(Arc::new(disk)))
-    }
-
-    /// Of a folder of the directory.
-    fn unopened(&self, path: &Path, cause: &io::Error) -> Error {
-        match cause.kind() {
-            io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
-            _ => Error::directory(path, "opened", cause),
-        }
+        let disk = self.folders.open_read_only(LOG);
+        disk.map(Some).map_err(|cause| unopened(&self.log_path(), &cause))
     }
 
     /// The folder of the pool.
@@ -146,59 +143,44 @@ impl Directory {
         if self.is_pool {
             return Ok(Some(self.disk.clone()));
         }
-        let path = self.pool_path();
-        if !path.is_dir() {
+        if !self.folders.is_there(TREES) {
             return Ok(None);
         }
-        let disk = match self.is_read_only() {
-            true => FileDisk::open_read_only(&path),
-            false => FileDisk::open(&path),
-        };
-        let disk = disk.map_err(|cause| self.unopened(&path, &cause))?;
-        let is_there = Pool::is_on(&disk);
+        let path = self.pool_path();
+        let disk = self.open_folder(TREES).map_err(|cause| unopened(&path, &cause))?;
+        let is_there = Pool::is_on(&*disk);
         let is_there = is_there.map_err(|cause| Error::Trees { path: Some(path), cause })?;
         // A folder without one is what a crash left that came while a pool was made.
-        Ok(is_there.then(|| -> Arc<dyn Disk> { Arc::new(disk) }))
+        Ok(is_there.then_some(disk))
     }
 
     /// An empty folder for a pool that is made.
     pub(crate) fn make_pool(&self) -> Result<Arc<dyn Disk>> {
         self.expect_writable()?;
         let path = self.pool_path();
-        match fs::remove_dir_all(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::directory(&path, "removed", &cause));
-            }
-            _ => {}
-        }
-        let disk = FileDisk::open(&path).and_then(|disk| self.disk.sync().map(|()| disk));
-        Ok(Arc::new(disk.map_err(|cause| Error::directory(&path, "made", &cause))?))
+        self.clear(TREES)?;
+        let disk = self.folders.open(TREES).and_then(|disk| self.disk.sync().map(|()| disk));
+        disk.map_err(|cause| Error::directory(&path, "made", &cause))
     }
 
     /// The names of the hash tables that are there.
     pub(crate) fn table_names(&self) -> Result<Vec<String>> {
-        let tables = self.path.join("tables");
-        let unlisted = |cause| Error::directory(&tables, "listed", &cause);
-        if self.is_pool && !tables.is_dir() {
+        if self.is_pool && !self.folders.is_there(TABLES) {
             return Ok(Vec::new());
         }
-        let mut names = Vec::new();
-        for folder in fs::read_dir(&tables).map_err(unlisted)? {
-            let folder = folder.map_err(unlisted)?;
-            // Names that are no text were not made here.
-            if let Ok(name) = folder.file_name().into_string()
-                && folder.path().join(OPTIONS).is_file()
-            {
-                names.push(name);
-            }
-        }
+        let listed = self.folders.list(TABLES);
+        let mut names = listed.map_err(|cause| {
+            let path = self.path.join(TABLES);
+            Error::directory(&path, "listed", &cause)
+        })?;
+        names.retain(|name| self.folders.has_file(&of_table(name), OPTIONS));
         Ok(names)
     }
 
     /// An empty folder for a table that is being made.
     pub(crate) fn make(&self, name: &str) -> Result<Folder> {
         self.expect_writable()?;
-        self.clear(name)?;
+        self.clear(&of_table(name))?;
         if self.is_pool {
             self.make_tables()?;
         }
@@ -207,22 +189,26 @@ impl Directory {
 
     /// Makes the folder of the tables' folders.
     fn make_tables(&self) -> Result<()> {
-        let tables = self.path.join("tables");
-        fs::create_dir_all(&tables)
+        self.folders
+            .make(TABLES)
             .and_then(|()| self.disk.sync())
-            .map_err(|cause| Error::directory(&tables, "made", &cause))
+            .map_err(|cause| Error::directory(&self.path.join(TABLES), "made", &cause))
     }
 
     /// The folder of a table.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
-        let path = self.folder_path(name);
-        let opened = match self.is_read_only() {
-            true => FileDisk::open_read_only(&path),
-            false => FileDisk::open(&path),
-        };
-        match opened {
-            Ok(disk) => Ok(Folder { disk: Arc::new(disk), path }),
+        let path = self.path.join(TABLES).join(name);
+        match self.open_folder(&of_table(name)) {
+            Ok(disk) => Ok(Folder { disk, path }),
             Err(cause) => Err(Error::directory(&path, "opened", &cause)),
+        }
+    }
+
+    /// A folder of the directory, to be used as the directory is.
+    fn open_folder(&self, folder: &str) -> io::Result<Arc<dyn Disk>> {
+        match self.is_read_only() {
+            true => self.folders.open_read_only(folder),
+            false => self.folders.open(folder),
         }
     }
 
@@ -237,27 +223,36 @@ impl Directory {
         removed
             .and_then(|()| disk.sync())
             .map_err(|cause| Error::directory(&path.join(OPTIONS), "removed", &cause))?;
-        self.clear(name)
+        self.clear(&of_table(name))
     }
 
     /// When a file of a table's folder was written last, where the system knows.
     pub(crate) fn written(&self, name: &str, file: &str) -> Option<SystemTime> {
-        fs::metadata(self.folder_path(name).join(file)).and_then(|data| data.modified()).ok()
+        self.folders.written(&of_table(name), file)
     }
 
-    fn clear(&self, name: &str) -> Result<()> {
-        let path = self.folder_path(name);
-        match fs::remove_dir_all(&path) {
+    /// Takes a folder away, if it is there.
+    fn clear(&self, folder: &str) -> Result<()> {
+        match self.folders.remove(folder) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                Err(Error::directory(&path, "removed", &cause))
+                Err(Error::directory(&self.path.join(folder), "removed", &cause))
             }
             _ => Ok(()),
         }
     }
+}
 
-    fn folder_path(&self, name: &str) -> PathBuf {
-        self.path.join("tables").join(name)
+/// Of a directory, or of a folder in it.
+fn unopened(path: &Path, cause: &io::Error) -> Error {
+    match cause.kind() {
+        io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
+        _ => Error::directory(path, "opened", cause),
     }
+}
+
+/// The folder of a table, in the directory.
+fn of_table(name: &str) -> String {
+    format!("{TABLES}/{name}")
 }
 
 impl Folder {

@@ -25,6 +25,8 @@ mod appender;
 mod error;
 mod follow;
 mod frame;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod manifest;
 mod open;
 mod snapshot;

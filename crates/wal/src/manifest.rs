@@ -20,7 +20,7 @@ use crate::frame::{TableId, number, split};
 pub(crate) const FILE: &str = "manifest";
 const NEW: &str = "manifest.new";
 const MAGIC: [u8; 8] = *b"SWMANI\x01\n";
-const HEAD_BYTES: usize = 16;
+pub(crate) const HEAD_BYTES: usize = 16;
 
 /// A checkpoint that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,8 +45,25 @@ pub(crate) struct Table {
     pub(crate) own: Option<u64>,
 }
 
+/// Fills in the head.
+fn seal(bytes: &mut [u8]) {
+    let len = bytes.len() as u32 - HEAD_BYTES as u32;
+    bytes[..8].copy_from_slice(&MAGIC);
+    bytes[12..16].copy_from_slice(&len.to_le_bytes());
+    let sum = checksum(&bytes[12..]);
+    bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Made-up bytes behind a head that is right.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn sealed(input: &[u8]) -> Vec<u8> {
+    let mut bytes = [&[0; HEAD_BYTES], input].concat();
+    seal(&mut bytes);
+    bytes
+}
+
 impl Manifest {
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_BYTES];
         let number = |value: u64, bytes: &mut Vec<u8>| {
             let mut encoded = [0; 10];
@@ -66,15 +83,11 @@ impl Manifest {
                 bytes.extend_from_slice(text);
             }
         }
-        let len = bytes.len() as u32 - HEAD_BYTES as u32;
-        bytes[..8].copy_from_slice(&MAGIC);
-        bytes[12..16].copy_from_slice(&len.to_le_bytes());
-        let sum = checksum(&bytes[12..]);
-        bytes[8..12].copy_from_slice(&sum.to_le_bytes());
+        seal(&mut bytes);
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> std::result::Result<Manifest, &'static str> {
+    pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Manifest, &'static str> {
         if bytes.get(..8) != Some(&MAGIC[..]) {
             return Err("it does not begin as a manifest does");
         }

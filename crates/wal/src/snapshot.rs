@@ -137,6 +137,14 @@ impl<'d> Writer<'d> {
     }
 }
 
+/// Writes made-up bytes as those of a snapshot.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn write_stream(disk: &dyn Disk, identity: &Identity, input: &[u8]) -> Result<()> {
+    let mut writer = Writer::create(disk, identity)?;
+    writer.add(input)?;
+    writer.write_piece(LAST)
+}
+
 /// Reads a snapshot and tells its entries.
 pub(crate) fn read<E: From<Error>>(
     disk: &dyn Disk,

@@ -95,7 +95,13 @@ const HOUSES: &[House] = &[
     },
     House {
         name: "wal",
-        storeys: &[&["error", "frame"], &["appender", "manifest", "snapshot"], &["wal"], &["open"]],
+        storeys: &[
+            &["error", "frame"],
+            &["appender", "manifest", "snapshot"],
+            &["wal"],
+            &["open"],
+            &["fuzzing"],
+        ],
         steps_up: &[],
     },
     House {

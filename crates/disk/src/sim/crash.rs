@@ -1,21 +1,35 @@
 //! Images that a crash could leave.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 
 use super::SimDisk;
-use super::state::{FileId, FileState, Names, State, Write, overlay};
+use super::state::{FileId, FileState, Names, ROOT, State, Write, overlay};
+
+/// One image of many, more often than by chance that of which all is lost, or all kept.
+pub(super) fn image_of(state: &State, seed: u64) -> State {
+    let all = |way| {
+        let files = state.files_in_reach();
+        image_by_ways(state, &files, &mut |_| way)
+    };
+    match seed % 8 {
+        0 => all(0),
+        1 => all(1),
+        _ => random_image(state, seed),
+    }
+}
 
 /// One image of many.
 pub(super) fn random_image(state: &State, seed: u64) -> State {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut names = state.lasting_names.clone();
-    for change in &state.name_changes {
+    for pending in &state.name_changes {
         if rng.random() {
-            change.apply(&mut names);
+            pending.change.apply(&mut names);
         }
     }
     // All files in the same order for the same seed, whichever names were kept.
@@ -24,8 +38,8 @@ pub(super) fn random_image(state: &State, seed: u64) -> State {
     image(state, &names, files)
 }
 
-fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
-    let mut bytes = file.lasting.clone();
+fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Arc<Vec<u8>> {
+    let mut bytes = Arc::clone(&file.lasting);
     // Doubtful writes come before later ones that were synced, which were cut out of them; among
     // themselves all of these reach the media in any order.
     let mut writes: Vec<&Write> = file.doubtful.iter().chain(&file.unsynced).collect();
@@ -34,19 +48,23 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
         match rng.random_range(0..4) {
             way if write.is_cut() => {
                 if way > 1 {
-                    write.apply(&mut bytes);
+                    write.apply(Arc::make_mut(&mut bytes));
                 }
             }
             0 => {}
             1 => lengthen(&mut bytes, write.limit()),
-            2 => overlay(&mut bytes, write.offset, &write.bytes),
+            2 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes),
             _ => {
                 if rng.random() {
                     lengthen(&mut bytes, write.limit());
                 }
                 for (number, piece) in write.bytes.chunks(write.unit).enumerate() {
                     if rng.random() {
-                        overlay(&mut bytes, write.offset + number * write.unit, piece);
+                        overlay(
+                            Arc::make_mut(&mut bytes),
+                            write.offset + number * write.unit,
+                            piece,
+                        );
                     }
                 }
             }
@@ -55,22 +73,30 @@ fn random_file(file: &FileState, rng: &mut ChaCha8Rng) -> Vec<u8> {
     bytes
 }
 
-fn lengthen(file: &mut Vec<u8>, limit: usize) {
+fn lengthen(file: &mut Arc<Vec<u8>>, limit: usize) {
     if file.len() < limit {
-        file.resize(limit, 0);
+        Arc::make_mut(file).resize(limit, 0);
     }
 }
 
-fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Vec<u8>>) -> State {
-    let mut contents = BTreeMap::new();
-    for (name, id) in names {
-        // Each file has one name at most: renaming takes the old one away. Where a crash keeps
-        // both, both get the bytes.
-        let is_last = names.values().filter(|other| *other == id).count() == 1;
-        let bytes = if is_last { files.remove(id) } else { files.get(id).cloned() };
-        contents.insert(name.clone(), bytes.unwrap_or_default());
+fn image(of: &State, names: &Names, mut files: BTreeMap<FileId, Arc<Vec<u8>>>) -> State {
+    let mut image = State::empty(of.is_dax);
+    // What lies in a folder without a name is gone with it.
+    let mut folders = vec![(ROOT, ROOT)];
+    while let Some((old, new)) = folders.pop() {
+        for (name, id) in names.iter().filter(|(name, _)| name.folder == old) {
+            if of.is_folder(*id) {
+                folders.push((*id, image.plant_folder(new, &name.name)));
+                continue;
+            }
+            // Each file has one name at most: renaming takes the old one away. Where a crash keeps
+            // both, both get the bytes.
+            let is_last = names.values().filter(|other| *other == id).count() == 1;
+            let bytes = if is_last { files.remove(id) } else { files.get(id).cloned() };
+            image.plant(new, &name.name, bytes.unwrap_or_default());
+        }
     }
-    State::settled(contents, of.is_dax)
+    image
 }
 
 /// The images that [`SimDisk::crash_images`] gives.
@@ -113,36 +139,46 @@ impl CrashImages {
     /// The image in which the changes go these ways.
     fn image(&self, mut way: impl FnMut(u8) -> u8) -> State {
         let mut ways = self.ways.iter().map(|ways| way(*ways));
-        let mut next = || ways.next().expect("a way for each change");
-        let mut names = self.state.lasting_names.clone();
-        for change in &self.state.name_changes {
-            if next() == 1 {
-                change.apply(&mut names);
-            }
-        }
-        let mut files = BTreeMap::new();
-        for id in &self.files {
-            let file = self.state.file(*id);
-            let mut bytes = file.lasting.clone();
-            for write in file.doubtful.iter().chain(&file.unsynced) {
-                let middle = write.bytes.len() / write.unit / 2 * write.unit;
-                match next() {
-                    way if write.is_cut() => {
-                        if way == 1 {
-                            write.apply(&mut bytes);
-                        }
-                    }
-                    0 => {}
-                    1 => overlay(&mut bytes, write.offset, &write.bytes),
-                    2 => lengthen(&mut bytes, write.limit()),
-                    3 => overlay(&mut bytes, write.offset, &write.bytes[..middle]),
-                    _ => overlay(&mut bytes, write.offset + middle, &write.bytes[middle..]),
-                }
-            }
-            files.insert(*id, bytes);
-        }
-        image(&self.state, &names, files)
+        image_by_ways(&self.state, &self.files, &mut |_| {
+            ways.next().expect("a way for each change")
+        })
     }
+}
+
+/// The image in which each change goes its way, of so many: names first, then the writes of each file.
+fn image_by_ways(state: &State, reached: &[FileId], way: &mut dyn FnMut(u8) -> u8) -> State {
+    let mut names = state.lasting_names.clone();
+    for pending in &state.name_changes {
+        if way(NAME_WAYS) == 1 {
+            pending.change.apply(&mut names);
+        }
+    }
+    let mut files = BTreeMap::new();
+    for id in reached {
+        let file = state.file(*id);
+        let mut bytes = Arc::clone(&file.lasting);
+        for write in file.doubtful.iter().chain(&file.unsynced) {
+            let middle = write.bytes.len() / write.unit / 2 * write.unit;
+            match way(WRITE_WAYS) {
+                way if write.is_cut() => {
+                    if way == 1 {
+                        write.apply(Arc::make_mut(&mut bytes));
+                    }
+                }
+                0 => {}
+                1 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes),
+                2 => lengthen(&mut bytes, write.limit()),
+                3 => overlay(Arc::make_mut(&mut bytes), write.offset, &write.bytes[..middle]),
+                _ => overlay(
+                    Arc::make_mut(&mut bytes),
+                    write.offset + middle,
+                    &write.bytes[middle..],
+                ),
+            }
+        }
+        files.insert(*id, bytes);
+    }
+    image(state, &names, files)
 }
 
 impl Iterator for CrashImages {

@@ -35,7 +35,7 @@ pub enum SyncFault {
     Lost(io::ErrorKind),
 }
 
-/// A plan of failures. Reads, writes and syncs are counted each on their own, from 0, beginning
+/// A plan of failures. Reads, writes, syncs and changes of names are counted each on their own, from 0, beginning
 /// when the plan is set.
 ///
 /// ```
@@ -51,6 +51,7 @@ pub struct Faults {
     reads: Vec<(Numbers, ReadFault)>,
     writes: Vec<(Numbers, WriteFault)>,
     syncs: Vec<(Numbers, SyncFault)>,
+    names: Vec<(Numbers, io::ErrorKind)>,
     bytes_max: Option<u64>,
 }
 
@@ -94,6 +95,13 @@ impl Faults {
         self
     }
 
+    /// Changes of names, of files and folders, with these numbers fail, and do nothing.
+    #[must_use]
+    pub fn names(mut self, numbers: impl RangeBounds<u64>, fault: io::ErrorKind) -> Faults {
+        self.names.push((Numbers::of(numbers), fault));
+        self
+    }
+
     /// All files together may have this many bytes; a write that would make a file longer than
     /// that allows fails with `StorageFull` and does nothing.
     #[must_use]
@@ -112,6 +120,10 @@ impl Faults {
 
     pub(super) fn of_write(&self, number: u64) -> Option<WriteFault> {
         pick(&self.writes, number)
+    }
+
+    pub(super) fn of_name(&self, number: u64) -> Option<io::ErrorKind> {
+        pick(&self.names, number)
     }
 
     pub(super) fn of_sync(&self, number: u64) -> Option<SyncFault> {

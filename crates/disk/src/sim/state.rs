@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::sync::Arc;
 
+use super::crash;
 use super::faults::{Faults, ReadFault, SyncFault, WriteFault};
 use crate::SECTOR_BYTES;
 
@@ -15,18 +17,47 @@ const WORD_BYTES: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(usize);
 
+/// The folder in which all others lie.
+pub(super) const ROOT: FileId = FileId(0);
+
+/// A name in a folder. It ends with its folder, whatever of it lasts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Name {
+    pub(super) folder: FileId,
+    pub(super) name: String,
+}
+
+impl Name {
+    pub(super) fn new(folder: FileId, name: &str) -> Name {
+        Name { folder, name: name.to_owned() }
+    }
+}
+
 /// A change of names, done at once or not at all.
 #[derive(Debug, Clone)]
 pub(super) enum NameChange {
-    Put { name: String, id: FileId },
-    Rename { from: String, to: String, id: FileId },
-    Remove { name: String, id: FileId },
+    Put { name: Name, id: FileId },
+    Rename { from: Name, to: Name, id: FileId },
+    Remove { name: Name, id: FileId },
 }
 
-pub(super) type Names = BTreeMap<String, FileId>;
+/// A change of names that does not last for sure.
+#[derive(Debug, Clone)]
+pub(super) struct PendingName {
+    pub(super) change: NameChange,
+    /// After a sync that failed: no later sync makes it last.
+    is_doubtful: bool,
+}
+
+pub(super) type Names = BTreeMap<Name, FileId>;
 
 impl NameChange {
-    fn touched(&self) -> [&str; 2] {
+    /// All names of a change are in one folder.
+    fn folder(&self) -> FileId {
+        self.touched()[0].folder
+    }
+
+    fn touched(&self) -> [&Name; 2] {
         match self {
             NameChange::Put { name, .. } | NameChange::Remove { name, .. } => [name, name],
             NameChange::Rename { from, to, .. } => [from, to],
@@ -93,10 +124,12 @@ impl Write {
 
 #[derive(Debug, Clone, Default)]
 pub(super) struct FileState {
-    /// The bytes that reads see.
-    pub(super) now: Vec<u8>,
+    /// Then it has no bytes, but names.
+    is_folder: bool,
+    /// The bytes that reads see; images share them.
+    pub(super) now: Arc<Vec<u8>>,
     /// The bytes that are there for sure after a crash, where no doubtful write lies above it.
-    pub(super) lasting: Vec<u8>,
+    pub(super) lasting: Arc<Vec<u8>>,
     /// Writes that a failed sync was to make last, where no lasting write lies above them.
     pub(super) doubtful: Vec<Write>,
     /// Writes since the last sync.
@@ -110,16 +143,16 @@ impl FileState {
         for write in std::mem::take(&mut self.unsynced) {
             let doubtful = std::mem::take(&mut self.doubtful);
             self.doubtful = doubtful.into_iter().flat_map(|older| cut(older, &write)).collect();
-            write.apply(&mut self.lasting);
+            write.apply(Arc::make_mut(&mut self.lasting));
         }
     }
 
     /// The bytes that reads see when unsynced writes are gone.
     fn forget_unsynced(&mut self) {
         self.unsynced.clear();
-        self.now.clone_from(&self.lasting);
+        self.now = Arc::clone(&self.lasting);
         for write in &self.doubtful {
-            write.apply(&mut self.now);
+            write.apply(Arc::make_mut(&mut self.now));
         }
     }
 }
@@ -167,39 +200,64 @@ pub(super) fn overlay(file: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     file[offset..limit].copy_from_slice(bytes);
 }
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct State {
     pub(super) names: Names,
     pub(super) lasting_names: Names,
-    /// Changes of names since they last lasted, in order. After a failed sync they stay here, for
-    /// no later sync to make last.
-    pub(super) name_changes: Vec<NameChange>,
-    /// The first so many of `name_changes` are doubtful.
-    doubtful_names: usize,
+    /// Changes of names since they last lasted, in order.
+    pub(super) name_changes: Vec<PendingName>,
     files: Vec<FileState>,
     faults: Faults,
-    reads: u64,
-    writes: u64,
-    syncs: u64,
+    pub(super) reads: u64,
+    pub(super) writes: u64,
+    pub(super) syncs: u64,
+    /// Changes of names.
+    pub(super) renames: u64,
     pub(super) operations: u64,
     pub(super) stop_at: Option<u64>,
     /// Whether files lie in persistent memory.
     pub(super) is_dax: bool,
+    pub(super) watch: Option<Watch>,
+}
+
+/// Images that are taken as changes come.
+#[derive(Debug, Clone)]
+pub(super) struct Watch {
+    pub(super) seed: u64,
+    /// Of how many changes one comes with an image before it.
+    pub(super) every: u64,
+    pub(super) taken: Vec<State>,
+}
+
+impl Default for State {
+    fn default() -> State {
+        State {
+            names: Names::new(),
+            lasting_names: Names::new(),
+            name_changes: Vec::new(),
+            files: vec![FileState { is_folder: true, ..FileState::default() }],
+            faults: Faults::default(),
+            reads: 0,
+            writes: 0,
+            syncs: 0,
+            renames: 0,
+            operations: 0,
+            stop_at: None,
+            is_dax: false,
+            watch: None,
+        }
+    }
 }
 
 impl State {
     pub(super) fn set_faults(&mut self, faults: Faults) {
         self.faults = faults;
-        (self.reads, self.writes, self.syncs) = (0, 0, 0);
+        (self.reads, self.writes, self.syncs, self.renames) = (0, 0, 0, 0);
     }
 
-    /// A disk on which everything lasts.
-    pub(super) fn settled(names: BTreeMap<String, Vec<u8>>, is_dax: bool) -> State {
-        let mut state = State { is_dax, ..State::default() };
-        for (name, bytes) in names {
-            state.plant(&name, bytes);
-        }
-        state
+    /// An empty disk.
+    pub(super) fn empty(is_dax: bool) -> State {
+        State { is_dax, ..State::default() }
     }
 
     pub(super) fn check_power(&self) -> io::Result<()> {
@@ -213,13 +271,96 @@ impl State {
 
     pub(super) fn begin_change(&mut self) -> io::Result<()> {
         self.check_power()?;
+        if let Some(mut watch) = self.watch.take() {
+            if self.operations.is_multiple_of(watch.every) {
+                watch.taken.push(crash::image_of(self, watch.seed.wrapping_add(self.operations)));
+            }
+            self.watch = Some(watch);
+        }
         self.operations += 1;
         Ok(())
     }
 
-    pub(super) fn find(&self, name: &str) -> io::Result<FileId> {
-        let absent = || io::Error::new(io::ErrorKind::NotFound, format!("{name} is not there"));
-        self.names.get(name).copied().ok_or_else(absent)
+    /// Of a change of names.
+    pub(super) fn begin_rename(&mut self) -> io::Result<()> {
+        self.begin_change()?;
+        let fault = self.faults.of_name(self.renames);
+        self.renames += 1;
+        fault.map_or(Ok(()), |kind| Err(injected(kind, "change of names")))
+    }
+
+    /// A file of a folder.
+    pub(super) fn find(&self, folder: FileId, name: &str) -> io::Result<FileId> {
+        match self.entry(folder, name) {
+            Some(id) if !self.files[id.0].is_folder => Ok(id),
+            _ => Err(absent(name)),
+        }
+    }
+
+    fn entry(&self, folder: FileId, name: &str) -> Option<FileId> {
+        self.names.get(&Name::new(folder, name)).copied()
+    }
+
+    /// A folder by its path, from the root on.
+    pub(super) fn find_folder(&self, path: &str) -> io::Result<FileId> {
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        names.try_fold(ROOT, |folder, name| match self.entry(folder, name) {
+            Some(id) if self.files[id.0].is_folder => Ok(id),
+            _ => Err(absent(path)),
+        })
+    }
+
+    /// The folder of a path, made where it is not there.
+    pub(super) fn make_folder(&mut self, path: &str) -> io::Result<FileId> {
+        let mut folder = ROOT;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            folder = match self.entry(folder, name) {
+                Some(id) if self.files[id.0].is_folder => id,
+                Some(_) => return Err(io::Error::new(io::ErrorKind::NotADirectory, name)),
+                None => {
+                    self.begin_rename()?;
+                    let id = self.new_folder();
+                    self.change_names(NameChange::Put { name: Name::new(folder, name), id });
+                    id
+                }
+            };
+        }
+        Ok(folder)
+    }
+
+    /// Takes a folder away, after all that is in it, one name after the other.
+    pub(super) fn remove_folder(&mut self, path: &str) -> io::Result<()> {
+        let id = self.find_folder(path)?;
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        for (inner, of) in self.names_in(id) {
+            if self.files[of.0].is_folder {
+                self.remove_folder(&format!("{path}/{inner}"))?;
+                continue;
+            }
+            self.begin_rename()?;
+            self.change_names(NameChange::Remove { name: Name::new(id, &inner), id: of });
+        }
+        let parent = self.find_folder(parent)?;
+        self.begin_rename()?;
+        self.change_names(NameChange::Remove { name: Name::new(parent, name), id });
+        Ok(())
+    }
+
+    fn names_in(&self, folder: FileId) -> Vec<(String, FileId)> {
+        let names = self.names.range(Name::new(folder, "")..);
+        let names = names.take_while(|(name, _)| name.folder == folder);
+        names.map(|(name, id)| (name.name.clone(), *id)).collect()
+    }
+
+    /// The names of the files of a folder, or of its folders.
+    pub(super) fn list(&self, folder: FileId, of_folders: bool) -> Vec<String> {
+        let names = self.names_in(folder).into_iter();
+        let names = names.filter(|(_, id)| self.files[id.0].is_folder == of_folders);
+        names.map(|(name, _)| name).collect()
+    }
+
+    pub(super) fn is_folder(&self, id: FileId) -> bool {
+        self.files[id.0].is_folder
     }
 
     pub(super) fn new_file(&mut self) -> FileId {
@@ -227,12 +368,28 @@ impl State {
         FileId(self.files.len() - 1)
     }
 
-    pub(super) fn plant(&mut self, name: &str, bytes: Vec<u8>) {
+    fn new_folder(&mut self) -> FileId {
+        let id = self.new_file();
+        self.files[id.0].is_folder = true;
+        id
+    }
+
+    pub(super) fn plant(&mut self, folder: FileId, name: &str, bytes: Arc<Vec<u8>>) {
         let id = self.new_file();
         let file = &mut self.files[id.0];
-        (file.now, file.lasting) = (bytes.clone(), bytes);
-        self.names.insert(name.to_owned(), id);
-        self.lasting_names.insert(name.to_owned(), id);
+        (file.now, file.lasting) = (Arc::clone(&bytes), bytes);
+        self.plant_name(folder, name, id);
+    }
+
+    pub(super) fn plant_folder(&mut self, folder: FileId, name: &str) -> FileId {
+        let id = self.new_folder();
+        self.plant_name(folder, name, id);
+        id
+    }
+
+    fn plant_name(&mut self, folder: FileId, name: &str, id: FileId) {
+        self.names.insert(Name::new(folder, name), id);
+        self.lasting_names.insert(Name::new(folder, name), id);
     }
 
     pub(super) fn file(&self, id: FileId) -> &FileState {
@@ -241,7 +398,7 @@ impl State {
 
     /// Files that have a name now, or would have one after some crash.
     pub(super) fn files_in_reach(&self) -> Vec<FileId> {
-        let changed = self.name_changes.iter().map(|change| match change {
+        let changed = self.name_changes.iter().map(|pending| match &pending.change {
             NameChange::Put { id, .. }
             | NameChange::Rename { id, .. }
             | NameChange::Remove { id, .. } => *id,
@@ -262,7 +419,7 @@ impl State {
 
     pub(super) fn change_names(&mut self, change: NameChange) {
         change.apply(&mut self.names);
-        self.name_changes.push(change);
+        self.name_changes.push(PendingName { change, is_doubtful: false });
     }
 
     pub(super) fn read(&mut self, id: FileId, offset: u64, into: &mut [u8]) -> io::Result<()> {
@@ -312,7 +469,7 @@ impl State {
             return Err(io::Error::new(io::ErrorKind::StorageFull, "the simulated disk is full"));
         }
         if !kept.is_empty() {
-            overlay(&mut file.now, offset, kept);
+            overlay(Arc::make_mut(&mut file.now), offset, kept);
             file.unsynced.push(Write::of_sectors(offset, kept.to_vec()));
         }
         answer
@@ -324,7 +481,7 @@ impl State {
             return;
         }
         let file = &mut self.files[id.0];
-        overlay(&mut file.now, offset, bytes);
+        overlay(Arc::make_mut(&mut file.now), offset, bytes);
         if !self.is_dax {
             file.unsynced.push(Write::of_sectors(offset, bytes.to_vec()));
             return;
@@ -356,7 +513,7 @@ impl State {
             let older = std::mem::take(writes);
             *writes = older.into_iter().flat_map(|older| cut(older, &lines)).collect();
         }
-        lines.apply(&mut file.lasting);
+        lines.apply(Arc::make_mut(&mut file.lasting));
         Ok(())
     }
 
@@ -365,7 +522,7 @@ impl State {
         let file = &mut self.files[id.0];
         let offset = usize::try_from(bytes).unwrap_or(usize::MAX);
         if offset < file.now.len() {
-            file.now.truncate(offset);
+            Arc::make_mut(&mut file.now).truncate(offset);
             file.unsynced.push(Write::of_sectors(offset, Vec::new()));
         }
         Ok(())
@@ -397,19 +554,26 @@ impl State {
         }
     }
 
-    pub(super) fn sync_names(&mut self) -> io::Result<()> {
+    pub(super) fn sync_names(&mut self, folder: FileId) -> io::Result<()> {
         match self.next_sync()? {
             None => {
                 // What is doubtful stays so, but for names that a lasting change has decided.
-                for change in self.name_changes.split_off(self.doubtful_names) {
-                    self.name_changes.retain(|older| !older.touches(&change));
+                let (settled, kept) = std::mem::take(&mut self.name_changes)
+                    .into_iter()
+                    .partition(|pending| pending.change.folder() == folder && !pending.is_doubtful);
+                self.name_changes = kept;
+                let settled: Vec<PendingName> = settled;
+                for PendingName { change, .. } in settled {
+                    self.name_changes.retain(|older| !older.change.touches(&change));
                     change.apply(&mut self.lasting_names);
                 }
-                self.doubtful_names = self.name_changes.len();
                 Ok(())
             }
             Some(SyncFault::Doubtful(kind) | SyncFault::Lost(kind)) => {
-                self.doubtful_names = self.name_changes.len();
+                let of_folder = |pending: &&mut PendingName| pending.change.folder() == folder;
+                for pending in self.name_changes.iter_mut().filter(of_folder) {
+                    pending.is_doubtful = true;
+                }
                 Err(injected(kind, "sync of names"))
             }
         }
@@ -419,8 +583,8 @@ impl State {
         let file = &mut self.files[id.0];
         let end = || io::Error::new(io::ErrorKind::UnexpectedEof, "offset beyond the end");
         let offset = usize::try_from(offset).map_err(|_| end())?;
-        *file.now.get_mut(offset).ok_or_else(end)? ^= mask;
-        if let Some(byte) = file.lasting.get_mut(offset) {
+        *Arc::make_mut(&mut file.now).get_mut(offset).ok_or_else(end)? ^= mask;
+        if let Some(byte) = Arc::make_mut(&mut file.lasting).get_mut(offset) {
             *byte ^= mask;
         }
         for write in file.doubtful.iter_mut().chain(&mut file.unsynced) {
@@ -435,13 +599,17 @@ impl State {
 
     pub(super) fn truncate(&mut self, id: FileId, bytes: u64) {
         let file = &mut self.files[id.0];
-        file.now.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        Arc::make_mut(&mut file.now).truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         *file = FileState {
-            lasting: file.now.clone(),
+            lasting: Arc::clone(&file.now),
             now: std::mem::take(&mut file.now),
             ..FileState::default()
         };
     }
+}
+
+fn absent(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("{name} is not there"))
 }
 
 fn injected(kind: io::ErrorKind, what: &str) -> io::Error {

@@ -129,7 +129,12 @@ impl Store {
         number: CheckpointNumber,
         opening: Opening,
     ) -> Result<Store> {
-        let manifest = manifest::read(&**disk, number)?;
+        // As it was found: one that could be read only now would not be among those that are kept.
+        let listed = found.manifests.iter().find(|(listed, _)| *listed == number);
+        let manifest = match listed {
+            Some((_, read)) => read.clone()?,
+            None => manifest::read(&**disk, number)?,
+        };
         let identity = found.identity_of(&manifest)?;
         let checkpoints = match opening {
             Opening::View(_) => None,

@@ -62,6 +62,32 @@ fn a_read_that_fails_says_so_and_the_next_one_works() {
     }
 }
 
+/// Each read of an opening fails in turn: it says so or has everything, and takes nothing away.
+#[test]
+fn an_opening_whose_reads_fail_takes_nothing_away() {
+    for configuration in [COLDEST, ON_DISK[1]] {
+        let (disk, log, _) = stored(configuration);
+        log.put(&key(0), &value(9)).unwrap();
+        log.checkpoint(Cut::Incremental).unwrap();
+        let held = contents(&log);
+        drop(log);
+        for fault in [ReadFault::Error(ErrorKind::Other), ReadFault::Short] {
+            disk.set_faults(Faults::new());
+            drop(configuration.open(&disk));
+            for number in 0..disk.calls()[0] {
+                disk.set_faults(Faults::new().reads(number..=number, fault));
+                let opened = configuration.try_open(&disk);
+                disk.set_faults(Faults::new());
+                if let Ok(log) = opened {
+                    assert_eq!(contents(&log), held, "{configuration:?}, {fault:?}, {number}");
+                }
+                let log = configuration.open(&disk);
+                assert_eq!(contents(&log), held, "{configuration:?}, {fault:?}, {number}");
+            }
+        }
+    }
+}
+
 /// Every second read fails: what succeeds is right.
 #[test]
 fn reads_that_fail_now_and_then() {

@@ -251,6 +251,10 @@ impl HashSlot {
         };
         let logged = known.logged.clone();
         *state = State::Stored(known);
+        if let Some((log, _)) = &logged {
+            // The table ends with its files: changes of other tables before that must last, too.
+            log.sync()?;
+        }
         if let Some(directory) = directory {
             directory.remove(name)?;
         }

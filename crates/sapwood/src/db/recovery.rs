@@ -118,7 +118,12 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
         Ok(OrderedTable::of(name, Arc::new(map), options, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
+    let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();
     let hash = hash.into_values().filter_map(|RecoveredHash { name, state, .. }| {
+        if !there.contains(&*name) {
+            // A crash came while it was dropped.
+            return None;
+        }
         let table = match state {
             HashState::Unchanged => return None,
             HashState::Open(target, fields) => match finish_hash(target) {

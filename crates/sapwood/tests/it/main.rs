@@ -2,12 +2,14 @@
 
 mod aggregate;
 mod aggregate_writers;
+mod crashes;
 mod db;
 mod directory;
 mod disaggregate;
 mod durability;
 mod either;
 mod engines;
+mod golden;
 mod hash_compute;
 mod hash_table;
 mod key_bytes;

@@ -1,0 +1,110 @@
+//! Folders in a directory, of which each is a disk.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+use std::{fmt, fs};
+
+use crate::{Disk, FileDisk};
+
+/// A directory with folders in it. A path has its names from the directory on, with a `/` between; an empty
+/// one is that of the directory itself.
+pub trait Folders: Send + Sync + fmt::Debug {
+    /// Opens a folder, made where it is missing; its name lasts then.
+    ///
+    /// # Errors
+    /// `WouldBlock` where it is open already; else what the system answers.
+    fn open(&self, path: &str) -> io::Result<Arc<dyn Disk>>;
+    /// Opens a folder that is there, to read it.
+    ///
+    /// # Errors
+    /// `WouldBlock` where it is open to be written; else what the system answers.
+    fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>>;
+    /// Makes a folder where it is missing. Its name lasts after a [`Disk::sync`] of the folder around it.
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn make(&self, path: &str) -> io::Result<()>;
+    /// Whether there is such a folder.
+    fn is_there(&self, path: &str) -> bool;
+    /// Whether a folder has such a file.
+    fn has_file(&self, path: &str, file: &str) -> bool;
+    /// The names of the folders in a folder.
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn list(&self, path: &str) -> io::Result<Vec<String>>;
+    /// Takes a folder away with all that is in it. No handle of it is open.
+    ///
+    /// # Errors
+    /// `NotFound` where it is not there; else what the system answers, and some of it may be gone.
+    fn remove(&self, path: &str) -> io::Result<()>;
+    /// When a file of a folder was written last, where the system knows.
+    fn written(&self, path: &str, file: &str) -> Option<SystemTime>;
+}
+
+/// Folders in a real directory.
+#[derive(Debug)]
+pub struct FileFolders {
+    directory: PathBuf,
+}
+
+impl FileFolders {
+    /// Those of a directory, which need not be there.
+    pub fn new(directory: impl AsRef<Path>) -> FileFolders {
+        FileFolders { directory: directory.as_ref().to_owned() }
+    }
+
+    fn path(&self, path: &str) -> PathBuf {
+        // An empty name would end the path with a slash.
+        match path.is_empty() {
+            true => self.directory.clone(),
+            false => self.directory.join(path),
+        }
+    }
+}
+
+impl Folders for FileFolders {
+    fn open(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        Ok(Arc::new(FileDisk::open(self.path(path))?))
+    }
+
+    fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        Ok(Arc::new(FileDisk::open_read_only(self.path(path))?))
+    }
+
+    fn make(&self, path: &str) -> io::Result<()> {
+        fs::create_dir_all(self.path(path))
+    }
+
+    fn is_there(&self, path: &str) -> bool {
+        self.path(path).is_dir()
+    }
+
+    fn has_file(&self, path: &str, file: &str) -> bool {
+        self.path(path).join(file).is_file()
+    }
+
+    fn list(&self, path: &str) -> io::Result<Vec<String>> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(self.path(path))? {
+            let entry = entry?;
+            // Names that are no text were not made here.
+            if let Ok(name) = entry.file_name().into_string()
+                && entry.path().is_dir()
+            {
+                names.push(name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn remove(&self, path: &str) -> io::Result<()> {
+        fs::remove_dir_all(self.path(path))
+    }
+
+    fn written(&self, path: &str, file: &str) -> Option<SystemTime> {
+        fs::metadata(self.path(path).join(file)).and_then(|data| data.modified()).ok()
+    }
+}

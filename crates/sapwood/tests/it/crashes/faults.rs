@@ -1,0 +1,130 @@
+//! Calls of the disk fail, each in turn: the caller is told, reads go on, and what lasts lasts.
+
+use std::cell::Cell;
+use std::io::ErrorKind;
+
+use sapwood_disk::{Faults, ReadFault, SimDisk, SyncFault, WriteFault};
+use sapwood_testkit::case;
+
+use super::images;
+use super::world::{SETTINGS, World, contents};
+
+/// Steps of a stream before the last fault, and after it.
+const STEPS: usize = 40;
+const STEPS_AFTER: usize = 8;
+
+/// Which calls fail, as [`SimDisk::calls`] counts them, and how the one of a number fails.
+type Kind = (usize, fn(u64) -> Faults);
+
+/// The place of syncs among the calls.
+const SYNCS: usize = 2;
+
+const KINDS: [Kind; 9] = [
+    (0, |n| Faults::new().reads(n..=n, ReadFault::Error(ErrorKind::Other))),
+    (0, |n| Faults::new().reads(n..=n, ReadFault::Short)),
+    (1, |n| Faults::new().writes(n..=n, WriteFault::Error(ErrorKind::Other))),
+    (1, |n| Faults::new().writes(n..=n, WriteFault::Torn(ErrorKind::Other))),
+    (1, |n| Faults::new().writes(n.., WriteFault::Torn(ErrorKind::StorageFull))),
+    (SYNCS, |n| Faults::new().syncs(n..=n, SyncFault::Doubtful(ErrorKind::Other))),
+    (SYNCS, |n| Faults::new().syncs(n.., SyncFault::Lost(ErrorKind::Other))),
+    (3, |n| Faults::new().names(n..=n, ErrorKind::Other)),
+    (3, |n| Faults::new().names(n.., ErrorKind::StorageFull)),
+];
+
+#[test]
+fn any_call_that_fails_is_told_and_loses_nothing() {
+    // One of so many calls fails in turn: with CRASHES for the full size, each.
+    let least = (images() / 500).max(1);
+    let told = Cell::new(0);
+    case!().seeds(4, |seed| {
+        let calls = run(seed, Faults::new(), false).calls;
+        for (number, (counted, faults)) in KINDS.iter().enumerate() {
+            let count = calls[*counted];
+            let step = (count / least).max(1) as usize;
+            for n in (seed % step as u64..count).step_by(step) {
+                println!("seed {seed}, kind {number}, call {n} of {count}");
+                let ran = run(seed, faults(n), *counted == SYNCS);
+                told.set(told.get() + usize::from(ran.was_told));
+            }
+        }
+    });
+    assert!(told.get() > 20, "only {} were told", told.get());
+}
+
+struct Ran {
+    calls: [u64; 4],
+    was_told: bool,
+}
+
+/// After a sync that failed the machine is started anew before the directory is opened again: what the page
+/// cache has need not last then, whatever later syncs say.
+fn run(seed: u64, faults: Faults, restarts: bool) -> Ran {
+    let disk = SimDisk::new();
+    let mut world = World::open(&disk, SETTINGS[seed as usize % SETTINGS.len()], seed);
+    world.prepare().expect("nothing fails");
+    world.has_time = false;
+    world.may_reopen = !restarts;
+    disk.set_faults(faults);
+    let failed = (0..STEPS).find_map(|_| world.step().err());
+    let calls = disk.calls();
+    disk.set_faults(Faults::new());
+    if let Some(failed) = &failed {
+        let failed = failed.to_string();
+        go_on(&mut world, &failed);
+        for _ in 0..STEPS_AFTER {
+            if let Err(next) = world.step() {
+                go_on(&mut world, &format!("{next}; before: {failed}"));
+            }
+        }
+    }
+    let what = format!("seed {seed}, failed: {failed:?}");
+    assert_lasts(&world, &disk.crash(seed), &format!("{what}, after a crash"));
+    if restarts {
+        world.disk = disk.crash(seed);
+        world.may_reopen = true;
+    }
+    world.open_again().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let disk = world.disk.clone();
+    let now = world.contents().expect("open").expect("read");
+    let check = |now: &(_, _), world: &World| {
+        world.logged.check(world.logged.lasting, &now.0, &format!("{what}, opened again"));
+        world.trees.check(world.trees.lasting, &now.1, &format!("{what}, trees opened again"));
+    };
+    check(&now, &world);
+    world.logged.note(now.0);
+    world.trees.note(now.1);
+    assert_lasts(&world, &disk.crash(seed), &format!("{what}, a crash once opened again"));
+    for _ in 0..STEPS_AFTER {
+        world.step().unwrap_or_else(|error| panic!("{what}: {error} once opened again"));
+    }
+    assert_lasts(&world, &disk.crash(seed), &format!("{what}, a crash in another life"));
+    Ran { calls, was_told: failed.is_some() }
+}
+
+/// After a step that failed: what there is can be read, and has the change or not.
+fn go_on(world: &mut World, failed: &str) {
+    match world.contents() {
+        Some(Ok((logged, trees))) => {
+            let is_right = world.logged.is_either(&logged) && world.trees.is_either(&trees);
+            assert!(is_right || world.is_about_tables, "{failed}: what is there was never there");
+            world.logged.note(logged);
+            world.trees.note(trees);
+        }
+        Some(Err(error)) if !world.is_about_tables => panic!("{failed}: then {error}"),
+        _ => {
+            world.open_again().unwrap_or_else(|error| panic!("{failed}: opened again: {error}"));
+            let (logged, trees) = world.contents().expect("open").expect("read");
+            world.logged.check(world.logged.lasting, &logged, failed);
+            world.trees.check(world.trees.lasting, &trees, failed);
+            world.logged.note(logged);
+            world.trees.note(trees);
+        }
+    }
+}
+
+fn assert_lasts(world: &World, image: &SimDisk, what: &str) {
+    let db = world.setting.open(image).unwrap_or_else(|error| panic!("{what}: {error}"));
+    let (logged, trees) = contents(&db).unwrap_or_else(|error| panic!("{what}: {error}"));
+    world.logged.check(world.logged.lasting, &logged, what);
+    world.trees.check(world.trees.lasting, &trees, &format!("{what}, trees"));
+}

@@ -1,0 +1,476 @@
+//! A database on a simulated disk, a stream of operations on it, and what it may have after a crash.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use fastrand::Rng;
+use sapwood::{
+    Cut, Db, DbOptions, Durability, Engine, HashTableOptions, OrderedTableOptions, RecordLayout,
+    Result, Table, TreeTableOptions,
+};
+use sapwood_disk::SimDisk;
+
+pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// All tables of one log, by name.
+pub(super) type Tables = BTreeMap<String, Entries>;
+
+/// What the tables of one log had after each change, and which of these moments is known to last.
+#[derive(Debug, Clone)]
+pub(super) struct History {
+    states: Vec<Tables>,
+    pub(super) lasting: usize,
+}
+
+impl History {
+    pub(super) fn of(now: Tables) -> History {
+        History { states: vec![now], lasting: 0 }
+    }
+
+    pub(super) fn now(&self) -> &Tables {
+        self.states.last().expect("one at least")
+    }
+
+    pub(super) fn note(&mut self, state: Tables) {
+        self.states.push(state);
+    }
+
+    pub(super) fn all_lasts(&mut self) {
+        self.lasting = self.states.len() - 1;
+    }
+
+    /// Whether it is one of the last two: before what failed, or after it.
+    pub(super) fn is_either(&self, found: &Tables) -> bool {
+        self.states.iter().rev().take(2).any(|state| state == found)
+    }
+
+    /// Whether what a crash left is a moment since `lasting`.
+    #[track_caller]
+    pub(super) fn check(&self, lasting: usize, found: &Tables, what: &str) {
+        if self.states[lasting..].contains(found) {
+            return;
+        }
+        let earlier = self.states[..lasting].iter().rposition(|state| state == found);
+        let count = self.states.len();
+        let near = self.states[lasting..].iter().map(|state| difference(state, found));
+        let near = near.min_by_key(Vec::len).unwrap_or_default();
+        panic!(
+            "{what}: what is there is no moment from {lasting} on of {count}, but {earlier:?}; \
+             the nearest has otherwise: {near:?}"
+        );
+    }
+}
+
+/// Which entries differ.
+fn difference(one: &Tables, other: &Tables) -> Vec<String> {
+    let mut found = Vec::new();
+    for name in one.keys().chain(other.keys().filter(|name| !one.contains_key(*name))) {
+        match (one.get(name), other.get(name)) {
+            (Some(one), Some(other)) => {
+                for key in one.keys().chain(other.keys().filter(|key| !one.contains_key(*key))) {
+                    let short = |entries: &Entries| {
+                        entries.get(key).map(|value| (value.len(), value.first().copied()))
+                    };
+                    if one.get(key) != other.get(key) {
+                        found.push(format!("{name}/{key:?}: {:?} {:?}", short(one), short(other)));
+                    }
+                }
+            }
+            (one, _) => found.push(format!("{name} is in {}", one.map_or("the other", |_| "it"))),
+        }
+    }
+    found
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Setting {
+    pub(super) durability: Durability,
+    /// Bytes of its logs after which checkpoints are due: of the log by a thread.
+    pub(super) checkpoint_bytes: u64,
+}
+
+pub(super) const INTERVAL: Duration = Duration::from_millis(100);
+
+pub(super) const SETTINGS: [Setting; 4] = [
+    Setting { durability: Durability::Sync, checkpoint_bytes: 1 << 30 },
+    Setting { durability: Durability::Interval(INTERVAL), checkpoint_bytes: 1 << 30 },
+    Setting { durability: Durability::Buffered, checkpoint_bytes: 1 << 30 },
+    // Checkpoints come while changes go on.
+    Setting { durability: Durability::Interval(INTERVAL), checkpoint_bytes: 4 << 10 },
+];
+
+impl Setting {
+    pub(super) fn open(self, disk: &SimDisk) -> Result<Db> {
+        let options = DbOptions::default()
+            .durability(self.durability)
+            .unsynced_bytes(6 << 10)
+            .checkpoint_bytes(self.checkpoint_bytes)
+            .tree_checkpoint(self.checkpoint_bytes)
+            .tree_memory(8 << 20);
+        Db::open_simulated(disk, options)
+    }
+}
+
+/// Tables of all kinds, by name.
+pub(super) const NAMES: [&str; 8] =
+    ["bytes", "cold", "cold8", "fixed", "ordered", "tree", "tree8", "volatile"];
+
+const VOLATILE: &str = "volatile";
+
+fn is_fixed(name: &str) -> bool {
+    name.ends_with('8') || name == "fixed"
+}
+
+fn is_tree(name: &str) -> bool {
+    name.starts_with("tree")
+}
+
+fn create(db: &Db, name: &str) -> Result<()> {
+    let layout = match is_fixed(name) {
+        true => RecordLayout::Fixed8,
+        false => RecordLayout::Variable,
+    };
+    let hash = HashTableOptions::default().layout(layout).page_bytes(4096);
+    let ordered = OrderedTableOptions::default().chunk_entries(16);
+    match name {
+        "ordered" => db.create_ordered_table(name, ordered).map(drop),
+        VOLATILE => db.create_ordered_table(name, ordered.volatile()).map(drop),
+        // Most of it lies on the disk.
+        "cold" | "cold8" => db.create_hash_table(name, hash.memory_budget(40 << 10)).map(drop),
+        "bytes" | "fixed" => db.create_hash_table(name, hash).map(drop),
+        _ => db.create_tree_table(name, TreeTableOptions::default().layout(layout)).map(drop),
+    }
+}
+
+/// A change of one entry.
+#[derive(Debug, Clone)]
+enum Op {
+    Put(Vec<u8>, Vec<u8>),
+    Remove(Vec<u8>),
+    /// Writes a byte in place, where the value has it.
+    Write(Vec<u8>, usize, u8),
+    Set(Vec<u8>, Vec<u8>),
+    Add(Vec<u8>, i64),
+}
+
+impl Op {
+    fn random(rng: &mut Rng, is_fixed: bool) -> Op {
+        // Keys of entries, and keys of counters.
+        let key = u64::from(rng.u8(..24)).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        let len = match rng.u8(..30) {
+            _ if is_fixed => 8,
+            0 => 3_900,
+            1..4 => rng.usize(..1_500),
+            _ => rng.usize(..120),
+        };
+        let value = vec![rng.u8(1..); len];
+        let key = key.to_vec();
+        match rng.u8(..20) {
+            0..3 => Op::Remove(key),
+            3..6 => Op::Write(key, rng.usize(..40), rng.u8(1..)),
+            6..8 => Op::Set(key, value),
+            8..11 => Op::Add([&[0xff; 7][..], &[rng.u8(..3)]].concat(), rng.i64(-9..99)),
+            _ => Op::Put(key, value),
+        }
+    }
+
+    fn model(&self, entries: &mut Entries) {
+        match self {
+            Op::Put(key, value) => drop(entries.insert(key.clone(), value.clone())),
+            Op::Remove(key) => drop(entries.remove(key)),
+            Op::Write(key, at, byte) => {
+                if let Some(there) = entries.get_mut(key).and_then(|value| value.get_mut(*at)) {
+                    *there = *byte;
+                }
+            }
+            Op::Set(key, value) => {
+                if let Some(there) = entries.get_mut(key) {
+                    there.clone_from(value);
+                }
+            }
+            Op::Add(key, delta) => {
+                let there = entries.entry(key.clone()).or_insert_with(|| vec![0; 8]);
+                let sum = i64::from_le_bytes(there[..8].try_into().expect("8 bytes"));
+                *there = sum.wrapping_add(*delta).to_le_bytes().to_vec();
+            }
+        }
+    }
+
+    fn run(&self, table: &Table) -> Result<()> {
+        match self {
+            Op::Put(key, value) => table.put(key, value),
+            Op::Remove(key) => table.remove(key).map(drop),
+            Op::Write(key, at, byte) => {
+                let write = |value: &mut sapwood::ValueMut<'_>| {
+                    if let Some(there) = value.get_mut(*at) {
+                        *there = *byte;
+                    }
+                };
+                table.update(key, write).map(drop)
+            }
+            Op::Set(key, value) => table.update(key, |there| there.set(value))?.unwrap_or(Ok(())),
+            Op::Add(key, delta) => table.add(key, *delta).map(drop),
+        }
+    }
+}
+
+/// What the tables of both logs have.
+pub(super) fn contents(db: &Db) -> Result<(Tables, Tables)> {
+    let (mut logged, mut trees) = (Tables::new(), Tables::new());
+    for name in db.table_names() {
+        let into = match db.engine(&name) {
+            Some(Engine::Tree) => &mut trees,
+            _ => &mut logged,
+        };
+        into.insert(name.clone(), entries(&db.table(&name)?)?);
+    }
+    Ok((logged, trees))
+}
+
+fn entries(table: &Table) -> Result<Entries> {
+    let mut entries = Entries::new();
+    let walked = table.for_each(|key, value| {
+        entries.insert(key.to_vec(), value.to_vec());
+        ControlFlow::<()>::Continue(())
+    });
+    walked.map(|_| entries)
+}
+
+/// A database that is in use, and what should be in it.
+pub(super) struct World {
+    pub(super) disk: SimDisk,
+    pub(super) setting: Setting,
+    db: Option<Db>,
+    pub(super) rng: Rng,
+    pub(super) logged: History,
+    pub(super) trees: History,
+    /// Whether time may pass: it is waited for what a thread does then.
+    pub(super) has_time: bool,
+    /// Whether the database may be opened again by a step.
+    pub(super) may_reopen: bool,
+    /// Whether the last step made or dropped a table, or one has opened the database: where that fails, a
+    /// table may not open before the database is opened again.
+    pub(super) is_about_tables: bool,
+    has_reopened: bool,
+}
+
+impl World {
+    /// Opens what is there, in which everything lasts.
+    pub(super) fn open(disk: &SimDisk, setting: Setting, seed: u64) -> World {
+        let db = setting.open(disk).expect("nothing fails");
+        let (logged, trees) = contents(&db).expect("all can be read");
+        let (logged, trees) = (History::of(logged), History::of(trees));
+        let rng = Rng::with_seed(seed);
+        let (disk, db) = (disk.clone(), Some(db));
+        World {
+            disk,
+            setting,
+            db,
+            rng,
+            logged,
+            trees,
+            has_time: true,
+            may_reopen: true,
+            is_about_tables: false,
+            has_reopened: false,
+        }
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open")
+    }
+
+    /// What the tables have that outlive the database; none where an opening failed.
+    pub(super) fn contents(&self) -> Option<Result<(Tables, Tables)>> {
+        let mut contents = self.db.as_ref().map(contents);
+        if let Some(Ok((logged, _))) = &mut contents {
+            logged.remove(VOLATILE);
+        }
+        contents
+    }
+
+    /// Makes tables and fills some, so that one with a budget has entries on the disk alone.
+    pub(super) fn prepare(&mut self) -> Result<()> {
+        for name in NAMES {
+            if self.rng.u8(..5) > 0 {
+                self.create(name)?;
+            }
+        }
+        for _ in 0..60 {
+            let key = vec![self.rng.u8(..); 8];
+            for (name, len) in [("cold", 1_500), ("cold8", 8), ("tree", 40)] {
+                let op = Op::Put(key.clone(), vec![self.rng.u8(1..); len]);
+                self.change(name, &op)?;
+            }
+        }
+        self.db().sync()?;
+        self.logged.all_lasts();
+        self.trees.all_lasts();
+        Ok(())
+    }
+
+    fn history(&mut self, name: &str) -> &mut History {
+        match is_tree(name) {
+            true => &mut self.trees,
+            false => &mut self.logged,
+        }
+    }
+
+    /// Notes what will be there if the call is done that comes next: a crash may come within.
+    fn foresee(&mut self, name: &str, change: impl FnOnce(&mut Tables)) {
+        if name != VOLATILE {
+            let history = self.history(name);
+            let mut after = history.now().clone();
+            change(&mut after);
+            history.note(after);
+        }
+    }
+
+    fn create(&mut self, name: &str) -> Result<()> {
+        self.foresee(name, |after| drop(after.insert(name.to_owned(), Entries::new())));
+        create(self.db(), name)?;
+        self.table_changed(name);
+        Ok(())
+    }
+
+    /// Tables of the log are made and dropped for good, whatever the durability.
+    fn table_changed(&mut self, name: &str) {
+        let lasts = !is_tree(name) || self.setting.durability == Durability::Sync;
+        if lasts && name != VOLATILE {
+            self.history(name).all_lasts();
+        }
+    }
+
+    fn change(&mut self, name: &str, op: &Op) -> Result<()> {
+        if !self.db().table_names().iter().any(|there| there == name) {
+            return Ok(());
+        }
+        self.foresee(name, |after| op.model(after.entry(name.to_owned()).or_default()));
+        let mut table = self.db().table(name)?;
+        let mut is_lasting = self.setting.durability == Durability::Sync;
+        if !is_lasting && self.rng.u8(..8) == 0 && name != VOLATILE {
+            table = match table {
+                Table::Ordered(table) => table.with_durability(Durability::Sync).into(),
+                Table::Hash(table) => table.with_durability(Durability::Sync).into(),
+                other => other,
+            };
+            is_lasting = !is_tree(name);
+        }
+        op.run(&table)?;
+        if is_lasting && name != VOLATILE {
+            self.history(name).all_lasts();
+        }
+        Ok(())
+    }
+
+    /// Changes of some tables that go together: of each log, all or none.
+    fn together(&mut self) -> Result<()> {
+        let mut ops = Vec::new();
+        for name in self.db().table_names() {
+            for _ in 0..self.rng.u8(..3) {
+                ops.push((name.clone(), Op::random(&mut self.rng, is_fixed(&name))));
+            }
+        }
+        for of_trees in [false, true] {
+            let ops = ops.iter().filter(|(name, _)| is_tree(name) == of_trees && name != VOLATILE);
+            let history = if of_trees { &mut self.trees } else { &mut self.logged };
+            let mut after = history.now().clone();
+            for (name, op) in ops {
+                op.model(after.get_mut(name).expect("it is there"));
+            }
+            history.note(after);
+        }
+        let db = self.db();
+        // Opened before, so that nothing but changes is within.
+        let tables = ops.iter().map(|(name, _)| db.table(name)).collect::<Result<Vec<_>>>()?;
+        let (done, changes) =
+            db.together(|| ops.iter().zip(&tables).try_for_each(|((_, op), table)| op.run(table)))?;
+        done?;
+        if self.rng.bool() {
+            changes.wait()?;
+            self.logged.all_lasts();
+            self.trees.all_lasts();
+        }
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        let db = self.db.take().expect("open");
+        match self.rng.bool() {
+            true => {
+                db.close()?;
+                self.logged.all_lasts();
+                self.trees.all_lasts();
+            }
+            false => drop(db),
+        }
+        // Its tables are gone with it, but those that are kept.
+        self.db = Some(self.setting.open(&self.disk)?);
+        Ok(())
+    }
+
+    /// Drops the database and opens what is there.
+    pub(super) fn open_again(&mut self) -> Result<()> {
+        self.db = None;
+        self.db = Some(self.setting.open(&self.disk)?);
+        Ok(())
+    }
+
+    /// Does one thing.
+    pub(super) fn step(&mut self) -> Result<()> {
+        let name = NAMES[self.rng.usize(..NAMES.len())];
+        let is_there = self.db().engine(name).is_some();
+        let what = self.rng.u8(..100);
+        self.has_reopened |= self.may_reopen && (22..25).contains(&what);
+        self.is_about_tables = !is_there || (5..8).contains(&what) || self.has_reopened;
+        match what {
+            _ if !is_there => self.create(name)?,
+            0..3 => {
+                self.db().checkpoint()?;
+                self.logged.all_lasts();
+                self.trees.all_lasts();
+            }
+            3..5 => {
+                self.db().sync()?;
+                self.logged.all_lasts();
+                self.trees.all_lasts();
+            }
+            5..8 => {
+                self.foresee(name, |after| drop(after.remove(name)));
+                self.db().drop_table(name)?;
+                self.table_changed(name);
+            }
+            8..14 => match self.db().table(name)? {
+                Table::Hash(table) if self.rng.u8(..3) == 0 => drop(table.compact(0.5)?),
+                Table::Hash(table) => {
+                    let cut = if self.rng.bool() { Cut::Full } else { Cut::Incremental };
+                    table.checkpoint(cut)?;
+                }
+                _ => {}
+            },
+            14..22 => self.together()?,
+            22..25 if self.may_reopen => self.reopen()?,
+            25..28 if self.has_time => self.let_time_pass(),
+            _ => {
+                let op = Op::random(&mut self.rng, is_fixed(name));
+                self.change(name, &op)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After the interval everything lasts that was there before it.
+    fn let_time_pass(&mut self) {
+        let Durability::Interval(interval) = self.setting.durability else { return };
+        let changes = self.db().changes();
+        while !changes.are_durable() {
+            // A thread may arrange its sleep only now.
+            self.disk.advance(interval);
+            std::thread::yield_now();
+        }
+        self.logged.all_lasts();
+        self.trees.all_lasts();
+    }
+}

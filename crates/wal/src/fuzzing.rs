@@ -1,0 +1,235 @@
+//! Are there bytes that a decoder takes badly? What the fuzz targets in `fuzz` call, and a test.
+//!
+//! Each takes any bytes and panics where a promise is broken: bytes are refused as corrupt, or mean
+//! something that is read again once it was written. Bytes get the checksum that they need.
+
+use std::sync::Arc;
+
+use sapwood_disk::log::{Log, LogOptions, LogStart};
+use sapwood_disk::{BLOCK_BYTES, Disk, SimDisk};
+use sapwood_engine::Effect;
+
+use crate::frame;
+use crate::manifest::{self, Manifest};
+use crate::open::Recovery;
+use crate::snapshot::{self, Identity};
+use crate::wal::{LOG_PREFIX, Wal, WalOptions};
+use crate::{Error, Result, TableId};
+
+/// The number of the log, in seeds as well.
+const LOG: u64 = 7;
+
+/// Bytes of a part in front of its first record are below this.
+const HEADERS_MAX: usize = 4096;
+
+fn expect_corrupt(error: &Error) {
+    assert!(matches!(error, Error::CorruptFile { .. }), "{error}");
+}
+
+/// What one record of the log says.
+pub fn record(mut input: &[u8]) {
+    while let Some(Ok(frame)) = frame::next(&mut input) {
+        let mut written = Vec::new();
+        frame.encode(&mut written);
+        let mut rest = &written[..];
+        assert_eq!(frame::next(&mut rest), Some(Ok(frame)));
+        assert!(rest.is_empty());
+    }
+}
+
+/// A manifest.
+pub fn manifest(input: &[u8]) {
+    let _refused = Manifest::decode(input);
+    if let Ok(manifest) = Manifest::decode(&manifest::sealed(input)) {
+        assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest));
+    }
+}
+
+/// The snapshot of a table: the bytes behind those that say which one it is.
+pub fn snapshot(input: &[u8]) {
+    let identity = Identity { log: LOG, checkpoint: 1, table: 2 };
+    let name = identity.file_name();
+    let read = |disk: &SimDisk| -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let mut entries = Vec::new();
+        snapshot::read(disk, &identity, &mut |key: &[u8], value: &[u8]| {
+            entries.push((key.to_vec(), value.to_vec()));
+            Ok::<(), Error>(())
+        })?;
+        Ok(entries)
+    };
+    let disk = SimDisk::new();
+    let mut blocks = input.to_vec();
+    blocks.resize(input.len().next_multiple_of(BLOCK_BYTES), 0);
+    disk.plant(&name, &blocks).expect("a valid name");
+    if let Err(error) = read(&disk) {
+        expect_corrupt(&error);
+    }
+    let disk = SimDisk::new();
+    snapshot::write_stream(&disk, &identity, input).expect("a disk without faults");
+    match read(&disk) {
+        Err(error) => expect_corrupt(&error),
+        Ok(entries) => {
+            let disk = SimDisk::new();
+            let mut writer = snapshot::Writer::create(&disk, &identity).expect("no faults");
+            for (key, value) in &entries {
+                writer.entry(key, value).expect("no faults");
+            }
+            writer.finish().expect("no faults");
+            assert_eq!(read(&disk), Ok(entries));
+        }
+    }
+}
+
+/// Everything that opening tells, as text.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Told(Vec<String>);
+
+impl Recovery<Error> for Told {
+    fn create(&mut self, table: TableId, name: &str, of: &[u8], own: Option<u64>) -> Result<()> {
+        self.0.push(format!("create {table} {name} {of:?} {own:?}"));
+        Ok(())
+    }
+
+    fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.push(format!("entry {table} {key:?} {value:?}"));
+        Ok(())
+    }
+
+    fn change(&mut self, table: TableId, key: &[u8], effect: Effect<'_>) -> Result<()> {
+        self.0.push(format!("change {table} {key:?} {effect:?}"));
+        Ok(())
+    }
+
+    fn drop_table(&mut self, table: TableId) -> Result<()> {
+        self.0.push(format!("drop {table}"));
+        Ok(())
+    }
+}
+
+/// A log: the first byte says whether the rest are records, each with its length in a byte before it, or
+/// bytes that lie in the file from a place on that the next two bytes say.
+pub fn log(input: &[u8]) {
+    let Some((how, rest)) = input.split_first() else { return };
+    let disk = SimDisk::new();
+    let options = LogOptions { prefix: LOG_PREFIX.to_owned(), ..LogOptions::default() };
+    let made = Log::create(Arc::new(disk.clone()), LOG, options, 0).expect("no faults");
+    let (lsn, part) = made.position();
+    let start = LogStart { lsn, part, durable: lsn };
+    let (log, checkpoint, tables) = (LOG, 0, Vec::new());
+    Manifest { log, checkpoint, start, next_table: 1, tables }.write(&disk).expect("no faults");
+    let mut rest = rest;
+    if how.is_multiple_of(2) {
+        while let Some((len, behind)) = rest.split_first() {
+            let (record, behind) = behind.split_at(behind.len().min(usize::from(*len)));
+            made.append(record).expect("no faults");
+            rest = behind;
+        }
+        drop(made);
+    } else {
+        drop(made);
+        let names = disk.list().expect("no faults");
+        let name = names.iter().find(|name| name.starts_with(LOG_PREFIX)).expect("a part");
+        let mut bytes = disk.contents(name).expect("listed");
+        if let Some((at, lies)) = rest.split_first_chunk() {
+            let at = usize::from(u16::from_le_bytes(*at)) % HEADERS_MAX;
+            bytes[at..at + lies.len()].copy_from_slice(lies);
+        }
+        disk.plant(name, &bytes).expect("a valid name");
+    }
+    let (mut viewed, mut opened) = (Told::default(), Told::default());
+    let view = Wal::view(&disk, &mut viewed);
+    let open = Wal::open(Arc::new(disk.clone()), WalOptions::default(), &mut opened);
+    match (view, open) {
+        (Ok(()), Ok(wal)) => {
+            assert_eq!(viewed, opened);
+            drop(wal);
+            let mut again = Told::default();
+            Wal::view(&disk, &mut again).expect("it was opened");
+            assert_eq!(again, opened, "opening changes nothing");
+        }
+        (Err(view), Err(open)) => {
+            expect_corrupt(&view);
+            expect_corrupt(&open);
+        }
+        (view, open) => panic!("{view:?}, and {open:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fastrand::Rng;
+    use sapwood_testkit::case;
+
+    /// Bytes that mean something.
+    fn seeds() -> Vec<Vec<u8>> {
+        let change = |key, effect| frame::Frame::Change { table: 1, key, effect };
+        let mut record = Vec::new();
+        for frame in [
+            frame::Frame::Create { table: 1, name: "t", description: b"of it" },
+            change(b"key", Effect::Put(b"value")),
+            change(b"key", Effect::Write { offset: 2, bytes: b"x" }),
+            frame::Frame::Saved { table: 1, before: 3 },
+            change(b"key", Effect::Remove),
+            frame::Frame::Drop { table: 1 },
+        ] {
+            frame.encode(&mut record);
+        }
+        let records = [&[0, record.len() as u8][..], &record, &[3], &record[..3]].concat();
+        let raw = [&[1, 64, 0][..], &record].concat();
+        let table = manifest::Table {
+            id: 1,
+            name: "t".to_owned(),
+            description: b"of it".to_vec(),
+            own: Some(4),
+        };
+        let start = LogStart { lsn: 300, part: 2, durable: 300 };
+        let manifest =
+            Manifest { log: LOG, checkpoint: 3, start, next_table: 2, tables: vec![table] };
+        let manifest = manifest.encode()[manifest::HEAD_BYTES..].to_vec();
+        let snapshot = b"\x04\x05keyvalue\x02\x00k\x00\x02".to_vec();
+        vec![record, records, raw, manifest, snapshot]
+    }
+
+    /// `SEEDS=n` tries n times as many.
+    #[test]
+    fn random_and_changed_bytes_are_read_or_refused() {
+        case!().seeds(120, |seed| {
+            let mut rng = Rng::with_seed(seed);
+            for mut bytes in seeds() {
+                for _ in 0..rng.usize(..4) {
+                    let at = rng.usize(..bytes.len());
+                    match rng.u8(..4) {
+                        0 => bytes.truncate(at.max(1)),
+                        1 => bytes.insert(at, rng.u8(..)),
+                        2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][rng.usize(..5)],
+                        _ => bytes[at] ^= 1 << rng.u8(..8),
+                    }
+                }
+                [record, manifest, snapshot, log].iter().for_each(|decode| decode(&bytes));
+            }
+            let random: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
+            [record, manifest, snapshot, log].iter().for_each(|decode| decode(&random));
+        });
+    }
+
+    /// Seeds of the fuzz targets are what this version writes. `BLESS=1` writes those that are missing.
+    #[test]
+    fn seeds_are_what_is_written() {
+        let [record, records, raw, manifest, snapshot] = <[_; 5]>::try_from(seeds()).expect("5");
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
+        for (seed, bytes) in [
+            ("wal_record/frames", record),
+            ("wal_log/records", records),
+            ("wal_log/raw", raw),
+            ("wal_manifest/table", manifest),
+            ("wal_snapshot/entries", snapshot),
+        ] {
+            let path = format!("{folder}/{seed}");
+            if std::env::var_os("BLESS").is_some() && !std::path::Path::new(&path).exists() {
+                std::fs::write(&path, &bytes).expect("the seed can be written");
+            }
+            assert_eq!(std::fs::read(&path).expect("the seed is there"), bytes, "{seed}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! What a record of the log says: refused, or read again once it is written.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| sapwood_wal::fuzzing::record(bytes));
