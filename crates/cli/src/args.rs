@@ -205,6 +205,21 @@ An entry whose key is there takes its place; none is removed. The first row that
 it with its line and exit code 1; the rows before it stay, and are counted.")]
     Import(Import),
 
+    /// Print the changes of a directory's tables from its log, also while another process makes them
+    #[command(after_help = "\
+Examples:
+  sapwood tail counters
+  sapwood tail counters --table hits --json
+  timeout 1 sapwood tail counters --follow || true
+
+A line is a change: the position behind it, the table, what was done, key and value. Lines of one
+position happened together. Nothing is locked, and the directory is not changed. Changes of tree
+tables are not told.
+
+The log begins where the last checkpoint of the directory needs it: a reader that stays behind
+finds the next change gone, and says so.")]
+    Tail(Tail),
+
     /// Measure an engine beside its peers, in one process and in turns
     #[command(after_help = "\
 Examples:
@@ -701,6 +716,24 @@ pub(crate) struct Checkpoints {
     /// Go on from this checkpoint: newer ones, and what was changed since, are removed
     #[arg(long, value_name = "NUMBER")]
     pub(crate) go_back: Option<u64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tail {
+    /// A directory of a database
+    pub(crate) directory: PathBuf,
+
+    /// Begin behind this position, as a line before said [default: what the log has]
+    #[arg(long, value_name = "POSITION")]
+    pub(crate) from: Option<u64>,
+
+    /// Wait for what comes, until Ctrl-C
+    #[arg(long, short)]
+    pub(crate) follow: bool,
+
+    /// Print the changes of this table alone
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -10,6 +10,7 @@
 //! | `inspect` | the files, trees and heap of tree tables |
 //! | `repair` | what can be read of damaged tree tables |
 //! | `export`, `import` | a table into a file of another program's format, and back |
+//! | `tail` | changes of tables, as the log has them |
 //! | `bench` | the workloads of `sapwood_bench` |
 //! | `serve` | a server for the Redis protocol |
 //! | `shell` | commands to a server, or to a database in this process |
@@ -29,3 +30,4 @@ pub(crate) mod scan;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod stats;
+pub(crate) mod tail;

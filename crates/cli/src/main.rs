@@ -26,7 +26,7 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Args, Command};
 use commands::{
     aggregate, bench, checkpoints, export, get, import, inspect, load, manual, repair, scan, serve,
-    shell, stats,
+    shell, stats, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Command::Repair(args) => repair::run(args, &ui),
         Command::Export(args) => export::run(args, &ui),
         Command::Import(args) => import::run(args, &ui),
+        Command::Tail(args) => tail::run(args, &ui),
         Command::Bench(bench) => bench::run(bench),
         Command::Shell(args) => shell::run(args, &ui),
         Command::Config(_) => match matches.subcommand().and_then(|(_, of)| of.subcommand()) {

@@ -102,11 +102,17 @@ impl FileDisk {
     /// `WouldBlock`, naming the folder, when it is open to be written, here or in another process;
     /// else what the system answers.
     pub fn open_read_only(path: impl AsRef<Path>) -> io::Result<FileDisk> {
-        let path = path.as_ref();
+        FileDisk::open_to_read(path.as_ref(), lock_shared)
+    }
+
+    fn open_to_read(
+        path: &Path,
+        lock: impl FnOnce(&Path) -> io::Result<Option<Lock>>,
+    ) -> io::Result<FileDisk> {
         let named = |cause: io::Error| about(&format!("open folder {}", path.display()), &cause);
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
-        let lock = lock_shared(&path)?;
+        let lock = lock(&path)?;
         let mut folder = Folder {
             path,
             names,
@@ -117,6 +123,15 @@ impl FileDisk {
         };
         folder.direct = folder.reads_directly().map_err(named)?;
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
+    }
+
+    /// Opens the folder at `path` to read it while another process may write there: it is not locked, and
+    /// files may go. For formats that say by themselves what is whole.
+    ///
+    /// # Errors
+    /// What the system answers.
+    pub fn open_unlocked(path: impl AsRef<Path>) -> io::Result<FileDisk> {
+        FileDisk::open_to_read(path.as_ref(), |_| Ok(None))
     }
 
     /// Whether reads and writes go past the page cache.

@@ -146,7 +146,9 @@ impl Log {
         Ok(log)
     }
 
-    /// Reads a log as [`Log::open`] does, and changes nothing; the position behind the last record.
+    /// Reads a log as [`Log::open`] does, and changes nothing; the position behind the last record, and the
+    /// number of the part that ends there. Another process may append to the log: what it has written is
+    /// read.
     ///
     /// # Errors
     /// As of [`Log::open`].
@@ -156,8 +158,9 @@ impl Log {
         prefix: &str,
         start: LogStart,
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
-    ) -> Result<Lsn, E> {
-        Ok(read::read(disk, id, prefix, start, apply)?.end)
+    ) -> Result<(Lsn, u64), E> {
+        let read = read::read(disk, id, prefix, start, apply)?;
+        Ok((read.end, read.parts.last().map_or(start.part, |part| part.number)))
     }
 
     fn begin(

@@ -150,7 +150,7 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
         }
         Access::ReadOnly => {
             Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take)
-                .map(|end| (end, None))
+                .map(|(end, _)| (end, None))
         }
     };
     let (end_at_opening, log) = log.map_err(|Refused(error)| error)?;

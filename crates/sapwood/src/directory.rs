@@ -33,7 +33,7 @@ const OPTIONS: &str = "options";
 const OPTIONS_NEW: &str = "options.new";
 
 /// The folder of the log.
-const LOG: &str = "log";
+pub(crate) const LOG: &str = "log";
 
 /// The folder of the pool.
 const TREES: &str = "trees";

@@ -453,7 +453,7 @@ fn tree_next_step(cause: &TreeEngineError) -> &'static str {
 fn log_next_step(cause: &LogError) -> &'static str {
     match cause {
         // Damage says so itself.
-        LogError::CorruptFile { .. } | LogError::Table(_) => "",
+        LogError::CorruptFile { .. } | LogError::Table(_) | LogError::Gone { .. } => "",
         LogError::Contents { .. } => "; the log keeps all changes until a checkpoint succeeds",
         _ => {
             "; tables can be read on, and take no changes: make room, or mend the disk, and open the \

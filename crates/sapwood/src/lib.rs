@@ -141,6 +141,7 @@ pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;
+mod log_reader;
 mod ordered_options;
 mod ordered_table;
 mod range;
@@ -159,6 +160,7 @@ pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;
 pub use hash_table::{HashSnapshot, HashTable};
+pub use log_reader::LogReader;
 pub use ordered_options::OrderedTableOptions;
 pub use ordered_table::OrderedTable;
 pub use range::Range;
@@ -176,7 +178,7 @@ pub use sapwood_ptree::{
     Error as TreeEngineError, HeapReport as TreeHeap, PoolInfo as TreePoolInfo,
     Salvage as TreeSalvage, SalvagedTree, TreeKind,
 };
-pub use sapwood_wal::Error as LogError;
+pub use sapwood_wal::{Error as LogError, LogChange, LogRecord};
 pub use table::{Table, TableStats};
 pub use tree_options::TreeTableOptions;
 pub use tree_table::{Transaction, TreePoolStats, TreeRange, TreeStats, TreeTable};

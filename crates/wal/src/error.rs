@@ -28,6 +28,17 @@ pub enum Error {
         /// The system's answer in words.
         why: Arc<str>,
     },
+    /// The log does not have what came behind a position any more.
+    #[error(
+        "what came behind position {position} of the log is gone with a checkpoint: it begins at {first} \
+         now; take a copy of the tables, and follow the log from there"
+    )]
+    Gone {
+        /// The position.
+        position: u64,
+        /// The first one that there is.
+        first: u64,
+    },
     /// The entries of a table cannot be had.
     #[error("a table cannot be saved: {why}")]
     Contents {

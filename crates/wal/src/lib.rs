@@ -16,12 +16,14 @@
 //! | `snapshot`, `manifest` | the other files |
 //! | `appender` | one order of all changes, and the first failure |
 //! | `wal`, `open` | tables, checkpoints, opening |
+//! | `follow` | reading what another process appends |
 //!
 //! **Absent:** unsafe code, engines, the meaning of descriptions, threads but the log's.
 #![forbid(unsafe_code)]
 
 mod appender;
 mod error;
+mod follow;
 mod frame;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
@@ -31,6 +33,7 @@ mod snapshot;
 mod wal;
 
 pub use error::{Error, Result};
+pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::TableId;
 pub use open::Recovery;
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, Wal, WalOptions};

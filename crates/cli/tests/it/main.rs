@@ -21,6 +21,7 @@ mod serve;
 mod sessions;
 mod shell;
 mod stops;
+mod tail;
 mod trees;
 
 use std::path::PathBuf;

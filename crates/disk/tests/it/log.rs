@@ -55,7 +55,7 @@ fn records_of_any_length_are_read_in_order() {
         seen.push(number(record));
         Ok::<(), io::Error>(())
     });
-    assert_eq!(end.expect("read"), log.position().0);
+    assert_eq!(end.expect("read"), log.position());
     assert_eq!(disk.list().expect("names"), before, "looking changes nothing");
     drop(log);
     let (_log, opened) = open(&disk, start()).expect("opened");

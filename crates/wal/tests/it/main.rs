@@ -3,6 +3,7 @@
 
 mod crashes;
 mod damage;
+mod follow;
 mod tables;
 mod threads;
 mod world;
