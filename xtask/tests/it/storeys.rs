@@ -33,7 +33,9 @@ const HOUSES: &[House] = &[
         name: "disk",
         storeys: &[
             &["blocks", "cached", "checksum", "clock", "name", "pending", "pool"],
-            &["file", "log", "sim"],
+            &["file", "log"],
+            &["folders"],
+            &["sim"],
         ],
         steps_up: &[],
     },
