@@ -4,6 +4,7 @@ mod contract;
 mod crashes;
 mod faults;
 mod files;
+mod folders;
 mod group;
 mod log;
 
