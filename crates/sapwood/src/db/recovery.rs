@@ -258,7 +258,7 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 // What was there is put in again, whatever of the budget that takes.
                 let unlimited = OrderedTableOptions { memory_budget: None, ..options.clone() };
                 let map = unlimited.new_map(&name).map_err(Stopped::Table)?;
-                let target = Target::new(&name, Engine::Ordered(map));
+                let target = Target::new(&name, Engine::Ordered(Box::new(map)));
                 self.told.ordered.insert(table, Recovered { options, target });
             }
             Description::Hash => {

@@ -39,7 +39,7 @@ pub(super) struct Target {
 /// The engine of a table, which tells no journal.
 #[derive(Debug)]
 pub(super) enum Engine {
-    Ordered(ChunkMap),
+    Ordered(Box<ChunkMap>),
     Hash(HashLog),
 }
 
