@@ -205,7 +205,7 @@ An entry whose key is there takes its place; none is removed. The first row that
 it with its line and exit code 1; the rows before it stay, and are counted.")]
     Import(Import),
 
-    /// Print the changes of a directory's tables from its log, also while another process makes them
+    /// Print the changes of a directory's tables, also while another process makes them
     #[command(after_help = "\
 Examples:
   sapwood tail counters

@@ -10,6 +10,7 @@ use sapwood::{Db, HashTableOptions};
 use tokio_util::sync::CancellationToken;
 
 use crate::acl::{self, FileError, Users};
+use crate::admin::saves::Running;
 use crate::admin::{self, Admin, Shutdown};
 use crate::catalog::Catalog;
 use crate::clients::{Clients, Counts, Limits};
@@ -299,12 +300,22 @@ impl Service {
     /// # Errors
     /// Those of the tables, as text; another checkpoint runs.
     pub fn save(&self) -> Result<(), String> {
-        let saves = &self.admin.saves;
-        let running =
-            saves.begin().ok_or_else(|| "Background save already in progress".to_owned())?;
+        let running = self.admin.saves.begin();
+        self.save_by(&running.ok_or_else(|| "Background save already in progress".to_owned())?)
+    }
+
+    /// Takes the last checkpoint, once one that runs has ended: that may not have what came late.
+    ///
+    /// # Errors
+    /// Those of the tables, as text.
+    pub fn save_last(&self) -> Result<(), String> {
+        self.save_by(&self.admin.saves.begin_next())
+    }
+
+    fn save_by(&self, running: &Running<'_>) -> Result<(), String> {
         let changes = self.admin.tally.changes.sum();
         let result = self.db.checkpoint().map_err(|error| error.to_string());
-        saves.ended(&running, changes, self.options.clock.now(), result.clone());
+        self.admin.saves.ended(running, changes, self.options.clock.now(), result.clone());
         result
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     }
     if service.saves_at_the_end() {
         tracing::info!("the last checkpoint begins; a signal ends without it");
-        service.save().map_err(|error| failed("the last checkpoint failed", error))?;
+        service.save_last().map_err(|error| failed("the last checkpoint failed", error))?;
     }
     tracing::info!("ended");
     Ok(())

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::store::format::Millis;
@@ -68,7 +68,9 @@ pub(crate) struct Past {
 #[derive(Debug)]
 pub(crate) struct Saves {
     past: Mutex<Past>,
+    /// Set with `past` locked where a thread waits for it.
     is_running: AtomicBool,
+    ended: Condvar,
     /// Whether a client wants one in the background.
     is_wanted: AtomicBool,
     pub(crate) failures: AtomicU64,
@@ -80,8 +82,11 @@ pub(crate) struct Running<'s>(&'s Saves);
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.0.lock().began = None;
+        let mut past = self.0.lock();
+        past.began = None;
         self.0.is_running.store(false, Ordering::SeqCst);
+        drop(past);
+        self.0.ended.notify_all();
     }
 }
 
@@ -90,6 +95,7 @@ impl Saves {
         Saves {
             past: Mutex::new(Past { saved_at: now, ..Past::default() }),
             is_running: AtomicBool::new(false),
+            ended: Condvar::new(),
             is_wanted: AtomicBool::new(false),
             failures: AtomicU64::new(0),
         }
@@ -114,6 +120,16 @@ impl Saves {
             self.lock().began = Some(Instant::now());
             Running(self)
         })
+    }
+
+    /// Begins a checkpoint, once the one that runs has ended.
+    pub(crate) fn begin_next(&self) -> Running<'_> {
+        let mut past = self.lock();
+        while self.is_running.swap(true, Ordering::SeqCst) {
+            past = self.ended.wait(past).unwrap_or_else(PoisonError::into_inner);
+        }
+        past.began = Some(Instant::now());
+        Running(self)
     }
 
     /// Asks for a checkpoint in the background.
@@ -188,6 +204,27 @@ mod tests {
         saves.want();
         assert!(due(0, 0));
         assert!(!due(0, 0), "a wish is granted once");
+    }
+
+    #[test]
+    fn the_next_begins_when_the_one_before_has_ended() {
+        let saves = Saves::new(0);
+        let has_ended = AtomicBool::new(false);
+        let running = saves.begin().expect("none runs");
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let running = saves.begin_next();
+                    assert!(has_ended.load(Ordering::SeqCst));
+                    assert!(saves.begin().is_none());
+                    saves.ended(&running, 0, 0, Ok(()));
+                });
+            }
+            has_ended.store(true, Ordering::SeqCst);
+            drop(running);
+        });
+        assert_eq!(saves.past().count, 2);
+        assert!(!saves.is_running());
     }
 
     #[test]
