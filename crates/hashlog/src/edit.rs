@@ -5,9 +5,7 @@ use crate::log;
 use crate::log::begin_lock::Shared;
 use crate::map::HashLog;
 use crate::ops::by_layout;
-use crate::options::Layout;
 use crate::record::value::ValueMut;
-use crate::record::{Fixed, Variable};
 use sapwood_engine::RecordAddress;
 
 /// Changes entries where a walk met them; see [`HashLog::edit`](crate::HashLog::edit). Threads share it.

@@ -50,12 +50,12 @@ pub(crate) mod update_at;
 macro_rules! by_layout {
     ($self:ident, $form:ident => $body:expr) => {
         match $self.store.options.layout {
-            Layout::Fixed8 => {
-                type $form = Fixed;
+            $crate::options::Layout::Fixed8 => {
+                type $form = $crate::record::Fixed;
                 $body
             }
-            Layout::Variable => {
-                type $form = Variable;
+            $crate::options::Layout::Variable => {
+                type $form = $crate::record::Variable;
                 $body
             }
         }

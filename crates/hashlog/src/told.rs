@@ -14,9 +14,8 @@ use crate::error::{BatchError, Result};
 use crate::journal::{Latch, Told, has_no_latch};
 use crate::map::HashLog;
 use crate::ops::by_layout;
-use crate::options::Layout;
+use crate::record::Form;
 use crate::record::value::ValueMut;
-use crate::record::{Fixed, Form, Variable};
 
 /// Keys of a batch whose latches are taken together.
 const GROUP: usize = 32;

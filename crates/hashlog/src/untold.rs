@@ -5,10 +5,9 @@ use crate::error::{BatchError, Error, Result};
 use crate::map::HashLog;
 use crate::ops::by_layout;
 use crate::ops::rmw::Rmw;
-use crate::options::Layout;
+use crate::record::Form;
 use crate::record::in_place::{InPlace, Write};
 use crate::record::value::ValueMut;
-use crate::record::{Fixed, Form, Variable};
 use sapwood_engine::{Compute, Computed, Upsert};
 
 impl HashLog {

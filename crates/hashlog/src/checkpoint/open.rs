@@ -1,7 +1,6 @@
 //! The opening of a checkpoint: the image of the index is read, the log behind it replayed.
 
 use std::mem::offset_of;
-use std::sync::atomic::Ordering;
 
 use sapwood_disk::Blocks;
 use sapwood_mem::reserve::machine_bytes;
@@ -35,33 +34,11 @@ pub(crate) enum Opening {
     Back(CheckpointNumber),
     /// This one, to look at: nothing is changed on the disk, now or later.
     View(CheckpointNumber),
-    /// The newest, to look at, or an empty log where there is none.
-    NewestView,
-}
-
-impl Opening {
-    fn is_view(self) -> bool {
-        matches!(self, Opening::View(_) | Opening::NewestView)
-    }
 }
 
 impl Store {
     /// Opens what a directory holds.
     pub(crate) fn open<F: Form>(
-        disk: Directory,
-        options: Options,
-        opening: Opening,
-    ) -> Result<Store> {
-        let is_read_only = disk.is_read_only() && !opening.is_view();
-        let store = Store::open_files::<F>(disk, options, opening)?;
-        if is_read_only {
-            // No page was begun yet.
-            store.is_frozen.store(true, Ordering::Relaxed);
-        }
-        Ok(store)
-    }
-
-    fn open_files<F: Form>(
         disk: Directory,
         mut options: Options,
         opening: Opening,
@@ -70,16 +47,13 @@ impl Store {
             // Nothing moves, neither to the tail nor out of the oldest pages.
             options.cold_reads = ColdReads::Stay;
         }
-        if disk.is_read_only() || opening.is_view() {
+        if disk.is_read_only() || matches!(opening, Opening::View(_)) {
             options.compaction = None;
         }
         let found = FilesFound::look(&*disk)?;
         let number = match opening {
-            Opening::Newest | Opening::NewestView => match found.newest() {
+            Opening::Newest => match found.newest() {
                 Some(newest) => newest,
-                None if opening.is_view() && !disk.is_read_only() => {
-                    return Store::create(options, None);
-                }
                 None => {
                     // Before anything is written.
                     options.validate_new()?;
@@ -100,9 +74,7 @@ impl Store {
             }
         };
         match Store::open_number::<F>(&disk, &options, &found, number, opening) {
-            Err(cause @ Error::Corrupt { .. })
-                if matches!(opening, Opening::Newest | Opening::NewestView) =>
-            {
+            Err(cause @ Error::Corrupt { .. }) if opening == Opening::Newest => {
                 // Not only one that looks as if it were whole.
                 let opens = found.whole().rev().map(|older| older.number).find(|older| {
                     let view = Opening::View(*older);
@@ -138,8 +110,7 @@ impl Store {
         let identity = found.identity_of(&manifest)?;
         let checkpoints = match opening {
             Opening::View(_) => None,
-            Opening::NewestView if !disk.is_read_only() => None,
-            Opening::Newest | Opening::NewestView | Opening::Back(_) => {
+            Opening::Newest | Opening::Back(_) => {
                 let older = found.whole().filter(|older| older.number <= number);
                 let kept = older.cloned().collect();
                 Some(Checkpoints::new(disk.clone(), kept, found.next_number()?, identity))

@@ -34,8 +34,8 @@ pub(crate) struct Store {
     /// Shared by everything that relies on `begin`: snapshots, walks; a compaction takes it alone.
     pub(crate) begin_lock: BeginLock,
     pub(crate) compactor: Compactor,
-    /// No page is begun any more, and nothing in memory changes in place.
-    pub(crate) is_frozen: AtomicBool,
+    /// No page is begun any more.
+    is_frozen: AtomicBool,
     /// `None` in memory.
     pub(crate) checkpoints: Option<Checkpoints>,
     /// Of a log whose changes are told.
@@ -96,11 +96,15 @@ impl Store {
         self.is_frozen.load(Ordering::Relaxed)
     }
 
+    /// Lets no page be begun any more, so that what is fixed stays as it is: all of a log that was just opened.
+    pub(crate) fn begin_no_page(&self) {
+        self.is_frozen.store(true, Ordering::Relaxed);
+    }
+
     /// Lets no change happen any more. Call it unpinned, while no thread changes the log.
     pub(crate) fn freeze(&self) {
-        // What is below is changed by a record above alone, for which no page is begun.
         self.log.pin_below();
-        self.is_frozen.store(true, Ordering::Relaxed);
+        self.begin_no_page();
     }
 
     /// Bytes of memory beside the log's pages.

@@ -8,7 +8,6 @@ use crate::error::{Error, Result};
 use crate::ops::by_layout;
 use crate::ops::store::Store;
 use crate::options::Layout;
-use crate::record::{Fixed, Variable};
 use crate::walks::by_log::Moment;
 use crate::walks::columns::ColumnScan;
 

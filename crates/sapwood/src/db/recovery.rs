@@ -230,7 +230,7 @@ impl RecoveredHash {
                 // What changes is kept in memory alone.
                 let mut options = stored.engine();
                 options.memory_budget = None;
-                HashLog::view_newest(folder.disk, options)
+                HashLog::open_to_recover(folder.disk, options)
             }
             false => HashLog::open(folder.disk, stored.engine()),
         };

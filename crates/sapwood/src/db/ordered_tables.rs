@@ -1,0 +1,122 @@
+//! Ordered tables of a database: made, opened.
+
+use std::sync::Arc;
+
+use super::{Db, Slot, Slots, check_name, other_engine};
+use crate::{Error, OrderedTable, OrderedTableOptions, Result};
+
+impl Db {
+    /// Makes an ordered table; refuses a name that is taken. Where the database has a directory, the table
+    /// lasts, unless its options say otherwise ([`OrderedTableOptions::volatile`]).
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::OrderedEngine`] for options that cannot
+    /// work; [`Error::Log`]; [`Error::ReadOnly`].
+    ///
+    /// ```
+    /// # use sapwood::Error;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// let table = db.create_ordered_table("sessions", OrderedTableOptions::default())?;
+    /// table.put(b"ada", b"online")?;
+    /// let again = db.create_ordered_table("sessions", OrderedTableOptions::default());
+    /// assert!(matches!(again, Err(Error::TableExists { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn create_ordered_table(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        Self::expect_free(&slots, name)?;
+        self.create_ordered(&mut slots, name, options)
+    }
+
+    /// Opens an ordered table that is there.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is a hash table.
+    ///
+    /// ```
+    /// # use sapwood::Error;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// db.create_ordered_table("sessions", OrderedTableOptions::default())?;
+    /// assert_eq!(db.ordered_table("sessions")?.name(), "sessions");
+    /// assert!(matches!(db.ordered_table("others"), Err(Error::TableMissing { .. })));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn ordered_table(&self, name: &str) -> Result<OrderedTable> {
+        let slots = self.slots();
+        match slots.get(name) {
+            Some(slot) => ordered(name, slot),
+            None => Err(Self::missing(&slots, name)),
+        }
+    }
+
+    /// Opens an ordered table, after making it with these options if it is not there. A table
+    /// that is there keeps its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is a hash table; [`Error::TableName`] and others as for [`create_ordered_table`](Self::create_ordered_table).
+    ///
+    /// ```
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let options = OrderedTableOptions::default().memory_budget(64 << 20);
+    /// for _ in 0..2 {
+    ///     let sessions = db.open_or_create_ordered_table("sessions", options.clone())?;
+    ///     sessions.put_if_absent(b"ada", b"online")?;
+    /// }
+    /// assert_eq!(db.ordered_table("sessions")?.len()?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_or_create_ordered_table(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
+        let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
+        if let Some(table) = found {
+            return Ok(table);
+        }
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        // Another thread may have made it between the two locks.
+        match slots.get(name) {
+            Some(slot) => ordered(name, slot),
+            None => self.create_ordered(&mut slots, name, options),
+        }
+    }
+
+    fn create_ordered(
+        &self,
+        slots: &mut Slots,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
+        let name: Arc<str> = name.into();
+        let table = match (&self.shared.log, &self.shared.directory) {
+            (Some(log), _) if !options.volatile => {
+                let (map, kept) = log.create_ordered(&name, &options)?;
+                OrderedTable::of(Arc::clone(&name), map, options, kept)
+            }
+            (None, Some(directory)) if !options.volatile => {
+                return Err(Error::ReadOnly { path: directory.path().to_owned() });
+            }
+            _ => OrderedTable::in_memory(Arc::clone(&name), options)?,
+        };
+        slots.insert(name, Slot::Ordered(table.clone()));
+        Ok(table)
+    }
+}
+
+fn ordered(name: &str, slot: &Slot) -> Result<OrderedTable> {
+    match slot {
+        Slot::Ordered(table) => Ok(table.clone()),
+        Slot::Hash(_) | Slot::Tree(_) => Err(other_engine(name, slot)),
+    }
+}
