@@ -591,3 +591,59 @@ fn a_damaged_hash_table_keeps_its_changes_in_the_log() {
     assert_eq!(ordered(&db, "o").len(), Ok(2));
     db.checkpoint().expect("all is there");
 }
+
+#[test]
+fn a_new_table_has_none_of_the_changes_of_one_of_its_name() {
+    let path = directory();
+    let db = open(&path);
+    for life in 0..3_u8 {
+        let table = hash(&db, "t");
+        for key in 0..100_u8 {
+            table.put([life, key], [key]).expect("room");
+        }
+        drop(table);
+        if life < 2 {
+            db.drop_table("t").expect("no handle is left");
+        }
+    }
+    assert_eq!(hash(&db, "t").len(), Ok(100));
+    reopened(&path, db, &["t"]);
+}
+
+/// More than a batch of changes for each of the threads that do them again, over few keys, so that two
+/// threads with changes of one key would leave another value behind.
+#[test]
+fn many_changes_of_few_keys_are_done_again_in_their_order() {
+    const CHANGES: u64 = 120_000;
+    const FIELD: &str = "n:i64le";
+    let path = directory();
+    let db = open(&path);
+    let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
+    let counters = db.create_hash_table("fixed", fixed).expect("a free name");
+    let tables = [Table::from(ordered(&db, "ordered")), hash(&db, "hash").into()];
+    let mut rng = fastrand::Rng::with_seed(17);
+    for change in 0..CHANGES {
+        if change == CHANGES / 3 {
+            db.checkpoint().expect("a disk");
+        }
+        let key = rng.u64(0..40).to_be_bytes();
+        counters.add(key, 1).expect("room");
+        for table in &tables {
+            if change % 500 == 499 {
+                // Told as the bytes that it writes.
+                let share = Disaggregation::new(FIELD.parse().expect("a layout"), "n", 1_000);
+                table.disaggregate(&share.adding()).expect("numbers");
+            }
+            match rng.u8(0..10) {
+                0 => drop(table.remove(key).expect("a fine key")),
+                1..=5 => {
+                    let at = rng.usize(0..200);
+                    drop(table.update(key, |value| value[at] ^= 0x5A).expect("room"));
+                }
+                _ => table.put(key, [change as u8; 200]).expect("room"),
+            }
+        }
+    }
+    drop((tables, counters));
+    reopened(&path, db, &["ordered", "hash", "fixed"]);
+}
