@@ -19,10 +19,10 @@
 pub use std::sync::atomic::Ordering;
 
 #[cfg(not(loom))]
-pub use std::sync::atomic::AtomicU64;
+pub use std::sync::atomic::{AtomicU64, fence};
 
 #[cfg(loom)]
-pub use loom::sync::atomic::AtomicU64;
+pub use loom::sync::atomic::{AtomicU64, fence};
 
 #[cfg(not(loom))]
 pub use std::thread::yield_now;

@@ -1,0 +1,313 @@
+//! A word for each stripe of keys.
+//!
+//! Before the first transaction a change costs a pin: no word is looked at. The first transaction says
+//! that words count from now on, and waits until every change that may not have seen this is over.
+//!
+//! | word | written | read |
+//! |---|---|---|
+//! | `counts` | the first transaction: Release, then an epoch begins | a change, under a pin; a transaction: Acquire |
+//! | a stripe, shared | a change, before and after: AcqRel | a transaction, around a read and at its commit: Acquire |
+//! | a stripe, alone | a commit, before it validates and after it has applied: AcqRel | as above, and by changes, which wait |
+//!
+//! *Invariants*
+//! - I-ALONE: while a transaction has a stripe alone, no change of its keys is under way.
+//! - I-SEEN: a version is counted up after each change, and before another thread finds the stripe
+//!   free. So what is read while the word stays the same, and is free, is what all changes that the
+//!   version counts have left.
+
+use sapwood_mem::epoch::{Epochs, Pin};
+use sapwood_mem::sync::held::Mutex;
+use sapwood_mem::sync::{AtomicU64, Ordering, yield_now};
+
+use crate::Conflict;
+
+/// Stripes of all tables of a database. A model has few, each of which it checks.
+const STRIPES: usize = if cfg!(loom) { 2 } else { 4096 };
+
+/// A transaction has the stripe alone.
+pub(crate) const ALONE: u64 = 1;
+/// A change that shares the stripe; there may be as many as fit below the version.
+const SHARE: u64 = 2;
+const SHARES: u64 = VERSION - SHARE;
+/// A change that is over. The version is in the highest bits, so that it falls off when it is full,
+/// after 2^44 changes of a stripe; a transaction that lasts that long may miss a change.
+const VERSION: u64 = 1 << 20;
+
+/// Times that a transaction lets other threads go on before it takes a stripe as busy ...
+const PATIENCE: u32 = if cfg!(loom) { 1 } else { 2_000 };
+/// ... and before it reads while no change may come.
+const PATIENCE_TO_READ: u32 = if cfg!(loom) { 0 } else { 32 };
+
+/// A stripe of keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stripe(pub(crate) u32);
+
+/// The versions of all keys of a database.
+pub struct Versions {
+    words: Box<[AtomicU64]>,
+    /// Whether words count: 1 once a transaction wants that, 2 once it is so.
+    counts: AtomicU64,
+    epochs: Epochs,
+    first: Mutex<()>,
+}
+
+const WANTED: u64 = 1;
+const COUNT: u64 = 2;
+
+impl Default for Versions {
+    fn default() -> Versions {
+        Versions::new()
+    }
+}
+
+impl std::fmt::Debug for Versions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Versions").field("stripes", &self.words.len()).finish_non_exhaustive()
+    }
+}
+
+impl Versions {
+    /// Versions of keys that no transaction has used.
+    pub fn new() -> Versions {
+        Versions {
+            words: (0..STRIPES).map(|_| AtomicU64::new(0)).collect(),
+            counts: AtomicU64::new(0),
+            epochs: Epochs::new(),
+            first: Mutex::new(()),
+        }
+    }
+
+    /// The stripe of a key, by a hash of which all bits are as random as any.
+    pub fn stripe(&self, hash: u64) -> Stripe {
+        Stripe(((u128::from(hash) * self.words.len() as u128) >> 64) as u32)
+    }
+
+    /// Holds what a change needs while it is under way. `stripes` tells the stripes of the keys that it
+    /// may change, if that is needed, in any order and as often as it likes.
+    ///
+    /// It waits for transactions that are being committed; they do not wait for it for long.
+    #[inline]
+    pub fn share(&self, stripes: impl FnOnce(&mut dyn FnMut(Stripe))) -> Shared<'_> {
+        let pin = self.epochs.pin();
+        // INVARIANT: I-ALONE: a pin that does not see this is waited for before words count.
+        // Acquire: pairs with the Release in `count`.
+        if self.counts.load(Ordering::Acquire) == 0 {
+            return Shared(Held::Pinned { _pin: pin });
+        }
+        drop(pin);
+        self.share_counted(stripes)
+    }
+
+    /// As [`share`](Self::share), of a change of keys that are not known before.
+    #[inline]
+    pub fn share_all(&self) -> Shared<'_> {
+        self.share(|stripe| (0..STRIPES as u32).for_each(|at| stripe(Stripe(at))))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn share_counted(&self, stripes: impl FnOnce(&mut dyn FnMut(Stripe))) -> Shared<'_> {
+        let mut one = None;
+        let mut more = Vec::new();
+        stripes(&mut |stripe| match one {
+            None => one = Some(stripe),
+            Some(first) => {
+                if more.is_empty() {
+                    more.push(first);
+                }
+                more.push(stripe);
+            }
+        });
+        if more.is_empty() {
+            let Some(one) = one else { return Shared(Held::Nothing) };
+            self.share_word(one);
+            return Shared(Held::One(self.word(one)));
+        }
+        more.sort_unstable();
+        more.dedup();
+        for stripe in &more {
+            self.share_word(*stripe);
+        }
+        Shared(Held::Many { versions: self, stripes: more })
+    }
+
+    fn share_word(&self, stripe: Stripe) {
+        let word = self.word(stripe);
+        // INVARIANT: I-ALONE: of a share and of a transaction's claim, one comes first in the word.
+        // Acquire: what an earlier transaction has applied is there.
+        while word.fetch_add(SHARE, Ordering::AcqRel) & ALONE != 0 {
+            word.fetch_sub(SHARE, Ordering::AcqRel);
+            let mut wait = Wait::default();
+            while word.load(Ordering::Relaxed) & ALONE != 0 {
+                wait.once();
+            }
+        }
+    }
+
+    pub(crate) fn word(&self, stripe: Stripe) -> &AtomicU64 {
+        &self.words[stripe.0 as usize]
+    }
+
+    pub(crate) fn stripes(&self) -> impl Iterator<Item = Stripe> + use<> {
+        (0..STRIPES as u32).map(Stripe)
+    }
+
+    /// Lets words count, from the first transaction on.
+    pub(crate) fn count(&self) -> Result<(), Conflict> {
+        // Acquire: pairs with the Release below: the changes that were waited for are over.
+        if self.counts.load(Ordering::Acquire) == COUNT {
+            return Ok(());
+        }
+        self.begin_to_count()
+    }
+
+    #[cold]
+    fn begin_to_count(&self) -> Result<(), Conflict> {
+        if self.epochs.is_pinned() {
+            return Err(Conflict::Within);
+        }
+        let _first = match self.first.lock() {
+            Ok(first) => first,
+            Err(poisoned) => poisoned.into_inner(),
+        };
+        if self.counts.load(Ordering::Acquire) != COUNT {
+            self.counts.store(WANTED, Ordering::Release);
+            let epoch = self.epochs.bump();
+            let mut wait = Wait::default();
+            while !self.epochs.is_safe(epoch) {
+                wait.once();
+            }
+            self.counts.store(COUNT, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Takes a stripe alone, if that is to be had soon.
+    pub(crate) fn claim(&self, stripe: Stripe) -> Result<(), Conflict> {
+        let word = self.word(stripe);
+        let mut patience = Patience::default();
+        // Acquire: what changes before have left is there.
+        while word.fetch_or(ALONE, Ordering::AcqRel) & ALONE != 0 {
+            patience.once()?;
+        }
+        // Changes that come from now on wait; those that are under way end.
+        while word.load(Ordering::Acquire) & SHARES != 0 {
+            if let Err(busy) = patience.once() {
+                self.release(stripe);
+                return Err(busy);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives back a stripe in which nothing was changed.
+    pub(crate) fn release(&self, stripe: Stripe) {
+        self.word(stripe).fetch_sub(ALONE, Ordering::AcqRel);
+    }
+
+    /// Gives back a stripe that was changed.
+    pub(crate) fn release_changed(&self, stripe: Stripe) {
+        // INVARIANT: I-SEEN: the version and the end of the claim are one step.
+        self.word(stripe).fetch_add(VERSION - ALONE, Ordering::AcqRel);
+    }
+}
+
+/// The version of a word; `None` while it may change.
+pub(crate) fn version(word: u64) -> Option<u64> {
+    (word & (ALONE | SHARES) == 0).then_some(word)
+}
+
+/// The version of a word that the caller has alone. Changes that wait may be noted in it.
+pub(crate) fn version_alone(word: u64) -> u64 {
+    debug_assert_ne!(word & ALONE, 0, "the caller has it");
+    word & !(ALONE | SHARES)
+}
+
+/// What a change holds while it is under way: see [`Versions::share`].
+#[must_use = "the change is under way as long as this lives"]
+#[derive(Debug)]
+pub struct Shared<'a>(Held<'a>);
+
+enum Held<'a> {
+    /// Words do not count yet.
+    Pinned {
+        _pin: Pin<'a>,
+    },
+    Nothing,
+    One(&'a AtomicU64),
+    Many {
+        versions: &'a Versions,
+        stripes: Vec<Stripe>,
+    },
+}
+
+impl std::fmt::Debug for Held<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Held::Pinned { .. } => "Pinned",
+            Held::Nothing => "Nothing",
+            Held::One(_) => "One",
+            Held::Many { .. } => "Many",
+        })
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        match &self.0 {
+            Held::Pinned { .. } | Held::Nothing => {}
+            Held::One(word) => unshare(word),
+            Held::Many { versions, stripes } => {
+                stripes.iter().for_each(|stripe| unshare(versions.word(*stripe)));
+            }
+        }
+    }
+}
+
+fn unshare(word: &AtomicU64) {
+    // INVARIANT: I-SEEN: the version and the end of the share are one step. Release: the change is
+    // there for the thread that finds the word free.
+    word.fetch_add(VERSION - SHARE, Ordering::AcqRel);
+}
+
+/// Lets other threads go on: by spinning, then by giving up the processor.
+#[derive(Default)]
+struct Wait {
+    #[cfg(not(loom))]
+    backoff: crossbeam_utils::Backoff,
+}
+
+impl Wait {
+    fn once(&mut self) {
+        #[cfg(not(loom))]
+        if !self.backoff.is_completed() {
+            return self.backoff.snooze();
+        }
+        yield_now();
+    }
+}
+
+/// As [`Wait`], for as long as a transaction waits.
+pub(crate) struct Patience {
+    wait: Wait,
+    left: u32,
+}
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience { wait: Wait::default(), left: PATIENCE }
+    }
+}
+
+impl Patience {
+    pub(crate) fn of_a_read() -> Patience {
+        Patience { wait: Wait::default(), left: PATIENCE_TO_READ }
+    }
+
+    pub(crate) fn once(&mut self) -> Result<(), Conflict> {
+        self.left = self.left.checked_sub(1).ok_or(Conflict::Busy)?;
+        self.wait.once();
+        Ok(())
+    }
+}
