@@ -258,6 +258,15 @@ impl ChunkMap {
         }
     }
 
+    /// Whether maps take a key, and a value of so many bytes.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ValueLength`].
+    pub fn expect_lengths(key: &[u8], value_len: usize) -> Result<()> {
+        check_key(key)?;
+        check_value(value_len)
+    }
+
     /// Puts a value, whether there was one or not; true if it replaced one.
     ///
     /// # Errors

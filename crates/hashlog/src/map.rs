@@ -76,6 +76,14 @@ impl HashLog {
         self
     }
 
+    /// Whether the table takes a key, and a value of so many bytes with it.
+    ///
+    /// # Errors
+    /// [`Error::KeyLength`], [`Error::ValueLength`].
+    pub fn expect_lengths(&self, key: &[u8], value_len: usize) -> Result<()> {
+        by_layout!(self, F => F::check_value(F::key(key)?, value_len, self.store.options.page_bytes))
+    }
+
     /// Reads a value where it lies; `None` without the key. A record on the disk is read first.
     ///
     /// # Errors

@@ -17,6 +17,8 @@ pub struct Reads<'a> {
     versions: &'a Versions,
     /// Each stripe with the version that was read; a stripe may be there more than once.
     seen: Vec<(Stripe, u64)>,
+    /// Whether every stripe is there.
+    has_all: bool,
 }
 
 impl<'a> Reads<'a> {
@@ -27,7 +29,7 @@ impl<'a> Reads<'a> {
     /// before.
     pub fn begin(versions: &'a Versions) -> Result<Reads<'a>, Conflict> {
         versions.count()?;
-        Ok(Reads { versions, seen: Vec::new() })
+        Ok(Reads { versions, seen: Vec::new(), has_all: false })
     }
 
     /// Reads something that lies in a stripe. `read` may be called more than once, and the last answer
@@ -74,26 +76,36 @@ impl<'a> Reads<'a> {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_all<R>(&mut self, read: impl FnOnce() -> R) -> Result<R, Conflict> {
-        for stripe in self.versions.stripes() {
-            let mut patience = Patience::default();
-            loop {
-                let word = self.versions.word(stripe).load(Ordering::Acquire);
-                if let Some(version) = version(word) {
-                    self.seen.push((stripe, version));
-                    break;
-                }
-                patience.once()?;
+        if !self.has_all {
+            for stripe in self.versions.stripes() {
+                let version = self.version_of(stripe)?;
+                self.seen.push((stripe, version));
             }
+            self.has_all = true;
         }
         let done = read();
         fence(Ordering::Acquire);
         self.validate(&[]).map(|()| done)
     }
 
+    /// The version of a stripe, once nothing changes it.
+    fn version_of(&self, stripe: Stripe) -> Result<u64, Conflict> {
+        let mut patience = Patience::default();
+        loop {
+            // Acquire: as in `read`.
+            if let Some(version) = version(self.versions.word(stripe).load(Ordering::Acquire)) {
+                return Ok(version);
+            }
+            patience.once()?;
+        }
+    }
+
     fn note(&mut self, stripe: Stripe, version: u64) -> Result<(), Conflict> {
         // INVARIANT: I-MOMENT.
         self.validate(&[])?;
-        self.seen.push((stripe, version));
+        if !self.has_all {
+            self.seen.push((stripe, version));
+        }
         Ok(())
     }
 

@@ -58,7 +58,7 @@ pub use pool::Pool;
 pub use salvage::{Salvage, SalvagedTree};
 pub use sapwood_disk::log::Durability;
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
-pub use transaction::Transaction;
+pub use transaction::{Transaction, Unsettled};
 pub use tree::catalog::TreeInfo;
 pub use tree::entry::{KEY_BYTES_MAX, TreeLayout, VALUE_BYTES_MAX};
 pub use tree::split_points::SplitPoints;

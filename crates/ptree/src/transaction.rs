@@ -28,6 +28,8 @@ use crate::view::{View, outside};
 
 mod commit;
 
+pub use commit::Unsettled;
+
 /// Changes that become visible and durable together, at [`Transaction::commit`], or not at all.
 ///
 /// *Isolation*: the transaction holds each tree that it changes until it ends, against other
@@ -280,7 +282,16 @@ impl<'p> Transaction<'p> {
     /// # Errors
     /// [`Error::Aborted`] after a nested transaction that failed; [`Error::Io`], after which it may
     /// be that the changes are there when the pool is opened again. Nothing changes otherwise.
-    pub fn commit(mut self) -> Result<Commit> {
+    pub fn commit(self) -> Result<Commit> {
+        self.commit_unsettled()?.settle()
+    }
+
+    /// As [`commit`](Self::commit), and leaves it to the caller to wait for what the pool's durability
+    /// wants: readers see the changes once this returns.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn commit_unsettled(mut self) -> Result<Unsettled<'p>> {
         self.check()?;
         let lane = self.lane();
         let mut redo = lane.redo.borrow_mut();
@@ -314,9 +325,9 @@ impl<'p> Transaction<'p> {
         bits.flush(&mut redo, Redo::clear_bits);
         drop(redo);
         let pool = self.pool;
-        let commit = pool.publish(&self)?;
+        let published = pool.publish(&self)?;
         self.end(Outcome::Committed);
-        pool.settle(commit)
+        Ok(Unsettled { pool, published })
     }
 
     /// Logs what was set of a new object.

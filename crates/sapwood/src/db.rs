@@ -18,6 +18,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
+use sapwood_occ::Versions;
+
 use crate::db_log::DbLog;
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
@@ -73,6 +75,8 @@ struct Shared {
     /// Of a database in a directory that is open to be written.
     log: Option<Arc<DbLog>>,
     trees: Trees,
+    /// Those of the keys of all its tables.
+    versions: Arc<Versions>,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
     slots: RwLock<Slots>,
@@ -124,6 +128,7 @@ impl Db {
                 directory: None,
                 log: None,
                 trees,
+                versions: Arc::default(),
                 slots: RwLock::default(),
             }),
         }
@@ -237,6 +242,7 @@ impl Db {
         for table in tables.ordered {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
+        let versions = Arc::clone(directory.versions());
         let directory = Some(directory);
         if let Some(pool) = trees.opened() {
             for info in pool.trees().map_err(Error::trees)? {
@@ -246,7 +252,8 @@ impl Db {
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
             }
         }
-        Ok(Self { shared: Arc::new(Shared { directory, log, trees, slots: RwLock::new(slots) }) })
+        let slots = RwLock::new(slots);
+        Ok(Self { shared: Arc::new(Shared { directory, log, trees, versions, slots }) })
     }
 
     /// The directory, if there is one.

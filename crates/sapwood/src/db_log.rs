@@ -29,7 +29,7 @@ use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
-pub(crate) use kept::Kept;
+pub(crate) use kept::{Kept, Place};
 
 /// What the log of a database costs, and how it is.
 ///
@@ -129,7 +129,7 @@ impl DbLog {
     ) -> (Arc<ChunkMap>, Kept) {
         let map = self.journaled(id, map);
         self.wal.adopt(id, contents(&map));
-        (map, Kept::Logged { log: Arc::clone(self), id })
+        (map, Kept::logged(self, id))
     }
 
     /// Notes an ordered table that is made.
@@ -144,7 +144,7 @@ impl DbLog {
         let description = Description::Ordered(options.clone()).encode();
         let made = self.wal.create_table(id, name, description.as_bytes(), contents(&map));
         made.map_err(|cause| self.named(cause))?;
-        Ok((map, Kept::Logged { log: Arc::clone(self), id }))
+        Ok((map, Kept::logged(self, id)))
     }
 
     fn journaled(&self, id: TableId, map: ChunkMap) -> Arc<ChunkMap> {

@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileFolders, Folders};
+use sapwood_occ::Versions;
 use sapwood_ptree::Pool;
 
 use crate::stored_options;
@@ -50,6 +51,8 @@ pub(crate) struct Directory {
     disk: Arc<dyn Disk>,
     /// Whether the pool lies in the directory itself.
     is_pool: bool,
+    /// Those of the keys of all its tables.
+    versions: Arc<Versions>,
 }
 
 /// The folder of a table in it.
@@ -94,7 +97,7 @@ impl Directory {
     fn new(path: &Path, folders: Arc<dyn Folders>, disk: Arc<dyn Disk>) -> Result<Self> {
         let is_pool = Pool::is_on(&*disk)
             .map_err(|cause| Error::Trees { path: Some(path.to_owned()), cause })?;
-        Ok(Self { path: path.to_owned(), folders, disk, is_pool })
+        Ok(Self { path: path.to_owned(), folders, disk, is_pool, versions: Arc::default() })
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
@@ -131,6 +134,11 @@ impl Directory {
         }
         let disk = self.folders.open_read_only(LOG);
         disk.map(Some).map_err(|cause| unopened(&self.log_path(), &cause))
+    }
+
+    /// The versions of the keys of all its tables.
+    pub(crate) fn versions(&self) -> &Arc<Versions> {
+        &self.versions
     }
 
     /// The folder of the pool.

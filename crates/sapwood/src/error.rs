@@ -205,6 +205,30 @@ pub enum Error {
         /// What the engine says.
         cause: TreeEngineError,
     },
+    /// A transaction met a change of what it had read, or of what it wants to change. Nothing changed.
+    #[error(
+        "the transaction met another change of what it read or changes: run it again, as \
+         `Db::transaction` does (`Retry`)"
+    )]
+    Conflict,
+    /// A transaction or a batch was given a table of another database. It goes on without it.
+    #[error("table `{table}` is of another database: give the transaction its own tables")]
+    OtherDatabase {
+        /// The name of the table.
+        table: Arc<str>,
+    },
+    /// A transaction was refused at its commit, and what it had changed by then could not be taken back:
+    /// memory has a part of it. A log has nothing of it, and takes no changes.
+    #[error(
+        "a transaction was refused, and what it had changed in table `{table}` cannot be taken back: \
+         {cause}; open the directory again, which has nothing of it"
+    )]
+    HalfMade {
+        /// The table that refused.
+        table: Arc<str>,
+        /// Why.
+        cause: Box<Error>,
+    },
     /// The log of the database refused: to be opened, to take a change, or to make it last.
     #[error("the log in {}: {cause}{}", path.display(), log_next_step(cause))]
     Log {
@@ -338,6 +362,29 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a transaction met another, so that it may succeed if it is run again.
+    ///
+    /// ```
+    /// use sapwood::{Db, Error, OrderedTableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// let tx = db.begin()?;
+    /// tx.add(&table, b"k", 1)?;
+    /// table.add(b"k", 1)?;
+    /// assert!(tx.commit().unwrap_err().is_conflict());
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn is_conflict(&self) -> bool {
+        match self {
+            Error::Conflict => true,
+            Error::TreeEngine { cause, .. } | Error::Trees { cause, .. } => {
+                matches!(cause, TreeEngineError::Conflict { .. })
+            }
+            _ => false,
+        }
+    }
+
     /// What the engine said, when it was the engine of an ordered table that refused.
     ///
     /// ```

@@ -602,13 +602,36 @@ impl HashTable {
         &self.shared.log
     }
 
-    /// Puts the table's name to an engine's error.
-    /// Runs a change of the table.
+    /// Runs a change of a key.
     #[inline]
-    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
-        self.shared.kept.change(self.durability, change)
+    pub(crate) fn change_key<R>(
+        &self,
+        key: &[u8],
+        change: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share(key), self.durability, change)
     }
 
+    /// Runs a change of some keys.
+    #[inline]
+    pub(crate) fn change_keys<'k, R>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        change: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share_many(keys), self.durability, change)
+    }
+
+    /// Runs a change of any keys.
+    #[inline]
+    pub(crate) fn change_any<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share_all(), self.durability, change)
+    }
+
+    /// Puts the table's name to an engine's error.
     #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, HashEngineError>) -> Result<T> {
         result.map_err(|cause| self.refused(cause))

@@ -141,6 +141,7 @@ pub mod fuzzing;
 mod hash_options;
 mod hash_table;
 pub mod key;
+mod key_versions;
 mod log_reader;
 mod ordered_options;
 mod ordered_table;
@@ -149,6 +150,7 @@ pub mod record;
 mod records;
 mod stored_options;
 mod table;
+mod transaction;
 mod tree_options;
 mod tree_table;
 mod value;
@@ -180,8 +182,9 @@ pub use sapwood_ptree::{
 };
 pub use sapwood_wal::{Error as LogError, LogChange, LogRecord};
 pub use table::{Table, TableStats};
+pub use transaction::{Batch, Retry, TableRef, Transaction};
 pub use tree_options::TreeTableOptions;
-pub use tree_table::{Transaction, TreePoolStats, TreeRange, TreeStats, TreeTable};
+pub use tree_table::{TreePoolStats, TreeRange, TreeStats, TreeTable};
 pub use value::ValueMut;
 
 /// The README's examples run as tests.

@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
+use sapwood_occ::Versions;
 
 use crate::db_log::Kept;
 use crate::{
@@ -64,9 +65,13 @@ pub(crate) struct Shared {
 
 impl OrderedTable {
     /// A table that ends with the process.
-    pub(crate) fn in_memory(name: Arc<str>, options: OrderedTableOptions) -> Result<Self> {
+    pub(crate) fn in_memory(
+        name: Arc<str>,
+        options: OrderedTableOptions,
+        versions: &Arc<Versions>,
+    ) -> Result<Self> {
         let map = Arc::new(options.new_map(&name)?);
-        Ok(Self::of(name, map, options, Kept::Memory))
+        Ok(Self::of(name, map, options, Kept::in_memory(versions)))
     }
 
     pub(crate) fn of(
@@ -561,10 +566,33 @@ impl OrderedTable {
         &self.shared.map
     }
 
-    /// Runs a change of the table.
+    /// Runs a change of a key.
     #[inline]
-    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
-        self.shared.kept.change(self.durability, change)
+    pub(crate) fn change_key<R>(
+        &self,
+        key: &[u8],
+        change: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share(key), self.durability, change)
+    }
+
+    /// Runs a change of some keys.
+    #[inline]
+    pub(crate) fn change_keys<'k, R>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+        change: impl FnOnce() -> Result<R>,
+    ) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share_many(keys), self.durability, change)
+    }
+
+    /// Runs a change of any keys.
+    #[inline]
+    pub(crate) fn change_any<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        let Shared { kept, .. } = &*self.shared;
+        kept.change(kept.keys.share_all(), self.durability, change)
     }
 
     /// Puts the table's name to an engine's error.

@@ -21,7 +21,7 @@ use crate::{Db, OrderedTable};
 
 pub use range::TreeRange;
 pub use stats::{TreePoolStats, TreeStats};
-pub use transaction::Transaction;
+pub(crate) use transaction::TreeTransaction;
 
 /// A named table of a [`Db`] that keeps its keys in order, in a crash-safe heap: a B-tree, a crit-bit
 /// tree or a red-black tree.
@@ -488,13 +488,13 @@ impl TreeTable {
         &self.shared.tree
     }
 
-    /// Puts the table's name to an engine's error.
-    /// Runs a change of the table.
+    /// Runs a change of any keys.
     #[inline]
-    pub(crate) fn change<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+    pub(crate) fn change_any<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
         change()
     }
 
+    /// Puts the table's name to an engine's error.
     #[inline]
     pub(crate) fn named<T>(&self, result: std::result::Result<T, TreeEngineError>) -> Result<T> {
         result.map_err(|cause| self.refused(cause))

@@ -40,6 +40,8 @@ enum Bytes<'a> {
     Ordered(sapwood_chunkmap::ValueMut<'a>),
     Hash(sapwood_hashlog::ValueMut<'a>),
     Tree(sapwood_ptree::ValueMut<'a>),
+    /// A copy, and which lengths it may have.
+    Buffer(&'a mut Vec<u8>, &'a dyn Fn(usize) -> Result<()>),
 }
 
 impl<'a> ValueMut<'a> {
@@ -65,6 +67,14 @@ impl<'a> ValueMut<'a> {
         table: &'a Arc<str>,
     ) -> ValueMut<'a> {
         ValueMut { bytes: Bytes::Tree(value.reborrow()), table }
+    }
+
+    pub(crate) fn of_buffer(
+        value: &'a mut Vec<u8>,
+        expect_len: &'a dyn Fn(usize) -> Result<()>,
+        table: &'a Arc<str>,
+    ) -> ValueMut<'a> {
+        ValueMut { bytes: Bytes::Buffer(value, expect_len), table }
     }
 
     /// Replaces the whole value.
@@ -116,6 +126,11 @@ impl<'a> ValueMut<'a> {
             Bytes::Tree(value) => value
                 .resize(len)
                 .map_err(|cause| Error::TreeEngine { table: Arc::clone(self.table), cause }),
+            Bytes::Buffer(value, expect_len) => {
+                expect_len(len)?;
+                value.resize(len, 0);
+                Ok(())
+            }
         }
     }
 
@@ -151,6 +166,7 @@ impl Deref for ValueMut<'_> {
             Bytes::Ordered(value) => value,
             Bytes::Hash(value) => value,
             Bytes::Tree(value) => value,
+            Bytes::Buffer(value, _) => value,
         }
     }
 }
@@ -162,6 +178,7 @@ impl DerefMut for ValueMut<'_> {
             Bytes::Ordered(value) => value,
             Bytes::Hash(value) => value,
             Bytes::Tree(value) => value,
+            Bytes::Buffer(value, _) => value,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! | the operations of a stream | [`stream`] |
 //! | the right answers on one thread | [`oracle`], [`runner`], [`shrink`] |
 //! | the check that a concurrent history is linearizable | [`history`], [`linear`] |
+//! | the check that transactions are serializable | [`serializable`] |
 //! | the check that a scan keeps its promise while writers run | [`scan_promise`] |
 //! | the same for engines without order | [`keyed`] |
 //! | threads that get in each other's way | [`interleave`], [`stress`] |
@@ -42,6 +43,7 @@ mod pick;
 pub mod reference;
 pub mod runner;
 pub mod scan_promise;
+pub mod serializable;
 mod show;
 pub mod shrink;
 pub mod stream;

@@ -136,6 +136,12 @@ impl Appender {
         }
     }
 
+    /// Lets no append come any more.
+    pub(crate) fn refuse(&self, cause: Error) {
+        lock(&self.state).failed.get_or_insert(cause);
+        self.has_failed.store(true, Ordering::Release);
+    }
+
     /// Appends a frame; the position behind it.
     pub(crate) fn append(&self, frame: &Frame<'_>) -> Result<Lsn> {
         let mut state = lock(&self.state);

@@ -312,6 +312,12 @@ impl Wal {
         self.appender.check()
     }
 
+    /// Lets the log take no more changes, those of this thread that go together and are not appended yet
+    /// included: memory has what the log must not have.
+    pub fn refuse(&self, cause: Error) {
+        self.appender.refuse(cause);
+    }
+
     /// Runs changes of this thread, to any of the tables: after a crash all of them are there, or none.
     /// Until they have run, no other thread may change the same entries. A panic ends them where it
     /// comes.

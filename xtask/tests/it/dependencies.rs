@@ -14,6 +14,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-chunkmap", &["sapwood-engine", "sapwood-mem"]),
     ("sapwood-disk", &["sapwood-mem"]),
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
+    ("sapwood-occ", &["sapwood-mem"]),
     ("sapwood-ptree", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
     (
@@ -36,6 +37,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-engine",
             "sapwood-execute",
             "sapwood-hashlog",
+            "sapwood-occ",
             "sapwood-ptree",
             "sapwood-wal",
         ],

@@ -95,6 +95,7 @@ const HOUSES: &[House] = &[
         ],
         steps_up: &[],
     },
+    House { name: "occ", storeys: &[&["versions"], &["reads"]], steps_up: &[] },
     House {
         name: "wal",
         storeys: &[
@@ -142,10 +143,12 @@ const HOUSES: &[House] = &[
             &["record"],
             &["db_options", "hash_options", "ordered_options", "tree_options"],
             &["stored_options"],
+            &["key_versions"],
             &["directory"],
             &["db_log", "log_reader"],
             &["hash_table", "ordered_table", "tree_table"],
             &["table"],
+            &["transaction"],
             &["db", "records"],
             &["fuzzing"],
         ],

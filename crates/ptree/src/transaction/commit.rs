@@ -34,6 +34,29 @@ impl Pool {
     }
 }
 
+/// A commit that readers see, and that may not last as long as the pool's durability wants.
+#[must_use = "settle it, to wait until it lasts"]
+pub struct Unsettled<'p> {
+    pub(super) pool: &'p Inner,
+    pub(super) published: Published,
+}
+
+impl Unsettled<'_> {
+    /// Waits for what the pool's durability wants, and writes a checkpoint if one is due.
+    ///
+    /// # Errors
+    /// As [`Transaction::commit`].
+    pub fn settle(self) -> Result<Commit> {
+        self.pool.settle(self.published)
+    }
+}
+
+impl std::fmt::Debug for Unsettled<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Unsettled").field("commit", &self.published.commit).finish_non_exhaustive()
+    }
+}
+
 /// A commit that readers see.
 pub(super) struct Published {
     commit: Commit,

@@ -98,7 +98,7 @@ macro_rules! operations {
                 by: &Disaggregator,
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
-                self.change(|| {
+                self.change_any(|| {
                     let run = sapwood_execute::disaggregate(self.$engine(), by, execution);
                     DisaggregationRun::named(&self.shared.name, run)
                 })
@@ -129,7 +129,7 @@ macro_rules! operations {
                 pending: Pending,
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
-                self.change(|| {
+                self.change_any(|| {
                     let run = sapwood_execute::resume(self.$engine(), by, pending, execution);
                     DisaggregationRun::named(&self.shared.name, run)
                 })

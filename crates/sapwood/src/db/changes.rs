@@ -1,37 +1,40 @@
-//! Changes that go together, and waiting for what was changed to last.
+//! Transactions, batches, changes that go together, and waiting for what was changed to last.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use sapwood_ptree::Pool;
+use sapwood_occ::Versions;
+use sapwood_ptree::{Pool, Unsettled};
 
 use super::{Db, Shared};
-use crate::{Changes, Error, Result, Transaction, TreeTable};
+use crate::db_log::DbLog;
+use crate::{Batch, Changes, Error, Result, Retry, Transaction, TreeTable};
 
 impl Db {
-    /// Begins a transaction over tree tables.
+    /// Begins a transaction.
     ///
     /// # Errors
-    /// [`Error::Trees`]: the directory is open to be read only, or its disk has failed.
+    /// [`Error::Log`]: the log takes no changes.
     ///
     /// ```
-    /// # use sapwood::{Db, TreeTableOptions};
+    /// # use sapwood::{Db, OrderedTableOptions};
     /// # let db = Db::in_memory();
-    /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
+    /// # let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
     /// let tx = db.begin()?;
     /// tx.put(&table, b"k", b"v")?;
     /// tx.commit()?.wait().expect("on the disk");
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin(&self) -> Result<Transaction<'_>> {
-        Transaction::begin(self.shared.trees.pool(self.shared.directory.as_ref())?)
+        self.log().map_or(Ok(()), DbLog::check)?;
+        Ok(Transaction::begin(self))
     }
 
-    /// Begins a transaction that has these tables from the beginning: it waits for all of them now,
+    /// Begins a transaction that has these tree tables from the beginning: it waits for all of them now,
     /// in an order of its own, so that it meets no conflict with them later.
     ///
     /// # Errors
-    /// As [`begin`](Self::begin); tables of another database are refused.
+    /// As [`begin`](Self::begin), and [`Error::Trees`]; tables of another database are refused.
     ///
     /// ```
     /// # use sapwood::{Db, TreeTableOptions};
@@ -45,30 +48,112 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn begin_on(&self, tables: &[&TreeTable]) -> Result<Transaction<'_>> {
-        Transaction::begin_on(self.shared.trees.pool(self.shared.directory.as_ref())?, tables)
+        self.log().map_or(Ok(()), DbLog::check)?;
+        Transaction::begin_on(self, tables)
     }
 
-    /// Runs `change` in a transaction over tree tables and commits, or aborts where it fails.
+    /// Runs `change` in a transaction and commits, or aborts where it fails. Where it meets a conflict it is
+    /// run again, as [`Retry::default`] says; so `change` does nothing beside that must not be done twice.
     ///
     /// # Errors
     /// Those of `change`, of [`begin`](Self::begin) and of [`Transaction::commit`].
     ///
     /// ```
-    /// # use sapwood::{Db, TreeTableOptions};
+    /// # use sapwood::{Db, HashTableOptions, TreeTableOptions};
     /// # let db = Db::in_memory();
     /// # let table = db.create_tree_table("t", TreeTableOptions::default())?;
+    /// # let counts = db.create_hash_table("counts", HashTableOptions::default())?;
     /// let refused = db.transaction(|tx| {
+    ///     tx.add(&counts, b"puts", 1)?;
     ///     tx.put(&table, b"a", b"no number")?;
     ///     tx.add(&table, b"a", 1)
     /// });
-    /// assert!(refused.is_err() && table.is_empty()?);
+    /// assert!(refused.is_err() && table.is_empty()? && counts.is_empty()?);
     /// # Ok::<(), sapwood::Error>(())
     /// ```
-    pub fn transaction<R>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
-        let transaction = self.begin()?;
-        let done = change(&transaction)?;
-        transaction.commit()?;
-        Ok(done)
+    pub fn transaction<R>(&self, change: impl FnMut(&Transaction<'_>) -> Result<R>) -> Result<R> {
+        self.transaction_with(Retry::default(), change)
+    }
+
+    /// As [`transaction`](Self::transaction), run again as often as `retry` says.
+    ///
+    /// # Errors
+    /// As [`transaction`](Self::transaction); the last conflict, where there was one each time.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions, Retry};
+    /// # let db = Db::in_memory();
+    /// # let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// let mut runs = 0;
+    /// let met = db.transaction_with(Retry::times(3), |tx| {
+    ///     runs += 1;
+    ///     let read = tx.get_counter(&table, b"k")?;
+    ///     table.add(b"k", 1)?; // Another thread, say.
+    ///     tx.put(&table, b"sum", read.unwrap_or(0).to_le_bytes())
+    /// });
+    /// assert!(met.unwrap_err().is_conflict());
+    /// assert_eq!(runs, 4);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn transaction_with<R>(
+        &self,
+        retry: Retry,
+        mut change: impl FnMut(&Transaction<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let mut attempt = 0;
+        loop {
+            let mut run = || -> Result<R> {
+                let transaction = self.begin()?;
+                let done = change(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            };
+            match run() {
+                Err(error) if error.is_conflict() && retry.pause(attempt) => attempt += 1,
+                done => return done,
+            }
+        }
+    }
+
+    /// A batch of puts and removals that take effect together.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// # let table = db.create_ordered_table("t", OrderedTableOptions::default())?;
+    /// let mut batch = db.batch();
+    /// batch.put(&table, b"a", b"1")?;
+    /// batch.put(&table, b"b", b"2")?;
+    /// batch.commit()?;
+    /// assert_eq!(table.len()?, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn batch(&self) -> Batch<'_> {
+        Batch::new(self)
+    }
+
+    /// The pool of tree tables, made if there is none.
+    pub(crate) fn pool(&self) -> Result<&Pool> {
+        self.shared.trees.pool(self.shared.directory.as_ref())
+    }
+
+    /// The versions of the keys of all ordered tables and hash tables.
+    pub(crate) fn versions(&self) -> &Versions {
+        &self.shared.versions
+    }
+
+    pub(crate) fn log(&self) -> Option<&DbLog> {
+        self.shared.log.as_deref()
+    }
+
+    /// Waits for what durability wants of a commit that this thread has made.
+    pub(crate) fn settle(&self, trees: Option<Unsettled<'_>>) -> Result<Changes> {
+        let trees = trees.map(Unsettled::settle).transpose().map_err(Error::trees)?;
+        let log = self.shared.log.as_ref();
+        if let Some(log) = log {
+            log.wal().settle().map_err(|cause| log.named(cause))?;
+        }
+        Ok(Changes { log: log.map(|log| (Arc::clone(log), log.wal().told())), trees })
     }
 
     /// Runs `changes`, after which all that they changed in tree tables lasts together: after a crash all

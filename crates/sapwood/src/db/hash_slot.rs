@@ -6,7 +6,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
 use super::recovery::LoggedHash;
-use crate::db_log::{DbLog, Kept};
+use crate::db_log::{DbLog, Kept, Place};
 use crate::directory::Directory;
 use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};
@@ -147,7 +147,7 @@ impl HashSlot {
         }
         let (log, kept) = match &known.logged {
             Some((db_log, id)) => db_log.open_hash(*id, log),
-            None => (Arc::new(log), Kept::Memory),
+            None => (Arc::new(log), Kept::in_memory(directory.versions())),
         };
         let directory = Some(Arc::clone(directory));
         let table = HashTable::new(Arc::clone(name), log, fields.clone(), directory, kept);
@@ -191,9 +191,9 @@ impl HashSlot {
         let stored = folder.read_options()?;
         let log = HashLog::view(Arc::clone(&folder.disk), stored.engine(), number)
             .map_err(|cause| Error::HashEngine { table: Arc::clone(name), cause })?;
+        let kept = Kept::in_memory(directory.versions());
         let directory = Some(Arc::clone(directory));
-        let log = Arc::new(log);
-        let view = HashTable::new(Arc::clone(name), log, stored.fields, directory, Kept::Memory);
+        let view = HashTable::new(Arc::clone(name), Arc::new(log), stored.fields, directory, kept);
         Ok(Some(view))
     }
 
@@ -275,7 +275,7 @@ impl HashSlot {
 /// What is known of a table that is about to be closed: what its newest checkpoint does not have is
 /// in the log, if anywhere.
 fn closed(table: &HashTable) -> Result<Stored> {
-    let Kept::Logged { log, id } = &table.shared.kept else { return Ok(Stored::default()) };
+    let Place::Logged { log, id } = &table.shared.kept.place else { return Ok(Stored::default()) };
     // Refused where it would wait for a checkpoint that waits for this thread.
     log.close_hash(*id, 0)?;
     let newest = table.checkpoints()?.last().map_or(0, |info| info.number);

@@ -219,7 +219,7 @@ impl Db {
         let (log, kept) = match &self.shared.log {
             // A crash in between leaves a folder that the log does not know: opening puts it in.
             Some(db_log) => db_log.open_hash(db_log.create_hash(&name)?, log),
-            None => (Arc::new(log), Kept::Memory),
+            None => (Arc::new(log), Kept::in_memory(&self.shared.versions)),
         };
         let table = HashTable::new(Arc::clone(&name), log, fields, directory, kept);
         slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));

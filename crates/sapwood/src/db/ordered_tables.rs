@@ -107,7 +107,7 @@ impl Db {
             (None, Some(directory)) if !options.volatile => {
                 return Err(Error::ReadOnly { path: directory.path().to_owned() });
             }
-            _ => OrderedTable::in_memory(Arc::clone(&name), options)?,
+            _ => OrderedTable::in_memory(Arc::clone(&name), options, &self.shared.versions)?,
         };
         slots.insert(name, Slot::Ordered(table.clone()));
         Ok(table)

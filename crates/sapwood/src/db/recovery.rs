@@ -114,7 +114,7 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
     let ((), Told { ordered, hash }) = tell(directory, |tables| DbLog::view(directory, tables))?;
     let ordered = ordered.into_values().map(|table| {
         let (name, options, map) = table.finish()?;
-        let kept = Kept::ReadOnly(Arc::clone(directory));
+        let kept = Kept::read_only(directory);
         Ok(OrderedTable::of(name, Arc::new(map), options, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
@@ -128,14 +128,14 @@ pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
             HashState::Unchanged => return None,
             HashState::Open(target, fields) => match finish_hash(target) {
                 Ok(engine) => {
-                    let (engine, directory) =
-                        (Arc::new(engine.read_only()), Some(directory.clone()));
+                    let (engine, versions) = (Arc::new(engine.read_only()), directory.versions());
+                    let directory = Some(directory.clone());
                     LoggedHash::Open(HashTable::new(
                         name.clone(),
                         engine,
                         fields,
                         directory,
-                        Kept::Memory,
+                        Kept::in_memory(versions),
                     ))
                 }
                 Err(error) => LoggedHash::Unrecovered(None, error),

@@ -86,7 +86,7 @@ impl DbLog {
             is_closing: Arc::clone(&self.is_closing),
         };
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(open)));
-        (log, Kept::Logged { log: Arc::clone(self), id })
+        (log, Kept::logged(self, id))
     }
 
     /// Lets go of a table, which has a checkpoint of all that was told.

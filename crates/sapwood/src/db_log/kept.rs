@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
+use sapwood_occ::{Shared, Versions};
 use sapwood_wal::TableId;
 
 use super::DbLog;
 use crate::directory::Directory;
+use crate::key_versions::KeyVersions;
 use crate::{Durability, Result};
+
+/// What a table does around a change: where it is kept, and what transactions are to know of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Kept {
+    pub(crate) place: Place,
+    pub(crate) keys: KeyVersions,
+}
 
 /// Where changes of a table are kept.
 #[derive(Debug, Clone)]
-pub(crate) enum Kept {
+pub(crate) enum Place {
     /// In memory alone.
     Memory,
     /// In the log, under this number.
@@ -20,69 +29,87 @@ pub(crate) enum Kept {
 }
 
 impl Kept {
-    /// Runs a change if it can be kept, and waits until it is as the durability wants.
+    pub(crate) fn in_memory(versions: &Arc<Versions>) -> Kept {
+        Kept { place: Place::Memory, keys: KeyVersions::new(versions) }
+    }
+
+    pub(crate) fn logged(log: &Arc<DbLog>, id: TableId) -> Kept {
+        let keys = KeyVersions::new(log.directory.versions());
+        Kept { place: Place::Logged { log: Arc::clone(log), id }, keys }
+    }
+
+    pub(crate) fn read_only(directory: &Arc<Directory>) -> Kept {
+        let keys = KeyVersions::new(directory.versions());
+        Kept { place: Place::ReadOnly(Arc::clone(directory)), keys }
+    }
+
+    /// Runs a change if it can be kept, and waits until it is as the durability wants. `shared` is held
+    /// while it is made.
     #[inline]
     pub(crate) fn change<R>(
         &self,
+        shared: Shared<'_>,
         durability: Option<Durability>,
         change: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
-        if matches!(self, Kept::Memory) {
+        if matches!(self.place, Place::Memory) {
             return change();
         }
         self.expect_changes()?;
         // Of a batch that stopped some changes are made, too.
         let done = change();
+        // Transactions need not wait for the disk.
+        drop(shared);
         let settled = self.settle(durability);
         done.and_then(|done| settled.map(|()| done))
     }
 
     /// Refuses where a change could not be kept.
-    fn expect_changes(&self) -> Result<()> {
-        match self {
-            Kept::Memory => Ok(()),
-            Kept::Logged { log, .. } => log.check(),
-            Kept::ReadOnly(directory) => directory.expect_writable(),
+    pub(crate) fn expect_changes(&self) -> Result<()> {
+        match &self.place {
+            Place::Memory => Ok(()),
+            Place::Logged { log, .. } => log.check(),
+            Place::ReadOnly(directory) => directory.expect_writable(),
         }
     }
 
     /// Takes a moment at which no changes that go together are made by half.
     pub(crate) fn apart<R>(&self, take: impl FnOnce() -> R) -> Result<R> {
-        match self {
-            Kept::Logged { log, .. } => log.wal.apart(take).map_err(|cause| log.named(cause)),
-            Kept::Memory | Kept::ReadOnly(_) => Ok(take()),
+        match &self.place {
+            Place::Logged { log, .. } => log.wal.apart(take).map_err(|cause| log.named(cause)),
+            Place::Memory | Place::ReadOnly(_) => Ok(take()),
         }
     }
 
     /// The position behind all changes so far, for [`note_saved`](Self::note_saved).
     pub(crate) fn position(&self) -> u64 {
-        match self {
-            Kept::Logged { log, .. } => log.wal.position(),
-            Kept::Memory | Kept::ReadOnly(_) => 0,
+        match &self.place {
+            Place::Logged { log, .. } => log.wal.position(),
+            Place::Memory | Place::ReadOnly(_) => 0,
         }
     }
 
     /// Notes that a checkpoint of the table's engine has all changes before a position.
     pub(crate) fn note_saved(&self, before: u64) -> Result<()> {
-        match self {
-            Kept::Logged { log, id } => {
+        match &self.place {
+            Place::Logged { log, id } => {
                 log.wal.note_saved(*id, before).map_err(|cause| log.named(cause))
             }
-            Kept::Memory | Kept::ReadOnly(_) => Ok(()),
+            Place::Memory | Place::ReadOnly(_) => Ok(()),
         }
     }
 
     /// Takes the table out of the log, if it is in it.
     pub(crate) fn drop_table(&self) -> Result<()> {
         self.expect_changes()?;
-        match self {
-            Kept::Logged { log, id } => log.wal.drop_table(*id).map_err(|cause| log.named(cause)),
-            Kept::Memory | Kept::ReadOnly(_) => Ok(()),
+        match &self.place {
+            Place::Logged { log, id } => log.wal.drop_table(*id).map_err(|cause| log.named(cause)),
+            Place::Memory | Place::ReadOnly(_) => Ok(()),
         }
     }
 
     fn settle(&self, durability: Option<Durability>) -> Result<()> {
-        let Kept::Logged { log, .. } = self else { return Ok(()) };
+        let Place::Logged { log, .. } = &self.place else { return Ok(()) };
         let durability = durability.unwrap_or(log.wal.durability());
         log.wal.settle_as(durability).map_err(|cause| log.named(cause))
     }

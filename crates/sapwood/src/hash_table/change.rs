@@ -23,7 +23,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.change(|| self.named(self.log().put(key.as_ref(), value.as_ref())))
+        self.change_key(key.as_ref(), || self.named(self.log().put(key.as_ref(), value.as_ref())))
     }
 
     /// Puts a value unless the key is there; true if it did.
@@ -39,7 +39,9 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn put_if_absent(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        self.change(|| self.named(self.log().put_if_absent(key.as_ref(), value.as_ref())))
+        self.change_key(key.as_ref(), || {
+            self.named(self.log().put_if_absent(key.as_ref(), value.as_ref()))
+        })
     }
 
     /// Removes a key; true if it was there.
@@ -56,7 +58,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn remove(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.change(|| self.named(self.log().remove(key.as_ref())))
+        self.change_key(key.as_ref(), || self.named(self.log().remove(key.as_ref())))
     }
 
     /// Changes a value, in one step for every reader; `None` if the key is not there. In place
@@ -88,7 +90,7 @@ impl HashTable {
         let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        self.change(|| self.named(self.log().update(key.as_ref(), change)))
+        self.change_key(key.as_ref(), || self.named(self.log().update(key.as_ref(), change)))
     }
 
     /// Puts `value` if the key is not there, or changes the value that is, with one search. The
@@ -117,7 +119,7 @@ impl HashTable {
         let change = |value: &mut sapwood_hashlog::ValueMut<'_>| {
             change(&mut ValueMut::of_hash(value, table))
         };
-        self.change(|| {
+        self.change_key(key.as_ref(), || {
             self.named(self.log().put_if_absent_or_update(key.as_ref(), value.as_ref(), change))
         })
     }
@@ -142,7 +144,7 @@ impl HashTable {
         expected: impl AsRef<[u8]>,
         new: impl AsRef<[u8]>,
     ) -> Result<bool> {
-        self.change(|| {
+        self.change_key(key.as_ref(), || {
             self.named(self.log().compare_and_put(key.as_ref(), expected.as_ref(), new.as_ref()))
         })
     }
@@ -165,7 +167,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add(&self, key: impl AsRef<[u8]>, delta: i64) -> Result<i64> {
-        self.change(|| self.named(self.log().add(key.as_ref(), delta)))
+        self.change_key(key.as_ref(), || self.named(self.log().add(key.as_ref(), delta)))
     }
 
     /// Puts the entries, those of one key in order, each as by [`put`](Self::put): faster than
@@ -183,7 +185,9 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn put_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, entries: &[(K, V)]) -> Result<()> {
-        self.change(|| self.batch(self.log().put_many(entries)))
+        self.change_keys(entries.iter().map(|(key, _)| key.as_ref()), || {
+            self.batch(self.log().put_many(entries))
+        })
     }
 
     /// Changes the values of many keys, each as by [`update`](Self::update); `change` is given the
@@ -208,7 +212,7 @@ impl HashTable {
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> Result<usize> {
         let table = &self.shared.name;
-        self.change(|| {
+        self.change_keys(keys.iter().map(AsRef::as_ref), || {
             self.batch(self.log().update_many(keys, |index, value| {
                 change(index, &mut ValueMut::of_hash(value, table));
             }))
@@ -228,7 +232,9 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add_many<K: AsRef<[u8]>>(&self, deltas: &[(K, i64)]) -> Result<()> {
-        self.change(|| self.batch(self.log().add_many(deltas)))
+        self.change_keys(deltas.iter().map(|(key, _)| key.as_ref()), || {
+            self.batch(self.log().add_many(deltas))
+        })
     }
 
     /// Removes every entry that is there when it starts.
@@ -245,7 +251,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn clear(&self) -> Result<()> {
-        self.change(|| self.named(self.log().clear()))
+        self.change_any(|| self.named(self.log().clear()))
     }
 
     /// Puts the table's name to an engine's error about a batch.

@@ -22,7 +22,7 @@ impl HashTable {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.change(|| self.named(self.log().remove_with(key.as_ref(), read)))
+        self.change_key(key.as_ref(), || self.named(self.log().remove_with(key.as_ref(), read)))
     }
 
     /// Shows the value of a key, or `None`, to a closure that decides what becomes of it, in one
@@ -58,7 +58,7 @@ impl HashTable {
         key: impl AsRef<[u8]>,
         decide: impl FnMut(Option<&[u8]>) -> Compute,
     ) -> Result<Computed> {
-        self.change(|| self.named(self.log().compute(key.as_ref(), decide)))
+        self.change_key(key.as_ref(), || self.named(self.log().compute(key.as_ref(), decide)))
     }
 
     /// Removes the entries of which `keep` says false, and answers how many. An entry that is put
@@ -83,7 +83,7 @@ impl HashTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn retain(&self, keep: impl FnMut(&[u8], &[u8]) -> bool) -> Result<u64> {
-        self.change(|| self.named(self.log().retain(keep)))
+        self.change_any(|| self.named(self.log().retain(keep)))
     }
 
     /// The entries, owned, in no order. A key that is there from the call to the iterator's end

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use super::{Transaction, TreeTable};
-use crate::{Compute, Computed, Direction, KeyRange, Result, Upsert, ValueMut};
+use super::{TreeTable, TreeTransaction};
+use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
 
 impl TreeTable {
     /// Puts a value.
@@ -352,10 +352,10 @@ impl TreeTable {
     }
 
     /// Runs `change` in a transaction of its own.
-    fn alone<R>(&self, change: impl FnOnce(&Transaction<'_>) -> Result<R>) -> Result<R> {
-        let transaction = Transaction::begin(self.tree().pool())?;
+    fn alone<R>(&self, change: impl FnOnce(&TreeTransaction<'_>) -> Result<R>) -> Result<R> {
+        let transaction = TreeTransaction::begin(self.tree().pool())?;
         let done = change(&transaction)?;
-        transaction.commit()?;
+        transaction.commit()?.settle().map_err(Error::trees)?;
         Ok(done)
     }
 }

@@ -19,4 +19,5 @@ mod ordered_table;
 mod record;
 mod removal;
 mod serialized;
+mod transactions;
 mod tree_table;

@@ -126,7 +126,7 @@ fn a_reader_changes_nothing() {
         for refused in [
             table.put("k", "w").unwrap_err(),
             table.clear().unwrap_err(),
-            db.begin().map(drop).unwrap_err(),
+            db.transaction(|tx| tx.put(&table, "k", "w")).unwrap_err(),
             db.drop_table("t").unwrap_err(),
         ] {
             assert_eq!(refused.tree_engine(), Some(&TreeEngineError::ReadOnly), "{refused}");
@@ -148,7 +148,7 @@ fn transfers_over_several_tables_keep_the_sum() {
     let tables = tables.map(|table| table.expect("free"));
     for table in &tables {
         let accounts = (0..ACCOUNTS).map(|account| (account.to_be_bytes(), 100_i64.to_le_bytes()));
-        db.transaction(|tx| tx.load(table, accounts)).expect("loaded");
+        db.transaction(|tx| tx.load(table, accounts.clone())).expect("loaded");
     }
     let sum = |tables: &[TreeTable; 3]| -> i64 {
         tables

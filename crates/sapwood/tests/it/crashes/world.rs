@@ -7,7 +7,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use sapwood::{
     Cut, Db, DbOptions, Durability, Engine, HashTableOptions, OrderedTableOptions, RecordLayout,
-    Result, Table, TreeTableOptions,
+    Result, Table, Transaction, TreeTableOptions,
 };
 use sapwood_disk::SimDisk;
 
@@ -198,6 +198,26 @@ impl Op {
         }
     }
 
+    /// As [`run`](Self::run), in a transaction.
+    fn run_in(&self, tx: &Transaction<'_>, table: &Table) -> Result<()> {
+        match self {
+            Op::Put(key, value) => tx.put(table, key, value),
+            Op::Remove(key) => tx.remove(table, key).map(drop),
+            Op::Write(key, at, byte) => {
+                let write = |value: &mut sapwood::ValueMut<'_>| {
+                    if let Some(there) = value.get_mut(*at) {
+                        *there = *byte;
+                    }
+                };
+                tx.update(table, key, write).map(drop)
+            }
+            Op::Set(key, value) => {
+                tx.update(table, key, |there| there.set(value))?.unwrap_or(Ok(()))
+            }
+            Op::Add(key, delta) => tx.add(table, key, *delta).map(drop),
+        }
+    }
+
     fn run(&self, table: &Table) -> Result<()> {
         match self {
             Op::Put(key, value) => table.put(key, value),
@@ -385,9 +405,21 @@ impl World {
         let db = self.db();
         // Opened before, so that nothing but changes is within.
         let tables = ops.iter().map(|(name, _)| db.table(name)).collect::<Result<Vec<_>>>()?;
-        let (done, changes) =
-            db.together(|| ops.iter().zip(&tables).try_for_each(|((_, op), table)| op.run(table)))?;
-        done?;
+        let changes = match self.rng.u8(..2) {
+            0 => {
+                let run = || ops.iter().zip(&tables).try_for_each(|((_, op), table)| op.run(table));
+                let (done, changes) = db.together(run)?;
+                done?;
+                changes
+            }
+            _ => {
+                let tx = db.begin()?;
+                for ((_, op), table) in ops.iter().zip(&tables) {
+                    op.run_in(&tx, table)?;
+                }
+                tx.commit()?
+            }
+        };
         if self.rng.bool() {
             changes.wait()?;
             self.logged.all_lasts();

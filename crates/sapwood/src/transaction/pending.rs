@@ -1,0 +1,129 @@
+//! What a transaction has read and will change in ordered tables and hash tables, and how a commit makes
+//! the changes: all of them, or none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use sapwood_occ::{Conflict, Reads, Stripe, Versions};
+use sapwood_ptree::Unsettled;
+
+use super::table_ref::Buffered;
+use crate::db_log::DbLog;
+use crate::{Error, LogError, Result};
+
+/// The values that keys will have; none for one that is removed.
+pub(super) type Values = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
+
+/// The changes of a table.
+#[derive(Debug)]
+pub(super) struct Changed {
+    pub(super) table: Buffered,
+    pub(super) values: Values,
+}
+
+/// The changes of all tables.
+#[derive(Debug, Default)]
+pub(super) struct Writes(pub(super) Vec<Changed>);
+
+impl Writes {
+    /// Those of a table, if there are any.
+    pub(super) fn of(&self, table: &Buffered) -> Option<&Values> {
+        self.0.iter().find(|changed| changed.table.is_same(table)).map(|changed| &changed.values)
+    }
+
+    pub(super) fn set(&mut self, table: &Buffered, key: &[u8], value: Option<Vec<u8>>) {
+        let at = self.0.iter().position(|changed| changed.table.is_same(table));
+        let at = at.unwrap_or_else(|| {
+            self.0.push(Changed { table: table.clone(), values: Values::new() });
+            self.0.len() - 1
+        });
+        self.0[at].values.insert(key.to_vec(), value);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Refuses where a table takes no changes.
+    pub(super) fn expect_changes(&self) -> Result<()> {
+        self.0.iter().try_for_each(|changed| changed.table.kept().expect_changes())
+    }
+
+    pub(super) fn stripes(&self) -> Vec<Stripe> {
+        let keys = self.0.iter().flat_map(|changed| {
+            let versions = &changed.table.kept().keys;
+            changed.values.keys().map(|key| versions.stripe(key))
+        });
+        keys.collect()
+    }
+
+    fn each(&self) -> impl Iterator<Item = (&Buffered, &[u8], Option<&[u8]>)> {
+        self.0.iter().flat_map(|Changed { table, values }| {
+            values.iter().map(move |(key, value)| (table, &key[..], value.as_deref()))
+        })
+    }
+
+    /// Makes all changes, then runs `last`; takes them back where one is refused, or `last` is.
+    fn make<R>(&self, log: Option<&DbLog>, last: Option<Last<'_, R>>) -> Result<Option<R>> {
+        let mut each = self.each();
+        if let (Some((table, key, value)), None, None) = (each.next(), each.next(), &last) {
+            return table.set(key, value).map(|()| None);
+        }
+        let mut made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)> = Vec::new();
+        let make_all = || {
+            for (table, key, value) in self.each() {
+                made.push((table, key, table.exchange(key, value)?));
+            }
+            last.map(|last| last()).transpose()
+        };
+        let done = make_all();
+        done.map_err(|refused| match take_back(made) {
+            Ok(()) => refused,
+            Err((table, cause)) => {
+                if let Some(log) = log {
+                    // It must not have half of them.
+                    let why =
+                        format!("a transaction that was refused stays in memory by half: {cause}");
+                    log.wal().refuse(LogError::Contents { why });
+                }
+                Error::HalfMade { table, cause: Box::new(cause) }
+            }
+        })
+    }
+}
+
+/// What comes after all changes of a commit.
+pub(super) type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
+
+/// Gives keys the values that they had, the last one first.
+fn take_back(made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>) -> Result<(), (Arc<str>, Error)> {
+    for (table, key, before) in made.into_iter().rev() {
+        table.set(key, before.as_deref()).map_err(|cause| (Arc::clone(table.name()), cause))?;
+    }
+    Ok(())
+}
+
+/// Commits: makes the changes, and after them `last`, as one record of the log, if what was read is still
+/// so.
+pub(super) fn commit<'t>(
+    versions: &Versions,
+    log: Option<&DbLog>,
+    reads: Option<Reads<'_>>,
+    writes: &Writes,
+    last: Option<Last<'_, Unsettled<'t>>>,
+) -> Result<Option<Unsettled<'t>>> {
+    writes.expect_changes()?;
+    let all = || -> Result<Result<Option<Unsettled<'t>>>, Conflict> {
+        let reads = reads.map_or_else(|| Reads::begin(versions), Ok)?;
+        reads.commit(&mut writes.stripes(), || writes.make(log, last))
+    };
+    // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
+    let done = match log {
+        Some(log) => log.wal().together(all),
+        None => all(),
+    };
+    let done = done.map_err(|_| Error::Conflict)??;
+    // The record is appended at the end, and nothing in it could tell that this failed.
+    log.map_or(Ok(()), DbLog::check)?;
+    Ok(done)
+}

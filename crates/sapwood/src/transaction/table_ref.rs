@@ -1,0 +1,184 @@
+//! A table of any kind, as transactions are given it, and what they do with those of two kinds.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use sapwood_chunkmap::ChunkMap;
+
+use crate::db_log::Kept;
+use crate::{
+    Compute, Direction, Error, HashEngineError, HashTable, OrderedEngineError, OrderedTable,
+    Result, Table, TreeTable,
+};
+
+/// A table of any kind, borrowed: what operations of a [`Transaction`](crate::Transaction) and of a
+/// [`Batch`](crate::Batch) take. A reference to a table of each kind turns into one.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum TableRef<'t> {
+    /// One that keeps its keys in order.
+    Ordered(&'t OrderedTable),
+    /// One that finds its keys by their hash.
+    Hash(&'t HashTable),
+    /// One that keeps its keys in order, in a crash-safe heap.
+    Tree(&'t TreeTable),
+}
+
+impl<'t> From<&'t OrderedTable> for TableRef<'t> {
+    fn from(table: &'t OrderedTable) -> Self {
+        TableRef::Ordered(table)
+    }
+}
+
+impl<'t> From<&'t HashTable> for TableRef<'t> {
+    fn from(table: &'t HashTable) -> Self {
+        TableRef::Hash(table)
+    }
+}
+
+impl<'t> From<&'t TreeTable> for TableRef<'t> {
+    fn from(table: &'t TreeTable) -> Self {
+        TableRef::Tree(table)
+    }
+}
+
+impl<'t> From<&'t Table> for TableRef<'t> {
+    fn from(table: &'t Table) -> Self {
+        match table {
+            Table::Ordered(table) => TableRef::Ordered(table),
+            Table::Hash(table) => TableRef::Hash(table),
+            Table::Tree(table) => TableRef::Tree(table),
+        }
+    }
+}
+
+/// A table whose changes wait in a transaction for its commit. What it does goes to the engine: the
+/// transaction has the stripes of the keys.
+#[derive(Debug, Clone)]
+pub(crate) enum Buffered {
+    Ordered(OrderedTable),
+    Hash(HashTable),
+}
+
+impl Buffered {
+    pub(crate) fn name(&self) -> &Arc<str> {
+        match self {
+            Buffered::Ordered(table) => &table.shared.name,
+            Buffered::Hash(table) => &table.shared.name,
+        }
+    }
+
+    pub(crate) fn kept(&self) -> &Kept {
+        match self {
+            Buffered::Ordered(table) => &table.shared.kept,
+            Buffered::Hash(table) => &table.shared.kept,
+        }
+    }
+
+    pub(crate) fn is_same(&self, other: &Buffered) -> bool {
+        match (self, other) {
+            (Buffered::Ordered(one), Buffered::Ordered(other)) => {
+                Arc::ptr_eq(&one.shared, &other.shared)
+            }
+            (Buffered::Hash(one), Buffered::Hash(other)) => Arc::ptr_eq(&one.shared, &other.shared),
+            (Buffered::Ordered(_), Buffered::Hash(_))
+            | (Buffered::Hash(_), Buffered::Ordered(_)) => false,
+        }
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        match self {
+            Buffered::Ordered(table) => table.get(key),
+            Buffered::Hash(table) => table.get(key),
+        }
+    }
+
+    pub(crate) fn len(&self) -> Result<usize> {
+        match self {
+            Buffered::Ordered(table) => table.len(),
+            Buffered::Hash(table) => table.len(),
+        }
+    }
+
+    /// Some of the entries between bounds, in order, from the end where `direction` begins.
+    pub(crate) fn some(
+        &self,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        entries_max: usize,
+    ) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+        let Buffered::Ordered(table) = self else {
+            return Err(Error::NoOrder { table: Arc::clone(self.name()) });
+        };
+        let mut entries = Vec::new();
+        let ended = table.scan((low, high), direction, |key, value| {
+            entries.push((key.to_vec(), value.to_vec()));
+            match entries.len() < entries_max {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            }
+        });
+        ended.map(|_| entries)
+    }
+
+    /// Refuses what a commit could not put.
+    pub(crate) fn expect_lengths(&self, key: &[u8], value_len: usize) -> Result<()> {
+        match self {
+            Buffered::Ordered(table) => table.named(ChunkMap::expect_lengths(key, value_len)),
+            Buffered::Hash(table) => table.named(table.log().expect_lengths(key, value_len)),
+        }
+    }
+
+    pub(crate) fn not_a_counter(&self, len: usize) -> Error {
+        let table = Arc::clone(self.name());
+        match self {
+            Buffered::Ordered(_) => {
+                Error::OrderedEngine { table, cause: OrderedEngineError::NotACounter { len } }
+            }
+            Buffered::Hash(_) => {
+                Error::HashEngine { table, cause: HashEngineError::NotACounter { len } }
+            }
+        }
+    }
+
+    pub(crate) fn overflow(&self, value: i64, delta: i64) -> Error {
+        let table = Arc::clone(self.name());
+        match self {
+            Buffered::Ordered(_) => {
+                Error::OrderedEngine { table, cause: OrderedEngineError::Overflow { value, delta } }
+            }
+            Buffered::Hash(_) => {
+                Error::HashEngine { table, cause: HashEngineError::Overflow { value, delta } }
+            }
+        }
+    }
+
+    /// Puts a value, or removes the key.
+    pub(crate) fn set(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        match (self, value) {
+            (Buffered::Ordered(table), Some(value)) => {
+                table.named(table.map().put(key, value).map(drop))
+            }
+            (Buffered::Ordered(table), None) => table.named(table.map().remove(key).map(drop)),
+            (Buffered::Hash(table), Some(value)) => table.named(table.log().put(key, value)),
+            (Buffered::Hash(table), None) => table.named(table.log().remove(key).map(drop)),
+        }
+    }
+
+    /// As [`set`](Self::set), and answers the value that was there.
+    pub(crate) fn exchange(&self, key: &[u8], value: Option<&[u8]>) -> Result<Option<Vec<u8>>> {
+        let mut before = None;
+        let decide = |there: Option<&[u8]>| {
+            before = there.map(<[u8]>::to_vec);
+            match value {
+                Some(value) => Compute::Replace(value.to_vec()),
+                None => Compute::Remove,
+            }
+        };
+        match self {
+            Buffered::Ordered(table) => table.named(table.map().compute(key, decide).map(drop))?,
+            Buffered::Hash(table) => table.named(table.log().compute(key, decide).map(drop))?,
+        }
+        Ok(before)
+    }
+}

@@ -1,0 +1,496 @@
+//! Transactions and batches over tables of all kinds.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use sapwood::{
+    Compute, Computed, Db, Direction, Error, HashTableOptions, OrderedEngineError,
+    OrderedTableOptions, RecordLayout, Retry, Table, Transaction, TreeTableOptions, Upsert,
+};
+use sapwood_testkit::case;
+use sapwood_testkit::serializable::{Ran, check};
+
+fn tables(db: &Db) -> [Table; 3] {
+    [
+        db.open_or_create_ordered_table("ordered", OrderedTableOptions::default())
+            .expect("made, or there")
+            .into(),
+        db.open_or_create_hash_table("hash", HashTableOptions::default())
+            .expect("made, or there")
+            .into(),
+        db.open_or_create_tree_table("tree", TreeTableOptions::default())
+            .expect("made, or there")
+            .into(),
+    ]
+}
+
+type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn entries(table: &Table) -> Entries {
+    let mut entries = Entries::new();
+    let walked = table.for_each(|key, value| {
+        entries.insert(key.to_vec(), value.to_vec());
+        ControlFlow::<()>::Continue(())
+    });
+    assert!(walked.expect("walked").is_continue());
+    entries
+}
+
+/// A transaction's operations, beside the same on maps.
+struct Step<'t, 'db> {
+    tx: &'t Transaction<'db>,
+    table: &'t Table,
+    model: &'t mut Entries,
+}
+
+impl Step<'_, '_> {
+    fn run(self, rng: &mut fastrand::Rng) {
+        let Step { tx, table, model } = self;
+        let key = vec![rng.u8(0..24)];
+        let value = vec![rng.u8(..); rng.usize(0..20)];
+        let there = model.get(&key).cloned();
+        match rng.u8(0..12) {
+            0 => {
+                tx.put(table, &key, &value).expect("put");
+                model.insert(key, value);
+            }
+            1 => {
+                let put = tx.put_if_absent(table, &key, &value).expect("put");
+                assert_eq!(put, there.is_none());
+                model.entry(key).or_insert(value);
+            }
+            2 => assert_eq!(tx.remove(table, &key).expect("removed"), model.remove(&key)),
+            3 => assert_eq!(tx.get(table, &key).expect("read"), there),
+            4 => assert_eq!(tx.contains_key(table, &key).expect("read"), there.is_some()),
+            5 => {
+                let done = tx.update(table, &key, |value| {
+                    value.extend_from_slice(b"!").expect("short");
+                    value.len()
+                });
+                if let Some(value) = model.get_mut(&key) {
+                    value.push(b'!');
+                }
+                assert_eq!(done.expect("updated"), model.get(&key).map(Vec::len));
+            }
+            6 => {
+                let done = tx.put_if_absent_or_update(table, &key, &value, |value| value.resize(3));
+                match done.expect("put") {
+                    Upsert::Inserted => assert_eq!(model.insert(key, value), None),
+                    Upsert::Updated(resized) => {
+                        resized.expect("short");
+                        model.get_mut(&key).expect("it is there").resize(3, 0);
+                    }
+                }
+            }
+            7 => {
+                let expected = there.clone().unwrap_or_default();
+                let put = tx.compare_and_put(table, &key, &expected, &value).expect("put");
+                assert_eq!(put, there.is_some());
+                if put {
+                    model.insert(key, value);
+                }
+            }
+            8 => {
+                let key = [b"n", &key[..]].concat();
+                let there = model
+                    .get(&key)
+                    .map(|value| i64::from_le_bytes(value[..].try_into().expect("a counter")));
+                let sum = tx.add(table, &key, 5).expect("added");
+                assert_eq!(sum, there.unwrap_or(0) + 5);
+                assert_eq!(tx.get_counter(table, &key).expect("read"), Some(sum));
+                model.insert(key, sum.to_le_bytes().to_vec());
+            }
+            9 => {
+                let (decided, done) = match (rng.u8(0..3), &there) {
+                    (0, Some(_)) => (Compute::Keep, Computed::Kept),
+                    (0, None) => (Compute::Keep, Computed::Absent),
+                    (1, Some(_)) => (Compute::Remove, Computed::Removed),
+                    (1, None) => (Compute::Remove, Computed::Absent),
+                    (_, Some(_)) => (Compute::Replace(value.clone()), Computed::Replaced),
+                    (_, None) => (Compute::Replace(value.clone()), Computed::Inserted),
+                };
+                match &decided {
+                    Compute::Keep => {}
+                    Compute::Remove => drop(model.remove(&key)),
+                    Compute::Replace(value) => drop(model.insert(key.clone(), value.clone())),
+                }
+                let computed = tx.compute(table, &key, |seen| {
+                    assert_eq!(seen, there.as_deref());
+                    decided
+                });
+                assert_eq!(computed.expect("computed"), done);
+            }
+            10 => assert_eq!(tx.len(table).expect("counted"), model.len()),
+            _ => scan(tx, table, model, rng),
+        }
+    }
+}
+
+fn scan(tx: &Transaction<'_>, table: &Table, model: &Entries, rng: &mut fastrand::Rng) {
+    let bound = |rng: &mut fastrand::Rng| match rng.u8(0..3) {
+        0 => Bound::Unbounded,
+        1 => Bound::Included([rng.u8(0..24)]),
+        _ => Bound::Excluded([rng.u8(0..24)]),
+    };
+    let (low, high) = (bound(rng), bound(rng));
+    let range = (low.as_ref().map(|key| &key[..]), high.as_ref().map(|key| &key[..]));
+    let direction = [Direction::Ascending, Direction::Descending][rng.usize(0..2)];
+    let at_most = rng.usize(1..40);
+    let mut seen = Vec::new();
+    let done = tx.scan(table, range, direction, |key, value| {
+        seen.push((key.to_vec(), value.to_vec()));
+        if seen.len() == at_most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    if table.as_hash().is_some() {
+        assert!(matches!(done, Err(Error::NoOrder { .. })));
+        return;
+    }
+    assert_eq!(done.expect("scanned").is_break(), seen.len() == at_most);
+    let is_in = |key: &[u8]| {
+        (match low {
+            Bound::Unbounded => true,
+            Bound::Included(low) => key >= &low[..],
+            Bound::Excluded(low) => key > &low[..],
+        }) && (match high {
+            Bound::Unbounded => true,
+            Bound::Included(high) => key <= &high[..],
+            Bound::Excluded(high) => key < &high[..],
+        })
+    };
+    let inside = model.iter().filter(|(key, _)| is_in(key));
+    let mut expected: Vec<_> = inside.map(|(key, value)| (key.clone(), value.clone())).collect();
+    if direction == Direction::Descending {
+        expected.reverse();
+    }
+    expected.truncate(at_most);
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn a_transaction_is_its_operations_at_once_or_none() {
+    case!().seeds(40, |seed| {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let db = Db::in_memory();
+        let tables = tables(&db);
+        let mut models: [Entries; 3] = Default::default();
+        for _ in 0..30 {
+            let tx = db.begin().expect("nothing refuses");
+            let mut changed = models.clone();
+            for _ in 0..rng.usize(0..25) {
+                let at = rng.usize(0..3);
+                Step { tx: &tx, table: &tables[at], model: &mut changed[at] }.run(&mut rng);
+            }
+            for (table, model) in tables.iter().zip(&models) {
+                assert_eq!(entries(table), *model, "nothing is seen before the commit");
+            }
+            match rng.bool() {
+                true => {
+                    tx.commit().expect("no other thread");
+                    models = changed;
+                }
+                false => tx.abort(),
+            }
+            for (table, model) in tables.iter().zip(&models) {
+                assert_eq!(entries(table), *model);
+            }
+        }
+    });
+}
+
+#[test]
+fn a_scan_of_many_entries_sees_the_changes_of_the_transaction() {
+    let db = Db::in_memory();
+    let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("a free name");
+    for key in 0..2_000_u32 {
+        table.put(key.to_be_bytes(), b"old").expect("room");
+    }
+    for direction in [Direction::Ascending, Direction::Descending] {
+        let tx = db.begin().expect("nothing refuses");
+        let mut expected: BTreeMap<u32, &[u8]> = (0..2_000).map(|key| (key, &b"old"[..])).collect();
+        for key in (0..3_000_u32).step_by(7) {
+            tx.put(&table, key.to_be_bytes(), b"new").expect("put");
+            expected.insert(key, b"new");
+            tx.remove(&table, (key / 2).to_be_bytes()).expect("removed");
+            expected.remove(&(key / 2));
+        }
+        let mut seen = Vec::new();
+        let end = tx.scan(&table, .., direction, |key, value| {
+            seen.push((u32::from_be_bytes(key.try_into().expect("four bytes")), value.to_vec()));
+            ControlFlow::<()>::Continue(())
+        });
+        assert!(end.expect("scanned").is_continue());
+        if direction == Direction::Descending {
+            seen.reverse();
+        }
+        let expected: Vec<_> = expected.into_iter().map(|(key, v)| (key, v.to_vec())).collect();
+        assert_eq!(seen, expected);
+    }
+}
+
+#[test]
+fn a_change_of_what_was_read_is_a_conflict() {
+    let db = Db::in_memory();
+    let tables = tables(&db);
+    for table in &tables[..2] {
+        let met = |read: &dyn Fn(&Transaction<'_>), change: &dyn Fn()| {
+            let tx = db.begin().expect("nothing refuses");
+            read(&tx);
+            tx.put(table, b"written", b"").expect("put");
+            change();
+            tx.commit().map(drop)
+        };
+        let put = || table.put(b"k", b"another").expect("put");
+        let get = |tx: &Transaction<'_>| drop(tx.get(table, b"k").expect("read"));
+        assert_eq!(met(&get, &|| ()), Ok(()));
+        assert_eq!(met(&get, &put), Err(Error::Conflict));
+        assert_eq!(met(&|_| (), &put), Ok(()), "nothing was read");
+        let len = |tx: &Transaction<'_>| assert_eq!(tx.len(table), table.len());
+        assert_eq!(met(&len, &|| ()), Ok(()));
+        let remove = || assert!(table.remove(b"k").is_ok());
+        assert_eq!(met(&len, &remove), Err(Error::Conflict));
+        assert_eq!(met(&get, &|| table.clear().expect("cleared")), Err(Error::Conflict));
+        let many = || table.put_many(&[("a", ""), ("k", "")]).expect("put");
+        assert_eq!(met(&get, &many), Err(Error::Conflict));
+        // What is read together was so at one moment.
+        let tx = db.begin().expect("nothing refuses");
+        get(&tx);
+        put();
+        assert_eq!(tx.get(table, b"other"), Err(Error::Conflict));
+    }
+}
+
+#[test]
+fn a_transaction_inside_of_a_change_that_it_would_wait_for_is_a_conflict() {
+    for is_used in [false, true] {
+        let db = Db::in_memory();
+        let [ordered, hash, _] = tables(&db);
+        if is_used {
+            db.transaction(|tx| tx.put(&hash, b"k", b"v")).expect("no other thread");
+        }
+        ordered.put(b"k", b"v").expect("put");
+        let done = ordered.update(b"k", |_| {
+            let tx = db.begin().expect("nothing refuses");
+            tx.put(&ordered, b"k", b"w").expect("put");
+            tx.commit().map(drop)
+        });
+        assert_eq!(done, Ok(Some(Err(Error::Conflict))));
+        let done = ordered.update(b"k", |_| {
+            let mut batch = db.batch();
+            batch.put(&ordered, b"k", b"w").expect("put");
+            batch.commit().map(drop)
+        });
+        assert_eq!(done, Ok(Some(Err(Error::Conflict))));
+        assert_eq!(ordered.get(b"k").expect("read").as_deref(), Some(&b"v"[..]));
+    }
+}
+
+#[test]
+fn a_commit_that_is_refused_changes_nothing() {
+    let db = Db::in_memory();
+    let small = OrderedTableOptions::default().memory_budget(4 << 20);
+    let small = db.create_ordered_table("small", small).expect("a free name");
+    let [_, hash, tree] = tables(&db);
+    hash.put(b"there", b"before").expect("put");
+    small.put(b"there", b"before").expect("put");
+    let tx = db.begin().expect("nothing refuses");
+    tx.put(&hash, b"there", b"after").expect("put");
+    tx.put(&hash, b"new", b"after").expect("put");
+    tx.put(&tree, b"new", b"after").expect("put");
+    tx.remove(&small, b"there").expect("removed");
+    for key in 0..64_u8 {
+        tx.put(&small, [key], vec![key; 256 << 10]).expect("it waits in the transaction");
+    }
+    let refused = tx.commit().expect_err("they do not fit");
+    assert!(
+        matches!(refused.ordered_engine(), Some(OrderedEngineError::OutOfMemory { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(entries(&hash), Entries::from([(b"there".to_vec(), b"before".to_vec())]));
+    assert_eq!(entries(&small.into()), Entries::from([(b"there".to_vec(), b"before".to_vec())]));
+    assert!(tree.is_empty().expect("read"));
+}
+
+#[test]
+fn what_no_table_takes_is_refused_at_once() {
+    let (db, other) = (Db::in_memory(), Db::in_memory());
+    let [ordered, hash, tree] = tables(&db);
+    let fixed = HashTableOptions::default().layout(RecordLayout::Fixed8);
+    let fixed = db.create_hash_table("fixed", fixed).expect("a free name");
+    let tx = db.begin().expect("nothing refuses");
+    assert!(tx.put(&ordered, b"", b"").is_err());
+    assert!(tx.put(&fixed, b"short", b"").is_err());
+    assert!(tx.put(&hash, vec![0; 40 << 20], b"").is_err());
+    tx.put(&fixed, [0; 8], [0; 8]).expect("put");
+    let resized = tx.update(&fixed, [0; 8], |value| value.resize(9)).expect("it is there");
+    assert!(resized.expect("it is there").is_err());
+    tx.put(&ordered, b"text", b"no number").expect("put");
+    assert!(tx.add(&ordered, b"text", 1).is_err());
+    tx.put(&hash, b"most", i64::MAX.to_le_bytes()).expect("put");
+    assert!(tx.add(&hash, b"most", 1).is_err());
+    for table in tables(&other) {
+        assert!(tx.put(&table, b"k", b"v").is_err(), "{table:?}");
+    }
+    tx.put(&tree, b"k", b"v").expect("put");
+    tx.commit().expect("no other thread");
+    assert_eq!(hash.len(), Ok(1));
+}
+
+/// Threads run transactions, batches and single changes that append to lists; any cycle of who came before
+/// whom is found.
+#[test]
+fn histories_are_serializable() {
+    const LISTS: u64 = 6;
+    case!().seeds(30, |seed| {
+        let db = Db::in_memory();
+        let tables = tables(&db);
+        // Lists in trees are in transactions alone where they are with others.
+        let with_trees = seed % 3 == 0;
+        let of = |list: u64| match with_trees && list % 3 == 2 {
+            true => &tables[2],
+            false => &tables[(list % 2) as usize],
+        };
+        let clock = AtomicU64::new(0);
+        let now = || clock.fetch_add(1, Ordering::SeqCst);
+        let numbers = AtomicU64::new(1);
+        let decode = |value: Option<Vec<u8>>| -> Vec<u64> {
+            let value = value.unwrap_or_default();
+            let numbers = value.chunks_exact(8);
+            numbers.map(|bytes| u64::from_le_bytes(bytes.try_into().expect("eight"))).collect()
+        };
+        let key = |list: u64| list.to_be_bytes();
+        let work = |thread: u64| {
+            let mut rng = fastrand::Rng::with_seed(seed * 100 + thread);
+            let mut history = Vec::new();
+            for _ in 0..60 {
+                let begin = now();
+                let mut ran = Ran::default();
+                let number = numbers.fetch_add(1, Ordering::Relaxed);
+                let list = rng.u64(0..LISTS);
+                let append = |value: &mut sapwood::ValueMut<'_>| {
+                    value.extend_from_slice(number.to_le_bytes()).expect("short");
+                };
+                match rng.u8(0..10) {
+                    0 => {
+                        ran.reads = vec![(list, decode(of(list).get(key(list)).expect("read")))];
+                        history.push(Ran { is_committed: true, ..ran });
+                        continue; // One key of those that a commit changes may be read early.
+                    }
+                    1 | 2 => {
+                        let value = number.to_le_bytes();
+                        of(list)
+                            .put_if_absent_or_update(key(list), value, append)
+                            .expect("appended");
+                        ran.appends.push((list, number));
+                        ran.is_committed = true;
+                    }
+                    _ => {
+                        let mut lists: Vec<u64> = (0..LISTS).collect();
+                        rng.shuffle(&mut lists);
+                        lists.truncate(rng.usize(1..4));
+                        let writes: Vec<bool> = lists.iter().map(|_| rng.bool()).collect();
+                        let gives_way = rng.bool();
+                        let done = db.transaction_with(Retry::times(30), |tx| {
+                            ran.reads.clear();
+                            ran.appends.clear();
+                            for (list, is_written) in lists.iter().zip(&writes) {
+                                let table = of(*list);
+                                ran.reads.push((*list, decode(tx.get(table, key(*list))?)));
+                                if gives_way {
+                                    thread::yield_now();
+                                }
+                                if *is_written {
+                                    let value = number.to_le_bytes();
+                                    tx.put_if_absent_or_update(table, key(*list), value, append)?;
+                                    ran.appends.push((*list, number));
+                                }
+                            }
+                            Ok(())
+                        });
+                        match done {
+                            Ok(()) => ran.is_committed = true,
+                            Err(error) => assert!(error.is_conflict(), "{error}"),
+                        }
+                    }
+                }
+                ran.during = Some((begin, now()));
+                history.push(ran);
+            }
+            history
+        };
+        let mut history: Vec<Ran> = thread::scope(|scope| {
+            let threads: Vec<_> = (0..4).map(|thread| scope.spawn(move || work(thread))).collect();
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let last = (0..LISTS).map(|list| (list, decode(of(list).get(key(list)).expect("read"))));
+        history.push(Ran { reads: last.collect(), is_committed: true, ..Ran::default() });
+        if let Err(refused) = check(&history) {
+            panic!("{refused}");
+        }
+    });
+}
+
+#[test]
+fn batches_of_threads_are_seen_as_wholes() {
+    let db = Db::in_memory();
+    let tables = tables(&db);
+    thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (db, tables) = (&db, &tables);
+            scope.spawn(move || {
+                for round in 0..300_u64 {
+                    let mut batch = db.batch();
+                    let value = (thread * 1_000 + round).to_le_bytes();
+                    for table in tables {
+                        for key in 0..4_u8 {
+                            batch.put(table, [key], value).expect("short");
+                        }
+                    }
+                    batch.commit().expect("it waits for others");
+                }
+            });
+        }
+        let (db, tables) = (&db, &tables);
+        scope.spawn(move || {
+            for _ in 0..300 {
+                let seen = db.transaction_with(Retry::times(100_000), |tx| {
+                    let mut seen = Vec::new();
+                    for table in tables {
+                        for key in 0..4_u8 {
+                            seen.push(tx.get(table, [key])?);
+                        }
+                    }
+                    Ok(seen)
+                });
+                let seen = seen.expect("read");
+                assert!(seen.iter().all(|value| *value == seen[0]), "{seen:?}");
+            }
+        });
+    });
+}
+
+#[test]
+fn what_is_committed_is_there_again_as_a_whole() {
+    let path = tempfile::TempDir::new().expect("a directory for the test");
+    let db = Db::open(path.path()).expect("the directory is free");
+    let tables = tables(&db);
+    for amount in 0..200_i64 {
+        db.transaction(|tx| {
+            for (at, table) in tables.iter().enumerate() {
+                tx.add(table, [at as u8], amount)?;
+            }
+            tx.put(&tables[1], amount.to_le_bytes(), b"booked")
+        })
+        .expect("no other thread");
+    }
+    let mut batch = db.batch();
+    batch.remove(&tables[1], 7_i64.to_le_bytes()).expect("a fine key");
+    batch.put(&tables[0], b"last", b"one").expect("short");
+    batch.commit().expect("nothing refuses").wait().expect("a disk");
+    let before = tables.each_ref().map(entries);
+    drop((tables, db));
+    let db = Db::open(path.path()).expect("the directory is free");
+    assert_eq!(self::tables(&db).each_ref().map(entries), before);
+    assert_eq!(before[1].len(), 200);
+}
