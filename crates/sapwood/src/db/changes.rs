@@ -148,12 +148,11 @@ impl Db {
 
     /// Waits for what durability wants of a commit that this thread has made.
     pub(crate) fn settle(&self, trees: Option<Unsettled<'_>>) -> Result<Changes> {
-        let trees = trees.map(Unsettled::settle).transpose().map_err(Error::trees)?;
-        let log = self.shared.log.as_ref();
-        if let Some(log) = log {
+        trees.map(Unsettled::settle).transpose().map_err(Error::trees)?;
+        if let Some(log) = self.log() {
             log.wal().settle().map_err(|cause| log.named(cause))?;
         }
-        Ok(Changes { log: log.map(|log| (Arc::clone(log), log.wal().told())), trees })
+        Ok(self.changes())
     }
 
     /// Runs `changes`, after which all that they changed in tree tables lasts together: after a crash all

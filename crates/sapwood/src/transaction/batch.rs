@@ -105,7 +105,7 @@ impl<'db> Batch<'db> {
         if !table.kept().keys.is_among(self.db.versions()) {
             return Err(Error::OtherDatabase { table: table.name().clone() });
         }
-        table.expect_lengths(key, value.as_ref().map_or(0, Vec::len))?;
+        table.expect_fits(key, value.as_deref())?;
         self.writes.set(&table, key, value);
         Ok(())
     }

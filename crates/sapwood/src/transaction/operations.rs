@@ -483,7 +483,7 @@ impl<'db> Transaction<'db> {
     }
 
     fn set_buffered(&self, table: &Buffered, key: &[u8], value: Option<Vec<u8>>) -> Result<()> {
-        table.expect_lengths(key, value.as_ref().map_or(0, Vec::len))?;
+        table.expect_fits(key, value.as_deref())?;
         self.pending.borrow_mut().writes.set(table, key, value);
         Ok(())
     }

@@ -8,7 +8,7 @@ use sapwood_chunkmap::ChunkMap;
 use crate::db_log::Kept;
 use crate::{
     Compute, Direction, Error, HashEngineError, HashTable, OrderedEngineError, OrderedTable,
-    Result, Table, TreeTable,
+    RecordLayout, Result, Table, TreeTable,
 };
 
 /// A table of any kind, borrowed: what operations of a [`Transaction`](crate::Transaction) and of a
@@ -119,6 +119,15 @@ impl Buffered {
             }
         });
         ended.map(|_| entries)
+    }
+
+    /// Refuses a value that a commit could not put, or a key that none could have.
+    pub(crate) fn expect_fits(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let any_len = match self {
+            Buffered::Hash(table) if table.layout() == RecordLayout::Fixed8 => 8,
+            Buffered::Ordered(_) | Buffered::Hash(_) => 0,
+        };
+        self.expect_lengths(key, value.map_or(any_len, <[u8]>::len))
     }
 
     /// Refuses what a commit could not put.

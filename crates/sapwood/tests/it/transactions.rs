@@ -322,6 +322,11 @@ fn what_no_table_takes_is_refused_at_once() {
     assert!(tx.put(&ordered, b"", b"").is_err());
     assert!(tx.put(&fixed, b"short", b"").is_err());
     assert!(tx.put(&hash, vec![0; 40 << 20], b"").is_err());
+    assert!(tx.remove(&fixed, b"short").is_err());
+    assert!(db.batch().remove(&fixed, b"short").is_err());
+    assert!(db.batch().remove(&ordered, b"").is_err());
+    tx.put(&fixed, [1; 8], [0; 8]).expect("put");
+    assert_eq!(tx.remove(&fixed, [1; 8]), Ok(Some(vec![0; 8])));
     tx.put(&fixed, [0; 8], [0; 8]).expect("put");
     let resized = tx.update(&fixed, [0; 8], |value| value.resize(9)).expect("it is there");
     assert!(resized.expect("it is there").is_err());

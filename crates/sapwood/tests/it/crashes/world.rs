@@ -402,17 +402,18 @@ impl World {
             }
             history.note(after);
         }
+        let is_transaction = self.rng.bool();
         let db = self.db();
         // Opened before, so that nothing but changes is within.
         let tables = ops.iter().map(|(name, _)| db.table(name)).collect::<Result<Vec<_>>>()?;
-        let changes = match self.rng.u8(..2) {
-            0 => {
+        let changes = match is_transaction {
+            false => {
                 let run = || ops.iter().zip(&tables).try_for_each(|((_, op), table)| op.run(table));
                 let (done, changes) = db.together(run)?;
                 done?;
                 changes
             }
-            _ => {
+            true => {
                 let tx = db.begin()?;
                 for ((_, op), table) in ops.iter().zip(&tables) {
                     op.run_in(&tx, table)?;
