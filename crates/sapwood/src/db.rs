@@ -45,7 +45,8 @@ pub use stats::DbStats;
 ///
 /// Making, opening and dropping tables is atomic: of two threads that create a name, one does and
 /// the other is told that it exists. What a reader may see in a table is said at [`OrderedTable`]
-/// and [`HashTable`]; nothing orders changes to two tables but the threads that make them.
+/// and [`HashTable`]; nothing orders changes to two tables but the threads that make them, and
+/// [transactions](crate::Transaction).
 ///
 /// # Durability
 ///

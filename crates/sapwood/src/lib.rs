@@ -54,7 +54,7 @@
 //! |---|---|---|---|
 //! | [`OrderedTable`] | in order | by the log; fits in memory | scans both ways beside many writers, updates in place |
 //! | [`HashTable`] | by hash | by the log; outgrows memory | single keys at the highest speed |
-//! | [`TreeTable`] | in order | by a log of all trees | data that changes in [transactions](Transaction), and opens at once |
+//! | [`TreeTable`] | in order | by a log of all trees | data that opens at once, and is locked by its [transactions](Transaction) |
 //!
 //! ```
 //! use sapwood::{Db, HashTableOptions, key};
@@ -74,15 +74,15 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
-//! Several tree tables change together, or not at all:
+//! Several tables, of any kind, change together, or not at all, in a [`Transaction`] or a [`Batch`]:
 //!
 //! ```
-//! use sapwood::{Db, TreeTableOptions};
+//! use sapwood::{Db, HashTableOptions, TreeTableOptions};
 //!
 //! # let directory = tempfile::tempdir().expect("a directory for the example");
 //! # let path = directory.path();
 //! let db = Db::open(path)?;
-//! let stock = db.create_tree_table("stock", TreeTableOptions::default())?;
+//! let stock = db.create_hash_table("stock", HashTableOptions::default())?;
 //! let orders = db.create_tree_table("orders", TreeTableOptions::default())?;
 //! stock.add(b"oak", 3)?;
 //! db.transaction(|tx| {
