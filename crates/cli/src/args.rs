@@ -12,6 +12,7 @@ pub(crate) mod key_spec;
 pub(crate) mod quotes;
 pub(crate) mod serve;
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -151,6 +152,33 @@ Examples:
 
 The directory is not changed. The exit code is 1 if --check finds damage.")]
     Inspect(Inspect),
+
+    /// Add a backup of a directory to a folder of backups
+    #[command(after_help = "\
+Examples:
+  sapwood backup counters backups
+  sapwood backup counters backups --keep 7
+
+What is the same in several backups is there once, so that the second one writes what has changed. The
+directory must not be open in a process that writes; such a process takes its backups itself
+(`Backups::add` in programs).")]
+    Backup(Backup),
+
+    /// List the backups of a folder, or verify them
+    #[command(after_help = "\
+Examples:
+  sapwood backups backups
+  sapwood backups backups --verify --json")]
+    Backups(ListBackups),
+
+    /// Make a directory of a backup
+    #[command(after_help = "\
+Examples:
+  sapwood restore backups again
+  sapwood restore backups before --number 3
+
+All of it is verified before the directory has its name.")]
+    Restore(Restore),
 
     /// Copy what can be read of damaged tree tables into a new directory
     #[command(after_help = "\
@@ -756,6 +784,42 @@ pub(crate) struct InspectPool {
     /// Check everything, and print what is wrong
     #[arg(long)]
     pub(crate) check: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Backup {
+    /// A directory of a database
+    pub(crate) directory: PathBuf,
+
+    /// The folder of backups, made if it is not there
+    pub(crate) backups: PathBuf,
+
+    /// Remove the oldest backups but for so many, with this one
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) keep: Option<NonZero<usize>>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct ListBackups {
+    /// The folder of backups
+    pub(crate) backups: PathBuf,
+
+    /// Read all of them, and compare them with their checksums
+    #[arg(long)]
+    pub(crate) verify: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Restore {
+    /// The folder of backups
+    pub(crate) backups: PathBuf,
+
+    /// Where the database goes: a directory that is empty or not there yet
+    pub(crate) directory: PathBuf,
+
+    /// Which backup [default: the newest]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) number: Option<u64>,
 }
 
 #[derive(Debug, clap::Args)]

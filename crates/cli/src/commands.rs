@@ -8,6 +8,7 @@
 //! | `stats` | the costs of a table |
 //! | `checkpoints` | the checkpoints of a directory |
 //! | `inspect` | the files, trees and heap of tree tables |
+//! | `backup` | backups of a directory: taken, listed, restored |
 //! | `repair` | what can be read of damaged tree tables |
 //! | `export`, `import` | a table into a file of another program's format, and back |
 //! | `tail` | changes of tables, as the log has them |
@@ -17,6 +18,7 @@
 //! | `manual` | completions and manual pages |
 
 pub(crate) mod aggregate;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod checkpoints;
 pub(crate) mod export;

@@ -49,7 +49,7 @@ mod walks;
 
 pub use edit::Edit;
 pub use error::{BatchError, Error, Result};
-pub use map::HashLog;
+pub use map::{FilesHeld, HashLog};
 pub use options::{ColdReads, Compaction, Cut, Layout, Options};
 pub use record::layout::KEY_BYTES_MAX;
 pub use record::value::ValueMut;

@@ -5,6 +5,8 @@ mod opening;
 mod upkeep;
 mod walks;
 
+pub use upkeep::FilesHeld;
+
 use std::sync::Arc;
 
 use sapwood_engine::{Compute, Computed, Journal, Upsert};

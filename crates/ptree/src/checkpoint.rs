@@ -37,6 +37,11 @@ impl Pool {
         self.inner.checkpoint(files, &mut last, None)
     }
 
+    /// Lets no checkpoint be written as long as the answer lives; waits for one that is being written.
+    pub fn hold_files(&self) -> FilesHeld<'_> {
+        FilesHeld(self.inner.files.as_ref().map(|files| lock(&files.superblock)))
+    }
+
     /// Writes a checkpoint and closes this handle, so that the next opening has no log to read.
     ///
     /// # Errors
@@ -45,6 +50,12 @@ impl Pool {
         if self.inner.log().is_some() { self.checkpoint() } else { Ok(()) }
     }
 }
+
+/// Files stay as they are, but for the log that grows, as long as this lives: see [`Pool::hold_files`].
+#[derive(Debug)]
+pub struct FilesHeld<'a>(
+    #[expect(dead_code, reason = "it is held")] Option<MutexGuard<'a, Superblock>>,
+);
 
 impl Inner {
     /// Whether the log has grown long, or changed pages fill the memory.

@@ -48,6 +48,7 @@ mod version_loom;
 mod view;
 
 pub use check::CheckReport;
+pub use checkpoint::FilesHeld;
 pub use commit::{Commit, Lasting};
 pub use error::{Error, Result};
 pub use heap::walk::{ClassReport, Found, HeapReport};

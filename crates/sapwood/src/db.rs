@@ -4,6 +4,7 @@ mod changes;
 mod checkpoints;
 mod hash_slot;
 mod hash_tables;
+mod held_files;
 mod inspection;
 mod ordered_tables;
 mod recovery;
@@ -78,6 +79,8 @@ struct Shared {
     trees: Trees,
     /// Those of the keys of all its tables.
     versions: Arc<Versions>,
+    /// Shared by what makes and removes files of tables, taken before `slots`.
+    files: RwLock<()>,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
     slots: RwLock<Slots>,
@@ -130,6 +133,7 @@ impl Db {
                 log: None,
                 trees,
                 versions: Arc::default(),
+                files: RwLock::default(),
                 slots: RwLock::default(),
             }),
         }
@@ -253,8 +257,15 @@ impl Db {
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
             }
         }
-        let slots = RwLock::new(slots);
-        Ok(Self { shared: Arc::new(Shared { directory, log, trees, versions, slots }) })
+        let shared = Shared {
+            directory,
+            log,
+            trees,
+            versions,
+            files: RwLock::default(),
+            slots: RwLock::new(slots),
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// The directory, if there is one.
@@ -320,6 +331,7 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn drop_table(&self, name: &str) -> Result<()> {
+        let _files = self.change_files();
         let slot = {
             let slots = self.slots();
             slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))?
@@ -406,6 +418,11 @@ impl Db {
             name: name.to_owned(),
             known: slots.keys().take(KNOWN_COUNT).map(|name| name.to_string()).collect(),
         }
+    }
+
+    /// Held while files of tables are made or removed: a backup waits for that, and that for a backup.
+    fn change_files(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.files.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     // The map is whole even after a panic: nothing under the lock leaves it half changed.

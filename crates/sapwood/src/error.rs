@@ -237,6 +237,14 @@ pub enum Error {
         /// What the log says.
         cause: LogError,
     },
+    /// A folder of backups, or one of them, cannot be used.
+    #[error("{}: {what}", path.display())]
+    Backup {
+        /// The folder, or the file in it.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        what: String,
+    },
     /// A check of all tree tables found damage.
     #[error(
         "the tree tables are corrupt: {}; bring their folder back from a copy, or save what can be read \

@@ -130,6 +130,7 @@
 #![warn(clippy::missing_errors_doc)]
 
 pub mod aggregate;
+mod backup;
 mod db;
 mod db_log;
 mod db_options;
@@ -155,6 +156,7 @@ mod tree_options;
 mod tree_table;
 mod value;
 
+pub use backup::{BackupInfo, BackupProgress, Backups};
 pub use db::{Db, DbStats, StoredCheckpoint, TreePool};
 pub use db_log::{Changes, Lasting, LogStats};
 pub use db_options::DbOptions;

@@ -36,7 +36,7 @@ pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::TableId;
 pub use open::Recovery;
-pub use wal::{Checkpoint, Checkpoints, Contents, Entries, Wal, WalOptions};
+pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Wal, WalOptions};
 
 #[cfg(doc)]
 use sapwood_disk::Disk;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use sapwood_disk::Disk;
@@ -132,7 +132,13 @@ pub struct Wal {
     /// Taken before the appender's lock, or without it.
     pub(crate) tables: Mutex<Tables>,
     pub(crate) current: Mutex<Current>,
+    /// Held while a checkpoint is written, before all else.
+    files: Mutex<()>,
 }
+
+/// No file of the log goes away, and none is written but its last part, while this is held.
+#[derive(Debug)]
+pub struct FilesHeld<'a>(#[expect(dead_code, reason = "it is held")] MutexGuard<'a, ()>);
 
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
@@ -204,7 +210,8 @@ impl Wal {
     ) -> Wal {
         let due_at = current.manifest.start.lsn.saturating_add(options.checkpoint_bytes);
         let (tables, current) = (Mutex::new(tables), Mutex::new(current));
-        Wal { disk, options, appender: Appender::new(log, due_at), tables, current }
+        let appender = Appender::new(log, due_at);
+        Wal { disk, options, appender, tables, current, files: Mutex::default() }
     }
 
     /// A number for a table that is to be made.
@@ -426,6 +433,11 @@ impl Wal {
         self.appender.end_waiting();
     }
 
+    /// Lets no checkpoint be written as long as the answer lives; waits for one that is being written.
+    pub fn hold_files(&self) -> FilesHeld<'_> {
+        FilesHeld(lock(&self.files))
+    }
+
     /// Bytes of the files of the log, without snapshots.
     pub fn log_bytes(&self) -> u64 {
         self.appender.log.file_bytes()
@@ -443,6 +455,7 @@ impl Wal {
     /// [`Error::Io`], [`Error::Contents`]. The checkpoint before counts, or this one, and the log goes on;
     /// the next one is due when a quarter as much has been appended as the options say.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
+        let _files = lock(&self.files);
         let mut current = lock(&self.current);
         let done = self.write_checkpoint(&mut current);
         let (from, bytes) = match done {

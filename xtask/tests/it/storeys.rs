@@ -150,6 +150,7 @@ const HOUSES: &[House] = &[
             &["table"],
             &["transaction"],
             &["db", "records"],
+            &["backup"],
             &["fuzzing"],
         ],
         steps_up: &[],

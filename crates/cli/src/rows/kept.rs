@@ -166,7 +166,7 @@ pub(crate) fn is_database(directory: &Path) -> bool {
 }
 
 /// Looking must not make one.
-fn expect_database(directory: &Path) -> Outcome {
+pub(crate) fn expect_database(directory: &Path) -> Outcome {
     if !is_database(directory) {
         return Err(Failure::Failed(format!(
             "{} is a directory that holds no database; `sapwood load FILE --engine hash --dir {}` makes one",

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod airports;
+mod backups;
 mod bad_input;
 mod bench;
 mod checkpoints;

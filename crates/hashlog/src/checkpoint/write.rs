@@ -54,6 +54,7 @@ impl Store {
         if self.log.epochs.is_pinned() {
             return Err(Error::WouldBlock);
         }
+        let _files = lock(&checkpoints.files);
         let mut state = lock(&checkpoints.state);
         let disk = &*checkpoints.disk;
         // What attempts have left that were cut off takes space that this one may need. Where it
@@ -164,7 +165,10 @@ impl Store {
     pub(crate) fn drop_unneeded_parts(&self) -> Result<()> {
         match &self.checkpoints {
             None => Ok(()),
-            Some(checkpoints) => self.drop_parts(checkpoints, &lock(&checkpoints.state)),
+            Some(checkpoints) => {
+                let _files = lock(&checkpoints.files);
+                self.drop_parts(checkpoints, &lock(&checkpoints.state))
+            }
         }
     }
 

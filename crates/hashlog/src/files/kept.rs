@@ -13,6 +13,8 @@ use crate::stats::CheckpointInfo;
 
 /// The checkpoints of a log.
 pub(crate) struct Checkpoints {
+    /// Held while files come and go, before `state`: see `HashLog::hold_files`.
+    pub(crate) files: Mutex<()>,
     pub(crate) disk: Directory,
     pub(crate) state: Mutex<CheckpointList>,
     /// First byte of the log that the oldest needs: `u64::MAX` without any.
@@ -46,7 +48,7 @@ impl Checkpoints {
     ) -> Checkpoints {
         let oldest_begin = AtomicU64::new(oldest_begin(kept.iter()));
         let state = Mutex::new(CheckpointList { kept, doubtful: Vec::new(), next, identity });
-        Checkpoints { disk, state, oldest_begin }
+        Checkpoints { files: Mutex::default(), disk, state, oldest_begin }
     }
 
     /// First byte of the log that a checkpoint needs. Waits for no checkpoint to be done.

@@ -1,13 +1,19 @@
 //! Checkpoints, compaction, and what a log holds and costs.
 
 use std::ops::ControlFlow;
+use std::sync::MutexGuard;
 
 use super::HashLog;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::ops::by_layout;
 use crate::options::{Cut, Layout, Options};
 use crate::record::address::Address;
 use crate::stats::{CheckpointInfo, Compacted, HashStats};
+
+/// Files stay as long as this lives: see [`HashLog::hold_files`].
+#[derive(Debug)]
+pub struct FilesHeld<'a>(#[expect(dead_code, reason = "it is held")] Option<MutexGuard<'a, ()>>);
 
 impl HashLog {
     /// Writes a checkpoint: the log as it is at one moment of the call, while all threads go on.
@@ -19,6 +25,12 @@ impl HashLog {
     /// it where only removing older files failed.
     pub fn checkpoint(&self, cut: Cut) -> Result<CheckpointInfo> {
         by_layout!(self, F => self.store.checkpoint::<F>(cut))
+    }
+
+    /// Lets no file go away that a checkpoint needs as long as the answer lives: checkpoints wait, and what
+    /// compactions free stays. It waits for a checkpoint that is being written.
+    pub fn hold_files(&self) -> FilesHeld<'_> {
+        FilesHeld(self.store.checkpoints.as_ref().map(|checkpoints| lock(&checkpoints.files)))
     }
 
     /// The checkpoints that are kept, oldest first.

@@ -2,6 +2,7 @@
 
 mod aggregate;
 mod aggregate_writers;
+mod backup;
 mod crashes;
 mod db;
 mod directory;
