@@ -35,6 +35,7 @@
 //! to.fetch_add(1, Relaxed);
 //! # Ok::<(), sapwood_occ::Conflict>(())
 //! ```
+#![forbid(unsafe_code)]
 
 pub mod reads;
 pub mod versions;

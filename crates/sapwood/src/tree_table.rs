@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[cfg(doc)]
-use crate::{Db, OrderedTable};
+use crate::{Db, OrderedTable, Transaction};
 
 pub use range::TreeRange;
 pub use stats::{TreePoolStats, TreeStats};

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 
 use super::{TreeTable, TreeTransaction};
+#[cfg(doc)]
+use crate::Transaction;
 use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
 
 impl TreeTable {

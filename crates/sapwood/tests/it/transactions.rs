@@ -342,8 +342,7 @@ fn what_no_table_takes_is_refused_at_once() {
     assert_eq!(hash.len(), Ok(1));
 }
 
-/// Threads run transactions, batches and single changes that append to lists; any cycle of who came before
-/// whom is found.
+/// Threads run transactions and single changes that append to lists: an order of them explains what they read.
 #[test]
 fn histories_are_serializable() {
     const LISTS: u64 = 6;
