@@ -31,7 +31,7 @@
 //! assert!(done.is_ok());
 //!
 //! // A change that is no transaction.
-//! let _shared = versions.share(|stripe| stripe(stripes[1]));
+//! let _shared = versions.share(|stripe| stripe(stripes[1]))?;
 //! to.fetch_add(1, Relaxed);
 //! # Ok::<(), sapwood_occ::Conflict>(())
 //! ```

@@ -37,6 +37,11 @@ const VERSION: u64 = 1 << 20;
 const PATIENCE: u32 = if cfg!(loom) { 1 } else { 2_000 };
 /// ... and before it reads while no change may come.
 const PATIENCE_TO_READ: u32 = if cfg!(loom) { 0 } else { 32 };
+/// Times that a change sleeps for [`PAUSE`] while a commit has its stripe: a second or so. Mostly a commit is
+/// over long before; one that waits for a closure in which the change is made would never be.
+const PATIENCE_TO_CHANGE: u32 = if cfg!(loom) { u32::MAX } else { 10_000 };
+#[cfg(not(loom))]
+const PAUSE: std::time::Duration = std::time::Duration::from_micros(100);
 
 /// A stripe of keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,27 +91,40 @@ impl Versions {
     /// may change, if that is needed, in any order and as often as it likes.
     ///
     /// It waits for transactions that are being committed; they do not wait for it for long.
+    ///
+    /// # Errors
+    /// [`Conflict::Busy`]: a commit lasts so long that it may be waiting for this thread, which is in a
+    /// closure that an engine runs.
     #[inline]
-    pub fn share(&self, stripes: impl FnOnce(&mut dyn FnMut(Stripe))) -> Shared<'_> {
+    pub fn share(
+        &self,
+        stripes: impl FnOnce(&mut dyn FnMut(Stripe)),
+    ) -> Result<Shared<'_>, Conflict> {
         let pin = self.epochs.pin();
         // INVARIANT: I-ALONE: a pin that does not see this is waited for before words count.
         // Acquire: pairs with the Release in `count`.
         if self.counts.load(Ordering::Acquire) == 0 {
-            return Shared(Held::Pinned { _pin: pin });
+            return Ok(Shared(Held::Pinned { _pin: pin }));
         }
         drop(pin);
         self.share_counted(stripes)
     }
 
     /// As [`share`](Self::share), of a change of keys that are not known before.
+    ///
+    /// # Errors
+    /// As of [`share`](Self::share).
     #[inline]
-    pub fn share_all(&self) -> Shared<'_> {
+    pub fn share_all(&self) -> Result<Shared<'_>, Conflict> {
         self.share(|stripe| (0..STRIPES as u32).for_each(|at| stripe(Stripe(at))))
     }
 
     #[cold]
     #[inline(never)]
-    fn share_counted(&self, stripes: impl FnOnce(&mut dyn FnMut(Stripe))) -> Shared<'_> {
+    fn share_counted(
+        &self,
+        stripes: impl FnOnce(&mut dyn FnMut(Stripe)),
+    ) -> Result<Shared<'_>, Conflict> {
         let mut one = None;
         let mut more = Vec::new();
         stripes(&mut |stripe| match one {
@@ -119,29 +137,35 @@ impl Versions {
             }
         });
         if more.is_empty() {
-            let Some(one) = one else { return Shared(Held::Nothing) };
-            self.share_word(one);
-            return Shared(Held::One(self.word(one)));
+            let Some(one) = one else { return Ok(Shared(Held::Nothing)) };
+            self.share_word(one)?;
+            return Ok(Shared(Held::One(self.word(one))));
         }
         more.sort_unstable();
         more.dedup();
-        for stripe in &more {
-            self.share_word(*stripe);
+        let mut held =
+            Shared(Held::Many { versions: self, stripes: Vec::with_capacity(more.len()) });
+        for stripe in more {
+            self.share_word(stripe)?;
+            if let Held::Many { stripes, .. } = &mut held.0 {
+                stripes.push(stripe);
+            }
         }
-        Shared(Held::Many { versions: self, stripes: more })
+        Ok(held)
     }
 
-    fn share_word(&self, stripe: Stripe) {
+    fn share_word(&self, stripe: Stripe) -> Result<(), Conflict> {
         let word = self.word(stripe);
         // INVARIANT: I-ALONE: of a share and of a transaction's claim, one comes first in the word.
         // Acquire: what an earlier transaction has applied is there.
         while word.fetch_add(SHARE, Ordering::AcqRel) & ALONE != 0 {
             word.fetch_sub(SHARE, Ordering::AcqRel);
-            let mut wait = Wait::default();
+            let mut patience = Patience::of_a_change();
             while word.load(Ordering::Relaxed) & ALONE != 0 {
-                wait.once();
+                patience.once()?;
             }
         }
+        Ok(())
     }
 
     pub(crate) fn word(&self, stripe: Stripe) -> &AtomicU64 {
@@ -274,6 +298,8 @@ fn unshare(word: &AtomicU64) {
 /// Lets other threads go on: by spinning, then by giving up the processor.
 #[derive(Default)]
 struct Wait {
+    /// Whether it sleeps at last.
+    sleeps: bool,
     #[cfg(not(loom))]
     backoff: crossbeam_utils::Backoff,
 }
@@ -283,6 +309,8 @@ impl Wait {
         #[cfg(not(loom))]
         if !self.backoff.is_completed() {
             return self.backoff.snooze();
+        } else if self.sleeps {
+            return std::thread::sleep(PAUSE);
         }
         yield_now();
     }
@@ -303,6 +331,10 @@ impl Default for Patience {
 impl Patience {
     pub(crate) fn of_a_read() -> Patience {
         Patience { wait: Wait::default(), left: PATIENCE_TO_READ }
+    }
+
+    fn of_a_change() -> Patience {
+        Patience { wait: Wait { sleeps: true, ..Wait::default() }, left: PATIENCE_TO_CHANGE }
     }
 
     pub(crate) fn once(&mut self) -> Result<(), Conflict> {

@@ -9,6 +9,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sapwood_hashlog::HashLog;
+use sapwood_occ::Conflict;
 
 use crate::db_log::Kept;
 use crate::directory::Directory;
@@ -602,6 +603,15 @@ impl HashTable {
         &self.shared.log
     }
 
+    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    #[inline]
+    fn shared_keys<'k>(
+        &self,
+        shared: std::result::Result<sapwood_occ::Shared<'k>, Conflict>,
+    ) -> Result<sapwood_occ::Shared<'k>> {
+        shared.map_err(|_| self.refused(HashEngineError::WouldBlock))
+    }
+
     /// Runs a change of a key.
     #[inline]
     pub(crate) fn change_key<R>(
@@ -610,7 +620,7 @@ impl HashTable {
         change: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share(key), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share(key))?, self.durability, change)
     }
 
     /// Runs a change of some keys.
@@ -621,14 +631,14 @@ impl HashTable {
         change: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share_many(keys), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share_many(keys))?, self.durability, change)
     }
 
     /// Runs a change of any keys.
     #[inline]
     pub(crate) fn change_any<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share_all(), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share_all())?, self.durability, change)
     }
 
     /// Puts the table's name to an engine's error.

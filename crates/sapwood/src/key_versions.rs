@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sapwood_occ::{Shared, Stripe, Versions};
+use sapwood_occ::{Conflict, Shared, Stripe, Versions};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// A table's keys, by stripes that it shares with all tables of its database.
@@ -32,19 +32,22 @@ impl KeyVersions {
 
     /// Held while a change of a key is made.
     #[inline]
-    pub(crate) fn share(&self, key: &[u8]) -> Shared<'_> {
+    pub(crate) fn share(&self, key: &[u8]) -> Result<Shared<'_>, Conflict> {
         self.versions.share(|stripe| stripe(self.stripe(key)))
     }
 
     /// Held while changes of some keys are made.
     #[inline]
-    pub(crate) fn share_many<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> Shared<'_> {
+    pub(crate) fn share_many<'k>(
+        &self,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> Result<Shared<'_>, Conflict> {
         self.versions.share(|stripe| keys.for_each(|key| stripe(self.stripe(key))))
     }
 
     /// Held while changes of any keys are made.
     #[inline]
-    pub(crate) fn share_all(&self) -> Shared<'_> {
+    pub(crate) fn share_all(&self) -> Result<Shared<'_>, Conflict> {
         self.versions.share_all()
     }
 }

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
-use sapwood_occ::Versions;
+use sapwood_occ::{Conflict, Versions};
 
 use crate::db_log::Kept;
 use crate::{
@@ -566,6 +566,15 @@ impl OrderedTable {
         &self.shared.map
     }
 
+    /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.
+    #[inline]
+    fn shared_keys<'k>(
+        &self,
+        shared: std::result::Result<sapwood_occ::Shared<'k>, Conflict>,
+    ) -> Result<sapwood_occ::Shared<'k>> {
+        shared.map_err(|_| self.refused(OrderedEngineError::WouldBlock))
+    }
+
     /// Runs a change of a key.
     #[inline]
     pub(crate) fn change_key<R>(
@@ -574,7 +583,7 @@ impl OrderedTable {
         change: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share(key), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share(key))?, self.durability, change)
     }
 
     /// Runs a change of some keys.
@@ -585,14 +594,14 @@ impl OrderedTable {
         change: impl FnOnce() -> Result<R>,
     ) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share_many(keys), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share_many(keys))?, self.durability, change)
     }
 
     /// Runs a change of any keys.
     #[inline]
     pub(crate) fn change_any<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
         let Shared { kept, .. } = &*self.shared;
-        kept.change(kept.keys.share_all(), self.durability, change)
+        kept.change(self.shared_keys(kept.keys.share_all())?, self.durability, change)
     }
 
     /// Puts the table's name to an engine's error.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use sapwood::{
-    Compute, Computed, Db, Direction, Error, HashTableOptions, OrderedEngineError,
+    Compute, Computed, Db, Direction, Error, HashEngineError, HashTableOptions, OrderedEngineError,
     OrderedTableOptions, RecordLayout, Retry, Table, Transaction, TreeTableOptions, Upsert,
 };
 use sapwood_testkit::case;
@@ -340,6 +340,42 @@ fn what_no_table_takes_is_refused_at_once() {
     tx.put(&tree, b"k", b"v").expect("put");
     tx.commit().expect("no other thread");
     assert_eq!(hash.len(), Ok(1));
+}
+
+/// A commit may wait for the closure of a reader, and a change in that closure for the commit.
+#[test]
+fn a_change_in_a_closure_that_a_commit_waits_for_is_refused() {
+    let path = tempfile::TempDir::new().expect("a directory for the test");
+    let db = Db::open(path.path()).expect("the directory is free");
+    let small = HashTableOptions::default().page_bytes(4096).memory_budget(64 << 10);
+    let table = db.create_hash_table("small", small).expect("a free name");
+    db.transaction(|tx| tx.put(&table, b"k", b"v")).expect("no other thread");
+    let is_over = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let refused = table.get_with(b"k", |_| {
+            // More than fits beside the page that this closure keeps.
+            scope.spawn(|| {
+                let mut batch = db.batch();
+                batch.put(&table, b"other", b"v").expect("short");
+                for key in 0..200_u64 {
+                    batch.put(&table, key.to_be_bytes(), [1; 1_000]).expect("short");
+                }
+                batch.commit().expect("it waits for the closure");
+                is_over.store(1, Ordering::SeqCst);
+            });
+            loop {
+                let done = table.put(b"other", b"w");
+                if done.is_err() || is_over.load(Ordering::SeqCst) == 1 {
+                    return done.err();
+                }
+            }
+        });
+        // The pages may do without that one.
+        if let Some(refused) = refused.expect("read").expect("it is there") {
+            assert_eq!(refused.hash_engine(), Some(&HashEngineError::WouldBlock));
+        }
+    });
+    assert_eq!(table.len(), Ok(202));
 }
 
 /// Threads run transactions and single changes that append to lists: an order of them explains what they read.
