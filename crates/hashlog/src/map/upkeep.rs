@@ -1,7 +1,8 @@
 //! Checkpoints, compaction, and what a log holds and costs.
 
 use std::ops::ControlFlow;
-use std::sync::MutexGuard;
+
+use sapwood_mem::sync::held::MutexGuard;
 
 use super::HashLog;
 use crate::error::{Error, Result};
