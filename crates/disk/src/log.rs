@@ -21,12 +21,14 @@ use std::time::Duration;
 use crate::Disk;
 use format::{HEADER_BYTES, Kind};
 use group::Group;
+use read::Read;
 use tail::{Part, Spare, Tail};
 
 mod durability;
 mod format;
 mod group;
 mod read;
+mod renew;
 mod tail;
 mod task;
 
@@ -117,12 +119,12 @@ impl Log {
                 disk.remove(&name)?;
             }
         }
-        Log::begin(disk, id, options, Vec::new(), first, 1, false)
+        Log::begin(disk, id, options, Read::nothing(first), false)
     }
 
     /// Reads a log from some record on, and opens it to be appended to. `apply` gets each record,
-    /// in order, with the position behind it; its error is the answer. On a full disk it opens, too, and
-    /// the first append answers that.
+    /// in order, with the position behind it; its error is the answer. What an earlier life did not know to last
+    /// is written again, and lasts then. On a full disk it opens, too, and the first append answers that.
     ///
     /// # Errors
     /// `InvalidData` where the log ends before [`LogStart::durable`] or lacks its first part; what
@@ -134,11 +136,22 @@ impl Log {
         start: LogStart,
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<Log, E> {
-        let read = read::read(&*disk, id, &options.prefix, start, apply)?;
-        let log = Log::begin(disk, id, options, read.parts, read.end, read.next_number, true)?;
+        let mut read = read::read(&*disk, id, &options.prefix, start, apply)?;
+        // Before the next part says that it continues what lasts.
+        let renewed = renew::renew(&*disk, &options.prefix, &mut read);
+        let (names, durable) = (std::mem::take(&mut read.names), read.durable);
+        let log = Log::begin(disk, id, options, read, true)?;
+        match renewed {
+            // What there is can be read; nothing is promised of it.
+            Err(cause) if cause.kind() == io::ErrorKind::StorageFull => {
+                log.shared.group.fail(durable, &cause);
+                return Ok(log);
+            }
+            renewed => renewed?,
+        }
         let used: Vec<String> =
             lock(&log.shared.tail).parts.iter().map(|part| part.name.clone()).collect();
-        for name in read.names {
+        for name in names {
             if !used.contains(&name) {
                 log.shared.disk.remove(&name)?;
             }
@@ -167,13 +180,11 @@ impl Log {
         disk: Arc<dyn Disk>,
         id: u64,
         options: LogOptions,
-        parts: Vec<Part>,
-        lsn: Lsn,
-        next_number: u64,
+        read: Read,
         is_opened: bool,
     ) -> io::Result<Log> {
-        let mut tail = Tail::new(parts, lsn, next_number);
-        match tail.begin_part(&*disk, id, &options, lsn) {
+        let mut tail = Tail::new(read.parts, read.end, read.next_number);
+        match tail.begin_part(&*disk, id, &options, read.durable) {
             // What there is can be read; an append tries again, and tells.
             Err(cause) if is_opened && cause.kind() == io::ErrorKind::StorageFull => {}
             begun => begun?,
@@ -181,7 +192,6 @@ impl Log {
         let group = Group::new(disk.clock());
         let sync_nanos = AtomicU64::new(nanos(options.sync_interval));
         let shared = Shared { disk, id, options, tail: Mutex::new(tail), group, sync_nanos };
-        // The part is new, and what was read may be in the page cache alone.
         shared.group.begin(shared.sync_all()?);
         Ok(Log { shared: Arc::new(shared) })
     }

@@ -135,6 +135,12 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
             superblock.layout_name, options.layout_name
         )));
     }
+    if access == Access::ReadWrite {
+        // After a sync that failed it may be in the page cache alone, where the one before it needs parts of the
+        // log that go below.
+        let io = |cause: std::io::Error| Error::io(format!("write {HEAP_FILE}"), &cause);
+        superblock.write(&*heap).map_err(io)?;
+    }
     options.id = superblock.pool;
     options.layout_name.clone_from(&superblock.layout_name);
     let space = new_space(&options)?;

@@ -139,6 +139,8 @@ impl Follower {
             match read(self) {
                 Ok(done) => return Ok(done),
                 Err(Stopped::Record(error)) => return Err(error),
+                // A part that got another name since names were read, or went: they are read again.
+                Err(Stopped::Disk(cause)) if cause.kind() == std::io::ErrorKind::NotFound => {}
                 Err(Stopped::Disk(cause)) => {
                     let manifest = Manifest::read(&*self.disk)?;
                     if (manifest.start.lsn, manifest.start.part) == (self.lsn, self.part) {

@@ -7,7 +7,7 @@
 //! | shared word | written by | read by |
 //! |---|---|---|
 //! | `durable` | the leader, under the lock, release (and the first time, before there is a log) | any thread, acquire: what it did to the files is done |
-//! | `has_failed` | the leader, under the lock, release | `append`, acquire: the reason is there |
+//! | `has_failed` | the leader, under the lock, release (and opening, before there is a log) | `append`, acquire: the reason is there |
 
 use std::collections::BTreeMap;
 use std::io;
@@ -71,6 +71,13 @@ impl Group {
     /// Notes how far a log lasts that is made or opened.
     pub(super) fn begin(&self, durable: Lsn) {
         self.durable.store(durable, Ordering::Release);
+    }
+
+    /// Notes that a log that is opened lasts so far alone, and why.
+    pub(super) fn fail(&self, durable: Lsn, cause: &io::Error) {
+        self.begin(durable);
+        lock(&self.state).failed = Some((cause.kind(), format!("make the log last: {cause}")));
+        self.has_failed.store(true, Ordering::Release);
     }
 
     /// The position up to which the log is known to last.

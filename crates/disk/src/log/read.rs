@@ -16,10 +16,19 @@ pub(super) struct Read {
     pub(super) parts: Vec<Part>,
     /// Behind the last record.
     pub(super) end: Lsn,
+    /// Up to where an earlier life knew that it lasts.
+    pub(super) durable: Lsn,
     /// Names of all files that are parts of a log, used or not.
     pub(super) names: Vec<String>,
     /// A number that no part has.
     pub(super) next_number: u64,
+}
+
+impl Read {
+    /// What is found of a log that begins at `first`.
+    pub(super) fn nothing(first: Lsn) -> Read {
+        Read { parts: Vec::new(), end: first, durable: first, names: Vec::new(), next_number: 1 }
+    }
 }
 
 pub(super) fn read<E: From<io::Error>>(
@@ -72,9 +81,8 @@ pub(super) fn read<E: From<io::Error>>(
         let bytes = header.bytes.min(file.bytes()?);
         lsn = records.read_part(&*file, offset, bytes, lsn, apply)?;
         let number = header.number;
-        // What is read may be in the page cache alone, and what is appended next is worth nothing
-        // without it.
-        parts.push(Part { name, number, bytes, file, is_dirty: true });
+        // `renew` sees to what may be in the page cache alone.
+        parts.push(Part { name, number, first: header.first, bytes, file, is_dirty: false });
         // The newest that goes on from here.
         let next = found
             .iter()
@@ -92,7 +100,7 @@ pub(super) fn read<E: From<io::Error>>(
             "{place} is damaged: the log was synced up to byte {durable}, and can be read up to byte {lsn}"
         )));
     }
-    Ok(Read { parts, end: lsn, names, next_number })
+    Ok(Read { parts, end: lsn, durable, names, next_number })
 }
 
 /// Records that are put together from fragments.

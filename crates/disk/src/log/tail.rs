@@ -44,6 +44,8 @@ pub(super) struct Tail {
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) number: u64,
+    /// The position of its first record.
+    pub(super) first: Lsn,
     pub(super) bytes: u64,
     pub(super) file: Arc<dyn CachedFile>,
     /// Whether it has something that may not last.
@@ -228,7 +230,7 @@ impl Tail {
         let previous = before.map_or(0, |part| part.number);
         let header = PartHeader { id, number, previous, first: self.lsn, durable, bytes };
         map.write(0, &header.encode());
-        self.parts.push_back(Part { name, number, bytes, file, is_dirty: true });
+        self.parts.push_back(Part { name, number, first: self.lsn, bytes, file, is_dirty: true });
         self.is_dax = map.is_dax();
         self.has_part = true;
         self.map = map;

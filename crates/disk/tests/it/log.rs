@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use sapwood_disk::log::{Log, LogOptions, LogStart};
-use sapwood_disk::{Disk, Faults, FileDisk, Presence, SimDisk, SyncFault};
+use sapwood_disk::{Disk, Faults, FileDisk, Presence, SimDisk, SyncFault, WriteFault};
 
 const ID: u64 = 0x5a9;
 
@@ -198,6 +198,84 @@ fn every_crash_while_a_log_is_opened_leaves_it_as_it_was() {
                 assert_eq!(again, found, "seed {seed}, stop {stop}");
                 drop(log);
             }
+        }
+    }
+}
+
+/// The page cache has what a failed sync left out, and later syncs take it for written.
+#[test]
+fn what_a_sync_left_out_lasts_once_the_log_is_opened_again() {
+    // Of a part in its middle, of several, and of one that is behind all that lasts.
+    for (synced, records) in [(3, 8), (3, 60), (0, 8), (20, 21)] {
+        for failing in 0..3 {
+            let disk = SimDisk::new();
+            let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+            for number in 0..records {
+                let lsn = log.append(&record(number, 700)).expect("appended");
+                if number + 1 == synced {
+                    log.sync(lsn).expect("synced");
+                }
+            }
+            let doubtful = SyncFault::Doubtful(io::ErrorKind::Other);
+            disk.set_faults(Faults::new().syncs(failing..=failing, doubtful));
+            let _told = log.sync(log.position().0);
+            disk.set_faults(Faults::new());
+            drop(log);
+            // Syncs of an opening fail, too.
+            for failing in 0..4 {
+                disk.set_faults(Faults::new().syncs(failing..=failing, doubtful));
+                let _told = open(&disk, start());
+                disk.set_faults(Faults::new());
+            }
+            let (log, _) = open(&disk, start()).expect("opened");
+            log.sync(log.append(&record(records, 700)).expect("appended")).expect("synced");
+            for seed in 0..16 {
+                let (_, numbers) = open(&disk.crash(seed), start()).expect("opened");
+                let what = format!("{synced} of {records} synced, sync {failing} failed");
+                assert_eq!(numbers, (0..=records).collect::<Vec<_>>(), "{what}, seed {seed}");
+            }
+        }
+    }
+}
+
+#[test]
+fn on_a_full_disk_what_is_opened_is_read_and_takes_nothing() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    let lsn = log.append(&record(0, 700)).expect("appended");
+    drop(log);
+    disk.set_faults(Faults::new().writes(.., WriteFault::Error(io::ErrorKind::StorageFull)));
+    let (log, numbers) = open(&disk, start()).expect("opened");
+    disk.set_faults(Faults::new());
+    assert_eq!(numbers, [0]);
+    log.sync(lsn).expect_err("it need not last");
+    let cause = log.append(&record(1, 700)).expect_err("nothing is taken");
+    assert!(cause.to_string().contains("open it again"), "{cause}");
+    let (log, numbers) = open(&disk, start()).expect("opened once there is room");
+    assert_eq!(numbers, [0]);
+    log.append(&record(1, 700)).expect("appended");
+}
+
+/// A process ends, and the power goes while the next one opens what the page cache has.
+#[test]
+fn a_power_loss_while_what_never_lasted_is_opened_leaves_a_prefix() {
+    for seed in 0..40 {
+        for stop in 0..40 {
+            let disk = SimDisk::new();
+            let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+            for number in 0..30 {
+                let lsn = log.append(&record(number, 700)).expect("appended");
+                if number == 10 {
+                    log.sync(lsn).expect("synced");
+                }
+            }
+            drop(log);
+            disk.stop_after(stop);
+            let _cut_off = open(&disk, start());
+            let (_, numbers) = open(&disk.crash(seed), start())
+                .unwrap_or_else(|cause| panic!("seed {seed}, stop {stop}: {cause}"));
+            assert!(numbers.len() > 10, "seed {seed}, stop {stop}: {} records", numbers.len());
+            assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
         }
     }
 }

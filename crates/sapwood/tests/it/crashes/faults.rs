@@ -16,17 +16,14 @@ const STEPS_AFTER: usize = 8;
 /// Which calls fail, as [`SimDisk::calls`] counts them, and how the one of a number fails.
 type Kind = (usize, fn(u64) -> Faults);
 
-/// The place of syncs among the calls.
-const SYNCS: usize = 2;
-
 const KINDS: [Kind; 9] = [
     (0, |n| Faults::new().reads(n..=n, ReadFault::Error(ErrorKind::Other))),
     (0, |n| Faults::new().reads(n..=n, ReadFault::Short)),
     (1, |n| Faults::new().writes(n..=n, WriteFault::Error(ErrorKind::Other))),
     (1, |n| Faults::new().writes(n..=n, WriteFault::Torn(ErrorKind::Other))),
     (1, |n| Faults::new().writes(n.., WriteFault::Torn(ErrorKind::StorageFull))),
-    (SYNCS, |n| Faults::new().syncs(n..=n, SyncFault::Doubtful(ErrorKind::Other))),
-    (SYNCS, |n| Faults::new().syncs(n.., SyncFault::Lost(ErrorKind::Other))),
+    (2, |n| Faults::new().syncs(n..=n, SyncFault::Doubtful(ErrorKind::Other))),
+    (2, |n| Faults::new().syncs(n.., SyncFault::Lost(ErrorKind::Other))),
     (3, |n| Faults::new().names(n..=n, ErrorKind::Other)),
     (3, |n| Faults::new().names(n.., ErrorKind::StorageFull)),
 ];
@@ -43,8 +40,10 @@ fn any_call_that_fails_is_told_and_loses_nothing() {
             let step = (count / least).max(1) as usize;
             for n in (seed % step as u64..count).step_by(step) {
                 println!("seed {seed}, kind {number}, call {n} of {count}");
-                let ran = run(seed, faults(n), *counted == SYNCS);
-                told.set(told.get() + usize::from(ran.was_told));
+                for restarts in [false, true] {
+                    let ran = run(seed, faults(n), restarts);
+                    told.set(told.get() + usize::from(ran.was_told));
+                }
             }
         }
     });
@@ -56,8 +55,8 @@ struct Ran {
     was_told: bool,
 }
 
-/// After a sync that failed the machine is started anew before the directory is opened again: what the page
-/// cache has need not last then, whatever later syncs say.
+/// The directory is opened again with what the page cache has, some of which a sync that failed has left out of
+/// the disk, or once the machine has been started anew.
 fn run(seed: u64, faults: Faults, restarts: bool) -> Ran {
     let disk = SimDisk::new();
     let mut world = World::open(&disk, SETTINGS[seed as usize % SETTINGS.len()], seed);
@@ -110,7 +109,10 @@ fn go_on(world: &mut World, failed: &str) {
             world.logged.note(logged);
             world.trees.note(trees);
         }
-        Some(Err(error)) if !world.is_about_tables => panic!("{failed}: then {error}"),
+        // What a failed sync took from the disk can be read again once the log has been done again.
+        Some(Err(error)) if !world.is_about_tables && !failed.contains("sync") => {
+            panic!("{failed}: then {error}")
+        }
         _ => {
             world.open_again().unwrap_or_else(|error| panic!("{failed}: opened again: {error}"));
             let (logged, trees) = world.contents().expect("open").expect("read");

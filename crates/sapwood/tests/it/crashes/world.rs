@@ -1,6 +1,6 @@
 //! A database on a simulated disk, a stream of operations on it, and what it may have after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -21,11 +21,13 @@ pub(super) type Tables = BTreeMap<String, Entries>;
 pub(super) struct History {
     states: Vec<Tables>,
     pub(super) lasting: usize,
+    /// Names of tables that could not be made: a crash may leave them, empty.
+    unmade: BTreeSet<String>,
 }
 
 impl History {
     pub(super) fn of(now: Tables) -> History {
-        History { states: vec![now], lasting: 0 }
+        History { states: vec![now], lasting: 0, unmade: BTreeSet::new() }
     }
 
     pub(super) fn now(&self) -> &Tables {
@@ -48,7 +50,14 @@ impl History {
     /// Whether what a crash left is a moment since `lasting`.
     #[track_caller]
     pub(super) fn check(&self, lasting: usize, found: &Tables, what: &str) {
-        if self.states[lasting..].contains(found) {
+        let is_found = |state: &Tables| {
+            let mut found = found.clone();
+            found.retain(|name, entries| {
+                state.contains_key(name) || !entries.is_empty() || !self.unmade.contains(name)
+            });
+            *state == found
+        };
+        if self.states[lasting..].iter().any(is_found) {
             return;
         }
         let earlier = self.states[..lasting].iter().rposition(|state| state == found);
@@ -350,7 +359,10 @@ impl World {
 
     fn create(&mut self, name: &str) -> Result<()> {
         self.foresee(name, |after| drop(after.insert(name.to_owned(), Entries::new())));
-        create(self.db(), name)?;
+        if let Err(error) = create(self.db(), name) {
+            self.history(name).unmade.insert(name.to_owned());
+            return Err(error);
+        }
         self.table_changed(name);
         Ok(())
     }
