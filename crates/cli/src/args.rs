@@ -143,9 +143,21 @@ Works where a table does not open because its newest checkpoint is damaged. `get
 `aggregate` and `stats` look at an older one with --checkpoint, and change nothing.")]
     Checkpoints(Checkpoints),
 
-    /// Look beneath the tree tables of a directory, or check them
+    /// Check every file of a directory, and print what is wrong
     #[command(after_help = "\
 Examples:
+  sapwood check flights
+  sapwood check flights --json
+
+The log with each of its records, snapshots, checkpoints of hash tables with each page, and the heap of tree
+tables are read; at last the directory is opened, so ordered tables must fit in memory. It is not changed, and
+must not be open in a process that writes. The exit code is 1 if something is wrong.")]
+    Check(Check),
+
+    /// Look into the log of a directory, or beneath its tree tables
+    #[command(after_help = "\
+Examples:
+  sapwood inspect log counters
   sapwood inspect pool by_hour
   sapwood inspect pool by_hour/trees --json
   sapwood inspect pool by_hour --check
@@ -180,16 +192,17 @@ Examples:
 All of it is verified before the directory has its name.")]
     Restore(Restore),
 
-    /// Copy what can be read of damaged tree tables into a new directory
+    /// Copy what can be read of a damaged directory into a new one
     #[command(after_help = "\
 Examples:
   sapwood repair by_hour --into saved
-  sapwood repair by_hour --into copy --json
+  sapwood repair flights --into copy --past-damage --json
 
-Each tree is copied as far as it can be read, under its name; beyond a damaged node, all that other
-ways lead to. Values have no checksums: one that is damaged, and still one, is copied as it is. Files
-of hash tables are copied as they are (`sapwood checkpoints` goes back where those are damaged). The
-damaged directory is not written. The exit code is 1 if something is lost.")]
+Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can be read, both
+with the changes of the log before the first that is damaged; --past-damage takes those behind it, too, and
+what comes of it need never have been there at one moment. Each tree is copied as far as it can be read; words of
+trees have no checksums: one that is damaged, and still a value, is copied as it is. The damaged directory is not
+written. The exit code is 1 if something is lost.")]
     Repair(Repair),
 
     /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow
@@ -772,8 +785,22 @@ pub(crate) struct Inspect {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InspectCommand {
+    /// The log: its files, positions, what it says, and its tables
+    Log(InspectLog),
     /// The pool of tree tables: its files, its trees, and how full its heap is
     Pool(InspectPool),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct InspectLog {
+    /// A directory of a database, which a process may have open
+    pub(crate) directory: PathBuf,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Check {
+    /// A directory of a database
+    pub(crate) directory: PathBuf,
 }
 
 #[derive(Debug, clap::Args)]
@@ -830,6 +857,10 @@ pub(crate) struct Repair {
     /// Where the copy goes: a directory that is empty or not there yet
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) into: PathBuf,
+
+    /// Take changes behind damage of the log, too
+    #[arg(long)]
+    pub(crate) past_damage: bool,
 }
 
 #[derive(Debug, clap::Args)]

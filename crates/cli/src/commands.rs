@@ -6,10 +6,11 @@
 //! | `get`, `scan` | the row with a key; rows in order |
 //! | `aggregate` | figures of rows |
 //! | `stats` | the costs of a table |
+//! | `check` | whether files are what was written |
 //! | `checkpoints` | the checkpoints of a directory |
-//! | `inspect` | the files, trees and heap of tree tables |
+//! | `inspect` | the log; the files, trees and heap of tree tables |
 //! | `backup` | backups of a directory: taken, listed, restored |
-//! | `repair` | what can be read of damaged tree tables |
+//! | `repair` | what can be read of a damaged directory |
 //! | `export`, `import` | a table into a file of another program's format, and back |
 //! | `tail` | changes of tables, as the log has them |
 //! | `bench` | the workloads of `sapwood_bench` |
@@ -20,6 +21,7 @@
 pub(crate) mod aggregate;
 pub(crate) mod backup;
 pub(crate) mod bench;
+pub(crate) mod check;
 pub(crate) mod checkpoints;
 pub(crate) mod export;
 pub(crate) mod get;

@@ -25,8 +25,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{
-    aggregate, backup, bench, checkpoints, export, get, import, inspect, load, manual, repair,
-    scan, serve, shell, stats, tail,
+    aggregate, backup, bench, check, checkpoints, export, get, import, inspect, load, manual,
+    repair, scan, serve, shell, stats, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -64,6 +64,7 @@ fn main() -> ExitCode {
         Command::Backup(args) => backup::backup(args, &ui),
         Command::Backups(args) => backup::list(args, &ui),
         Command::Restore(args) => backup::restore(args, &ui),
+        Command::Check(args) => check::run(args, &ui),
         Command::Inspect(args) => inspect::run(args, &ui),
         Command::Repair(args) => repair::run(args, &ui),
         Command::Export(args) => export::run(args, &ui),

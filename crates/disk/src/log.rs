@@ -21,9 +21,10 @@ use std::time::Duration;
 use crate::Disk;
 use format::{HEADER_BYTES, Kind};
 use group::Group;
-use read::Read;
+use read::{Damaged, Read};
 use tail::{Part, Spare, Tail};
 
+mod damage;
 mod durability;
 mod format;
 mod group;
@@ -32,6 +33,7 @@ mod renew;
 mod tail;
 mod task;
 
+pub use damage::{Damage, LogSurvey, PartSurvey};
 pub use durability::Durability;
 pub use task::Synced;
 
@@ -127,8 +129,8 @@ impl Log {
     /// is written again, and lasts then. On a full disk it opens, too, and the first append answers that.
     ///
     /// # Errors
-    /// `InvalidData` where the log ends before [`LogStart::durable`] or lacks its first part; what
-    /// the disk answers, and `apply`.
+    /// `InvalidData` with a [`Damage`] where the log ends before [`LogStart::durable`], or before what a part says
+    /// lasted, or lacks its first part; what the disk answers, and `apply`.
     pub fn open<E: From<io::Error>>(
         disk: Arc<dyn Disk>,
         id: u64,
@@ -174,6 +176,52 @@ impl Log {
     ) -> Result<(Lsn, u64), E> {
         let read = read::read(disk, id, prefix, start, apply)?;
         Ok((read.end, read.parts.last().map_or(start.part, |part| part.number)))
+    }
+
+    /// Reads a log that may be damaged, and changes nothing: what is wrong is in the answer. Where `goes_on`,
+    /// records behind damage are told too, as far as they are whole: then what is told need not be a prefix of what
+    /// was appended.
+    ///
+    /// # Errors
+    /// What the disk answers, and `apply`.
+    pub fn survey<E: From<io::Error>>(
+        disk: &dyn Disk,
+        id: u64,
+        prefix: &str,
+        start: LogStart,
+        goes_on: bool,
+        apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
+    ) -> Result<LogSurvey, E> {
+        let damaged = if goes_on { Damaged::GoesOn } else { Damaged::Ends };
+        let surveyed = read::survey(disk, id, prefix, start, damaged, apply)?;
+        let read = surveyed.read;
+        let is_read = |name: &String| read.parts.iter().any(|part| part.name == *name);
+        let parts = read.parts.iter().map(|part| PartSurvey {
+            name: part.name.clone(),
+            number: part.number,
+            first: part.first,
+            bytes: part.bytes,
+        });
+        Ok(LogSurvey {
+            end: read.end,
+            durable: read.durable,
+            end_offset: surveyed.end_offset,
+            parts: parts.collect(),
+            unread: read.names.iter().filter(|name| !is_read(name)).cloned().collect(),
+            damage: surveyed.damage,
+        })
+    }
+
+    /// The number of the log whose oldest part there is, and where that part begins; `None` where no header of a
+    /// part can be read. For what has lost what it knew.
+    ///
+    /// # Errors
+    /// What the disk answers.
+    pub fn oldest_part(disk: &dyn Disk, prefix: &str) -> io::Result<Option<(u64, LogStart)>> {
+        let header = read::oldest_part(disk, prefix)?;
+        Ok(header.map(|header| {
+            (header.id, LogStart { lsn: header.first, part: header.number, durable: 0 })
+        }))
     }
 
     fn begin(

@@ -23,7 +23,7 @@ mod found;
 mod open;
 mod write;
 
-pub(crate) use found::list;
+pub(crate) use found::{check, list};
 pub(crate) use open::Opening;
 
 #[cfg(all(test, not(loom)))]

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sapwood_disk::log::{Log, LogStart};
+use sapwood_disk::log::{Damage, Log, LogStart};
 use sapwood_disk::{CachedFile, Disk, Presence};
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::Ordering;
@@ -247,13 +247,17 @@ struct Refused(Error);
 
 impl From<std::io::Error> for Refused {
     fn from(cause: std::io::Error) -> Refused {
-        Refused(match cause.kind() {
-            std::io::ErrorKind::InvalidData => Error::CorruptFile {
+        let damage = cause.get_ref().and_then(|inner| inner.downcast_ref::<Damage>());
+        Refused(match (damage, cause.kind()) {
+            (Some(Damage { file, offset, what, .. }), _) => {
+                Error::CorruptFile { file: file.clone(), offset: *offset, what: what.clone() }
+            }
+            (None, std::io::ErrorKind::InvalidData) => Error::CorruptFile {
                 file: "the log".to_owned(),
                 offset: 0,
                 what: cause.to_string(),
             },
-            _ => Error::io("read the log", &cause),
+            (None, _) => Error::io("read the log", &cause),
         })
     }
 }

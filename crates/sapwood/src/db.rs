@@ -1,14 +1,17 @@
 //! A database: named tables, in memory or in a directory.
 
 mod changes;
+mod check;
 mod checkpoints;
 mod hash_slot;
 mod hash_tables;
 mod held_files;
 mod inspection;
 mod ordered_tables;
+mod problem;
 mod recovery;
 mod replay;
+mod salvage;
 #[cfg(feature = "sim")]
 mod simulated;
 mod stats;
@@ -32,8 +35,11 @@ use crate::HashTable;
 use hash_slot::HashSlot;
 use trees::Trees;
 
+pub use check::{CheckedTable, DbCheck};
 pub use checkpoints::StoredCheckpoint;
 pub use inspection::TreePool;
+pub use problem::Problem;
+pub use salvage::{Salvage, SalvagedTable};
 pub use stats::DbStats;
 
 /// A database of named tables.

@@ -222,7 +222,7 @@ impl From<LogError> for Stopped {
 }
 
 impl Stopped {
-    fn named(self, path: &Path) -> Error {
+    pub(crate) fn named(self, path: &Path) -> Error {
         match self {
             Stopped::Log(cause) => Error::Log { path: path.to_owned(), cause },
             Stopped::Table(error) => error,

@@ -264,6 +264,10 @@ fn of_table(name: &str) -> String {
 }
 
 impl Folder {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes the table's options, all or none of them. The first time, this is what makes the
     /// table exist.
     pub(crate) fn write_options(&self, options: &HashTableOptions) -> Result<()> {

@@ -157,7 +157,9 @@ mod tree_table;
 mod value;
 
 pub use backup::{BackupInfo, BackupProgress, Backups};
-pub use db::{Db, DbStats, StoredCheckpoint, TreePool};
+pub use db::{
+    CheckedTable, Db, DbCheck, DbStats, Problem, Salvage, SalvagedTable, StoredCheckpoint, TreePool,
+};
 pub use db_log::{Changes, Lasting, LogStats};
 pub use db_options::DbOptions;
 pub use engine::Engine;
@@ -182,7 +184,10 @@ pub use sapwood_ptree::{
     Error as TreeEngineError, HeapReport as TreeHeap, PoolInfo as TreePoolInfo,
     Salvage as TreeSalvage, SalvagedTree, TreeKind,
 };
-pub use sapwood_wal::{Error as LogError, LogChange, LogRecord};
+pub use sapwood_wal::{
+    Error as LogError, Frames as LogFrames, InspectedTable as LoggedTable,
+    Inspection as LogInspection, LogChange, LogRecord,
+};
 pub use table::{Table, TableStats};
 pub use transaction::{Batch, Retry, TableRef, Transaction};
 pub use tree_options::TreeTableOptions;

@@ -3,6 +3,8 @@
 use std::io;
 use std::sync::Arc;
 
+use sapwood_disk::log::Damage;
+
 /// The reason why something was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -56,6 +58,22 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     pub(crate) fn io(what: impl Into<String>, cause: &io::Error) -> Error {
         Error::Io { what: what.into(), kind: cause.kind(), why: cause.to_string().into() }
+    }
+
+    /// Of reading the log.
+    pub(crate) fn unread(cause: &io::Error) -> Error {
+        let damage = cause.get_ref().and_then(|inner| inner.downcast_ref::<Damage>());
+        match damage {
+            Some(damage) => Error::damaged(damage),
+            None if cause.kind() == io::ErrorKind::InvalidData => {
+                Error::corrupt("the log", 0, cause.to_string())
+            }
+            None => Error::io("read the log", cause),
+        }
+    }
+
+    pub(crate) fn damaged(damage: &Damage) -> Error {
+        Error::corrupt(&damage.file, damage.offset, damage.what.clone())
     }
 
     pub(crate) fn corrupt(file: &str, offset: u64, what: impl Into<String>) -> Error {

@@ -144,12 +144,7 @@ impl Follower {
                 Err(Stopped::Disk(cause)) => {
                     let manifest = Manifest::read(&*self.disk)?;
                     if (manifest.start.lsn, manifest.start.part) == (self.lsn, self.part) {
-                        return Err(match cause.kind() {
-                            std::io::ErrorKind::InvalidData => {
-                                Error::corrupt("the log", 0, cause.to_string())
-                            }
-                            _ => Error::io("read the log", &cause),
-                        });
+                        return Err(Error::unread(&cause));
                     }
                     self.begin(manifest)?;
                 }

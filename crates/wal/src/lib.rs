@@ -17,6 +17,7 @@
 //! | `appender` | one order of all changes, and the first failure |
 //! | `wal`, `open` | tables, checkpoints, opening |
 //! | `follow` | reading what another process appends |
+//! | `salvage` | what files say, damaged or not |
 //!
 //! **Absent:** unsafe code, engines, the meaning of descriptions, threads but the log's.
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ mod frame;
 pub mod fuzzing;
 mod manifest;
 mod open;
+mod salvage;
 mod snapshot;
 mod wal;
 
@@ -36,6 +38,7 @@ pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::TableId;
 pub use open::Recovery;
+pub use salvage::{Frames, InspectedTable, Inspection};
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Wal, WalOptions};
 
 #[cfg(doc)]

@@ -114,12 +114,7 @@ impl<E> Refused<E> {
 
 impl<E: From<Error>> From<std::io::Error> for Refused<E> {
     fn from(cause: std::io::Error) -> Refused<E> {
-        Refused(match cause.kind() {
-            std::io::ErrorKind::InvalidData => {
-                Error::corrupt("the log", 0, cause.to_string()).into()
-            }
-            _ => Error::io("read the log", &cause).into(),
-        })
+        Refused(Error::unread(&cause).into())
     }
 }
 
@@ -132,18 +127,22 @@ fn saved<E: From<Error>>(
     let mut saved = BTreeMap::new();
     let mut take = |_lsn: Lsn, record: &[u8]| {
         for_each_frame(record, &mut |frame| {
-            let (table, before) = match *frame {
-                Frame::Saved { table, before } => (table, before),
-                Frame::Drop { table } => (table, Lsn::MAX),
-                Frame::Change { .. } | Frame::Create { .. } => return Ok(()),
-            };
-            let known = saved.entry(table).or_insert(before);
-            *known = before.max(*known);
+            note_saved(&mut saved, frame);
             Ok(())
         })
     };
     Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take)?;
     Ok(saved)
+}
+
+pub(crate) fn note_saved(saved: &mut BTreeMap<TableId, Lsn>, frame: &Frame<'_>) {
+    let (table, before) = match *frame {
+        Frame::Saved { table, before } => (table, before),
+        Frame::Drop { table } => (table, Lsn::MAX),
+        Frame::Change { .. } | Frame::Create { .. } => return,
+    };
+    let known = saved.entry(table).or_insert(before);
+    *known = before.max(*known);
 }
 
 fn for_each_frame<E: From<Error>>(
@@ -157,11 +156,11 @@ fn for_each_frame<E: From<Error>>(
     Ok(())
 }
 
-struct Replay<'r, E> {
-    tables: Tables,
+pub(crate) struct Replay<'r, E> {
+    pub(crate) tables: Tables,
     /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
-    saved: BTreeMap<TableId, Lsn>,
-    recovery: &'r mut dyn Recovery<E>,
+    pub(crate) saved: BTreeMap<TableId, Lsn>,
+    pub(crate) recovery: &'r mut dyn Recovery<E>,
 }
 
 impl<'r, E: From<Error>> Replay<'r, E> {
@@ -188,7 +187,12 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         Ok(replay)
     }
 
-    fn create(
+    /// Whether the table is there, or has ended.
+    pub(crate) fn knows(&self, table: TableId) -> bool {
+        self.tables.open.contains_key(&table) || self.saved.get(&table) == Some(&Lsn::MAX)
+    }
+
+    pub(crate) fn create(
         &mut self,
         id: TableId,
         name: &str,
@@ -211,7 +215,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         for_each_frame(record, &mut |frame| self.frame(lsn, frame).map_err(Refused))
     }
 
-    fn frame(&mut self, lsn: Lsn, frame: &Frame<'_>) -> std::result::Result<(), E> {
+    pub(crate) fn frame(&mut self, lsn: Lsn, frame: &Frame<'_>) -> std::result::Result<(), E> {
         match *frame {
             Frame::Saved { .. } => Ok(()),
             Frame::Change { table, .. } if self.saved.get(&table).is_some_and(|to| lsn <= *to) => {

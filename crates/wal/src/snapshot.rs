@@ -55,9 +55,13 @@ impl Identity {
 
 /// The number of the checkpoint that a file is a snapshot of.
 pub(crate) fn checkpoint_of(name: &str) -> Option<u64> {
+    numbers_of(name).map(|(checkpoint, _)| checkpoint)
+}
+
+/// The numbers of the checkpoint and of the table that a file is a snapshot of.
+pub(crate) fn numbers_of(name: &str) -> Option<(u64, TableId)> {
     let (checkpoint, table) = name.strip_prefix("snapshot-")?.split_once('-')?;
-    u64::from_str_radix(table, 16).ok()?;
-    u64::from_str_radix(checkpoint, 16).ok()
+    Some((u64::from_str_radix(checkpoint, 16).ok()?, u64::from_str_radix(table, 16).ok()?))
 }
 
 /// A snapshot that is being written.

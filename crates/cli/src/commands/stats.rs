@@ -3,7 +3,7 @@
 pub(crate) mod hash;
 
 use comfy_table::{CellAlignment, Table};
-use sapwood::{TableStats, TreeKind};
+use sapwood::{Engine, TableStats, TreeKind};
 use serde_json::{Value, json};
 
 use crate::args;
@@ -74,6 +74,16 @@ fn tree_as_json(stats: &sapwood::TreeStats) -> serde_json::Map<String, Value> {
         "heap_bytes": stats.trees.heap_bytes,
         "log_bytes": stats.trees.log_bytes,
     }))
+}
+
+/// The engine of a table, as the arguments name it.
+pub(crate) fn engine_name(engine: Engine) -> &'static str {
+    match engine {
+        Engine::Ordered => "ordered",
+        Engine::Hash => "hash",
+        Engine::Tree => "tree",
+        _ => "other",
+    }
 }
 
 /// How a tree is balanced, as the arguments name it.

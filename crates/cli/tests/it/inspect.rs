@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use sapwood::{Db, TreeKind, TreeTableOptions};
+use sapwood::{Db, HashTableOptions, OrderedTableOptions, TreeKind, TreeTableOptions};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -89,8 +89,9 @@ fn what_has_no_tree_tables_is_told() {
     for (args, says) in [
         (vec!["inspect", "pool", text(&path)], "has no tree tables"),
         (vec!["inspect", "pool", text(&path), "--check"], "has no tree tables"),
-        (vec!["repair", text(&path), "--into", text(&new)], "there are none"),
         (vec!["inspect", "pool", text(directory.path())], "holds no database"),
+        (vec!["check", text(directory.path())], "holds no database"),
+        (vec!["repair", text(directory.path()), "--into", text(&new)], "holds no database"),
     ] {
         let refused = sapwood(&args).assert().code(1);
         let stderr = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
@@ -152,4 +153,61 @@ fn damage_is_found_and_what_can_be_read_is_saved() {
     let entries = checked["entries"].as_u64().expect("a number");
     let all = u64::from(3 * ENTRIES);
     assert!((all - 600..all).contains(&entries), "{entries} of {all}");
+}
+
+/// A directory with an ordered table and a hash table, a checkpoint, and changes behind it.
+fn logged(directory: &Path) {
+    let db = Db::open(directory).expect("new");
+    let ordered = db.create_ordered_table("sessions", OrderedTableOptions::default());
+    let hash = db.create_hash_table("hits", HashTableOptions::default());
+    let (ordered, hash) = (ordered.expect("made"), hash.expect("made"));
+    ordered.put(b"one", b"1").expect("room");
+    hash.put(b"one", b"1").expect("room");
+    db.checkpoint().expect("written");
+    for number in 0..50_u32 {
+        ordered.put(number.to_be_bytes(), b"behind").expect("room");
+        hash.put(number.to_be_bytes(), b"behind").expect("room");
+    }
+}
+
+#[test]
+fn a_log_is_described_checked_and_saved() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let [old, new, more] = ["old", "new", "more"].map(|name| directory.path().join(name));
+    logged(&old);
+    let told = object(&stdout_of(&["inspect", "log", text(&old), "--json"]));
+    assert_eq!((&told["says"]["puts"], &told["checkpoint"]), (&100.into(), &1.into()), "{told}");
+    assert!(told["ends"].as_u64() > told["begins"].as_u64(), "{told}");
+    let tables = told["tables"].as_array().expect("a list");
+    assert_eq!((&tables[0]["table"], &tables[0]["changes"]), (&"sessions".into(), &50.into()));
+    assert!(tables[0]["snapshot_bytes"].as_u64() > Some(0) && tables[1]["checkpoint"] == 1);
+    let out = stdout_of(&["inspect", "log", text(&old)]);
+    for says in ["ends at position", "wal-", "snapshot-", "its checkpoint 1"] {
+        assert!(out.contains(says), "{out}");
+    }
+    let checked = object(&stdout_of(&["check", text(&old), "--json"]));
+    assert_eq!((&checked["sound"], &checked["tables"][0]["entries"]), (&true.into(), &51.into()));
+    assert!(stdout_of(&["check", text(&old)]).contains("everything is as it was written"));
+
+    // A snapshot of which a byte flips: what the log has behind it is there.
+    let snapshot = old.join("log").join(tables[0]["snapshot"].as_str().expect("a name"));
+    let mut bytes = fs::read(&snapshot).expect("there");
+    bytes[40] ^= 1;
+    fs::write(&snapshot, bytes).expect("written");
+    let found = sapwood(&["check", text(&old)]).assert().code(1);
+    let stdout = String::from_utf8_lossy(&found.get_output().stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&found.get_output().stderr).into_owned();
+    assert!(stdout.contains("snapshot-") && stdout.contains("byte 0"), "{stdout}");
+    assert!(stderr.contains("sapwood repair "), "{stderr}");
+    for (into, past) in [(&new, None), (&more, Some("--past-damage"))] {
+        let args = ["repair", text(&old), "--into", text(into)];
+        let args: Vec<&str> = args.into_iter().chain(past).collect();
+        let saved = sapwood(&args).assert().code(1);
+        let stdout = String::from_utf8_lossy(&saved.get_output().stdout).into_owned();
+        assert!(stdout.contains("snapshot-"), "{stdout}");
+        let checked = object(&stdout_of(&["check", text(into), "--json"]));
+        let counts: Vec<_> = checked["tables"].as_array().expect("a list").iter().collect();
+        assert_eq!((&counts[0]["table"], &counts[0]["entries"]), (&"hits".into(), &51.into()));
+        assert_eq!((&counts[1]["table"], &counts[1]["entries"]), (&"sessions".into(), &50.into()));
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use sapwood_disk::log::{Log, LogOptions, LogStart};
+use sapwood_disk::log::{Damage, Log, LogOptions, LogStart};
 use sapwood_disk::{Disk, Faults, FileDisk, Presence, SimDisk, SyncFault, WriteFault};
 
 const ID: u64 = 0x5a9;
@@ -313,6 +313,49 @@ fn a_log_that_lost_what_was_synced_is_damaged() {
     let cause = open(&disk, LogStart { durable: lsn, ..start() }).expect_err("damaged");
     assert_eq!(cause.kind(), io::ErrorKind::InvalidData);
     assert!(cause.to_string().contains("was synced up to"), "{cause}");
+}
+
+/// Of a log of several parts, each of which was synced before the next one began.
+#[test]
+fn damage_before_the_last_part_is_refused_and_can_be_passed_over() {
+    let disk = SimDisk::new();
+    let log = Log::create(Arc::new(disk.clone()), ID, options(), 0).expect("made");
+    for number in 0..60 {
+        let lsn = log.append(&record(number, 700)).expect("appended");
+        log.sync(lsn).expect("synced");
+    }
+    drop(log);
+    let first = disk.list().expect("names").into_iter().min().expect("parts");
+    disk.damage(&first, 4096 + 1500, 1).expect("there is a record");
+    let cause = open(&disk, start()).expect_err("damaged");
+    let damage = cause.get_ref().and_then(|inner| inner.downcast_ref::<Damage>());
+    let damage = damage.expect("it says where");
+    assert_eq!((&damage.file, damage.offset), (&first, 4096 + 1024), "{damage}");
+
+    let survey = |goes_on: bool| {
+        let mut numbers = Vec::new();
+        let mut take = |_, bytes: &[u8]| -> io::Result<()> {
+            numbers.push(number(bytes));
+            Ok(())
+        };
+        let survey = Log::survey(&disk, ID, &options().prefix, start(), goes_on, &mut take);
+        (survey.expect("no call fails"), numbers)
+    };
+    let (found, numbers) = survey(false);
+    assert_eq!(numbers, [0]);
+    assert_eq!(found.damage, std::slice::from_ref(damage));
+    assert!(!found.unread.is_empty() && found.end < found.durable);
+    let (found, numbers) = survey(true);
+    assert_eq!(numbers, [0].into_iter().chain(2..60).collect::<Vec<_>>());
+    assert_eq!((found.damage.len(), found.damage[0].offset), (1, damage.offset));
+    assert!(found.end >= found.durable && found.unread.is_empty());
+
+    // A part that is missing.
+    disk.remove(&found.parts[1].name).expect("there is one");
+    open(&disk, start()).expect_err("damaged");
+    let (found, numbers) = survey(true);
+    assert!(numbers.len() < 59 && numbers.last() == Some(&59), "{numbers:?}");
+    assert_eq!(found.damage.len(), 2, "{:?}", found.damage);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use sapwood_disk::{BLOCK_BYTES, Disk};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk};
 
 use crate::error::{Error, Result};
 use crate::files::checkpoint_number::CheckpointNumber;
@@ -208,6 +208,26 @@ fn inspect(
         page(manifest.end),
     )?;
     Ok(info(manifest))
+}
+
+/// What is wrong with the files of a log that is not open: of each checkpoint, and of each page of the newest.
+pub(crate) fn check(disk: &Arc<dyn Disk>) -> Result<Vec<Error>> {
+    let mut problems: Vec<Error> =
+        list(disk)?.into_iter().filter_map(|stored| stored.state.err()).collect();
+    let found = FilesFound::look(&**disk)?;
+    let Some((_, Ok(manifest))) = found.manifests.last() else { return Ok(problems) };
+    let page = |address: u64| PageNumber::new(address / manifest.page_bytes);
+    let (mut next, limit) = (page(manifest.begin), page(manifest.end));
+    let page_bytes = manifest.page_bytes as usize;
+    // Where not all pages are there, that was told above.
+    let parts = Parts::open(Arc::clone(disk), page_bytes, manifest.table_id, next, limit);
+    let Ok(parts) = parts else { return Ok(problems) };
+    let mut bytes = Blocks::default();
+    while next < limit {
+        problems.extend(parts.read_page(next, &mut bytes).err());
+        next = next.next();
+    }
+    Ok(problems)
 }
 
 /// Removes manifests, finished or not, but those that are named; then images that none of these

@@ -6,14 +6,11 @@ use sapwood_disk::Disk;
 
 use super::HashLog;
 use crate::checkpoint::{self, Opening};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::store::Store;
 use crate::options::{ColdReads, Layout, Options};
 use crate::record::{Fixed, Variable};
 use crate::stats::StoredCheckpoint;
-
-#[cfg(doc)]
-use crate::Error;
 
 impl HashLog {
     /// An empty log in memory.
@@ -85,6 +82,15 @@ impl HashLog {
     /// [`Error::Io`].
     pub fn stored(disk: &Arc<dyn Disk>) -> Result<Vec<StoredCheckpoint>> {
         checkpoint::list(disk)
+    }
+
+    /// What is wrong with the files in a directory that is not open: each checkpoint that does not open, and each
+    /// page of the newest one that is not what was written. All of these are read. Nothing is changed.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn check_files(disk: &Arc<dyn Disk>) -> Result<Vec<Error>> {
+        checkpoint::check(disk)
     }
 
     fn open_to_stay(disk: Arc<dyn Disk>, options: Options, opening: Opening) -> Result<HashLog> {

@@ -5,12 +5,9 @@ use std::ops::ControlFlow;
 use sapwood_engine::{Compute, Computed};
 
 use super::HashLog;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::by_layout;
 use crate::walks::snapshot::{Snapshot, Sweep, check_part};
-
-#[cfg(doc)]
-use crate::Error;
 
 impl HashLog {
     /// Visits the entries in bucket order, until `visit` breaks. A key that is there throughout
@@ -81,6 +78,27 @@ impl HashLog {
         mut visit: impl FnMut(&[u8], &[u8]),
     ) -> Result<u64> {
         by_layout!(self, F => self.store.scan_from::<F>(cursor, entries_min, &mut visit))
+    }
+
+    /// Visits all entries that can be read, and tells what keeps others from being read: in a bucket one damaged
+    /// record hides those behind it.
+    ///
+    /// ```
+    /// use sapwood_hashlog::{HashLog, Options};
+    ///
+    /// let log = HashLog::in_memory(Options::default())?;
+    /// log.put_many(&[(b"one", b"1"), (b"two", b"2")])?;
+    /// let (mut count, mut problems) = (0, Vec::new());
+    /// log.for_each_readable(|_key, _value| count += 1, |problem| problems.push(problem));
+    /// assert_eq!((count, problems.len()), (2, 0));
+    /// # Ok::<(), sapwood_hashlog::Error>(())
+    /// ```
+    pub fn for_each_readable(
+        &self,
+        mut visit: impl FnMut(&[u8], &[u8]),
+        mut problem: impl FnMut(Error),
+    ) {
+        by_layout!(self, F => self.store.walk_readable::<F>(&mut visit, &mut problem));
     }
 
     /// One entry, owned, chosen by `random`, a number all of whose bits are random; `None` without

@@ -8,7 +8,7 @@
 
 use std::ops::ControlFlow;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::LOAD;
 use crate::ops::store::Store;
 use crate::record::Form;
@@ -47,6 +47,27 @@ impl Store {
             // that a step stays short if they are not.
             let left = entries_min - visited;
             buckets = left.saturating_mul(walked).div_ceil(visited.max(1)).min(walked);
+        }
+    }
+
+    /// Visits the entries of all buckets, one bucket after the other, and tells the error of each that cannot be
+    /// walked to its end.
+    pub(crate) fn walk_readable<F: Form>(
+        &self,
+        visit: &mut impl FnMut(&[u8], &[u8]),
+        problem: &mut impl FnMut(Error),
+    ) {
+        let mut next = Some(0);
+        while let Some(first) = next {
+            let run = Places::of_buckets(first, 1, self.index.count());
+            let walked = self.walk_places::<F, ()>(run, &mut |key, value| {
+                visit(key, value);
+                ControlFlow::Continue(())
+            });
+            if let Err(error) = walked {
+                problem(error);
+            }
+            next = run.next();
         }
     }
 }
