@@ -86,6 +86,7 @@ pub struct LogStart {
 #[derive(Debug)]
 pub struct Log {
     shared: Arc<Shared>,
+    cut_off: Option<Damage>,
 }
 
 /// What the log's thread has of it, too.
@@ -138,11 +139,12 @@ impl Log {
         start: LogStart,
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<Log, E> {
-        let mut read = read::read(&*disk, id, &options.prefix, start, apply)?;
+        let (mut read, cut_off) = read::read(&*disk, id, &options.prefix, start, apply)?;
         // Before the next part says that it continues what lasts.
         let renewed = renew::renew(&*disk, &options.prefix, &mut read);
         let (names, durable) = (std::mem::take(&mut read.names), read.durable);
-        let log = Log::begin(disk, id, options, read, true)?;
+        let mut log = Log::begin(disk, id, options, read, true)?;
+        log.cut_off = cut_off;
         match renewed {
             // What there is can be read; nothing is promised of it.
             Err(cause) if cause.kind() == io::ErrorKind::StorageFull => {
@@ -174,7 +176,7 @@ impl Log {
         start: LogStart,
         apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
     ) -> Result<(Lsn, u64), E> {
-        let read = read::read(disk, id, prefix, start, apply)?;
+        let (read, _) = read::read(disk, id, prefix, start, apply)?;
         Ok((read.end, read.parts.last().map_or(start.part, |part| part.number)))
     }
 
@@ -209,6 +211,7 @@ impl Log {
             parts: parts.collect(),
             unread: read.names.iter().filter(|name| !is_read(name)).cloned().collect(),
             damage: surveyed.damage,
+            cut_off: surveyed.cut_off,
         })
     }
 
@@ -241,7 +244,7 @@ impl Log {
         let sync_nanos = AtomicU64::new(nanos(options.sync_interval));
         let shared = Shared { disk, id, options, tail: Mutex::new(tail), group, sync_nanos };
         shared.group.begin(shared.sync_all()?);
-        Ok(Log { shared: Arc::new(shared) })
+        Ok(Log { shared: Arc::new(shared), cut_off: None })
     }
 
     /// Appends a record; the position behind it. Any length will do.
@@ -261,6 +264,11 @@ impl Log {
             self.shared.arrange_sync();
         }
         Ok(lsn)
+    }
+
+    /// The record that a crash had cut off at the end of the log when it was opened, where its header was there.
+    pub fn cut_off(&self) -> Option<&Damage> {
+        self.cut_off.as_ref()
     }
 
     /// The position behind the last record, and the number of the part where the next one begins.

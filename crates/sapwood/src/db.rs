@@ -230,14 +230,31 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
-        Self::of_directory(Directory::open_read_only(path.as_ref())?, &DbOptions::default())
+        Self::open_read_only_with(path, DbOptions::default())
+    }
+
+    /// As [`Db::open_read_only`], with options: those that concern changes do nothing.
+    ///
+    /// # Errors
+    /// As [`Db::open_read_only`].
+    ///
+    /// ```
+    /// # use sapwood::{Db, DbOptions};
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # drop(Db::open(directory.path())?);
+    /// let options = DbOptions::default().tree_memory(64 << 20);
+    /// let reader = Db::open_read_only_with(directory.path(), options)?;
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_read_only_with(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
+        Self::of_directory(Directory::open_read_only(path.as_ref())?, &options)
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
         let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
         let (log, tables) = match directory.is_read_only() {
-            true => (None, recovery::view(&directory)?),
+            true => (None, recovery::view(&directory, options)?),
             false => {
                 let (log, tables) = recovery::open(&directory, options)?;
                 (Some(log), tables)

@@ -20,6 +20,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_wal::{Contents, Entries, Recovery, TableId, Wal};
@@ -57,6 +58,14 @@ pub struct LogStats {
     pub refuses_changes: Option<String>,
     /// Why the last checkpoint failed. The log grows until one succeeds.
     pub failed_checkpoint: Option<String>,
+    /// Records of the log that opening the database did again.
+    pub recovered_records: u64,
+    /// Bytes of the log and of checkpoints of ordered tables that it read.
+    pub recovered_bytes: u64,
+    /// How long it took to read them, and to do the changes again.
+    pub recovery_time: Duration,
+    /// What a crash had cut off at the end of the log, which was never said to last.
+    pub cut_off: Option<String>,
 }
 
 /// The log, and the thread that writes its checkpoints.
@@ -69,6 +78,7 @@ pub(crate) struct DbLog {
     directory: Arc<Directory>,
     checkpoints: Mutex<Option<JoinHandle<()>>>,
     last_failure: Arc<Mutex<Option<LogError>>>,
+    recovery_time: Duration,
     /// Whether checkpoints of hash tables are to be quick to open.
     is_closing: Arc<AtomicBool>,
 }
@@ -84,6 +94,7 @@ impl DbLog {
         let disk = directory.log_disk()?;
         let named = |cause| Error::Log { path: path.clone(), cause };
         let wal_options = options.log().id(directory::new_table_id());
+        let started = Instant::now();
         let wal = match Wal::is_on(&*disk).map_err(named)? {
             true => Wal::open(disk, wal_options, recovery)
                 .map_err(|stopped: Stopped| stopped.named(&path))?,
@@ -95,6 +106,7 @@ impl DbLog {
             is_logged: options.is_logged,
             directory: Arc::clone(directory),
             last_failure: Arc::default(),
+            recovery_time: started.elapsed(),
             is_closing: Arc::default(),
         }))
     }
@@ -181,6 +193,7 @@ impl DbLog {
     }
 
     pub(crate) fn stats(&self) -> LogStats {
+        let recovered = self.wal.recovered();
         let failure = self.last_failure.lock().unwrap_or_else(PoisonError::into_inner);
         LogStats {
             log_bytes: self.wal.log_bytes(),
@@ -188,6 +201,13 @@ impl DbLog {
             unsaved_bytes: self.wal.bytes_since_checkpoint(),
             refuses_changes: self.wal.check().err().map(|cause| cause.to_string()),
             failed_checkpoint: failure.as_ref().map(LogError::to_string),
+            recovered_records: recovered.records,
+            recovered_bytes: recovered.log_bytes + recovered.snapshot_bytes,
+            recovery_time: self.recovery_time,
+            cut_off: recovered.cut_off.as_ref().map(|(file, offset, bytes)| {
+                let file = self.directory.log_path().join(file);
+                format!("{}: a record of {bytes} bytes at byte {offset} is cut off", file.display())
+            }),
         }
     }
 

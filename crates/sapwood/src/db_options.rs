@@ -1,5 +1,6 @@
 //! What can be chosen when a database is opened.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sapwood_ptree::PoolOptions;
@@ -25,6 +26,35 @@ pub struct DbOptions {
     log: WalOptions,
     pub(crate) checkpoint_interval: Option<Duration>,
     pub(crate) is_logged: bool,
+    pub(crate) on_recovery: OnRecovery,
+}
+
+/// How far opening a database has come with reading its log ([`DbOptions::on_recovery`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecoveryProgress {
+    /// Bytes of checkpoints of ordered tables and of the log that were read.
+    pub bytes: u64,
+    /// Bytes of them that there are.
+    pub all_bytes: u64,
+}
+
+/// What is told of it.
+#[derive(Clone, Default)]
+pub(crate) struct OnRecovery(Option<Arc<dyn Fn(RecoveryProgress) + Send + Sync>>);
+
+impl OnRecovery {
+    pub(crate) fn tell(&self, bytes: u64, all_bytes: u64) {
+        if let Some(told) = &self.0 {
+            told(RecoveryProgress { bytes, all_bytes });
+        }
+    }
+}
+
+impl std::fmt::Debug for OnRecovery {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.0.is_some() { "told" } else { "not told" })
+    }
 }
 
 /// The time after which a change lasts by default.
@@ -37,6 +67,7 @@ impl Default for DbOptions {
             log: WalOptions::default(),
             checkpoint_interval: None,
             is_logged: true,
+            on_recovery: OnRecovery::default(),
         };
         options.durability(Durability::Interval(SYNC_INTERVAL))
     }
@@ -179,6 +210,27 @@ impl DbOptions {
     #[must_use]
     pub fn without_log(mut self) -> Self {
         self.is_logged = false;
+        self
+    }
+
+    /// Calls a function while the database is opened, every few megabytes of its log, and at the end: to show how
+    /// far it has come. [`LogStats`](crate::LogStats) has what was read.
+    ///
+    /// ```
+    /// use sapwood::{Db, DbOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path();
+    /// # Db::open(path)?.create_ordered_table("t", Default::default())?.put(b"k", b"v")?;
+    /// let options = DbOptions::default()
+    ///     .on_recovery(|progress| println!("{} of {}", progress.bytes, progress.all_bytes));
+    /// let db = Db::open_with(path, options)?;
+    /// assert_eq!(db.stats().log.expect("there is a directory").recovered_records, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_recovery(mut self, told: impl Fn(RecoveryProgress) + Send + Sync + 'static) -> Self {
+        self.on_recovery = OnRecovery(Some(Arc::new(told)));
         self
     }
 

@@ -161,7 +161,7 @@ pub use db::{
     CheckedTable, Db, DbCheck, DbStats, Problem, Salvage, SalvagedTable, StoredCheckpoint, TreePool,
 };
 pub use db_log::{Changes, Lasting, LogStats};
-pub use db_options::DbOptions;
+pub use db_options::{DbOptions, RecoveryProgress};
 pub use engine::Engine;
 pub use error::{Error, Result};
 pub use hash_options::HashTableOptions;

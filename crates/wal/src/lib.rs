@@ -37,7 +37,7 @@ mod wal;
 pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::TableId;
-pub use open::Recovery;
+pub use open::{Recovered, Recovery};
 pub use salvage::{Frames, InspectedTable, Inspection};
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Wal, WalOptions};
 

@@ -40,6 +40,45 @@ pub trait Recovery<E> {
     ) -> std::result::Result<(), E>;
     /// The table ends.
     fn drop_table(&mut self, table: TableId) -> std::result::Result<(), E>;
+    /// So much of so many bytes has been read, of snapshots and of the log: told every few megabytes.
+    fn progress(&mut self, read: u64, all: u64) {
+        let _not_shown = (read, all);
+    }
+}
+
+/// What opening a log has read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// Records of the log.
+    pub records: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of snapshots.
+    pub snapshot_bytes: u64,
+    /// The record that a crash had cut off at the end of the log: its file, at which byte, and how many.
+    pub cut_off: Option<(String, u64, u64)>,
+}
+
+/// Bytes that are read between two calls of [`Recovery::progress`].
+const PROGRESS_BYTES: u64 = 4 << 20;
+
+/// How far reading has come.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    read: u64,
+    told: u64,
+    all: u64,
+}
+
+impl Progress {
+    fn add<E>(&mut self, bytes: u64, recovery: &mut dyn Recovery<E>) {
+        self.read += bytes;
+        if self.read - self.told >= PROGRESS_BYTES {
+            self.told = self.read;
+            recovery.progress(self.read.min(self.all), self.all);
+        }
+    }
 }
 
 impl Wal {
@@ -57,22 +96,21 @@ impl Wal {
     ) -> std::result::Result<Wal, E> {
         let manifest = Manifest::read(&*disk)?;
         options.id = manifest.log;
-        let mut replay = Replay::begin(&*disk, &manifest, recovery)?;
+        let (newest, snapshot_bytes) = snapshots(&*disk, manifest.checkpoint)?;
+        let next_number = newest.saturating_add(1);
+        let mut replay = Replay::begin(&*disk, &manifest, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let log =
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
         let log = log.map_err(Refused::into_inner)?;
-        let tables = replay.tables;
-        let (mut next_number, mut snapshot_bytes) = (manifest.checkpoint + 1, 0);
-        for name in disk.list().map_err(|cause| Error::io("list the files of the log", &cause))? {
-            let found = snapshot::checkpoint_of(&name).unwrap_or(0);
-            next_number = next_number.max(found.saturating_add(1));
-            if found == manifest.checkpoint && found > 0 {
-                let bytes = disk.open(&name).and_then(|file| file.bytes());
-                snapshot_bytes +=
-                    bytes.map_err(|cause| Error::io(format!("read {name}"), &cause))?;
-            }
-        }
+        replay.end();
+        let Replay { tables, records, .. } = replay;
+        let recovered = Recovered {
+            records,
+            log_bytes: log.position().0.saturating_sub(manifest.start.lsn),
+            snapshot_bytes,
+            cut_off: log.cut_off().map(|cut| (cut.file.clone(), cut.offset, cut.bytes)),
+        };
         // The manifest that was read may have its name in the page cache alone, and after a sync that
         // failed a later one promises nothing: it is written anew before files go that the one before
         // it needs.
@@ -84,7 +122,8 @@ impl Wal {
                 remove_snapshots_but(&*disk, manifest.checkpoint)?;
             }
         }
-        Ok(Wal::over(disk, options, log, tables, Current { manifest, next_number, snapshot_bytes }))
+        let current = Current { manifest, next_number, snapshot_bytes };
+        Ok(Wal { recovered, ..Wal::over(disk, options, log, tables, current) })
     }
 
     /// Tells as [`Wal::open`] does, and changes nothing.
@@ -96,11 +135,29 @@ impl Wal {
         recovery: &mut dyn Recovery<E>,
     ) -> std::result::Result<(), E> {
         let manifest = Manifest::read(disk)?;
-        let mut replay = Replay::begin(disk, &manifest, recovery)?;
+        let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
+        let mut replay = Replay::begin(disk, &manifest, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let read = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take);
-        read.map(drop).map_err(Refused::into_inner)
+        read.map_err(Refused::into_inner)?;
+        replay.end();
+        Ok(())
     }
+}
+
+/// The highest number of a checkpoint that a file has, or had by the manifest, and the bytes of the snapshots of
+/// one.
+fn snapshots(disk: &dyn Disk, checkpoint: u64) -> Result<(u64, u64), Error> {
+    let (mut newest, mut all) = (checkpoint, 0);
+    for name in disk.list().map_err(|cause| Error::io("list the files of the log", &cause))? {
+        let found = snapshot::checkpoint_of(&name).unwrap_or(0);
+        newest = newest.max(found);
+        if found == checkpoint && found > 0 {
+            let bytes = disk.open(&name).and_then(|file| file.bytes());
+            all += bytes.map_err(|cause| Error::io(format!("read {name}"), &cause))?;
+        }
+    }
+    Ok((newest, all))
 }
 
 /// An error on its way through the log.
@@ -119,11 +176,11 @@ impl<E: From<Error>> From<std::io::Error> for Refused<E> {
 }
 
 /// Reads the log for what is not to be done again: what checkpoints of engines have, and all changes of tables
-/// that end in it.
+/// that end in it; and where it ends.
 fn saved<E: From<Error>>(
     disk: &dyn Disk,
     manifest: &Manifest,
-) -> std::result::Result<BTreeMap<TableId, Lsn>, Refused<E>> {
+) -> std::result::Result<(BTreeMap<TableId, Lsn>, Lsn), Refused<E>> {
     let mut saved = BTreeMap::new();
     let mut take = |_lsn: Lsn, record: &[u8]| {
         for_each_frame(record, &mut |frame| {
@@ -131,8 +188,8 @@ fn saved<E: From<Error>>(
             Ok(())
         })
     };
-    Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take)?;
-    Ok(saved)
+    let (end, _) = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take)?;
+    Ok((saved, end))
 }
 
 pub(crate) fn note_saved(saved: &mut BTreeMap<TableId, Lsn>, frame: &Frame<'_>) {
@@ -161,6 +218,9 @@ pub(crate) struct Replay<'r, E> {
     /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
     pub(crate) saved: BTreeMap<TableId, Lsn>,
     pub(crate) recovery: &'r mut dyn Recovery<E>,
+    pub(crate) progress: Progress,
+    /// Records of the log.
+    pub(crate) records: u64,
 }
 
 impl<'r, E: From<Error>> Replay<'r, E> {
@@ -168,11 +228,14 @@ impl<'r, E: From<Error>> Replay<'r, E> {
     fn begin(
         disk: &dyn Disk,
         manifest: &Manifest,
+        snapshot_bytes: u64,
         recovery: &'r mut dyn Recovery<E>,
     ) -> std::result::Result<Replay<'r, E>, E> {
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
-        let saved = saved(disk, manifest).map_err(Refused::into_inner)?;
-        let mut replay = Replay { tables, saved, recovery };
+        let (saved, end) = saved(disk, manifest).map_err(Refused::into_inner)?;
+        let all = snapshot_bytes + end.saturating_sub(manifest.start.lsn);
+        let progress = Progress { all, ..Progress::default() };
+        let mut replay = Replay { tables, saved, recovery, progress, records: 0 };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
             if table.own.is_some() || replay.saved.get(&table.id) == Some(&Lsn::MAX) {
@@ -181,6 +244,8 @@ impl<'r, E: From<Error>> Replay<'r, E> {
             let Manifest { log, checkpoint, .. } = *manifest;
             let identity = Identity { log, checkpoint, table: table.id };
             snapshot::read(disk, &identity, &mut |key, value| {
+                // Beside them an entry has two lengths, most of a byte each.
+                replay.progress.add((key.len() + value.len() + 2) as u64, replay.recovery);
                 replay.recovery.entry(table.id, key, value)
             })?;
         }
@@ -210,8 +275,15 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         self.recovery.create(id, name, description, own)
     }
 
+    /// All was read.
+    fn end(&mut self) {
+        self.recovery.progress(self.progress.all, self.progress.all);
+    }
+
     /// Does a record of the log again.
     fn take(&mut self, lsn: Lsn, record: &[u8]) -> std::result::Result<(), Refused<E>> {
+        self.records += 1;
+        self.progress.add(record.len() as u64, self.recovery);
         for_each_frame(record, &mut |frame| self.frame(lsn, frame).map_err(Refused))
     }
 

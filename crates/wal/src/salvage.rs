@@ -9,7 +9,7 @@ use sapwood_engine::Effect;
 use crate::error::{Error, Result};
 use crate::frame::{self, Frame, TableId};
 use crate::manifest::{Manifest, Table};
-use crate::open::{Recovery, Replay, note_saved};
+use crate::open::{Progress, Recovery, Replay, note_saved};
 use crate::snapshot::{self, Identity};
 use crate::wal::{LOG_PREFIX, Tables, Wal};
 
@@ -29,6 +29,8 @@ pub struct Inspection {
     pub parts: Vec<(String, u64, u64)>,
     /// The byte of the last file of the log at which its records end.
     pub end_offset: u64,
+    /// The record that a crash has cut off at the end: its file, at which byte, and how many.
+    pub cut_off: Option<(String, u64, u64)>,
     /// Files that are none of the log's, or were left by a crash.
     pub unread: Vec<String>,
     /// Records of the log.
@@ -139,6 +141,7 @@ impl Wal {
                 .map(|part| (part.name, part.first, part.bytes))
                 .collect(),
             end_offset: survey.end_offset,
+            cut_off: survey.cut_off.map(|cut| (cut.file, cut.offset, cut.bytes)),
             unread: survey.unread,
             records,
             frames,
@@ -191,7 +194,8 @@ impl Wal {
             }
         };
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
-        let mut replay = Replay { tables, saved, recovery };
+        let mut replay =
+            Replay { tables, saved, recovery, progress: Progress::default(), records: 0 };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
             if table.own.is_some() {

@@ -13,6 +13,7 @@ use crate::appender::{Appender, TableJournal, lock};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
+use crate::open::Recovered;
 use crate::snapshot::{self, Identity};
 
 /// Most bytes of a table's name, and of its description.
@@ -133,7 +134,8 @@ pub struct Wal {
     pub(crate) tables: Mutex<Tables>,
     pub(crate) current: Mutex<Current>,
     /// Held while a checkpoint is written, before all else.
-    files: Mutex<()>,
+    pub(crate) files: Mutex<()>,
+    pub(crate) recovered: Recovered,
 }
 
 /// No file of the log goes away, and none is written but its last part, while this is held.
@@ -211,7 +213,13 @@ impl Wal {
         let due_at = current.manifest.start.lsn.saturating_add(options.checkpoint_bytes);
         let (tables, current) = (Mutex::new(tables), Mutex::new(current));
         let appender = Appender::new(log, due_at);
-        Wal { disk, options, appender, tables, current, files: Mutex::default() }
+        let (files, recovered) = (Mutex::default(), Recovered::default());
+        Wal { disk, options, appender, tables, current, files, recovered }
+    }
+
+    /// What opening it has read: nothing of a log that was made.
+    pub fn recovered(&self) -> &Recovered {
+        &self.recovered
     }
 
     /// A number for a table that is to be made.

@@ -15,8 +15,8 @@ use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Checkpoints, ui: &Ui) -> Outcome {
     let db = match args.go_back {
-        Some(_) => kept::database_to_change(&args.directory)?,
-        None => kept::database(&args.directory)?,
+        Some(_) => kept::database_to_change(&args.directory, ui)?,
+        None => kept::database(&args.directory, ui)?,
     };
     if let Some(number) = args.go_back {
         let newer = db.checkpoints(&args.table)?;

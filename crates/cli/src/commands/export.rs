@@ -24,7 +24,7 @@ use crate::terminal::ui::{Answers, Ui};
 pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     let (to, format, packing) = target(args)?;
     let started = Instant::now();
-    let (_db, table, description) = kept::open(&args.directory, &args.table, Reading::AsIs)?;
+    let (_db, table, description) = kept::open(&args.directory, &args.table, Reading::AsIs, ui)?;
     // A file that has been begun is taken away before the command ends.
     let _promise = to.map(|_| ui.interrupt.promise());
     let survey = survey(&table, &description, format, args.raw, ui)?;

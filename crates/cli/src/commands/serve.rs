@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
 use sapwood::{Db, DbOptions};
@@ -26,6 +26,7 @@ use crate::args::serve::{
     Fsync, LogFormat, LogLevel, NoLocalYes, SAVE, Serve, ServedSample, YesNo,
 };
 use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::{bytes, count, time};
 use crate::terminal::ui::{Answers, Ui};
 
 use options::Options;
@@ -47,7 +48,7 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     let db = match &serve.storage.dir {
         Some(directory) => {
             let durability = options.admin.append_fsync.durability();
-            Db::open_with(directory, DbOptions::default().durability(durability))?
+            open(directory, DbOptions::default().durability(durability))?
         }
         None => Db::in_memory(),
     };
@@ -103,6 +104,34 @@ pub(crate) fn print_options(matches: &ArgMatches, ui: &Ui) -> Outcome {
         Ok(())
     })
 }
+
+/// Opens a database, and tells how that goes.
+fn open(directory: &Path, options: DbOptions) -> Outcome<Db> {
+    let told = Mutex::new(Instant::now());
+    let options = options.on_recovery(move |progress| {
+        let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.elapsed() >= TOLD_AFTER && progress.bytes < progress.all_bytes {
+            *told = Instant::now();
+            let (read, all) = (bytes(progress.bytes), bytes(progress.all_bytes));
+            tracing::info!("{read} of {all} of the log are read");
+        }
+    });
+    let db = Db::open_with(directory, options)?;
+    if let Some(log) = db.stats().log {
+        let (records, read) = (count(log.recovered_records), bytes(log.recovered_bytes));
+        let took = time(log.recovery_time);
+        tracing::info!("{records} records of the log are done again, {read} are read, in {took}");
+        if let Some(cut_off) = log.cut_off {
+            tracing::warn!(
+                "{cut_off}: a crash came while it was written, and it was never said to last"
+            );
+        }
+    }
+    Ok(db)
+}
+
+/// The time between two lines that tell how far opening a database has come.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
 
 fn failed(what: &str, error: impl std::fmt::Display) -> Failure {
     Failure::Failed(format!("{what}: {error}"))

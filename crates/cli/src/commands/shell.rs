@@ -30,13 +30,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sapwood::Db;
 use sapwood::aggregate::Cancel;
+use sapwood::{Db, DbOptions};
 use sapwood_server::Service;
 use sapwood_server::net::Housekeeping;
 use sapwood_server::service::Options;
 
 use crate::args::{self, Form};
+use crate::rows::kept;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, time};
 use crate::terminal::stderr;
@@ -58,7 +59,7 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
     let is_person = args.commands.is_empty() && io::stdin().is_terminal();
-    let (target, local) = open(args)?;
+    let (target, local) = open(args, ui)?;
     let stopped = if is_person { Stopped::Command } else { Stopped::Run };
     let signals = Signals::listen(stopped, local.as_ref().map(|(db, _)| db.clone()))
         .map_err(|error| Failure::Failed(format!("signals cannot be heard: {error}")))?;
@@ -101,7 +102,7 @@ pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
 type Local = (Db, Housekeeping);
 
 /// The other side, and the database if it is in this process.
-fn open(args: &args::Shell) -> Outcome<(Target, Option<Local>)> {
+fn open(args: &args::Shell, ui: &Ui) -> Outcome<(Target, Option<Local>)> {
     if let Some(text) = &args.address {
         let mut address = address::parse(text).map_err(|wrong| {
             Failure::Usage(format!("the address of the server cannot be used: {wrong}"))
@@ -129,7 +130,12 @@ fn open(args: &args::Shell) -> Outcome<(Target, Option<Local>)> {
                 || directory.display().to_string(),
                 |name| name.to_string_lossy().into_owned(),
             );
-            (Db::open(directory)?, escaped(&name).into_owned())
+            (
+                kept::opened(ui, DbOptions::default(), |options| {
+                    Db::open_with(directory, options)
+                })?,
+                escaped(&name).into_owned(),
+            )
         }
         None => (Db::in_memory(), "sapwood".to_owned()),
     };

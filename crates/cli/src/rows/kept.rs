@@ -15,6 +15,7 @@ use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::{Columns, distinct_names};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::format::quoted;
+use crate::terminal::ui::Ui;
 
 /// The columns and keys of a table's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,8 +103,9 @@ pub(crate) fn open(
     directory: &Path,
     table: &str,
     reading: Reading,
+    ui: &Ui,
 ) -> Outcome<(Db, Table, Description)> {
-    let db = database(directory)?;
+    let db = database(directory, ui)?;
     let rows = match (db.engine(table), reading) {
         (Some(Engine::Tree), Reading::Within(_)) => {
             return Err(Failure::Usage(
@@ -148,16 +150,43 @@ pub(crate) fn explained(directory: &Path, table: &str, error: Error) -> Failure 
 
 /// The database in a directory, to be read: others may read it at the same time, and leave to write
 /// is not needed.
-pub(crate) fn database(directory: &Path) -> Outcome<Db> {
+pub(crate) fn database(directory: &Path, ui: &Ui) -> Outcome<Db> {
     expect_database(directory)?;
-    Ok(Db::open_read_only(directory)?)
+    opened(ui, DbOptions::default(), |options| Db::open_read_only_with(directory, options))
 }
 
 /// The same, to be changed.
-pub(crate) fn database_to_change(directory: &Path) -> Outcome<Db> {
+pub(crate) fn database_to_change(directory: &Path, ui: &Ui) -> Outcome<Db> {
     expect_database(directory)?;
-    Ok(Db::open(directory)?)
+    opened(ui, DbOptions::default(), |options| Db::open_with(directory, options))
 }
+
+/// Opens a database, and shows how far it has come where its log is long.
+pub(crate) fn opened(
+    ui: &Ui,
+    options: DbOptions,
+    open: impl FnOnce(DbOptions) -> sapwood::Result<Db>,
+) -> Outcome<Db> {
+    let bar = ui.progress_bytes("reading the log", 0);
+    let shown = bar.clone();
+    let opened = open(options.on_recovery(move |progress| {
+        if progress.all_bytes >= SHOWN_BYTES {
+            shown.set_length(progress.all_bytes);
+            shown.set_position(progress.bytes);
+        }
+    }));
+    bar.finish_and_clear();
+    let db = opened?;
+    if let Some(cut_off) = db.stats().log.and_then(|log| log.cut_off) {
+        ui.notice(format_args!(
+            "{cut_off}: a crash came while it was written, and it was never said to last"
+        ));
+    }
+    Ok(db)
+}
+
+/// Bytes of a log that take so long that a bar is worth its while.
+const SHOWN_BYTES: u64 = 64 << 20;
 
 /// Whether a directory holds a database.
 pub(crate) fn is_database(directory: &Path) -> bool {

@@ -39,7 +39,7 @@ fn open_by(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
     }
     let started = Instant::now();
     let (db, table, Description { columns, keys }) =
-        kept::open(&input.file, &input.table, reading(input)?)?;
+        kept::open(&input.file, &input.table, reading(input)?, ui)?;
     let counts = Counts { elapsed: started.elapsed(), ..Counts::default() };
     Ok(Loaded { db, table, columns, keys, counts })
 }

@@ -43,6 +43,8 @@ pub struct LogSurvey {
     pub unread: Vec<String>,
     /// What is wrong.
     pub damage: Vec<Damage>,
+    /// The record at the end that a crash has cut off, where its header is there.
+    pub cut_off: Option<Damage>,
 }
 
 /// A part of a log.

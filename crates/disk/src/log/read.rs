@@ -101,11 +101,11 @@ pub(super) fn read<E: From<io::Error>>(
     prefix: &str,
     start: LogStart,
     apply: &mut dyn FnMut(Lsn, &[u8]) -> Result<(), E>,
-) -> Result<Read, E> {
+) -> Result<(Read, Option<Damage>), E> {
     let survey = survey(disk, id, prefix, start, Damaged::Ends, apply)?;
     match survey.damage.into_iter().next() {
         Some(damage) => Err(io::Error::new(io::ErrorKind::InvalidData, damage).into()),
-        None => Ok(survey.read),
+        None => Ok((survey.read, survey.cut_off)),
     }
 }
 
@@ -144,6 +144,8 @@ pub(super) struct Surveyed {
     pub(super) damage: Vec<Damage>,
     /// The byte of the last part behind which there is nothing.
     pub(super) end_offset: u64,
+    /// A record that was begun there.
+    pub(super) cut_off: Option<Damage>,
 }
 
 pub(super) fn survey<E: From<io::Error>>(
@@ -183,7 +185,9 @@ pub(super) fn survey<E: From<io::Error>>(
     }
     if !damage.is_empty() {
         match damaged {
-            Damaged::Ends => return Ok(Surveyed { read, damage, end_offset }),
+            Damaged::Ends => {
+                return Ok(Surveyed { read, damage, end_offset, cut_off: None });
+            }
             Damaged::GoesOn if next.is_none() => next = all.take_from(start.part),
             Damaged::GoesOn => {}
         }
@@ -245,7 +249,24 @@ pub(super) fn survey<E: From<io::Error>>(
             format!("the log was synced up to byte {durable}, and can be read up to byte {lsn}");
         damage.push(Damage { file, offset: end_offset, bytes: durable - lsn, what });
     }
-    Ok(Surveyed { read, damage, end_offset })
+    let cut_off = match read.parts.last() {
+        Some(part) if lsn >= durable => cut_off(part, end_offset, lsn)?,
+        _ => None,
+    };
+    Ok(Surveyed { read, damage, end_offset, cut_off })
+}
+
+/// The record that was begun at the end of the log, and that a crash cut off.
+fn cut_off(part: &Part, offset: u64, lsn: Lsn) -> io::Result<Option<Damage>> {
+    let mut header = [0; HEADER_BYTES as usize];
+    if offset + HEADER_BYTES > part.bytes {
+        return Ok(None);
+    }
+    part.file.read_at(offset, &mut header)?;
+    let Some((_, len)) = format::decode_header(&header, lsn) else { return Ok(None) };
+    let what = "the last record is cut off".to_owned();
+    let bytes = format::record_bytes(len);
+    Ok(Some(Damage { file: part.name.clone(), offset, bytes, what }))
 }
 
 /// A part that is read.

@@ -10,6 +10,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_wal::{Recovery, TableId};
 
 use crate::db_log::{DbLog, Description, Kept, Stopped};
+use crate::db_options::OnRecovery;
 use crate::directory::Directory;
 use crate::{
     DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, aggregate,
@@ -40,7 +41,7 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
-    let (log, Told { ordered, hash }) = tell(directory, recover)?;
+    let (log, Told { ordered, hash }) = tell(directory, options, recover)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
         let (name, options, map) = table.finish()?;
         let (map, kept) = log.open_ordered(id, map);
@@ -55,11 +56,13 @@ pub(super) fn open(
 /// Does again what a log tells, by several threads.
 fn tell<R>(
     directory: &Directory,
+    options: &DbOptions,
     log: impl FnOnce(&mut dyn Recovery<Stopped>) -> Result<R>,
 ) -> Result<(R, Told)> {
     thread::scope(|scope| {
         let told = Told::default();
-        let mut tables = Tables { directory, replay: Replay::new(scope), told };
+        let on_recovery = &options.on_recovery;
+        let mut tables = Tables { directory, on_recovery, replay: Replay::new(scope), told };
         let opened = log(&mut tables)?;
         tables.replay.end();
         Ok((opened, tables.told))
@@ -110,8 +113,9 @@ fn unrecovered(log: &DbLog, id: TableId, name: &str, error: Error) -> LoggedHash
 }
 
 /// The tables of the log of a directory that is open to be read.
-pub(super) fn view(directory: &Arc<Directory>) -> Result<LoggedTables> {
-    let ((), Told { ordered, hash }) = tell(directory, |tables| DbLog::view(directory, tables))?;
+pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<LoggedTables> {
+    let view = |tables: &mut dyn Recovery<Stopped>| DbLog::view(directory, tables);
+    let ((), Told { ordered, hash }) = tell(directory, options, view)?;
     let ordered = ordered.into_values().map(|table| {
         let (name, options, map) = table.finish()?;
         let kept = Kept::read_only(directory);
@@ -157,6 +161,7 @@ struct Told {
 /// Takes what the log tells.
 struct Tables<'d, 's, 'e> {
     directory: &'d Directory,
+    on_recovery: &'d OnRecovery,
     replay: Replay<'s, 'e>,
     told: Told,
 }
@@ -291,5 +296,9 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
         self.told.ordered.remove(&table);
         self.told.hash.remove(&table);
         Ok(())
+    }
+
+    fn progress(&mut self, read: u64, all: u64) {
+        self.on_recovery.tell(read, all);
     }
 }

@@ -647,3 +647,44 @@ fn many_changes_of_few_keys_are_done_again_in_their_order() {
     drop((tables, counters));
     reopened(&path, db, &["ordered", "hash", "fixed"]);
 }
+
+/// The record at the end that a power loss has torn is told, and what was read.
+#[test]
+fn opening_tells_what_it_read_and_what_was_cut_off() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path();
+    let db = Db::open_with(path, DbOptions::default().durability(Durability::Buffered));
+    let db = db.expect("new");
+    let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
+    let value = [7; 60 << 10];
+    for number in 0..200_u32 {
+        table.put(number.to_be_bytes(), value).expect("room");
+    }
+    drop((table, db));
+    let log = Db::inspect_log(path).expect("it can be read").expect("there is one");
+    assert_eq!((log.records, log.cut_off), (201, None));
+    let (part, ..) = log.parts.last().expect("one at least");
+    let part = path.join("log").join(part);
+    let mut bytes = std::fs::read(&part).expect("there");
+    bytes[log.end_offset as usize - 100] ^= 1;
+    std::fs::write(&part, bytes).expect("written");
+
+    let cut = Db::inspect_log(path).expect("it can be read").expect("there is one");
+    assert_eq!(cut.records, 200);
+    let (_, offset, length) = cut.cut_off.expect("the last record was begun");
+    assert_eq!(offset + length, log.end_offset);
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let tell = std::sync::Arc::clone(&told);
+    let options = DbOptions::default().on_recovery(move |progress| {
+        tell.lock().expect("no panic").push((progress.bytes, progress.all_bytes));
+    });
+    let db = Db::open_with(path, options).expect("it opens");
+    assert_eq!(db.ordered_table("t").expect("there").len().expect("counted"), 199);
+    let stats = db.stats().log.expect("there is a directory");
+    assert_eq!(stats.recovered_records, 200);
+    assert!(stats.recovered_bytes > 199 * (60 << 10), "{}", stats.recovered_bytes);
+    assert!(stats.cut_off.expect("it is told").contains("is cut off"));
+    let told = told.lock().expect("no panic");
+    assert!(told.len() > 2 && told.is_sorted(), "{told:?}");
+    assert!(told.last().is_some_and(|(read, all)| read == all), "{told:?}");
+}

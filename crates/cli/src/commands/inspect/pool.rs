@@ -21,9 +21,9 @@ struct Opened {
     elapsed: Duration,
 }
 
-fn open(directory: &Path) -> Outcome<Opened> {
+fn open(directory: &Path, ui: &Ui) -> Outcome<Opened> {
     let started = Instant::now();
-    let db = kept::database(directory)?;
+    let db = kept::database(directory, ui)?;
     let elapsed = started.elapsed();
     match db.has_trees() {
         true => Ok(Opened { db, elapsed }),
@@ -36,7 +36,7 @@ fn open(directory: &Path) -> Outcome<Opened> {
 }
 
 pub(super) fn inspect(directory: &Path, ui: &Ui) -> Outcome {
-    let Opened { db, elapsed } = open(directory)?;
+    let Opened { db, elapsed } = open(directory, ui)?;
     let Some(pool) = db.tree_pool()? else { return Ok(()) };
     let names = db.table_names().into_iter();
     let trees = names.filter(|name| db.engine(name) == Some(Engine::Tree));
@@ -59,7 +59,7 @@ pub(super) fn inspect(directory: &Path, ui: &Ui) -> Outcome {
 
 /// Checks everything, and prints what is wrong.
 pub(super) fn check(directory: &Path, ui: &Ui) -> Outcome {
-    let Opened { db, .. } = open(directory)?;
+    let Opened { db, .. } = open(directory, ui)?;
     let started = Instant::now();
     let Some(report) = db.check_trees()? else { return Ok(()) };
     let elapsed = started.elapsed();
