@@ -289,7 +289,7 @@ fn log_thread(
         while wal.wait_until_due(interval) {
             if wal.bytes_since_checkpoint() > 0 {
                 // The next one may succeed; until then the log grows, and the figures say why.
-                note(&last_failure, wal.checkpoint().as_ref().err());
+                note(&last_failure, wal.checkpoint_in_background().as_ref().err());
             }
         }
     };

@@ -69,13 +69,17 @@ pub fn snapshot(input: &[u8]) {
     match read(&disk) {
         Err(error) => expect_corrupt(&error),
         Ok(entries) => {
-            let disk = SimDisk::new();
-            let mut writer = snapshot::Writer::create(&disk, &identity).expect("no faults");
-            for (key, value) in &entries {
-                writer.entry(key, value).expect("no faults");
+            for compresses in [false, true] {
+                let disk = SimDisk::new();
+                let writing = snapshot::Writing { compresses, pace: None };
+                let mut writer =
+                    snapshot::Writer::create(&disk, &identity, writing).expect("no faults");
+                for (key, value) in &entries {
+                    writer.entry(key, value).expect("no faults");
+                }
+                writer.finish().expect("no faults");
+                assert_eq!(read(&disk).as_ref(), Ok(&entries));
             }
-            writer.finish().expect("no faults");
-            assert_eq!(read(&disk), Ok(entries));
         }
     }
 }

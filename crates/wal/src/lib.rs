@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `error` | what is refused |
 //! | `frame` | changes as bytes in records of the log |
+//! | `pace` | how fast checkpoints are written |
 //! | `snapshot`, `manifest` | the other files |
 //! | `appender` | one order of all changes, and the first failure |
 //! | `wal`, `open` | tables, checkpoints, opening |
@@ -30,6 +31,7 @@ mod frame;
 pub mod fuzzing;
 mod manifest;
 mod open;
+mod pace;
 mod salvage;
 mod snapshot;
 mod wal;

@@ -1,12 +1,13 @@
 //! Snapshots: the entries of a table, in one file.
 //!
-//! Blocks of 256 KiB, of which the last may be shorter. Each says which it is, so that none is taken
-//! for another:
+//! Blocks of 256 KiB at most, each to a multiple of 4 KiB. Each says which it is, so that none is taken for
+//! another:
 //!
 //! ```text
-//! checksum 4 | length 4 | number of the block 7, last or not 1 | bytes
+//! checksum 4 | length 4 | number of the block 7 | 1 for the last, 2 for compressed 1 | bytes
 //! ```
-//! Their bytes, one after the other, are:
+//! Those of a compressed block are their length before that (4), and LZ4. All but the last have the same length
+//! before. Their bytes, one after the other, are:
 //!
 //! ```text
 //! magic 8 | log 8 | checkpoint 8 | table 8
@@ -20,6 +21,7 @@ use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
 
 use crate::error::{Error, Result};
 use crate::frame::{TableId, number, split};
+use crate::pace::Pace;
 
 const MAGIC: [u8; 8] = *b"SWSNAP\x01\n";
 const HEAD_BYTES: usize = 16;
@@ -27,6 +29,9 @@ const PIECE_BYTES: usize = 256 << 10;
 const PAYLOAD_BYTES: usize = PIECE_BYTES - HEAD_BYTES;
 /// In the last byte of a head.
 const LAST: u8 = 1;
+const COMPRESSED: u8 = 2;
+/// Bytes that are read in one go.
+const WINDOW_BYTES: usize = 4 * PIECE_BYTES;
 
 /// Which snapshot it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,24 +69,44 @@ pub(crate) fn numbers_of(name: &str) -> Option<(u64, TableId)> {
     Some((u64::from_str_radix(checkpoint, 16).ok()?, u64::from_str_radix(table, 16).ok()?))
 }
 
+/// How snapshots are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Writing<'p> {
+    pub(crate) compresses: bool,
+    pub(crate) pace: Option<&'p Pace>,
+}
+
 /// A snapshot that is being written.
 pub(crate) struct Writer<'d> {
     name: String,
     file: std::sync::Arc<dyn File>,
-    disk: std::marker::PhantomData<&'d dyn Disk>,
+    writing: Writing<'d>,
     piece: Blocks,
+    packed: Blocks,
     used: usize,
     pieces: u64,
+    offset: u64,
     entries: u64,
 }
 
 impl<'d> Writer<'d> {
-    pub(crate) fn create(disk: &'d dyn Disk, identity: &Identity) -> Result<Writer<'d>> {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        identity: &Identity,
+        writing: Writing<'d>,
+    ) -> Result<Writer<'d>> {
         let name = identity.file_name();
         let file = disk.create(&name).map_err(|cause| Error::io(format!("make {name}"), &cause))?;
         let piece = Blocks::new(PIECE_BYTES);
-        let disk = std::marker::PhantomData;
-        let mut writer = Writer { name, file, disk, piece, used: 0, pieces: 0, entries: 0 };
+        let packed = match writing.compresses {
+            true => Blocks::new(
+                HEAD_BYTES + 4 + lz4_flex::block::get_maximum_output_size(PAYLOAD_BYTES),
+            ),
+            false => Blocks::default(),
+        };
+        let (used, pieces, offset, entries) = (0, 0, 0, 0);
+        let mut writer =
+            Writer { name, file, writing, piece, packed, used, pieces, offset, entries };
         writer.add(&identity.bytes())?;
         Ok(writer)
     }
@@ -122,29 +147,47 @@ impl<'d> Writer<'d> {
     }
 
     fn write_piece(&mut self, last: u8) -> Result<()> {
-        let used = HEAD_BYTES + self.used;
-        let bytes = self.piece.bytes_mut();
-        bytes[4..8].copy_from_slice(&(self.used as u32).to_le_bytes());
+        let packed = self.writing.compresses.then(|| self.pack()).flatten();
+        let (piece, len, kind) = match packed {
+            Some(len) => (&mut self.packed, len, last | COMPRESSED),
+            None => (&mut self.piece, self.used, last),
+        };
+        let used = HEAD_BYTES + len;
+        let bytes = piece.bytes_mut();
+        bytes[4..8].copy_from_slice(&(len as u32).to_le_bytes());
         bytes[8..16].copy_from_slice(&self.pieces.to_le_bytes());
-        bytes[15] = last;
+        bytes[15] = kind;
         let sum = checksum(&bytes[4..used]);
         bytes[..4].copy_from_slice(&sum.to_le_bytes());
         let blocks = used.div_ceil(BLOCK_BYTES);
         bytes[used..blocks * BLOCK_BYTES].fill(0);
-        let offset = self.pieces * PIECE_BYTES as u64;
         self.file
-            .write_some_at(offset, &self.piece, 0..blocks)
+            .write_some_at(self.offset, piece, 0..blocks)
             .map_err(|cause| Error::io(format!("write {}", self.name), &cause))?;
+        self.offset += (blocks * BLOCK_BYTES) as u64;
         self.pieces += 1;
         self.used = 0;
+        if let Some(pace) = self.writing.pace {
+            pace.wait(blocks * BLOCK_BYTES);
+        }
         Ok(())
+    }
+
+    /// Compresses the block; its length if that saves a block of the disk.
+    fn pack(&mut self) -> Option<usize> {
+        let bytes = &self.piece.bytes()[HEAD_BYTES..HEAD_BYTES + self.used];
+        let into = &mut self.packed.bytes_mut()[HEAD_BYTES..];
+        into[..4].copy_from_slice(&(self.used as u32).to_le_bytes());
+        let len = 4 + lz4_flex::block::compress_into(bytes, &mut into[4..]).ok()?;
+        let blocks = |len: usize| (HEAD_BYTES + len).div_ceil(BLOCK_BYTES);
+        (blocks(len) < blocks(self.used)).then_some(len)
     }
 }
 
 /// Writes made-up bytes as those of a snapshot.
 #[cfg(any(fuzzing, test))]
 pub(crate) fn write_stream(disk: &dyn Disk, identity: &Identity, input: &[u8]) -> Result<()> {
-    let mut writer = Writer::create(disk, identity)?;
+    let mut writer = Writer::create(disk, identity, Writing::default())?;
     writer.add(input)?;
     writer.write_piece(LAST)
 }
@@ -158,14 +201,13 @@ pub(crate) fn read<E: From<Error>>(
     let name = identity.file_name();
     let unread = |cause| Error::io(format!("read {name}"), &cause);
     let file = disk.open(&name).map_err(unread)?;
-    let mut reader = Reader { name: &name, bytes: file.bytes().map_err(unread)?, file, pieces: 0 };
-    let mut piece = Blocks::new(PIECE_BYTES);
+    let bytes = file.bytes().map_err(unread)?;
+    let mut reader = Reader::new(&name, file, bytes);
     let mut stream: Vec<u8> = Vec::new();
     let mut entries = 0;
     let mut is_begun = false;
     loop {
-        let (len, is_last) = reader.next(&mut piece)?;
-        stream.extend_from_slice(&piece.bytes()[HEAD_BYTES..HEAD_BYTES + len]);
+        let is_last = reader.next(&mut stream)?;
         let mut rest = &stream[..];
         if !is_begun {
             if rest.get(..32) != Some(&identity.bytes()[..]) {
@@ -217,42 +259,89 @@ struct Reader<'n> {
     name: &'n str,
     file: std::sync::Arc<dyn File>,
     bytes: u64,
+    /// Of the block that is next, and of the one before.
+    offset: u64,
+    before: u64,
     pieces: u64,
+    /// Bytes of the file that were read together, and where they begin.
+    window: Blocks,
+    from: u64,
 }
 
-impl Reader<'_> {
-    fn corrupt(&self, what: &str) -> Error {
-        let offset = self.pieces.saturating_sub(1) * PIECE_BYTES as u64;
-        Error::corrupt(self.name, offset, what)
+impl<'n> Reader<'n> {
+    fn new(name: &'n str, file: std::sync::Arc<dyn File>, bytes: u64) -> Reader<'n> {
+        let (window, from) = (Blocks::default(), 0);
+        Reader { name, file, bytes, offset: 0, before: 0, pieces: 0, window, from }
     }
 
-    /// Reads a block; its length, and whether it is the last.
-    fn next(&mut self, piece: &mut Blocks) -> Result<(usize, bool)> {
-        let offset = self.pieces * PIECE_BYTES as u64;
-        let left = self.bytes.saturating_sub(offset).min(PIECE_BYTES as u64) as usize;
-        self.pieces += 1;
-        let whole = left / BLOCK_BYTES * BLOCK_BYTES;
-        if whole == 0 {
+    fn corrupt(&self, what: &str) -> Error {
+        Error::corrupt(self.name, self.before, what)
+    }
+
+    /// Reads until the window has a whole block; where that is.
+    fn fill(&mut self) -> Result<usize> {
+        let wanted = self.bytes.saturating_sub(self.offset).min(PIECE_BYTES as u64);
+        let wanted = wanted as usize / BLOCK_BYTES * BLOCK_BYTES;
+        if wanted == 0 {
             return Err(self.corrupt("it is cut off"));
         }
-        piece.resize(whole);
-        let read = self.file.read_at(offset, piece);
-        read.map_err(|cause| Error::io(format!("read {}", self.name), &cause))?;
-        let bytes = piece.bytes();
-        let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+        let ends = self.from + self.window.bytes().len() as u64;
+        if self.offset < self.from || self.offset + wanted as u64 > ends {
+            let left = self.bytes.saturating_sub(self.offset).min(WINDOW_BYTES as u64) as usize;
+            self.window.resize(left / BLOCK_BYTES * BLOCK_BYTES);
+            let read = self.file.read_at(self.offset, &mut self.window);
+            read.map_err(|cause| Error::io(format!("read {}", self.name), &cause))?;
+            self.from = self.offset;
+        }
+        Ok((self.offset - self.from) as usize)
+    }
+
+    /// Appends the bytes of a block; whether it is the last.
+    fn next(&mut self, stream: &mut Vec<u8>) -> Result<bool> {
+        self.before = self.offset;
+        let at = self.fill()?;
+        let piece = &self.window.bytes()[at..];
+        let piece = &piece[..piece.len().min(PIECE_BYTES)];
+        let word = |at: usize| u32::from_le_bytes(piece[at..at + 4].try_into().unwrap_or_default());
         let len = word(4) as usize;
         let used = HEAD_BYTES.saturating_add(len);
-        if used > whole || checksum(&bytes[4..used]) != word(0) {
+        if used > piece.len() || checksum(&piece[4..used]) != word(0) {
             return Err(self.corrupt("a checksum is wrong"));
         }
-        let mut head = *bytes[8..].first_chunk::<8>().unwrap_or(&[0; 8]);
-        let is_last = std::mem::take(&mut head[7]) == LAST;
-        if u64::from_le_bytes(head) != self.pieces - 1 {
+        let mut head = *piece[8..].first_chunk::<8>().unwrap_or(&[0; 8]);
+        let kind = std::mem::take(&mut head[7]);
+        if u64::from_le_bytes(head) != self.pieces {
             return Err(self.corrupt("a block is at another's place"));
         }
-        if !is_last && len != PAYLOAD_BYTES {
+        if kind & !(LAST | COMPRESSED) != 0 {
+            return Err(self.corrupt("a block is of a kind that this program does not know"));
+        }
+        let payload = &piece[HEAD_BYTES..used];
+        let begin = stream.len();
+        if kind & COMPRESSED == 0 {
+            stream.extend_from_slice(payload);
+        } else if unpack(payload, stream).is_none() {
+            return Err(self.corrupt("a block cannot be decompressed"));
+        }
+        let is_last = kind & LAST != 0;
+        if !is_last && stream.len() - begin != PAYLOAD_BYTES {
             return Err(self.corrupt("a block that is not the last is not full"));
         }
-        Ok((len, is_last))
+        self.offset += used.next_multiple_of(BLOCK_BYTES) as u64;
+        self.pieces += 1;
+        Ok(is_last)
     }
+}
+
+/// Appends what was compressed, if it is.
+fn unpack(payload: &[u8], stream: &mut Vec<u8>) -> Option<()> {
+    let (len, packed) = payload.split_first_chunk()?;
+    let len = u32::from_le_bytes(*len) as usize;
+    if len > PAYLOAD_BYTES {
+        return None;
+    }
+    let begin = stream.len();
+    stream.resize(begin + len, 0);
+    let unpacked = lz4_flex::block::decompress_into(packed, &mut stream[begin..]).ok()?;
+    (unpacked == len).then_some(())
 }

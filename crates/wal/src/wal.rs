@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
 use crate::open::Recovered;
-use crate::snapshot::{self, Identity};
+use crate::pace::Pace;
+use crate::snapshot::{self, Identity, Writing};
 
 /// Most bytes of a table's name, and of its description.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -59,6 +60,8 @@ pub struct WalOptions {
     pub(crate) durability: Durability,
     pub(crate) unsynced_bytes: u64,
     pub(crate) checkpoint_bytes: u64,
+    checkpoint_rate: Option<u64>,
+    compresses: bool,
     pub(crate) id: u64,
 }
 
@@ -68,6 +71,8 @@ impl Default for WalOptions {
             durability: Durability::Buffered,
             unsynced_bytes: 64 << 20,
             checkpoint_bytes: 256 << 20,
+            checkpoint_rate: None,
+            compresses: false,
             id: 0,
         }
     }
@@ -93,6 +98,21 @@ impl WalOptions {
     #[must_use]
     pub fn checkpoint_bytes(mut self, bytes: u64) -> WalOptions {
         self.checkpoint_bytes = bytes;
+        self
+    }
+
+    /// Bytes of snapshots that [`Wal::checkpoint_in_background`] writes a second, at most; by default as fast
+    /// as the disk takes them.
+    #[must_use]
+    pub fn checkpoint_rate(mut self, bytes_per_second: u64) -> WalOptions {
+        self.checkpoint_rate = Some(bytes_per_second);
+        self
+    }
+
+    /// Compresses snapshots by LZ4.
+    #[must_use]
+    pub fn compress_snapshots(mut self) -> WalOptions {
+        self.compresses = true;
         self
     }
 
@@ -136,6 +156,7 @@ pub struct Wal {
     /// Held while a checkpoint is written, before all else.
     pub(crate) files: Mutex<()>,
     pub(crate) recovered: Recovered,
+    pub(crate) pace: Option<Pace>,
 }
 
 /// No file of the log goes away, and none is written but its last part, while this is held.
@@ -214,7 +235,8 @@ impl Wal {
         let (tables, current) = (Mutex::new(tables), Mutex::new(current));
         let appender = Appender::new(log, due_at);
         let (files, recovered) = (Mutex::default(), Recovered::default());
-        Wal { disk, options, appender, tables, current, files, recovered }
+        let pace = options.checkpoint_rate.map(Pace::new);
+        Wal { disk, options, appender, tables, current, files, recovered, pace }
     }
 
     /// What opening it has read: nothing of a log that was made.
@@ -437,12 +459,17 @@ impl Wal {
     }
 
     /// Lets threads go that wait for the next checkpoint to be due, now and later.
+    /// A checkpoint that is being written goes on without a pause.
     pub fn end_waiting(&self) {
         self.appender.end_waiting();
+        if let Some(pace) = &self.pace {
+            pace.end();
+        }
     }
 
     /// Lets no checkpoint be written as long as the answer lives; waits for one that is being written.
     pub fn hold_files(&self) -> FilesHeld<'_> {
+        let _hurry = self.pace.as_ref().map(Pace::hurry);
         FilesHeld(lock(&self.files))
     }
 
@@ -463,6 +490,16 @@ impl Wal {
     /// [`Error::Io`], [`Error::Contents`]. The checkpoint before counts, or this one, and the log goes on;
     /// the next one is due when a quarter as much has been appended as the options say.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
+        // One that is being written in the background goes on without a pause, too.
+        let _hurry = self.pace.as_ref().map(Pace::hurry);
+        self.checkpoint_in_background()
+    }
+
+    /// The same, at the [rate](WalOptions::checkpoint_rate) of the options.
+    ///
+    /// # Errors
+    /// As of [`checkpoint`](Self::checkpoint).
+    pub fn checkpoint_in_background(&self) -> Result<Checkpoint> {
         let _files = lock(&self.files);
         let mut current = lock(&self.current);
         let done = self.write_checkpoint(&mut current);
@@ -484,6 +521,7 @@ impl Wal {
         let number = current.next_number;
         // Whatever becomes of it, its files may be there.
         current.next_number += 1;
+        let writing = Writing { compresses: self.options.compresses, pace: self.pace.as_ref() };
         let (mut entries, mut bytes) = (0, 0);
         let mut saved = Vec::with_capacity(tables.len());
         for (id, open) in tables {
@@ -493,7 +531,7 @@ impl Wal {
                 Some(Contents::Checkpoints(own)) => Some(own.checkpoint()?),
                 Some(Contents::Entries(told)) => {
                     let identity = Identity { log: self.options.id, checkpoint: number, table: id };
-                    let mut writer = snapshot::Writer::create(&*self.disk, &identity)?;
+                    let mut writer = snapshot::Writer::create(&*self.disk, &identity, writing)?;
                     told.for_each(&mut |key, value| {
                         entries += 1;
                         writer.entry(key, value)

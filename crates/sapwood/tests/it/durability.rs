@@ -688,3 +688,63 @@ fn opening_tells_what_it_read_and_what_was_cut_off() {
     assert!(told.len() > 2 && told.is_sorted(), "{told:?}");
     assert!(told.last().is_some_and(|(read, all)| read == all), "{told:?}");
 }
+
+#[test]
+fn compressed_checkpoints_are_read_as_they_were_written() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path();
+    let mut rng = fastrand::Rng::with_seed(7);
+    // Some of it can be compressed, and some cannot; entries lie across blocks.
+    let entries: Vec<(Vec<u8>, Vec<u8>)> = (0..6_000_u32)
+        .map(|number| {
+            let len = if number == 70 { 700 << 10 } else { rng.usize(..600) };
+            let is_random = number / 1_000 % 2 == 0;
+            let value = std::iter::repeat_with(|| if is_random { rng.u8(..) } else { b'a' });
+            (number.to_be_bytes().to_vec(), value.take(len).collect())
+        })
+        .collect();
+    let mut bytes = Vec::new();
+    for compresses in [false, true, false, true] {
+        let mut options = DbOptions::default();
+        if compresses {
+            options = options.compress_checkpoints();
+        }
+        let db = Db::open_with(path, options).expect("it opens");
+        let options = OrderedTableOptions::default();
+        let table = db.open_or_create_ordered_table("t", options).expect("there");
+        table.put_many(&entries).expect("room");
+        db.checkpoint().expect("written");
+        bytes.push(db.stats().log.expect("there is a directory").snapshot_bytes);
+        drop((table, db));
+        assert_eq!(Db::check(path).expect("it can be read").problems, []);
+        let read = Db::open_read_only(path).expect("it opens").ordered_table("t").expect("there");
+        assert_eq!(read.len().expect("counted"), entries.len());
+        for (key, value) in &entries {
+            assert_eq!(read.get(key).expect("read").as_ref(), Some(value));
+        }
+    }
+    assert_eq!((bytes[0], bytes[1]), (bytes[2], bytes[3]));
+    assert!(bytes[1] < bytes[0] * 3 / 4, "{bytes:?}");
+}
+
+/// At a byte a second the checkpoint would take days.
+#[test]
+fn what_waits_for_a_slow_checkpoint_hurries_it() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let path = directory.path();
+    let options = DbOptions::default().checkpoint_rate(1).checkpoint_bytes(1 << 20);
+    let db = Db::open_with(path, options.clone()).expect("new");
+    let table = db.create_ordered_table("t", OrderedTableOptions::default()).expect("made");
+    for number in 0..4_000_u32 {
+        table.put(number.to_be_bytes(), [7; 400]).expect("room");
+    }
+    // The one that is due by now is under way, or comes.
+    db.checkpoint().expect("written");
+    for number in 0..4_000_u32 {
+        table.put(number.to_be_bytes(), [8; 400]).expect("room");
+    }
+    drop((table, db));
+    let db = Db::open_with(path, options).expect("it opens");
+    assert_eq!(db.ordered_table("t").expect("there").len().expect("counted"), 4_000);
+    db.close().expect("written");
+}
