@@ -116,8 +116,8 @@ Examples:
   sapwood aggregate flights --select 'median(arr_delay), top(dest, 3)' --explain
   echo UA,1545,1,1 | sapwood aggregate flights --keys - --select 'sum(distance)'
 
-Without --key every row of a file counts. With --key a file is a table, which has one row a key: rows
-that --duplicates drops are in no figure, and a warning says how many.
+Without --key every row of a file counts. With --key a file is a table, which has one row a key:
+rows that --duplicates drops are in no figure, and a warning says how many.
 
 Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
@@ -149,15 +149,16 @@ Examples:
   sapwood check flights
   sapwood check flights --json
 
-The log with each of its records, snapshots, checkpoints of hash tables with each page, and the heap of tree
-tables are read; at last the directory is opened, so ordered tables must fit in memory. It is not changed, and
-must not be open in a process that writes. The exit code is 1 if something is wrong.")]
+The log with each of its records, snapshots, checkpoints of hash tables with each page, and the
+heap of tree tables are read; at last the directory is opened, so ordered tables must fit in
+memory. It is not changed, and must not be open in a process that writes. The exit code is 1 if
+something is wrong.")]
     Check(Check),
 
     /// Look into the log of a directory, or beneath its tree tables
     #[command(after_help = "\
 Examples:
-  sapwood inspect log counters
+  sapwood inspect log flights
   sapwood inspect pool by_hour
   sapwood inspect pool by_hour/trees --json
   sapwood inspect pool by_hour --check
@@ -171,8 +172,8 @@ Examples:
   sapwood backup counters backups
   sapwood backup counters backups --keep 7
 
-What is the same in several backups is there once, so that the second one writes what has changed. The
-directory must not be open in a process that writes; such a process takes its backups itself
+What is the same in several backups is there once, so that the second one writes what has changed.
+The directory must not be open in a process that writes; such a process takes its backups itself
 (`Backups::add` in programs).")]
     Backup(Backup),
 
@@ -187,7 +188,7 @@ Examples:
     #[command(after_help = "\
 Examples:
   sapwood restore backups again
-  sapwood restore backups before --number 3
+  sapwood restore backups before --number 1
 
 All of it is verified before the directory has its name.")]
     Restore(Restore),
@@ -198,11 +199,11 @@ Examples:
   sapwood repair by_hour --into saved
   sapwood repair flights --into copy --past-damage --json
 
-Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can be read, both
-with the changes of the log before the first that is damaged; --past-damage takes those behind it, too, and
-what comes of it need never have been there at one moment. Each tree is copied as far as it can be read; words of
-trees have no checksums: one that is damaged, and still a value, is copied as it is. The damaged directory is not
-written. The exit code is 1 if something is lost.")]
+Ordered tables are copied as of the last checkpoint, hash tables as of their newest one that can be
+read, both with the changes of the log before the first that is damaged; --past-damage takes those
+behind it, too, and what comes of it need never have been there at one moment. Each tree is copied
+as far as it can be read; words of trees have no checksums: one that is damaged, and still a value,
+is copied as it is. The damaged directory is not written. The exit code is 1 if something is lost.")]
     Repair(Repair),
 
     /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow
@@ -222,8 +223,9 @@ The columns are:
   else key and value, as bytes: Binary in parquet and arrow; in csv and jsonl text in which bytes
     that are not printable stand as \\xE2, \\n or \\0, and a backslash as two.
 
-Every entry is looked at first: where one would not come back to the byte (a key that --duplicates all
-numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says why.
+Every entry is looked at first: where one would not come back to the byte (a key that --duplicates
+all numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says
+why.
 
 A file is whole or not there: it is called FILE.part until it is done. It is read back by `sapwood
 import`. The directory is not changed.")]
@@ -283,8 +285,8 @@ Examples:
 A flag goes before its variable of the environment, and that before the file of --config, whose
 options have the flags' names: `port = 7000`. `sapwood config print` shows what holds.
 
-Stop it with Ctrl-C, SIGTERM or SHUTDOWN: with --dir a last checkpoint is taken then. A second signal
-ends it at once, as of the checkpoint before.")]
+Stop it with Ctrl-C, SIGTERM or SHUTDOWN: with --dir a last checkpoint is taken then. A second
+signal ends it at once, as of the checkpoint before.")]
     Serve(Box<Serve>),
 
     /// Look at the options that a server would have
@@ -304,9 +306,9 @@ Examples:
   sapwood shell -c 'SET a 1' -c 'GET a'             commands, and an end
   echo 'GET a' | sapwood shell 127.0.0.1 --output json
 
-The password comes from the address, from SAPWOOD_PASSWORD, or with --askpass from the terminal. Lines
-are quoted as for redis-cli; `help COMMAND` says what a command does. History is kept in the user's
-state folder, or where SAPWOOD_HISTORY says; commands with passwords are not.")]
+The password comes from the address, from SAPWOOD_PASSWORD, or with --askpass from the terminal.
+Lines are quoted as for redis-cli; `help COMMAND` says what a command does. History is kept in the
+user's state folder, or where SAPWOOD_HISTORY says; commands with passwords are not.")]
     Shell(Shell),
 
     /// Count the bundled flights until killed; a part of `sapwood sample counters`

@@ -103,11 +103,6 @@ impl Recovery<Error> for Told {
         self.0.push(format!("change {table} {key:?} {effect:?}"));
         Ok(())
     }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.0.push(format!("drop {table}"));
-        Ok(())
-    }
 }
 
 /// A log: the first byte says whether the rest are records, each with its length in a byte before it, or

@@ -39,9 +39,9 @@ mod wal;
 pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::TableId;
-pub use open::{Recovered, Recovery};
+pub use open::Recovery;
 pub use salvage::{Frames, InspectedTable, Inspection};
-pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Wal, WalOptions};
+pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Recovered, Wal, WalOptions};
 
 #[cfg(doc)]
 use sapwood_disk::Disk;

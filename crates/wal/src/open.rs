@@ -11,9 +11,11 @@ use crate::error::Error;
 use crate::frame::{self, Frame, TableId};
 use crate::manifest::Manifest;
 use crate::snapshot::{self, Identity};
-use crate::wal::{Current, LOG_PREFIX, OpenTable, Tables, Wal, WalOptions, remove_snapshots_but};
+use crate::wal::{
+    Current, LOG_PREFIX, OpenTable, Recovered, Tables, Wal, WalOptions, remove_snapshots_but,
+};
 
-/// What opening a log tells, in an order in which it happened.
+/// What opening a log tells, in an order in which it happened: nothing of tables that end in the log.
 pub trait Recovery<E> {
     /// There is a table. One whose engine writes checkpoints is to be opened as of its newest, which
     /// has `own` or a higher number.
@@ -38,26 +40,10 @@ pub trait Recovery<E> {
         key: &[u8],
         effect: Effect<'_>,
     ) -> std::result::Result<(), E>;
-    /// The table ends.
-    fn drop_table(&mut self, table: TableId) -> std::result::Result<(), E>;
     /// So much of so many bytes has been read, of snapshots and of the log: told every few megabytes.
     fn progress(&mut self, read: u64, all: u64) {
         let _not_shown = (read, all);
     }
-}
-
-/// What opening a log has read.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recovered {
-    /// Records of the log.
-    pub records: u64,
-    /// Bytes of the log.
-    pub log_bytes: u64,
-    /// Bytes of snapshots.
-    pub snapshot_bytes: u64,
-    /// The record that a crash had cut off at the end of the log: its file, at which byte, and how many.
-    pub cut_off: Option<(String, u64, u64)>,
 }
 
 /// Bytes that are read between two calls of [`Recovery::progress`].
@@ -238,7 +224,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         let mut replay = Replay { tables, saved, recovery, progress, records: 0 };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
-            if table.own.is_some() || replay.saved.get(&table.id) == Some(&Lsn::MAX) {
+            if table.own.is_some() || replay.ends(table.id) {
                 continue;
             }
             let Manifest { log, checkpoint, .. } = *manifest;
@@ -252,9 +238,14 @@ impl<'r, E: From<Error>> Replay<'r, E> {
         Ok(replay)
     }
 
-    /// Whether the table is there, or has ended.
+    /// Whether the table is there, or was.
     pub(crate) fn knows(&self, table: TableId) -> bool {
-        self.tables.open.contains_key(&table) || self.saved.get(&table) == Some(&Lsn::MAX)
+        self.tables.open.contains_key(&table) || self.ends(table)
+    }
+
+    /// Whether the table ends in the log.
+    pub(crate) fn ends(&self, table: TableId) -> bool {
+        self.saved.get(&table) == Some(&Lsn::MAX)
     }
 
     pub(crate) fn create(
@@ -266,7 +257,7 @@ impl<'r, E: From<Error>> Replay<'r, E> {
     ) -> std::result::Result<(), E> {
         self.tables.next = self.tables.next.max(id.saturating_add(1));
         // One that was made while the checkpoint was begun may be in both.
-        if self.tables.open.contains_key(&id) {
+        if self.knows(id) {
             return Ok(());
         }
         let (name_kept, description_kept) = (name.to_owned(), description.to_vec());
@@ -289,23 +280,16 @@ impl<'r, E: From<Error>> Replay<'r, E> {
 
     pub(crate) fn frame(&mut self, lsn: Lsn, frame: &Frame<'_>) -> std::result::Result<(), E> {
         match *frame {
-            Frame::Saved { .. } => Ok(()),
+            // Tables that end in the log are not told.
+            Frame::Saved { .. } | Frame::Drop { .. } => Ok(()),
             Frame::Change { table, .. } if self.saved.get(&table).is_some_and(|to| lsn <= *to) => {
                 Ok(())
             }
             // Of a table that was dropped before the last of its writers ended.
-            Frame::Change { table, .. } | Frame::Drop { table }
-                if !self.tables.open.contains_key(&table) =>
-            {
-                Ok(())
-            }
+            Frame::Change { table, .. } if !self.tables.open.contains_key(&table) => Ok(()),
             Frame::Change { table, key, effect } => self.recovery.change(table, key, effect),
             Frame::Create { table, name, description } => {
                 self.create(table, name, description, None)
-            }
-            Frame::Drop { table } => {
-                self.tables.open.remove(&table);
-                self.recovery.drop_table(table)
             }
         }
     }

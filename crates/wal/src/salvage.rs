@@ -198,7 +198,7 @@ impl Wal {
             Replay { tables, saved, recovery, progress: Progress::default(), records: 0 };
         for table in &manifest.tables {
             replay.create(table.id, &table.name, &table.description, table.own)?;
-            if table.own.is_some() {
+            if table.own.is_some() || replay.ends(table.id) {
                 continue;
             }
             let Manifest { log, checkpoint, .. } = manifest;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
@@ -13,7 +14,6 @@ use crate::appender::{Appender, TableJournal, lock};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
-use crate::open::Recovered;
 use crate::pace::Pace;
 use crate::snapshot::{self, Identity, Writing};
 
@@ -52,6 +52,20 @@ pub trait Entries: Debug + Send + Sync {
     /// # Errors
     /// Those of `entry`, which end it, and of the table.
     fn for_each(&self, entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+}
+
+/// What opening a log has read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovered {
+    /// Records of the log.
+    pub records: u64,
+    /// Bytes of the log.
+    pub log_bytes: u64,
+    /// Bytes of snapshots.
+    pub snapshot_bytes: u64,
+    /// The record that a crash had cut off at the end of the log: its file, at which byte, and how many.
+    pub cut_off: Option<(String, u64, u64)>,
 }
 
 /// How a log is made or opened.
@@ -191,10 +205,22 @@ impl Wal {
     /// Whether a folder has a log.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// [`Error::Io`]; [`Error::CorruptFile`] where its manifest is missing: making a log writes that last, so that
+    /// changes and snapshots without one are not of an attempt that was not finished.
     pub fn is_on(disk: &dyn Disk) -> Result<bool> {
         let names = disk.list().map_err(|cause| Error::io("list the files of the log", &cause))?;
-        Ok(names.iter().any(|name| name == manifest::FILE))
+        if names.iter().any(|name| name == manifest::FILE) {
+            return Ok(true);
+        }
+        let snapshot = names.into_iter().find(|name| snapshot::checkpoint_of(name).is_some());
+        let found = snapshot.map_or_else(|| has_records(disk), |name| Ok(Some(name)));
+        match found.map_err(|cause| Error::unread(&cause))? {
+            None => Ok(false),
+            Some(file) => {
+                let what = format!("it is missing, and there is {file}, which needs it");
+                Err(Error::corrupt(manifest::FILE, 0, what))
+            }
+        }
     }
 
     /// Makes a log without tables, in a folder that has none. Files of an unfinished attempt are
@@ -561,6 +587,30 @@ impl Wal {
         log.forget_before(part).map_err(|cause| Error::io("remove old parts", &cause))?;
         remove_snapshots_but(&*self.disk, number)?;
         Ok(Checkpoint { number, entries, bytes })
+    }
+}
+
+/// What there is of a log without a manifest, if that has records.
+fn has_records(disk: &dyn Disk) -> io::Result<Option<String>> {
+    let Some((id, start)) = Log::oldest_part(disk, LOG_PREFIX)? else { return Ok(None) };
+    let first = format!("a record in part {} of the log", start.part);
+    let mut found = |_lsn: Lsn, _record: &[u8]| Err(Looked::AtRecord);
+    match Log::survey(disk, id, LOG_PREFIX, start, false, &mut found) {
+        Ok(survey) => Ok(survey.damage.first().map(|_| first)),
+        Err(Looked::AtRecord) => Ok(Some(first)),
+        Err(Looked::InVain(cause)) => Err(cause),
+    }
+}
+
+/// Why looking for a record ended.
+enum Looked {
+    AtRecord,
+    InVain(io::Error),
+}
+
+impl From<io::Error> for Looked {
+    fn from(cause: io::Error) -> Looked {
+        Looked::InVain(cause)
     }
 }
 

@@ -100,9 +100,12 @@ const HOUSES: &[House] = &[
         name: "wal",
         storeys: &[
             &["error", "frame"],
-            &["appender", "manifest", "snapshot"],
+            &["appender", "manifest"],
+            &["pace"],
+            &["snapshot"],
             &["wal"],
             &["follow", "open"],
+            &["salvage"],
             &["fuzzing"],
         ],
         steps_up: &[],

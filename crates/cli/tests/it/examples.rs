@@ -55,10 +55,14 @@ fn examples_run() {
         "aggregate",
         "stats",
         "checkpoints",
+        "check",
         "inspect",
         "repair",
         "export",
         "import",
+        "backup",
+        "backups",
+        "restore",
     ] {
         let help = stdout_of(&["help", command]);
         let (_, examples) = help.split_once("Examples:\n").expect("every command has examples");
@@ -75,5 +79,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 40, "as many examples as there are in the help texts");
+    assert_eq!(ran, 49, "as many examples as there are in the help texts");
 }

@@ -292,12 +292,6 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
         Ok(())
     }
 
-    fn drop_table(&mut self, table: TableId) -> Done<()> {
-        self.told.ordered.remove(&table);
-        self.told.hash.remove(&table);
-        Ok(())
-    }
-
     fn progress(&mut self, read: u64, all: u64) {
         self.on_recovery.tell(read, all);
     }

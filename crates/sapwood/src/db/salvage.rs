@@ -45,6 +45,15 @@ pub struct SalvagedTable {
 
 impl Salvage {
     /// Whether nothing was found to be wrong, so that all was saved.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let (damaged, new) = (directory.path().join("damaged"), directory.path().join("new"));
+    /// # sapwood::Db::open(&damaged)?.close()?;
+    /// let salvage = sapwood::Db::salvage(&damaged, &new)?;
+    /// assert!(salvage.is_complete() && salvage.problems.is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
     pub fn is_complete(&self) -> bool {
         self.problems.is_empty() && self.trees.as_ref().is_none_or(TreeSalvage::is_complete)
     }
@@ -342,12 +351,5 @@ impl Recovery<Stopped> for Saving {
                 .map(drop),
         };
         done.map_err(Stopped::Table)
-    }
-
-    fn drop_table(&mut self, table: TableId) -> std::result::Result<(), Stopped> {
-        let Some(table) = self.tables.remove(&table) else { return Ok(()) };
-        let name = table.name().to_owned();
-        drop(table);
-        self.db.drop_table(&name).map_err(Stopped::Table)
     }
 }

@@ -116,3 +116,23 @@ fn a_table_of_long_names_is_refused() {
     );
     assert!(matches!(refused, Err(Error::Table(_))));
 }
+
+/// A manifest that is missing does not make an empty log of what is there.
+#[test]
+fn without_its_manifest_a_log_is_refused() {
+    for is_saved in [false, true] {
+        let disk = SimDisk::new();
+        let mut world = World::create(&disk, Durability::Sync).expect("made");
+        let begun = disk.crash(1);
+        begun.remove("manifest").expect("removed");
+        assert_eq!(Wal::is_on(&begun), Ok(false), "it was not finished, for all that can be told");
+        world.make_table("t").expect("made");
+        if is_saved {
+            world.wal.checkpoint().expect("written");
+        }
+        drop(world);
+        disk.remove("manifest").expect("removed");
+        let refused = Wal::is_on(&disk).expect_err("there is a table");
+        assert!(matches!(&refused, Error::CorruptFile { file, .. } if file == "manifest"));
+    }
+}

@@ -126,10 +126,6 @@ impl Recovery<Error> for Told {
         }
         Ok(())
     }
-
-    fn drop_table(&mut self, table: TableId) -> Result<()> {
-        self.tables.remove(&table).map(drop).ok_or_else(|| unreachable!("told"))
-    }
 }
 
 impl Told {
