@@ -30,11 +30,13 @@ mod format;
 mod group;
 mod read;
 mod renew;
+mod shared;
 mod tail;
 mod task;
 
 pub use damage::{Damage, LogSurvey, PartSurvey};
 pub use durability::Durability;
+pub use shared::SharedLog;
 pub use task::Synced;
 
 /// A position in the log, in bytes from its beginning; headers of parts do not count.

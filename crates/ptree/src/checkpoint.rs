@@ -13,6 +13,7 @@ use sapwood_disk::log::{LogStart, Lsn};
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::PAGE_WORDS;
+use crate::log::PoolLog;
 use crate::object::load;
 use crate::pool::{Core, Files, Inner, Pool, lock};
 use crate::superblock::{HEAP_FILE, Superblock};
@@ -24,8 +25,8 @@ const RUNS: usize = 16;
 const PAGE_BYTES: usize = PAGE_WORDS * 8;
 
 impl Pool {
-    /// Writes all changed pages to the heap's file, and gives up what the log has of them. Commits
-    /// go on meanwhile.
+    /// Writes all changed pages to the heap's file, and gives up what the log has of them, unless it is shared.
+    /// Commits go on meanwhile.
     ///
     /// # Errors
     /// [`Error::Io`]: the pool takes no more commits; opened again it has all of them.
@@ -61,10 +62,12 @@ impl Inner {
     /// Whether the log has grown long, or changed pages fill the memory.
     pub(crate) fn is_checkpoint_due(&self, core: &Core, end: Lsn) -> bool {
         let (dirty, memory) = (core.dirty.bytes(), self.options.memory_bytes);
-        self.log().is_some()
-            && core.together.is_none()
-            // A checkpoint of another thread may have passed the commit.
-            && (end.saturating_sub(core.checkpoint) >= self.options.checkpoint_bytes
+        let Some(log) = self.pool_log() else { return false };
+        core.together.is_none()
+            // A checkpoint of another thread may have passed the commit. Of a shared log others know how long it
+            // has grown.
+            && (!log.is_shared()
+                && end.saturating_sub(core.checkpoint) >= self.options.checkpoint_bytes
                 || dirty > memory / 2
                 // Not at each commit while a transaction is open that keeps all memory.
                 || dirty > memory / 8 && dirty + core.private.bytes() > memory)
@@ -116,14 +119,16 @@ impl Inner {
         last: &mut Superblock,
         copying: Option<&MutexGuard<'_, ()>>,
     ) -> Result<()> {
-        let Some(log) = &files.log else { return Err(Error::ReadOnly) };
+        let Some(pool_log) = &files.log else { return Err(Error::ReadOnly) };
+        let log = pool_log.log();
         let (dirty, (lsn, part), heap_words) = {
             let mut core = self.core();
             core.check()?;
             // No commit is between its record and its pages while the core is locked.
             (std::mem::take(&mut core.dirty), log.position(), core.heap.used_words())
         };
-        if dirty.count() == 0 && lsn == last.log.lsn {
+        // Records of others move the end of a shared log, and change no page.
+        if dirty.count() == 0 && (pool_log.is_shared() || lsn == last.log.lsn) {
             return Ok(());
         }
         let io =
@@ -177,8 +182,13 @@ impl Inner {
             core.checkpoint = lsn;
         }
         self.note_checkpoint();
-        // The older superblock may still be what a damaged disk leaves; its log goes all the same.
-        log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))
+        match pool_log {
+            // The older superblock may still be what a damaged disk leaves; its log goes all the same.
+            PoolLog::Own(log) => {
+                log.forget_before(part).map_err(|cause| io("recycle the log of", &cause))
+            }
+            PoolLog::Shared(_) => Ok(()),
+        }
     }
 
     /// Appends the bytes of some pages. Their words may change meanwhile.

@@ -2,7 +2,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
 use sapwood_disk::log::{Log, Lsn, Synced};
@@ -16,12 +16,29 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub struct Commit {
     log: Option<Arc<Log>>,
-    lsn: Lsn,
+    place: Place,
+}
+
+/// Where the record of a commit ends.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    At(Lsn),
+    /// It becomes one with others; known once that is in the log.
+    Later(Arc<OnceLock<Lsn>>),
+}
+
+impl Place {
+    pub(crate) fn lsn(&self) -> Option<Lsn> {
+        match self {
+            Place::At(lsn) => Some(*lsn),
+            Place::Later(end) => end.get().copied(),
+        }
+    }
 }
 
 impl Commit {
-    pub(crate) fn new(log: Option<Arc<Log>>, lsn: Lsn) -> Commit {
-        Commit { log, lsn }
+    pub(crate) fn new(log: Option<Arc<Log>>, place: Place) -> Commit {
+        Commit { log, place }
     }
 
     /// Waits until the commit lasts: it survives power loss.
@@ -30,29 +47,32 @@ impl Commit {
     /// [`Error::Io`] where the disk refused: whether it lasts is not known. [`Error::Options`] inside
     /// of [`Pool::together`](crate::Pool::together).
     pub fn wait(&self) -> Result<()> {
-        let Some(log) = self.logged()? else { return Ok(()) };
-        log.sync(self.lsn).map_err(|cause| Error::io("commit", &cause))
+        let Some((log, lsn)) = self.logged()? else { return Ok(()) };
+        log.sync(lsn).map_err(|cause| Error::io("commit", &cause))
     }
 
-    /// The log, which has the commit; none where the pool is in memory alone.
-    fn logged(&self) -> Result<Option<&Arc<Log>>> {
-        match &self.log {
-            Some(log) if log.position().0 < self.lsn => Err(Error::Options(
+    /// The log, which has the commit, and where; none where the pool is in memory alone.
+    fn logged(&self) -> Result<Option<(&Arc<Log>, Lsn)>> {
+        match (&self.log, self.place.lsn()) {
+            (None, _) => Ok(None),
+            (Some(log), Some(lsn)) => Ok(Some((log, lsn))),
+            (Some(_), None) => Err(Error::Options(
                 "the commit is logged together with others that are still to come: wait after them"
                     .to_owned(),
             )),
-            log => Ok(log.as_ref()),
         }
     }
 
     /// Whether the commit is known to last.
     pub fn is_durable(&self) -> bool {
-        self.log.as_ref().is_none_or(|log| log.durable() >= self.lsn)
+        let Some(log) = &self.log else { return true };
+        self.place.lsn().is_some_and(|lsn| log.durable() >= lsn)
     }
 
-    /// The position of the commit in the pool's log, by which commits are ordered.
+    /// The position of the commit in the pool's log, by which commits are ordered; [`u64::MAX`] of one that is
+    /// logged together with others that are still to come.
     pub fn position(&self) -> u64 {
-        self.lsn
+        self.place.lsn().unwrap_or(Lsn::MAX)
     }
 }
 
@@ -103,8 +123,8 @@ impl Future for Lasting {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<()>> {
         let Lasting { commit, synced } = self.get_mut();
         if synced.is_none() {
-            let Some(log) = commit.logged()? else { return Poll::Ready(Ok(())) };
-            *synced = Some(log.synced(commit.lsn));
+            let Some((log, lsn)) = commit.logged()? else { return Poll::Ready(Ok(())) };
+            *synced = Some(log.synced(lsn));
         }
         let Some(synced) = synced else { return Poll::Ready(Ok(())) };
         let done = ready!(Pin::new(synced).poll(context));

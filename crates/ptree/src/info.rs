@@ -1,7 +1,6 @@
 //! What the files of a pool say of it.
 
 use crate::pool::{Pool, lock};
-use crate::superblock::VERSION;
 
 /// What the files of a pool say of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,8 +16,10 @@ pub struct PoolInfo {
     pub generation: u64,
     /// Bytes of the heap as of that checkpoint.
     pub checkpoint_bytes: u64,
-    /// Bytes of the log from that checkpoint on: what opening it reads.
+    /// Bytes of the log from that checkpoint on, of a shared one with what others appended.
     pub log_bytes: u64,
+    /// The number of the log, if the pool shares one with other engines.
+    pub shared_log: Option<u64>,
 }
 
 impl Pool {
@@ -33,14 +34,15 @@ impl Pool {
     pub fn info(&self) -> Option<PoolInfo> {
         let files = self.inner.files.as_ref()?;
         let superblock = lock(&files.superblock);
-        let end = files.log.as_ref().map_or(files.end_at_opening, |log| log.position().0);
+        let end = files.log.as_ref().map_or(files.end_at_opening, |log| log.log().position().0);
         Some(PoolInfo {
-            version: VERSION,
+            version: superblock.version(),
             id: superblock.pool,
             layout_name: superblock.layout_name.clone(),
             generation: superblock.generation,
             checkpoint_bytes: superblock.heap_words * 8,
             log_bytes: end.saturating_sub(superblock.log.lsn),
+            shared_log: superblock.shared_log,
         })
     }
 }

@@ -9,7 +9,7 @@
 //! | `object`, `view` | names of objects, their first words, and objects as an operation sees them |
 //! | `heap` | which words belong to objects: zones, chunks, runs, walks |
 //! | `lane`, `transaction`, `together` | copies of what a transaction changes, and how they become the heap's |
-//! | `redo`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
+//! | `redo`, `log`, `dirty`, `checkpoint`, `superblock`, `open` | from memory to files and back |
 //! | `commit` | commits that are waited for |
 //! | `version`, `state` | readers beside a writer |
 //! | `objects` | objects of users |
@@ -30,6 +30,7 @@ mod info;
 mod lane;
 #[cfg(test)]
 mod layouts;
+mod log;
 mod object;
 mod objects;
 mod open;
@@ -54,11 +55,13 @@ pub use error::{Error, Result};
 pub use heap::walk::{ClassReport, Found, HeapReport};
 pub use info::PoolInfo;
 pub use object::{ObjectId, ObjectType};
+pub use open::{DamagedPool, OpeningPool};
 pub use options::PoolOptions;
 pub use pool::Pool;
 pub use salvage::{Salvage, SalvagedTree};
 pub use sapwood_disk::log::Durability;
 pub use sapwood_engine::{Compute, Computed, Direction, KeyRange, Upsert};
+pub use together::Joint;
 pub use transaction::{Transaction, Unsettled};
 pub use tree::catalog::TreeInfo;
 pub use tree::entry::{KEY_BYTES_MAX, TreeLayout, VALUE_BYTES_MAX};

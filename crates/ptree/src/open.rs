@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use sapwood_disk::log::{Damage, Log, LogStart};
+use sapwood_disk::log::{Damage, Log, LogStart, Lsn, SharedLog};
 use sapwood_disk::{CachedFile, Disk, Presence};
 use sapwood_mem::arena::prefetch_line;
 use sapwood_mem::sync::Ordering;
@@ -14,6 +14,7 @@ use crate::heap::Heap;
 use crate::heap::layout::{
     CHUNK_WORDS, PAGE_WORDS, RESERVED_CHUNKS, ROOT, ROOT_CHUNKS, ROOT_WORDS,
 };
+use crate::log::PoolLog;
 use crate::options::PoolOptions;
 use crate::pool::{Files, Pool, apply};
 use crate::redo;
@@ -51,47 +52,23 @@ impl Pool {
     /// # Errors
     /// [`Error::Options`] where there is one, or the layout's name is too long; [`Error::Io`].
     pub fn create(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<Pool> {
-        if options.layout_name.len() > NAME_BYTES_MAX {
-            return Err(Error::Options(format!(
-                "the layout's name has {} bytes: at most {NAME_BYTES_MAX} fit",
-                options.layout_name.len()
-            )));
-        }
-        let io = |cause: std::io::Error| Error::io("make a pool", &cause);
-        let names = disk.list().map_err(io)?;
-        if names.iter().any(|name| name == HEAP_FILE) {
-            return Err(Error::Options(format!("{} holds a pool already", disk.place())));
-        }
-        if names.iter().any(|name| name == NEW_HEAP_FILE) {
-            disk.remove(NEW_HEAP_FILE).map_err(io)?;
-        }
-        let space = empty_space(&options)?;
-        let log =
-            Log::create(Arc::clone(&disk), options.id, options.log(), FIRST_LSN).map_err(io)?;
-        let heap = disk.cached(NEW_HEAP_FILE, Presence::New).map_err(io)?;
-        heap.lengthen((RESERVED_CHUNKS * CHUNK_WORDS * 8) as u64).map_err(io)?;
-        let at = (ROOT.index() + ROOT_CHUNKS) * 8;
-        heap.write_at(at as u64, &(RESERVED_CHUNKS as u64).to_le_bytes()).map_err(io)?;
-        let (lsn, part) = log.position();
-        let superblock = Superblock {
-            pool: options.id,
-            generation: 1,
-            log: LogStart { lsn, part, durable: log.durable() },
-            heap_words: (RESERVED_CHUNKS * CHUNK_WORDS) as u64,
-            layout_name: options.layout_name.clone(),
-        };
-        superblock.write(&*heap).map_err(io)?;
-        disk.rename(NEW_HEAP_FILE, HEAP_FILE).map_err(io)?;
-        disk.sync().map_err(io)?;
-        let limit = limit_words(&options, &space);
-        let files = Files {
-            heap,
-            log: Some(Arc::new(log)),
-            end_at_opening: lsn,
-            superblock: Mutex::new(superblock),
-        };
-        let heap = Heap::open(&space, limit)?;
-        Ok(Pool::over(space, heap, DirtyPages::default(), Some(files), options))
+        make(&*disk, &options, || {
+            let log = Log::create(Arc::clone(&disk), options.id, options.log(), FIRST_LSN);
+            log.map(|log| PoolLog::Own(Arc::new(log)))
+        })
+    }
+
+    /// As [`create`](Self::create), of a pool whose commits go to a log that it shares. Whatever gives that log up
+    /// writes a [checkpoint](Self::checkpoint) of the pool before.
+    ///
+    /// # Errors
+    /// As of [`create`](Self::create).
+    pub fn create_in_log(
+        disk: &dyn Disk,
+        options: &PoolOptions,
+        log: Arc<dyn SharedLog>,
+    ) -> Result<Pool> {
+        make(disk, options, || Ok(PoolLog::Shared(log)))
     }
 
     /// Whether a disk holds a pool.
@@ -111,9 +88,10 @@ impl Pool {
     ///
     /// # Errors
     /// [`Error::CorruptFile`] and [`Error::Corrupt`] where files are not what was written,
-    /// [`Error::Options`] where the layout has another name, [`Error::Io`].
+    /// [`Error::Options`] where the layout has another name, or the pool shares a log ([`OpeningPool`]);
+    /// [`Error::Io`].
     pub fn open(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<Pool> {
-        open(disk, options, Access::ReadWrite)
+        OpeningPool::begin(disk, options)?.finish_alone()
     }
 
     /// Opens the pool on a disk to be read: nothing on the disk changes.
@@ -121,11 +99,225 @@ impl Pool {
     /// # Errors
     /// As of [`Pool::open`].
     pub fn open_read_only(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<Pool> {
-        open(disk, options, Access::ReadOnly)
+        OpeningPool::begin_read_only(disk, options)?.finish_alone()
+    }
+
+    /// Lets the pool on a disk share a log from now on: all that its own log has is in its pages then, and its
+    /// own log goes. Nothing of a crash in between is lost, and one of the two it has.
+    ///
+    /// # Errors
+    /// As of [`Pool::open`] and [`Pool::checkpoint`].
+    pub fn move_to_log(
+        disk: Arc<dyn Disk>,
+        options: PoolOptions,
+        log: &dyn SharedLog,
+    ) -> Result<()> {
+        Pool::open(Arc::clone(&disk), options)?.close()?;
+        let io = |cause: std::io::Error| Error::io(format!("write {HEAP_FILE}"), &cause);
+        let heap = disk.cached(HEAP_FILE, Presence::There).map_err(io)?;
+        let last = Superblock::read(&*heap)?;
+        let next = Superblock {
+            generation: last.generation + 1,
+            log: end_of(log.log()),
+            shared_log: Some(log.id()),
+            ..last
+        };
+        next.write(&*heap).map_err(io)?;
+        remove_own_log(&*disk)
     }
 }
 
-fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result<Pool> {
+/// Makes a pool on a disk that has none, and its log before.
+fn make(
+    disk: &dyn Disk,
+    options: &PoolOptions,
+    log: impl FnOnce() -> std::io::Result<PoolLog>,
+) -> Result<Pool> {
+    if options.layout_name.len() > NAME_BYTES_MAX {
+        return Err(Error::Options(format!(
+            "the layout's name has {} bytes: at most {NAME_BYTES_MAX} fit",
+            options.layout_name.len()
+        )));
+    }
+    let io = |cause: std::io::Error| Error::io("make a pool", &cause);
+    let names = disk.list().map_err(io)?;
+    if names.iter().any(|name| name == HEAP_FILE) {
+        return Err(Error::Options(format!("{} holds a pool already", disk.place())));
+    }
+    if names.iter().any(|name| name == NEW_HEAP_FILE) {
+        disk.remove(NEW_HEAP_FILE).map_err(io)?;
+    }
+    let space = empty_space(options)?;
+    let log = log().map_err(io)?;
+    let heap = disk.cached(NEW_HEAP_FILE, Presence::New).map_err(io)?;
+    heap.lengthen((RESERVED_CHUNKS * CHUNK_WORDS * 8) as u64).map_err(io)?;
+    let at = (ROOT.index() + ROOT_CHUNKS) * 8;
+    heap.write_at(at as u64, &(RESERVED_CHUNKS as u64).to_le_bytes()).map_err(io)?;
+    let start = end_of(log.log());
+    let superblock = Superblock {
+        pool: options.id,
+        generation: 1,
+        log: start,
+        heap_words: (RESERVED_CHUNKS * CHUNK_WORDS) as u64,
+        layout_name: options.layout_name.clone(),
+        shared_log: match &log {
+            PoolLog::Own(_) => None,
+            PoolLog::Shared(shared) => Some(shared.id()),
+        },
+    };
+    superblock.write(&*heap).map_err(io)?;
+    disk.rename(NEW_HEAP_FILE, HEAP_FILE).map_err(io)?;
+    disk.sync().map_err(io)?;
+    let limit = limit_words(options, &space);
+    let files = Files {
+        heap,
+        log: Some(log),
+        end_at_opening: start.lsn,
+        superblock: Mutex::new(superblock),
+    };
+    let heap = Heap::open(&space, limit)?;
+    Ok(Pool::over(space, heap, DirtyPages::default(), Some(files), options.clone()))
+}
+
+/// What is appended from now on.
+fn end_of(log: &Log) -> LogStart {
+    let (lsn, part) = log.position();
+    LogStart { lsn, part, durable: log.durable() }
+}
+
+/// Removes the log of a pool that shares one.
+fn remove_own_log(disk: &dyn Disk) -> Result<()> {
+    let remove = || {
+        let is_part =
+            |name: &String| name.starts_with(&format!("{LOG_PREFIX}-")) && name.ends_with(".log");
+        for name in disk.list()?.iter().filter(|name| is_part(name)) {
+            disk.remove(name)?;
+        }
+        Ok(())
+    };
+    remove().map_err(|cause| Error::io("remove the pool's own log", &cause))
+}
+
+/// A pool that is being opened. If it [shares a log](Self::shared_log), its [records](Self::redo) of that are told
+/// by whatever reads the log: all since the log's last checkpoint, in order.
+#[derive(Debug)]
+pub struct OpeningPool {
+    disk: Arc<dyn Disk>,
+    access: Access,
+    heap: Arc<dyn CachedFile>,
+    superblock: Superblock,
+    options: PoolOptions,
+    replay: Replay,
+}
+
+impl OpeningPool {
+    /// Reads the heap.
+    ///
+    /// # Errors
+    /// As of [`Pool::open`].
+    pub fn begin(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<OpeningPool> {
+        begin(disk, options, Access::ReadWrite)
+    }
+
+    /// As [`begin`](Self::begin), of a pool that is opened to be read.
+    ///
+    /// # Errors
+    /// As of [`Pool::open`].
+    pub fn begin_read_only(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<OpeningPool> {
+        begin(disk, options, Access::ReadOnly)
+    }
+
+    /// The number of the log that the pool shares, if it does.
+    pub fn shared_log(&self) -> Option<u64> {
+        self.superblock.shared_log
+    }
+
+    /// The number of its last checkpoint; 1 of a pool that was made and has none.
+    pub fn generation(&self) -> u64 {
+        self.superblock.generation
+    }
+
+    /// Does a record of the log again.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where it is none of a pool, [`Error::OutOfMemory`].
+    pub fn redo(&mut self, record: &[u8]) -> Result<()> {
+        self.replay.take(record)
+    }
+
+    /// Opens a pool that shares a log, of which all records were told.
+    ///
+    /// # Errors
+    /// [`Error::Options`] where it is another log than the pool's; [`Error::CorruptFile`] where the log ends before
+    /// what pages have; else as of [`Pool::open`].
+    pub fn finish(self, log: Arc<dyn SharedLog>) -> Result<Pool> {
+        self.expect_log(log.id(), log.log().position().0)?;
+        if self.access == Access::ReadWrite {
+            remove_own_log(&*self.disk)?;
+        }
+        self.over(Some(PoolLog::Shared(log)), None)
+    }
+
+    /// Opens a pool to be read that shares the log of this number, all records of which were told up to its end.
+    ///
+    /// # Errors
+    /// As of [`finish`](Self::finish).
+    pub fn finish_read_only(self, log: u64, end: Lsn) -> Result<Pool> {
+        self.expect_log(log, end)?;
+        self.over(None, Some(end))
+    }
+
+    fn expect_log(&self, id: u64, end: Lsn) -> Result<()> {
+        let Superblock { shared_log, log: LogStart { durable, .. }, .. } = self.superblock;
+        if shared_log != Some(id) {
+            return Err(Error::Options(format!(
+                "the heap belongs to the log of number {shared_log:?}, and this is number {id}: put \
+                 the log back that it was used with"
+            )));
+        }
+        if end < durable {
+            let what = format!(
+                "it ends at position {end}, and the heap needs what it had up to {durable}"
+            );
+            return Err(Error::CorruptFile { file: "the log".to_owned(), offset: 0, what });
+        }
+        Ok(())
+    }
+
+    /// Opens a pool that has a log of its own.
+    fn finish_alone(mut self) -> Result<Pool> {
+        if let Some(log) = self.superblock.shared_log {
+            return Err(Error::Options(format!(
+                "the pool has its commits in the log of a database, number {log}: open the database"
+            )));
+        }
+        let OpeningPool { disk, access, superblock, options, replay, .. } = &mut self;
+        let (id, start) = (superblock.pool, superblock.log);
+        let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
+        let opened = match access {
+            Access::ReadWrite => Log::open(Arc::clone(disk), id, options.log(), start, &mut take)
+                .map(|log| (Some(PoolLog::Own(Arc::new(log))), None)),
+            Access::ReadOnly => Log::view(&**disk, id, LOG_PREFIX, start, &mut take)
+                .map(|(end, _)| (None, Some(end))),
+        };
+        let (log, end) = opened.map_err(|Refused(error)| error)?;
+        self.over(log, end)
+    }
+
+    /// The pool, as all records have left it. Without a log it has the end of one.
+    fn over(self, log: Option<PoolLog>, end: Option<Lsn>) -> Result<Pool> {
+        let OpeningPool { heap, superblock, options, mut replay, .. } = self;
+        replay.finish()?;
+        let Replay { space, limit, dirty, .. } = replay;
+        let opened = Heap::open(&space, limit)?;
+        let end_of_log = log.as_ref().map(|log| log.log().position().0);
+        let end_at_opening = end.or(end_of_log).unwrap_or(superblock.log.lsn);
+        let files = Files { heap, log, end_at_opening, superblock: Mutex::new(superblock) };
+        Ok(Pool::over(space, opened, dirty, Some(files), options))
+    }
+}
+
+fn begin(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result<OpeningPool> {
     let io = |cause: std::io::Error| Error::io(format!("open {HEAP_FILE}"), &cause);
     let heap = disk.cached(HEAP_FILE, Presence::There).map_err(io)?;
     let superblock = Superblock::read(&*heap)?;
@@ -137,7 +329,7 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     }
     if access == Access::ReadWrite {
         // After a sync that failed it may be in the page cache alone, where the one before it needs parts of the
-        // log that go below.
+        // log that go when that is opened.
         let io = |cause: std::io::Error| Error::io(format!("write {HEAP_FILE}"), &cause);
         superblock.write(&*heap).map_err(io)?;
     }
@@ -146,66 +338,92 @@ fn open(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Result
     let space = new_space(&options)?;
     let limit = limit_words(&options, &space);
     read_heap(&*heap, &superblock, &space, limit, &options)?;
-    let mut dirty = DirtyPages::default();
-    let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
-    let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
-    let log = match access {
-        Access::ReadWrite => {
-            Log::open(Arc::clone(&disk), superblock.pool, options.log(), superblock.log, &mut take)
-                .map(|log| (log.position().0, Some(Arc::new(log))))
-        }
-        Access::ReadOnly => {
-            Log::view(&*disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take)
-                .map(|(end, _)| (end, None))
-        }
-    };
-    let (end_at_opening, log) = log.map_err(|Refused(error)| error)?;
-    replay.finish()?;
-    let opened = Heap::open(&space, limit)?;
-    let files = Files { heap, log, end_at_opening, superblock: Mutex::new(superblock) };
-    Ok(Pool::over(space, opened, dirty, Some(files), options))
+    let replay = Replay { space, limit, dirty: DirtyPages::default(), ahead: Vec::new() };
+    Ok(OpeningPool { disk, access, heap, superblock, options, replay })
 }
 
-/// Reads the words of a pool as far as they can be read, and says what is wrong with the files. The
-/// disk is not written.
-///
-/// # Errors
-/// [`Error::CorruptFile`] where neither superblock can be read, [`Error::Io`],
-/// [`Error::OutOfMemory`].
-pub(crate) fn open_damaged(
-    disk: &dyn Disk,
-    options: &PoolOptions,
-    problems: &mut Vec<String>,
-) -> Result<Words> {
-    let io = |cause: std::io::Error| Error::io(format!("open {HEAP_FILE}"), &cause);
-    let heap = disk.cached(HEAP_FILE, Presence::There).map_err(io)?;
-    let mut superblock = Superblock::read(&*heap)?;
-    let space = new_space(options)?;
-    let limit = limit_words(options, &space);
-    let have = heap.bytes().map_err(io)? / 8;
-    if have < superblock.heap_words {
-        problems.push(format!(
-            "{HEAP_FILE} is cut off: it has {have} words of 8 bytes and should have {}",
-            superblock.heap_words
-        ));
-        superblock.heap_words = have;
+/// A pool that may be damaged, and what is wrong with its files, one sentence each. If it
+/// [shares a log](Self::shared_log), its [records](Self::redo) of that may be told. The disk is not written.
+#[derive(Debug)]
+pub struct DamagedPool {
+    superblock: Superblock,
+    replay: Replay,
+    pub(crate) problems: Vec<String>,
+    /// Whether the log has told something that is no record.
+    is_redo_damaged: bool,
+}
+
+impl DamagedPool {
+    /// Reads the words of a pool as far as they can be read.
+    ///
+    /// # Errors
+    /// [`Error::CorruptFile`] where neither superblock can be read, so that nothing says where to begin;
+    /// [`Error::Io`], [`Error::OutOfMemory`].
+    pub fn open(disk: &dyn Disk, options: &PoolOptions) -> Result<DamagedPool> {
+        let io = |cause: std::io::Error| Error::io(format!("open {HEAP_FILE}"), &cause);
+        let heap = disk.cached(HEAP_FILE, Presence::There).map_err(io)?;
+        let mut superblock = Superblock::read(&*heap)?;
+        let space = new_space(options)?;
+        let limit = limit_words(options, &space);
+        let mut problems = Vec::new();
+        let have = heap.bytes().map_err(io)? / 8;
+        if have < superblock.heap_words {
+            problems.push(format!(
+                "{HEAP_FILE} is cut off: it has {have} words of 8 bytes and should have {}",
+                superblock.heap_words
+            ));
+            superblock.heap_words = have;
+        }
+        read_heap(&*heap, &superblock, &space, limit, options)?;
+        let replay = Replay { space, limit, dirty: DirtyPages::default(), ahead: Vec::new() };
+        let mut damaged = DamagedPool { superblock, replay, problems, is_redo_damaged: false };
+        if damaged.superblock.shared_log.is_none() {
+            let Superblock { pool, log: start, .. } = damaged.superblock;
+            let mut take =
+                |_lsn: u64, record: &[u8]| damaged.replay.take(record).map_err(Refused::from);
+            let read = Log::view(disk, pool, LOG_PREFIX, start, &mut take);
+            if let Err(Refused(error)) = read.map(drop) {
+                damaged.lacks_commits(&error);
+            }
+        }
+        Ok(damaged)
     }
-    read_heap(&*heap, &superblock, &space, limit, options)?;
-    let mut dirty = DirtyPages::default();
-    let mut replay = Replay { space: &space, limit, dirty: &mut dirty, ahead: Vec::new() };
-    let mut take = |_lsn: u64, record: &[u8]| replay.take(record).map_err(Refused::from);
-    let read = Log::view(disk, superblock.pool, LOG_PREFIX, superblock.log, &mut take);
-    let read = read.map(drop).map_err(|Refused(error)| error);
-    if let Err(error) = read.and(replay.finish()) {
-        problems.push(format!(
+
+    /// The number of the log that the pool shares, if it does.
+    pub fn shared_log(&self) -> Option<u64> {
+        self.superblock.shared_log
+    }
+
+    /// Does a record of the log again, unless one before it was none.
+    pub fn redo(&mut self, record: &[u8]) {
+        if !self.is_redo_damaged
+            && let Err(error) = self.replay.take(record)
+        {
+            self.lacks_commits(&error);
+        }
+    }
+
+    /// The words, as far as they are there, and what is wrong with them.
+    pub(crate) fn finish(mut self) -> (Words, Vec<String>) {
+        if !self.is_redo_damaged
+            && let Err(error) = self.replay.finish()
+        {
+            self.lacks_commits(&error);
+        }
+        let DamagedPool { replay: Replay { space, limit, .. }, mut problems, .. } = self;
+        // Words at the end of the last object that were never set, as of any pool.
+        if let Err(error) = Heap::open(&space, limit) {
+            problems.push(error.to_string());
+        }
+        (space, problems)
+    }
+
+    fn lacks_commits(&mut self, error: &Error) {
+        self.is_redo_damaged = true;
+        self.problems.push(format!(
             "what was committed since the last checkpoint is there in part: {error}"
         ));
     }
-    // Words at the end of the last object that were never set, as of any pool.
-    if let Err(error) = Heap::open(&space, limit) {
-        problems.push(error.to_string());
-    }
-    Ok(space)
 }
 
 /// Bytes of records that are looked at before they are done.
@@ -213,14 +431,15 @@ const AHEAD_BYTES: usize = 16 << 10;
 
 /// Records on their way to the heap. Their words are fetched some time before they are stored to, so
 /// that the waits for memory overlap.
-struct Replay<'a> {
-    space: &'a Words,
+#[derive(Debug)]
+struct Replay {
+    space: Words,
     limit: usize,
-    dirty: &'a mut DirtyPages,
+    dirty: DirtyPages,
     ahead: Vec<u8>,
 }
 
-impl Replay<'_> {
+impl Replay {
     fn take(&mut self, record: &[u8]) -> Result<()> {
         let mut changes = record;
         while let Some(change) = redo::next(&mut changes)? {
@@ -235,7 +454,7 @@ impl Replay<'_> {
     fn finish(&mut self) -> Result<()> {
         let mut changes = &self.ahead[..];
         while let Some(change) = redo::next(&mut changes)? {
-            apply(&change, self.space, self.limit, self.dirty)?;
+            apply(&change, &self.space, self.limit, &mut self.dirty)?;
         }
         self.ahead.clear();
         Ok(())

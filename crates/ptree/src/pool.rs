@@ -1,7 +1,7 @@
 //! Pools: a heap in a directory, its log, and what is open of it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use sapwood_disk::CachedFile;
@@ -9,12 +9,13 @@ use sapwood_disk::log::{Log, Lsn};
 use sapwood_mem::sync::Ordering;
 use sapwood_mem::words::Words;
 
-use crate::commit::Commit;
+use crate::commit::{Commit, Place};
 use crate::dirty::DirtyPages;
 use crate::error::{Error, Result};
 use crate::heap::layout::{self, Chunk, Class};
 use crate::heap::{Heap, HeapReport, LaneRun};
 use crate::lane::BoxedLane;
+use crate::log::PoolLog;
 use crate::object::{ObjectId, Word};
 use crate::options::PoolOptions;
 use crate::redo::{self, Change, Redo};
@@ -35,7 +36,7 @@ pub(crate) struct Inner {
     /// The committed words of the heap, and objects that are being made.
     pub(crate) space: Words,
     core: Mutex<Core>,
-    /// Told when commits that are logged together have ended.
+    /// Told when commits that are logged together have ended, or joint ones.
     pub(crate) together_ended: Condvar,
     /// Held by a checkpoint while it copies pages, and by [`Pool::together`]. Before `lanes`.
     pub(crate) copying: Mutex<()>,
@@ -59,7 +60,7 @@ pub(crate) struct Lanes {
 pub(crate) struct Files {
     pub(crate) heap: Arc<dyn CachedFile>,
     /// None where the pool is open to be read only.
-    pub(crate) log: Option<Arc<Log>>,
+    pub(crate) log: Option<PoolLog>,
     /// The position behind the last record when the pool was opened.
     pub(crate) end_at_opening: Lsn,
     /// The last one. Held by the thread that writes a checkpoint.
@@ -79,6 +80,8 @@ pub(crate) struct Core {
     redo: Redo,
     /// Commits that are logged together, while they are collected.
     pub(crate) together: Option<Together>,
+    /// Commits under way that become one record with changes of other engines.
+    pub(crate) joints: usize,
     /// Why no more commits are taken.
     pub(crate) failed: Option<Error>,
 }
@@ -88,6 +91,8 @@ pub(crate) struct Core {
 pub(crate) struct Together {
     pub(crate) thread: ThreadId,
     pub(crate) records: Vec<u8>,
+    /// Where the record ends, once it is in the log.
+    pub(crate) end: Arc<OnceLock<Lsn>>,
 }
 
 pub(crate) fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -109,6 +114,7 @@ impl Pool {
             checkpoint: files.as_ref().map_or(0, |files| lock(&files.superblock).log.lsn),
             redo: Redo::default(),
             together: None,
+            joints: 0,
             failed: None,
         };
         Pool {
@@ -179,9 +185,12 @@ impl Pool {
         self.inner.log().is_some_and(|log| log.is_dax())
     }
 
-    /// Bytes of the files of the log.
+    /// Bytes of the files of its own log; none where it shares one.
     pub fn log_bytes(&self) -> u64 {
-        self.inner.log().map_or(0, |log| log.file_bytes())
+        match self.inner.pool_log() {
+            Some(PoolLog::Own(log)) => log.file_bytes(),
+            Some(PoolLog::Shared(_)) | None => 0,
+        }
     }
 }
 
@@ -224,8 +233,12 @@ impl Inner {
         Committed(&self.space)
     }
 
-    pub(crate) fn log(&self) -> Option<&Arc<Log>> {
+    pub(crate) fn pool_log(&self) -> Option<&PoolLog> {
         self.files.as_ref()?.log.as_ref()
+    }
+
+    pub(crate) fn log(&self) -> Option<&Arc<Log>> {
+        self.pool_log().map(PoolLog::log)
     }
 
     pub(crate) fn last_commit(&self) -> Commit {
@@ -234,7 +247,7 @@ impl Inner {
 
     /// The commit whose record ends there.
     pub(crate) fn commit_at(&self, lsn: Lsn) -> Commit {
-        Commit::new(self.log().cloned(), lsn)
+        Commit::new(self.log().cloned(), Place::At(lsn))
     }
 
     /// Slots for a lane.
@@ -292,13 +305,20 @@ impl Core {
         }
     }
 
-    pub(crate) fn append(&mut self, pool: &Inner, record: &[u8]) -> Result<Lsn> {
-        let Some(log) = pool.log() else { return Ok(0) };
+    /// Logs a record, or collects it; where it ends. `ends_group` as of
+    /// [`SharedLog::append`](sapwood_disk::log::SharedLog::append).
+    pub(crate) fn append(
+        &mut self,
+        pool: &Inner,
+        record: &[u8],
+        ends_group: bool,
+    ) -> Result<Place> {
+        let Some(log) = pool.pool_log() else { return Ok(Place::At(0)) };
         if let Some(together) = &mut self.together {
             together.records.extend_from_slice(record);
-            return Ok(log.position().0 + 1);
+            return Ok(Place::Later(Arc::clone(&together.end)));
         }
-        log.append(record).map_err(|cause| {
+        log.append(record, ends_group).map(Place::At).map_err(|cause| {
             let error = Error::io("append to the log", &cause);
             // What a full disk refuses is not in the log, and another commit may fit.
             if cause.kind() != std::io::ErrorKind::StorageFull {
@@ -314,7 +334,7 @@ impl Core {
             return Ok(());
         }
         let redo = std::mem::take(&mut self.redo);
-        if let Err(error) = self.append(pool, redo.bytes()) {
+        if let Err(error) = self.append(pool, redo.bytes(), false) {
             // The heap has done what the log does not know.
             self.failed = Some(error.clone());
             return Err(error);

@@ -10,13 +10,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use sapwood_disk::Disk;
-
 use crate::error::{Error, Result};
 use crate::heap::layout::{ROOT, ROOT_CATALOG, ROOT_WORDS};
 use crate::heap::walk::{Found, Walk};
 use crate::object::{ObjectId, ObjectType, load, type_of};
-use crate::open::open_damaged;
+use crate::open::DamagedPool;
 use crate::pool::Pool;
 use crate::tree::Tree;
 use crate::tree::btree::BTree;
@@ -83,14 +81,13 @@ impl SalvagedTree {
 impl Pool {
     /// Copies the trees of a pool that may be damaged into this one, as far as they can be read:
     /// under their names, with their kinds, layouts and notes. Trees that the catalog does not name
-    /// any more are called `unnamed-` and a number. The disk is not written.
+    /// any more are called `unnamed-` and a number.
     ///
     /// # Errors
-    /// [`Error::CorruptFile`] where neither superblock can be read, so that nothing says where to
-    /// begin; [`Error::Io`]; and what this pool refuses.
-    pub fn salvage(&self, damaged: &dyn Disk) -> Result<Salvage> {
-        let mut salvage = Salvage::default();
-        let space = open_damaged(damaged, &self.inner.options, &mut salvage.problems)?;
+    /// What this pool refuses.
+    pub fn salvage(&self, damaged: DamagedPool) -> Result<Salvage> {
+        let (space, problems) = damaged.finish();
+        let mut salvage = Salvage { problems, ..Salvage::default() };
         let view = Committed(&space);
         let heads = heads(view, &mut salvage.problems);
         for Named { name, head, note } in heads {

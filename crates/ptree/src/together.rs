@@ -6,13 +6,23 @@
 //!
 //! Commits of other threads that end meanwhile go into the same record, since they may build on
 //! what these have changed; they wait for its end with nothing in hand.
+//!
+//! A commit that becomes one record with changes of other engines ([`Pool::join`]) cannot do so: changes of
+//! other engines that come between would be logged before it, and were made after it. It is refused, and none
+//! are collected while one is under way.
 
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 
-use crate::commit::Commit;
+use sapwood_disk::log::Lsn;
+
+use crate::commit::{Commit, Place};
 use crate::error::{Error, Result};
 use crate::pool::{Inner, Pool, Together, lock};
 use crate::state::this_thread;
+use crate::transaction::{Transaction, Unsettled};
+
+#[cfg(doc)]
+use sapwood_disk::log::SharedLog;
 
 impl Pool {
     /// Runs `changes`, and logs all that is committed meanwhile as one: after a crash or a power loss
@@ -41,15 +51,68 @@ impl Pool {
     /// [`Error::Io`] where the disk refused: the changes are in memory and may not be in the log, so
     /// that the pool takes no more; and as of [`Pool::begin`].
     pub fn together<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Commit)> {
+        let (answer, unsettled) = self.together_unsettled(changes)?;
+        Ok((answer, unsettled.settle()?))
+    }
+
+    /// As [`together`](Self::together), and leaves it to the caller to wait for what the pool's durability wants.
+    /// In a [shared log](SharedLog), what this thread has changed in other engines is part of the same record.
+    ///
+    /// # Errors
+    /// As of [`together`](Self::together).
+    pub fn together_unsettled<R>(&self, changes: impl FnOnce() -> R) -> Result<(R, Unsettled<'_>)> {
         let inner = &*self.inner;
-        if inner.collects() {
+        if let Some(end) = inner.collects() {
             let answer = changes();
-            return Ok((answer, inner.commit_at(inner.last_commit().position() + 1)));
+            let commit = Commit::new(inner.log().cloned(), Place::Later(end));
+            return Ok((answer, inner.unsettled(commit, true)));
         }
         let together = inner.begin_together()?;
         let answer = changes();
         let commit = together.end()?;
-        Ok((answer, inner.settle_together(commit)?))
+        Ok((answer, inner.unsettled(commit, false)))
+    }
+
+    /// Lets a commit of this thread be one record of a [shared log](SharedLog) with what the thread changes in
+    /// other engines until then; none while commits of another thread are [logged together](Self::together). Those
+    /// wait as long as the answer lives.
+    pub fn join(&self) -> Option<Joint<'_>> {
+        let mut core = self.inner.core();
+        if core.together.as_ref().is_some_and(|together| together.thread != this_thread()) {
+            return None;
+        }
+        core.joints += 1;
+        Some(Joint { pool: &self.inner })
+    }
+
+    /// Waits until no commits of another thread are [logged together](Self::together), if some are. To be
+    /// called without a transaction, for which that thread may wait.
+    pub fn pass_together(&self) {
+        self.inner.pass_together();
+    }
+}
+
+/// A commit that becomes one record with changes of other engines: see [`Pool::join`].
+#[derive(Debug)]
+pub struct Joint<'p> {
+    pool: &'p Inner,
+}
+
+impl<'p> Joint<'p> {
+    /// Commits as [`Transaction::commit_unsettled`] does, and what this thread has changed in other engines with
+    /// it.
+    ///
+    /// # Errors
+    /// As of [`Transaction::commit`].
+    pub fn commit(self, transaction: Transaction<'p>) -> Result<Unsettled<'p>> {
+        transaction.commit_as(true)
+    }
+}
+
+impl Drop for Joint<'_> {
+    fn drop(&mut self) {
+        self.pool.core().joints -= 1;
+        self.pool.together_ended.notify_all();
     }
 }
 
@@ -62,8 +125,8 @@ struct Collection<'p> {
 
 impl Collection<'_> {
     fn end(self) -> Result<Commit> {
-        self.pool.end_together()?;
-        Ok(self.pool.last_commit())
+        let end = self.pool.end_together()?;
+        Ok(end.map_or_else(|| self.pool.last_commit(), |lsn| self.pool.commit_at(lsn)))
     }
 }
 
@@ -75,32 +138,42 @@ impl Drop for Collection<'_> {
 }
 
 impl Inner {
-    /// Whether this thread collects commits.
-    fn collects(&self) -> bool {
-        self.core().together.as_ref().is_some_and(|together| together.thread == this_thread())
+    /// Where the record of the commits will end that this thread collects, if it does.
+    fn collects(&self) -> Option<Arc<OnceLock<Lsn>>> {
+        let core = self.core();
+        let own = core.together.as_ref().filter(|together| together.thread == this_thread());
+        own.map(|together| Arc::clone(&together.end))
     }
 
     fn begin_together(&self) -> Result<Collection<'_>> {
         let copying = lock(&self.copying);
         let mut core = self.core();
+        while core.joints > 0 {
+            core = self.together_ended.wait(core).unwrap_or_else(PoisonError::into_inner);
+        }
         core.check()?;
-        core.together = Some(Together { thread: this_thread(), records: Vec::new() });
+        let (thread, end) = (this_thread(), Arc::default());
+        core.together = Some(Together { thread, records: Vec::new(), end });
         Ok(Collection { pool: self, _copying: copying })
     }
 
-    fn end_together(&self) -> Result<()> {
+    /// Logs what was collected; where that ends, if there is some.
+    fn end_together(&self) -> Result<Option<Lsn>> {
         let mut core = self.core();
-        let Some(Together { records, .. }) = core.together.take() else { return Ok(()) };
+        let Some(Together { records, end, .. }) = core.together.take() else { return Ok(None) };
         self.together_ended.notify_all();
         if records.is_empty() {
-            return Ok(());
+            // What waits for nothing has nothing to wait for.
+            let _first = end.set(0);
+            return Ok(None);
         }
-        let logged = core.append(self, &records).map(drop);
-        if let Err(error) = &logged {
+        let logged = core.append(self, &records, true);
+        match &logged {
+            Ok(place) => drop(place.lsn().map(|lsn| end.set(lsn))),
             // Memory has what the log has not.
-            core.failed.get_or_insert_with(|| error.clone());
+            Err(error) => drop(core.failed.get_or_insert_with(|| error.clone())),
         }
-        logged
+        logged.map(|place| place.lsn())
     }
 
     /// Waits until no other thread collects commits; whether this one does.
@@ -120,8 +193,8 @@ impl Inner {
     /// [`Error::Options`] inside of [`Pool::together`], whose thread would wait for itself.
     pub(crate) fn expect_apart(&self) -> Result<()> {
         match self.collects() {
-            false => Ok(()),
-            true => Err(Error::Options(
+            None => Ok(()),
+            Some(_) => Err(Error::Options(
                 "changes that are logged together are still to come: checkpoint after them"
                     .to_owned(),
             )),

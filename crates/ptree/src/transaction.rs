@@ -291,7 +291,12 @@ impl<'p> Transaction<'p> {
     ///
     /// # Errors
     /// As [`commit`](Self::commit).
-    pub fn commit_unsettled(mut self) -> Result<Unsettled<'p>> {
+    pub fn commit_unsettled(self) -> Result<Unsettled<'p>> {
+        self.commit_as(false)
+    }
+
+    /// `ends_group` as of [`SharedLog::append`](sapwood_disk::log::SharedLog::append).
+    pub(crate) fn commit_as(mut self, ends_group: bool) -> Result<Unsettled<'p>> {
         self.check()?;
         let lane = self.lane();
         let mut redo = lane.redo.borrow_mut();
@@ -325,7 +330,7 @@ impl<'p> Transaction<'p> {
         bits.flush(&mut redo, Redo::clear_bits);
         drop(redo);
         let pool = self.pool;
-        let published = pool.publish(&self)?;
+        let published = pool.publish(&self, ends_group)?;
         self.end(Outcome::Committed);
         Ok(Unsettled { pool, published })
     }

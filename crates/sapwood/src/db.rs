@@ -27,6 +27,7 @@ use sapwood_occ::Versions;
 use crate::db_log::DbLog;
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
+use crate::tree_table::Home;
 use crate::{DbOptions, Engine, Error, OrderedTable, Result, Table, TreeEngineError, TreeTable};
 
 #[cfg(doc)]
@@ -57,10 +58,9 @@ pub use stats::DbStats;
 ///
 /// # Durability
 ///
-/// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps all tables in a directory: every change of ordered
-/// tables and hash tables is in one log, and every change of tree tables in another, so that all of
-/// them are there after the end of the process, and, as [`DbOptions::durability`] says, after power
-/// loss.
+/// [`Db::in_memory`] keeps nothing. [`Db::open`] keeps all tables in a directory: every change is in one log, so
+/// that all of them are there after the end of the process, and, as [`DbOptions::durability`] says, after power
+/// loss. What a crash leaves is a prefix of all changes to all tables.
 ///
 /// ```
 /// use sapwood::{Db, OrderedTableOptions};
@@ -251,7 +251,6 @@ impl Db {
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
-        let trees = Trees::of_directory(options.pool(), &directory)?;
         let directory = Arc::new(directory);
         let (log, tables) = match directory.is_read_only() {
             true => (None, recovery::view(&directory, options)?),
@@ -271,15 +270,17 @@ impl Db {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
         let versions = Arc::clone(directory.versions());
-        let directory = Some(directory);
-        if let Some(pool) = trees.opened() {
+        let home = Home { directory: Some(directory), log };
+        if let Some(pool) = &tables.trees {
             for info in pool.trees().map_err(Error::trees)? {
                 let tree = pool.tree(&info.name).map_err(Error::trees)?;
-                let table = TreeTable::stored(&info, tree, directory.clone())?;
+                let table = TreeTable::stored(&info, tree, home.clone())?;
                 // Names are not taken twice, so that no hash table has this one.
                 slots.insert(Arc::clone(&table.shared.name), Slot::Tree(table));
             }
         }
+        let trees = Trees::with(options.pool(), tables.trees);
+        let Home { directory, log } = home;
         let shared = Shared {
             directory,
             log,

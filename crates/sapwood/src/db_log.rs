@@ -6,6 +6,7 @@
 //! | `kept` | what a table does around a change |
 //! | `changes` | changes that are waited for |
 //! | `hash` | hash tables, whose engine writes their checkpoints |
+//! | `trees` | the pool of tree tables, which has its commits in the log |
 //!
 //! Threads: one that writes checkpoints when they are due. It ends with the last handle of the `Db`
 //! and of its tables.
@@ -14,6 +15,7 @@ mod changes;
 mod description;
 mod hash;
 mod kept;
+mod trees;
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -122,15 +124,19 @@ impl DbLog {
         Ok(())
     }
 
-    /// Tells what the log of a directory has that is open to be read, if it has one.
-    pub(crate) fn view(directory: &Directory, recovery: &mut dyn Recovery<Stopped>) -> Result<()> {
+    /// Tells what the log of a directory has that is open to be read, if it has one; its number, and where it
+    /// ends.
+    pub(crate) fn view(
+        directory: &Directory,
+        recovery: &mut dyn Recovery<Stopped>,
+    ) -> Result<Option<(u64, u64)>> {
         let path = directory.log_path();
-        if let Some(disk) = directory.log_disk_to_read()?
-            && Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })?
-        {
-            Wal::view(&*disk, recovery).map_err(|stopped: Stopped| stopped.named(&path))?;
+        let Some(disk) = directory.log_disk_to_read()? else { return Ok(None) };
+        if !Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })? {
+            return Ok(None);
         }
-        Ok(())
+        let viewed = Wal::view(&*disk, recovery);
+        viewed.map(Some).map_err(|stopped: Stopped| stopped.named(&path))
     }
 
     /// Lets an ordered table that the log told, with all its entries, tell its changes.

@@ -96,8 +96,7 @@ impl DbOptions {
     }
 
     /// Most bytes of the log that a power loss may take while changes wait for nothing
-    /// ([`Durability::Interval`]); a change beyond them waits for a sync. By default 64 MiB. It does not
-    /// concern tree tables.
+    /// ([`Durability::Interval`]); a change beyond them waits for a sync. By default 64 MiB.
     ///
     /// ```
     /// # use sapwood::{Db, DbOptions};
@@ -112,8 +111,7 @@ impl DbOptions {
     }
 
     /// Bytes of the log after which a checkpoint is written, while changes go on; by default 256 MiB.
-    /// Opening the database reads the checkpoint, and that much of the log at most about. Tree tables
-    /// have [their own](Self::tree_checkpoint).
+    /// Opening the database reads the checkpoint, and that much of the log at most about.
     ///
     /// ```
     /// # use sapwood::{Db, DbOptions};
@@ -206,21 +204,6 @@ impl DbOptions {
     #[must_use]
     pub fn tree_limit(mut self, bytes: u64) -> Self {
         self.pool = self.pool.limit_bytes(bytes);
-        self
-    }
-
-    /// Bytes of the log after which a commit writes a checkpoint of the tree tables; by default
-    /// 256 MiB. Opening the database after a crash reads that much, at most about.
-    ///
-    /// ```
-    /// # use sapwood::{Db, DbOptions};
-    /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// let db = Db::open_with(directory.path(), DbOptions::default().tree_checkpoint(16 << 20))?;
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[must_use]
-    pub fn tree_checkpoint(mut self, bytes: u64) -> Self {
-        self.pool = self.pool.checkpoint_bytes(bytes);
         self
     }
 

@@ -17,12 +17,11 @@ mod table_ref;
 use std::cell::{OnceCell, RefCell};
 
 use sapwood_occ::Reads;
-use sapwood_ptree::Unsettled;
 
 use crate::tree_table::TreeTransaction;
 use crate::{Changes, Db, Result, TreeTable};
 
-use pending::{Last, Writes, commit};
+use pending::{Writes, commit};
 
 pub use batch::Batch;
 pub use retry::Retry;
@@ -52,9 +51,8 @@ use crate::{Error, OrderedTable, TreeEngineError};
 ///
 /// # Durability
 ///
-/// What a transaction changes in ordered tables and hash tables is one record of their log: after a crash
-/// all of it is there, or nothing; so what it changes in tree tables, in theirs. The two logs are two:
-/// a crash in between may leave the changes in tables of the one kind without those of the other.
+/// What a transaction changes, in tables of any kind, is one record of the log: after a crash all of it is there, or
+/// nothing.
 ///
 /// # Cost
 ///
@@ -149,11 +147,7 @@ impl<'db> Transaction<'db> {
         let tree = self.tree.into_inner();
         let unsettled = match (reads.is_none() && writes.is_empty(), tree) {
             (true, tree) => tree.map(TreeTransaction::commit).transpose()?,
-            (false, tree) => {
-                let last =
-                    tree.map(|tx| -> Last<'_, Unsettled<'db>> { Box::new(move || tx.commit()) });
-                commit(self.db.versions(), self.db.log(), reads, &writes, last)?
-            }
+            (false, tree) => commit(self.db, reads, &writes, tree)?,
         };
         self.db.settle(unsettled)
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use sapwood_ptree::{Tree, TreeInfo, TreeLayout};
 
+use crate::db_log::DbLog;
 use crate::directory::Directory;
 use crate::{
     Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, aggregate,
@@ -63,8 +64,16 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) tree: Tree,
     pub(crate) fields: Option<aggregate::Layout>,
-    /// Kept locked as long as there is a handle.
-    _directory: Option<Arc<Directory>>,
+    _home: Home,
+}
+
+/// Where a database is: kept locked, and with checkpoints when they are due, as long as there is a handle.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Home {
+    /// None in memory.
+    pub(crate) directory: Option<Arc<Directory>>,
+    /// Of a directory that is open to be written.
+    pub(crate) log: Option<Arc<DbLog>>,
 }
 
 impl TreeTable {
@@ -72,17 +81,13 @@ impl TreeTable {
         name: Arc<str>,
         tree: Tree,
         fields: Option<aggregate::Layout>,
-        directory: Option<Arc<Directory>>,
+        home: Home,
     ) -> Self {
-        Self { shared: Arc::new(Shared { name, tree, fields, _directory: directory }) }
+        Self { shared: Arc::new(Shared { name, tree, fields, _home: home }) }
     }
 
     /// That of a tree which was there when its pool was opened.
-    pub(crate) fn stored(
-        info: &TreeInfo,
-        tree: Tree,
-        directory: Option<Arc<Directory>>,
-    ) -> Result<Self> {
+    pub(crate) fn stored(info: &TreeInfo, tree: Tree, home: Home) -> Result<Self> {
         let name: Arc<str> = info.name.as_str().into();
         let unreadable = || Error::TreeEngine {
             table: Arc::clone(&name),
@@ -95,7 +100,7 @@ impl TreeTable {
                 Some(text.parse().map_err(|_| unreadable())?)
             }
         };
-        Ok(Self::new(name, tree, fields, directory))
+        Ok(Self::new(name, tree, fields, home))
     }
 
     /// The table's name.
@@ -459,7 +464,7 @@ impl TreeTable {
             entries: self.len_estimate() as u64,
             kind: self.kind(),
             layout: self.layout(),
-            trees: TreePoolStats { heap_bytes: pool.heap_bytes(), log_bytes: pool.log_bytes() },
+            trees: TreePoolStats { heap_bytes: pool.heap_bytes() },
         }
     }
 

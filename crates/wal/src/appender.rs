@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use sapwood_disk::log::{Log, Lsn};
+use sapwood_disk::log::{Log, Lsn, SharedLog};
 use sapwood_engine::{Effect, Journal};
 
 use crate::error::{Error, Result};
@@ -62,6 +62,15 @@ struct State {
     record: Vec<u8>,
 }
 
+/// What a full disk does to an append.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Full {
+    /// No append comes any more: memory has the changes.
+    Ends,
+    /// It is refused, and another may succeed.
+    Refuses,
+}
+
 /// Bytes of the longest record whose memory is kept for the next.
 const RECORD_KEPT: usize = 64 << 10;
 
@@ -83,6 +92,15 @@ impl Appender {
     /// The position behind the last record that this thread, or one that it has heard of, appended.
     pub(crate) fn end(&self) -> Lsn {
         self.end.load(Ordering::Relaxed)
+    }
+
+    /// Waits for a sync where more bytes are not synced than these.
+    pub(crate) fn bound_unsynced(&self, bytes: u64) -> io::Result<()> {
+        let (end, durable) = (self.end(), self.log.durable());
+        match end.saturating_sub(durable) > bytes {
+            true => self.log.sync(end),
+            false => Ok(()),
+        }
     }
 
     /// A position behind all records of this thread.
@@ -148,21 +166,38 @@ impl Appender {
         let mut record = std::mem::take(&mut state.record);
         record.clear();
         frame.encode(&mut record);
-        let appended = self.append_record(&mut state, &record);
+        let appended = self.append_record(&mut state, &record, Full::Ends);
         if record.capacity() <= RECORD_KEPT {
             state.record = record;
         }
         appended
     }
 
-    fn append_record(&self, state: &mut State, record: &[u8]) -> Result<Lsn> {
+    /// Appends a frame of an engine that makes its change afterwards; the position behind it. Where `ends_group`,
+    /// changes of this thread that go together and were made before are the same record.
+    fn append_ahead(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
+        let mut record = Vec::new();
+        if ends_group {
+            TOGETHER.with_borrow_mut(|together| match together {
+                Some((of, made)) if ptr::eq(*of, self) => record = std::mem::take(made),
+                _ => {}
+            });
+        }
+        let full = if record.is_empty() { Full::Refuses } else { Full::Ends };
+        frame.encode(&mut record);
+        self.append_record(&mut lock(&self.state), &record, full)
+    }
+
+    fn append_record(&self, state: &mut State, record: &[u8], full: Full) -> Result<Lsn> {
         if let Some(failed) = &state.failed {
             return Err(failed.clone());
         }
         let end = self.log.append(record).map_err(|cause: io::Error| {
             let error = Error::io("append to the log", &cause);
-            state.failed = Some(error.clone());
-            self.has_failed.store(true, Ordering::Release);
+            if full == Full::Ends || cause.kind() != io::ErrorKind::StorageFull {
+                state.failed = Some(error.clone());
+                self.has_failed.store(true, Ordering::Release);
+            }
             error
         })?;
         self.end.store(end, Ordering::Relaxed);
@@ -207,15 +242,24 @@ impl Appender {
         TOGETHER.with_borrow(|together| matches!(together, Some((of, _)) if ptr::eq(*of, self)))
     }
 
+    /// # Errors
+    /// [`Error::Table`] in the middle of changes of this thread that go together.
+    pub(crate) fn expect_apart(&self) -> Result<()> {
+        match self.is_together() {
+            false => Ok(()),
+            true => {
+                let what = "a checkpoint cannot be written among changes that go together";
+                Err(Error::Table(what.to_owned()))
+            }
+        }
+    }
+
     /// Runs something while no changes that go together are made by half.
     ///
     /// # Errors
     /// [`Error::Table`] in the middle of such changes of this thread.
     pub(crate) fn apart<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
-        if self.is_together() {
-            let what = "a checkpoint cannot be written among changes that go together";
-            return Err(Error::Table(what.to_owned()));
-        }
+        self.expect_apart()?;
         let _alone = self.together.write().unwrap_or_else(PoisonError::into_inner);
         Ok(work())
     }
@@ -233,7 +277,7 @@ impl Drop for Together<'_> {
         if !record.is_empty() {
             let mut state = lock(&self.appender.state);
             // As for single changes.
-            let _failed = self.appender.append_record(&mut state, &record);
+            let _failed = self.appender.append_record(&mut state, &record, Full::Ends);
         }
     }
 }
@@ -253,5 +297,38 @@ impl Journal for TableJournal {
     fn sync(&self) -> io::Result<()> {
         self.appender.check().map_err(io::Error::other)?;
         self.appender.log.sync(self.appender.end())
+    }
+}
+
+/// What an engine appends that keeps its records in the log, and has them told again as changes of a table.
+#[derive(Debug)]
+pub(crate) struct TableLog {
+    pub(crate) log: u64,
+    pub(crate) journal: TableJournal,
+    pub(crate) unsynced_bytes: u64,
+}
+
+impl SharedLog for TableLog {
+    fn log(&self) -> &Arc<Log> {
+        &self.journal.appender.log
+    }
+
+    fn id(&self) -> u64 {
+        self.log
+    }
+
+    fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn> {
+        let TableJournal { table, appender } = &self.journal;
+        let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
+        appender.append_ahead(&frame, ends_group).map_err(|error| match error {
+            Error::Io { kind, .. } if !appender.has_failed.load(Ordering::Acquire) => {
+                io::Error::new(kind, error)
+            }
+            error => io::Error::other(error),
+        })
+    }
+
+    fn bound_unsynced(&self) -> io::Result<()> {
+        self.journal.appender.bound_unsynced(self.unsynced_bytes)
     }
 }

@@ -8,7 +8,7 @@ use sapwood_disk::log::{Log, LogStart, Lsn};
 use sapwood_engine::Effect;
 
 use crate::error::{Error, Result};
-use crate::frame::{self, Frame, TableId};
+use crate::frame::{self, Frame, RECORDS, TableId};
 use crate::manifest::Manifest;
 use crate::wal::LOG_PREFIX;
 
@@ -121,8 +121,8 @@ impl Follower {
             return Err(Error::Gone { position: self.told, first: lsn });
         }
         (self.lsn, self.part, self.log) = (lsn, part, manifest.log);
-        self.tables =
-            manifest.tables.into_iter().map(|table| (table.id, table.name.into())).collect();
+        let named = manifest.tables.into_iter().filter(|table| table.name != RECORDS);
+        self.tables = named.map(|table| (table.id, table.name.into())).collect();
         Ok(())
     }
 
@@ -233,7 +233,7 @@ fn names<'a>(
     while let Some(frame) = frame::next(&mut record) {
         let frame = frame.map_err(|what| Error::corrupt("the log", 0, what))?;
         let table = match frame {
-            Frame::Saved { .. } => None,
+            Frame::Saved { .. } | Frame::Create { name: RECORDS, .. } => None,
             // Of a table that was dropped before the last of its writers ended nothing is told.
             Frame::Change { table, .. } | Frame::Drop { table } => tables.get(&table).cloned(),
             Frame::Create { table, name, .. } => {

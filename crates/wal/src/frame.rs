@@ -19,6 +19,10 @@ use sapwood_engine::Effect;
 /// The number of a table, which none other of the log has or had.
 pub type TableId = u64;
 
+/// The name of a table whose changes are records of its engine, and no entries: [`Follower`](crate::Follower) tells
+/// nothing of it.
+pub const RECORDS: &str = "";
+
 const PUT: u8 = 1;
 const WRITE: u8 = 2;
 const REMOVE: u8 = 3;

@@ -139,7 +139,7 @@ pub fn log(input: &[u8]) {
     let view = Wal::view(&disk, &mut viewed);
     let open = Wal::open(Arc::new(disk.clone()), WalOptions::default(), &mut opened);
     match (view, open) {
-        (Ok(()), Ok(wal)) => {
+        (Ok(_), Ok(wal)) => {
             assert_eq!(viewed, opened);
             drop(wal);
             let mut again = Told::default();

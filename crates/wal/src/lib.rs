@@ -38,7 +38,7 @@ mod wal;
 
 pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
-pub use frame::TableId;
+pub use frame::{RECORDS, TableId};
 pub use open::Recovery;
 pub use salvage::{Frames, InspectedTable, Inspection};
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Recovered, Wal, WalOptions};

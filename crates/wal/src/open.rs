@@ -112,22 +112,23 @@ impl Wal {
         Ok(Wal { recovered, ..Wal::over(disk, options, log, tables, current) })
     }
 
-    /// Tells as [`Wal::open`] does, and changes nothing.
+    /// Tells as [`Wal::open`] does, and changes nothing; the number of the log, and the position behind its last
+    /// record.
     ///
     /// # Errors
     /// As of [`Wal::open`].
     pub fn view<E: From<Error>>(
         disk: &dyn Disk,
         recovery: &mut dyn Recovery<E>,
-    ) -> std::result::Result<(), E> {
+    ) -> std::result::Result<(u64, Lsn), E> {
         let manifest = Manifest::read(disk)?;
         let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
         let mut replay = Replay::begin(disk, &manifest, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let read = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take);
-        read.map_err(Refused::into_inner)?;
+        let (end, _) = read.map_err(Refused::into_inner)?;
         replay.end();
-        Ok(())
+        Ok((manifest.log, end))
     }
 }
 

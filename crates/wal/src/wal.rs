@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 use std::time::Duration;
 
 use sapwood_disk::Disk;
-use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn, Synced};
+use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn, SharedLog, Synced};
 use sapwood_engine::Journal;
 
-use crate::appender::{Appender, TableJournal, lock};
+use crate::appender::{Appender, TableJournal, TableLog, lock};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
@@ -279,7 +279,25 @@ impl Wal {
 
     /// What a table tells its changes to. It does not keep the log open.
     pub fn journal(&self, table: TableId) -> Arc<dyn Journal> {
-        Arc::new(TableJournal { table, appender: Arc::clone(&self.appender) })
+        Arc::new(self.table_journal(table))
+    }
+
+    /// What a table's engine appends records to that it keeps in this log: opening tells each as an
+    /// [`Effect::Put`](sapwood_engine::Effect::Put) of no key. Records that end a group are one with the changes of
+    /// their thread that go [together](Self::together). The table has the name [`RECORDS`](crate::RECORDS), and
+    /// checkpoints of its own.
+    pub fn shared_log(&self, table: TableId) -> Arc<dyn SharedLog> {
+        let WalOptions { id, unsynced_bytes, .. } = self.options;
+        Arc::new(TableLog { log: id, journal: self.table_journal(table), unsynced_bytes })
+    }
+
+    fn table_journal(&self, table: TableId) -> TableJournal {
+        TableJournal { table, appender: Arc::clone(&self.appender) }
+    }
+
+    /// The number that tells the files of this log from those of others.
+    pub fn id(&self) -> u64 {
+        self.options.id
     }
 
     /// Makes a table, which is empty and has told nothing yet; its number is from
@@ -417,11 +435,8 @@ impl Wal {
         match durability {
             Durability::Sync => self.sync_to(self.appender.told()),
             Durability::Interval(_) => {
-                let (end, durable) = (self.appender.end(), self.appender.log.durable());
-                match end.saturating_sub(durable) > self.options.unsynced_bytes {
-                    true => self.sync_to(end),
-                    false => Ok(()),
-                }
+                let bound = self.appender.bound_unsynced(self.options.unsynced_bytes);
+                bound.map_err(|cause| Error::io("sync the log", &cause))
             }
             Durability::Buffered => Ok(()),
         }
@@ -514,8 +529,10 @@ impl Wal {
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Contents`]. The checkpoint before counts, or this one, and the log goes on;
-    /// the next one is due when a quarter as much has been appended as the options say.
+    /// the next one is due when a quarter as much has been appended as the options say. [`Error::Table`] among
+    /// [changes that go together](Self::together), for which a checkpoint waits.
     pub fn checkpoint(&self) -> Result<Checkpoint> {
+        self.appender.expect_apart()?;
         // One that is being written in the background goes on without a pause, too.
         let _hurry = self.pace.as_ref().map(Pace::hurry);
         self.checkpoint_in_background()

@@ -130,10 +130,7 @@ impl TableSizes {
                 ("values", "value_bytes", stats.value_bytes),
                 ("memory", "reserved_bytes", stats.reserved_bytes),
             ],
-            TableStats::Tree(stats) => vec![
-                ("heap", "heap_bytes", stats.trees.heap_bytes),
-                ("log", "log_bytes", stats.trees.log_bytes),
-            ],
+            TableStats::Tree(stats) => vec![("heap", "heap_bytes", stats.trees.heap_bytes)],
             other => unreachable!("no other kind of table is made: {other:?}"),
         };
         Self { entries: table.len_estimate() as u64, named }

@@ -72,7 +72,6 @@ fn tree_as_json(stats: &sapwood::TreeStats) -> serde_json::Map<String, Value> {
         "entries": stats.entries,
         "kind": kind_name(stats.kind),
         "heap_bytes": stats.trees.heap_bytes,
-        "log_bytes": stats.trees.log_bytes,
     }))
 }
 
@@ -95,12 +94,11 @@ pub(crate) fn kind_name(kind: TreeKind) -> &'static str {
     }
 }
 
-/// The heap and the log are those of all tree tables of the directory.
+/// The heap is that of all tree tables of the directory.
 fn tree_as_table(stats: &sapwood::TreeStats) -> Table {
     let mut table = table(["all tree tables", "bytes", ""]);
-    for (name, number) in [("heap", stats.trees.heap_bytes), ("log", stats.trees.log_bytes)] {
-        table.add_row([name.to_owned(), count(number), bytes(number)]);
-    }
+    let heap = stats.trees.heap_bytes;
+    table.add_row(["heap".to_owned(), count(heap), bytes(heap)]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }

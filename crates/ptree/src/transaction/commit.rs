@@ -7,7 +7,8 @@ use smallvec::SmallVec;
 use super::Transaction;
 use crate::commit::Commit;
 use crate::dirty::DirtyPages;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::log::PoolLog;
 use crate::pool::{Inner, Pool, apply};
 use crate::redo;
 use sapwood_disk::log::Durability;
@@ -66,8 +67,13 @@ pub(super) struct Published {
 }
 
 impl Inner {
-    /// Logs what a transaction did and makes it visible.
-    pub(super) fn publish(&self, transaction: &Transaction<'_>) -> Result<Published> {
+    /// Logs what a transaction did and makes it visible; `ends_group` as of
+    /// [`SharedLog::append`](sapwood_disk::log::SharedLog::append).
+    pub(super) fn publish(
+        &self,
+        transaction: &Transaction<'_>,
+        ends_group: bool,
+    ) -> Result<Published> {
         let redo = transaction.redo();
         if redo.is_empty() {
             let commit = self.last_commit();
@@ -87,7 +93,7 @@ impl Inner {
         // After the trees, which a reader may keep for long: commits to others go on meanwhile.
         let mut core = self.core();
         core.check()?;
-        let lsn = core.append(self, redo.bytes())?;
+        let place = core.append(self, redo.bytes(), ends_group)?;
         for tree in &visible {
             tree.version.begin_change();
         }
@@ -99,9 +105,11 @@ impl Inner {
         for &(id, chunks) in transaction.freed().iter() {
             core.heap.give_freed(id, chunks);
         }
-        let is_checkpoint_due = self.is_checkpoint_due(&core, lsn);
         let is_together = core.together.is_some();
-        Ok(Published { commit: self.commit_at(lsn), is_checkpoint_due, is_together })
+        let end = place.lsn().filter(|_| !is_together);
+        let is_checkpoint_due = end.is_some_and(|end| self.is_checkpoint_due(&core, end));
+        let commit = Commit::new(self.log().cloned(), place);
+        Ok(Published { commit, is_checkpoint_due, is_together })
     }
 
     /// Does logged changes of descriptors.
@@ -122,17 +130,24 @@ impl Inner {
             }
             self.core().check()?;
         }
-        if self.options.durability == Durability::Sync {
-            commit.wait().inspect_err(|cause| self.fail(cause))?;
+        match (self.options.durability, self.pool_log()) {
+            (Durability::Sync, _) => commit.wait().inspect_err(|cause| self.fail(cause))?,
+            (Durability::Interval(_), Some(PoolLog::Shared(log))) => {
+                let bound = log.bound_unsynced().map_err(|cause| Error::io("commit", &cause));
+                bound.inspect_err(|cause| self.fail(cause))?;
+            }
+            _ => {}
         }
         self.checkpoint_if(is_checkpoint_due);
         Ok(commit)
     }
 
-    /// As of [`Inner::settle`], of commits that were logged together.
-    pub(crate) fn settle_together(&self, commit: Commit) -> Result<Commit> {
-        let is_checkpoint_due = self.is_checkpoint_due(&self.core(), commit.position());
-        self.settle(Published { commit, is_checkpoint_due, is_together: false })
+    /// Commits that are logged together; `is_inner` where others are still to come.
+    pub(crate) fn unsettled(&self, commit: Commit, is_inner: bool) -> Unsettled<'_> {
+        let is_checkpoint_due =
+            !is_inner && self.is_checkpoint_due(&self.core(), commit.position());
+        let published = Published { commit, is_checkpoint_due, is_together: is_inner };
+        Unsettled { pool: self, published }
     }
 
     fn checkpoint_if(&self, is_due: bool) {

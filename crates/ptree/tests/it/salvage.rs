@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use sapwood_disk::{Disk, SimDisk};
-use sapwood_ptree::{Error, Pool, Salvage, SalvagedTree, TreeKind, TreeLayout};
+use sapwood_ptree::{DamagedPool, Error, Pool, Salvage, SalvagedTree, TreeKind, TreeLayout};
 
 use crate::damage::{copy_of, damaged, options, prepared};
 use crate::model::{KINDS, LAYOUTS, assert_holds, contents, name};
@@ -21,7 +21,7 @@ fn salvaged(disk: &SimDisk) -> Result<(Pool, Salvage), Error> {
     };
     let before = files(disk);
     let pool = Pool::create(Arc::new(SimDisk::new()), options()).expect("made");
-    let salvage = pool.salvage(disk);
+    let salvage = DamagedPool::open(disk, &options()).and_then(|damaged| pool.salvage(damaged));
     assert!(files(disk) == before, "a damaged pool is not written");
     let salvage = salvage?;
     let report = pool.check().expect("it can be checked");
@@ -202,7 +202,9 @@ fn a_name_that_is_taken_is_told() {
     let pool = Pool::in_memory(options()).expect("made");
     let taken = name(TreeKind::BTree, TreeLayout::Bytes);
     pool.create_tree(&taken, TreeKind::RedBlack, TreeLayout::Bytes).expect("made");
-    let salvage = pool.salvage(&disk).expect("sound");
+    let salvage = DamagedPool::open(&disk, &options())
+        .and_then(|damaged| pool.salvage(damaged))
+        .expect("sound");
     assert_eq!(tree(&salvage, &taken).problem_count, 1);
     assert_eq!(pool.tree(&taken).expect("there").len(), Ok(0));
     assert!(!salvage.is_complete());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sapwood_occ::Versions;
-use sapwood_ptree::{Pool, Unsettled};
+use sapwood_ptree::{Joint, Pool, Unsettled};
 
 use super::{Db, Shared};
 use crate::db_log::DbLog;
@@ -132,9 +132,17 @@ impl Db {
         Batch::new(self)
     }
 
-    /// The pool of tree tables, made if there is none.
-    pub(crate) fn pool(&self) -> Result<&Pool> {
-        self.shared.trees.pool(self.shared.directory.as_ref())
+    /// Lets a commit to tree tables be one record of the log with changes of this thread in other tables; none
+    /// while commits of another thread go [together](Self::together).
+    pub(crate) fn join_trees(&self) -> Option<Joint<'_>> {
+        self.shared.trees.opened()?.join()
+    }
+
+    /// Waits until no commits of another thread to tree tables go [together](Self::together).
+    pub(crate) fn pass_trees_together(&self) {
+        if let Some(pool) = self.shared.trees.opened() {
+            pool.pass_together();
+        }
     }
 
     /// The versions of the keys of all ordered tables and hash tables.
@@ -155,11 +163,9 @@ impl Db {
         Ok(self.changes())
     }
 
-    /// Runs `changes`, after which all that they changed in tree tables lasts together: after a crash all
-    /// of it is there, or nothing; and so all that they changed in other tables that last. (A crash in
-    /// between may leave the one without the other.) Readers see each change when it is made, and nothing
-    /// is taken back where `changes` fails or panics. For code that cannot keep a [`Transaction`] in
-    /// hand.
+    /// Runs `changes`, after which all that they changed lasts together: after a crash all of it is there, or
+    /// nothing. Readers see each change when it is made, and nothing is taken back where `changes` fails or
+    /// panics. For code that cannot keep a [`Transaction`] in hand.
     ///
     /// Commits of other threads to tree tables wait for the end, after they are made; so `changes` waits
     /// for no thread that writes. The caller sees to it that no other thread changes the same entries of
@@ -186,21 +192,21 @@ impl Db {
         if let Some(log) = log {
             log.check()?;
         }
-        let logged = || match log {
-            Some(log) => log.wal().together(changes),
-            None => changes(),
+        let of_trees = || match trees.opened() {
+            Some(pool) => pool.together_unsettled(changes).map(|(done, end)| (done, Some(end))),
+            None => Ok((changes(), None)),
         };
-        let (done, commit) = match trees.opened() {
-            Some(pool) => {
-                let (done, commit) = pool.together(logged).map_err(Error::trees)?;
-                (done, Some(commit))
-            }
-            None => (logged(), None),
+        // Within those of the log, whose record the commits to trees end.
+        let done = match log {
+            Some(log) => log.wal().together(of_trees),
+            None => of_trees(),
         };
+        let (done, unsettled) = done.map_err(Error::trees)?;
         if let Some(log) = log {
             // They are appended at the end, and nothing in them could tell that this failed.
             log.check()?;
         }
+        let commit = unsettled.map(Unsettled::settle).transpose().map_err(Error::trees)?;
         let log = log.as_ref().map(|log| (Arc::clone(log), log.wal().told()));
         Ok((done, Changes { log, trees: commit }))
     }

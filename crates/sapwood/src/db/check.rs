@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use sapwood_hashlog::HashLog;
+use sapwood_ptree::Pool;
 use sapwood_wal::{Inspection, Wal};
 
-use super::trees::Trees;
 use super::{Db, Problem};
 use crate::directory::Directory;
 use crate::{DbOptions, Engine, Error, Result, TreeCheck};
@@ -66,10 +66,13 @@ impl Db {
             DbCheck { tables: Vec::new(), log: None, trees: None, problems: Vec::new() };
         check.log(&directory)?;
         check.hash_tables(&directory)?;
-        check.trees(&directory);
         let is_sound = check.problems.is_empty();
+        let pool_path = directory.pool_path();
         match Db::of_directory(directory, &DbOptions::default()) {
-            Ok(db) => check.opened(&db),
+            Ok(db) => check.opened(&db, &pool_path),
+            Err(Error::Trees { cause, .. }) => {
+                check.problems.push(Problem::of_trees(&pool_path, &cause));
+            }
             // What is damaged was told in particular.
             Err(error) if is_sound => check.problems.push(Problem::new(path.as_ref(), error)),
             Err(_) => {}
@@ -147,27 +150,17 @@ impl DbCheck {
         Ok(())
     }
 
-    fn trees(&mut self, directory: &Directory) {
-        let path = directory.pool_path();
-        let trees = match Trees::of_directory(DbOptions::default().pool(), directory) {
-            Ok(trees) => trees,
-            Err(Error::Trees { cause, .. }) => {
-                return self.problems.push(Problem::of_trees(&path, &cause));
-            }
-            Err(error) => return self.problems.push(Problem::new(&path, error)),
-        };
-        let Some(pool) = trees.opened() else { return };
-        match pool.check() {
+    /// Checks the heap of tree tables, and counts the entries of all tables.
+    fn opened(&mut self, db: &Db, pool_path: &Path) {
+        let pool = db.shared.trees.opened();
+        match pool.map(Pool::check).transpose() {
             Ok(report) => {
-                self.problems.extend(report.problems.iter().map(|what| Problem::new(&path, what)));
-                self.trees = Some(report);
+                let problems = report.iter().flat_map(|report| &report.problems);
+                self.problems.extend(problems.map(|what| Problem::new(pool_path, what)));
+                self.trees = report;
             }
-            Err(cause) => self.problems.push(Problem::of_trees(&path, &cause)),
+            Err(cause) => self.problems.push(Problem::of_trees(pool_path, &cause)),
         }
-    }
-
-    /// Counts the entries of all tables.
-    fn opened(&mut self, db: &Db) {
         for name in db.table_names() {
             let counted = db.table(&name).and_then(|table| Ok((table.engine(), table.len()?)));
             match counted {

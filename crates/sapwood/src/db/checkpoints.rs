@@ -95,11 +95,11 @@ impl Db {
                 first = first.and(table.checkpoint(cut).map(drop));
             }
         }
-        if let Some(log) = &self.shared.log {
-            first = first.and(log.checkpoint());
+        if let Some(pool) = self.shared.trees.opened() {
+            first = first.and(pool.checkpoint().map_err(Error::trees));
         }
-        match self.shared.trees.opened() {
-            Some(pool) => first.and(pool.checkpoint().map_err(Error::trees)),
+        match &self.shared.log {
+            Some(log) => first.and(log.checkpoint()),
             None => first,
         }
     }

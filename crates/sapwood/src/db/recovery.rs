@@ -7,13 +7,15 @@ use std::thread;
 use sapwood_chunkmap::ChunkMap;
 use sapwood_engine::Effect;
 use sapwood_hashlog::HashLog;
+use sapwood_ptree::{OpeningPool, Pool};
 use sapwood_wal::{Recovery, TableId};
 
 use crate::db_log::{DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
 use crate::{
-    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, aggregate,
+    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result,
+    TreeEngineError, aggregate,
 };
 
 use super::replay::{Engine, Replay, Target};
@@ -23,6 +25,8 @@ pub(super) struct LoggedTables {
     pub(super) ordered: Vec<OrderedTable>,
     /// By name.
     pub(super) hash: BTreeMap<Arc<str>, LoggedHash>,
+    /// The pool of tree tables, if there is one.
+    pub(super) trees: Option<Pool>,
 }
 
 /// A hash table that the log has.
@@ -41,7 +45,8 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
-    let (log, Told { ordered, hash }) = tell(directory, options, recover)?;
+    let (log, Told { ordered, hash, trees }) = tell(directory, options, recover)?;
+    let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
         let (name, options, map) = table.finish()?;
         let (map, kept) = log.open_ordered(id, map);
@@ -50,7 +55,54 @@ pub(super) fn open(
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
     log.begin(options)?;
-    Ok((log, LoggedTables { ordered, hash }))
+    Ok((log, LoggedTables { ordered, hash, trees }))
+}
+
+/// Opens the pool, after moving it to the log where it has one of its own.
+fn settle_trees(
+    log: &DbLog,
+    directory: &Directory,
+    options: &DbOptions,
+    told: ToldTrees,
+) -> Result<Option<Pool>> {
+    let ToldTrees { table, opening } = told;
+    let Some(opening) = opening else { return Ok(None) };
+    if opening.shared_log().is_none() {
+        drop(opening);
+        let Some(disk) = directory.pool_disk()? else { return Ok(None) };
+        let id = log.move_pool(table, &disk, &options.pool())?;
+        let opening = OpeningPool::begin(disk, options.pool());
+        let opening = opening.map_err(|cause| trees_refused(directory, cause))?;
+        return log.open_pool(id, opening).map(Some);
+    }
+    match table {
+        Some(table) => log.open_pool(table, opening).map(Some),
+        None => expect_unused(directory, &opening, Some(log.wal().id())).map(|()| None),
+    }
+}
+
+/// Refuses a pool that the log does not know, unless it is one that a crash left which came while it was made.
+fn expect_unused(directory: &Directory, opening: &OpeningPool, log: Option<u64>) -> Result<()> {
+    if log == opening.shared_log() && opening.generation() == 1 {
+        return Ok(());
+    }
+    let what =
+        "the log knows nothing of the tree tables: put the log back that they were used with";
+    Err(trees_refused(directory, TreeEngineError::Options(what.to_owned())))
+}
+
+fn trees_refused(directory: &Directory, cause: TreeEngineError) -> Error {
+    Error::Trees { path: Some(directory.pool_path()), cause }
+}
+
+/// Reads the heap of the pool, if there is one.
+fn begin_trees(directory: &Directory, options: &DbOptions) -> Result<Option<OpeningPool>> {
+    let Some(disk) = directory.pool_disk()? else { return Ok(None) };
+    let begun = match directory.is_read_only() {
+        true => OpeningPool::begin_read_only(disk, options.pool()),
+        false => OpeningPool::begin(disk, options.pool()),
+    };
+    begun.map(Some).map_err(|cause| trees_refused(directory, cause))
 }
 
 /// Does again what a log tells, by several threads.
@@ -59,10 +111,12 @@ fn tell<R>(
     options: &DbOptions,
     log: impl FnOnce(&mut dyn Recovery<Stopped>) -> Result<R>,
 ) -> Result<(R, Told)> {
+    let trees = ToldTrees { table: None, opening: begin_trees(directory, options)? };
     thread::scope(|scope| {
-        let told = Told::default();
+        let told = Told { trees, ..Told::default() };
         let on_recovery = &options.on_recovery;
-        let mut tables = Tables { directory, on_recovery, replay: Replay::new(scope), told };
+        let replay = Replay::new(scope);
+        let mut tables = Tables { directory, on_recovery, replay, told };
         let opened = log(&mut tables)?;
         tables.replay.end();
         Ok((opened, tables.told))
@@ -115,7 +169,8 @@ fn unrecovered(log: &DbLog, id: TableId, name: &str, error: Error) -> LoggedHash
 /// The tables of the log of a directory that is open to be read.
 pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<LoggedTables> {
     let view = |tables: &mut dyn Recovery<Stopped>| DbLog::view(directory, tables);
-    let ((), Told { ordered, hash }) = tell(directory, options, view)?;
+    let (log, Told { ordered, hash, trees }) = tell(directory, options, view)?;
+    let trees = view_trees(directory, options, trees, log)?;
     let ordered = ordered.into_values().map(|table| {
         let (name, options, map) = table.finish()?;
         let kept = Kept::read_only(directory);
@@ -148,7 +203,29 @@ pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<Lo
         };
         Some((name, table))
     });
-    Ok(LoggedTables { ordered, hash: hash.collect() })
+    Ok(LoggedTables { ordered, hash: hash.collect(), trees })
+}
+
+/// The pool of a directory that is open to be read, and has a log of this number which ends there.
+fn view_trees(
+    directory: &Directory,
+    options: &DbOptions,
+    told: ToldTrees,
+    log: Option<(u64, u64)>,
+) -> Result<Option<Pool>> {
+    let ToldTrees { table, opening } = told;
+    let Some(opening) = opening else { return Ok(None) };
+    let opened = match (opening.shared_log(), table, log) {
+        (None, ..) => match directory.pool_disk()? {
+            Some(disk) => Pool::open_read_only(disk, options.pool()),
+            None => return Ok(None),
+        },
+        (Some(_), Some(_), Some((log, end))) => opening.finish_read_only(log, end),
+        (Some(_), _, log) => {
+            return expect_unused(directory, &opening, log.map(|(id, _)| id)).map(|()| None);
+        }
+    };
+    opened.map(Some).map_err(|cause| trees_refused(directory, cause))
 }
 
 /// The tables that were told so far.
@@ -156,6 +233,48 @@ pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<Lo
 struct Told {
     ordered: BTreeMap<TableId, Recovered>,
     hash: BTreeMap<TableId, RecoveredHash>,
+    trees: ToldTrees,
+}
+
+/// The pool of tree tables.
+#[derive(Default)]
+struct ToldTrees {
+    /// The table of its records, if the log knows it.
+    table: Option<TableId>,
+    /// The pool, if its files are there.
+    opening: Option<OpeningPool>,
+}
+
+impl ToldTrees {
+    /// The log has a table of the pool's records.
+    fn create(
+        &mut self,
+        table: TableId,
+        directory: &Directory,
+        checkpoint: Option<u64>,
+    ) -> Result<()> {
+        self.table = Some(table);
+        let generation = self.opening.as_ref().map(OpeningPool::generation);
+        let what = match generation {
+            None => "it is missing, and the log knows of tree tables".to_owned(),
+            Some(generation) if generation < checkpoint.unwrap_or(0) => {
+                format!("its superblock is of checkpoint {generation}, and there were later ones")
+            }
+            Some(_) => return Ok(()),
+        };
+        let file = "heap".to_owned();
+        Err(trees_refused(directory, TreeEngineError::CorruptFile { file, offset: 0, what }))
+    }
+
+    /// Does a record of the pool again, if it has not all in its own log.
+    fn redo(&mut self, directory: &Directory, record: &[u8]) -> Result<()> {
+        match &mut self.opening {
+            Some(opening) if opening.shared_log().is_some() => {
+                opening.redo(record).map_err(|cause| trees_refused(directory, cause))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Takes what the log tells.
@@ -270,6 +389,10 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 let (newest, state) = (own.unwrap_or(0), HashState::Unchanged);
                 self.told.hash.insert(table, RecoveredHash { name, newest, state });
             }
+            Description::Trees => {
+                let told = self.told.trees.create(table, self.directory, own);
+                told.map_err(Stopped::Table)?;
+            }
         }
         Ok(())
     }
@@ -282,6 +405,11 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
     }
 
     fn change(&mut self, table: TableId, key: &[u8], effect: Effect<'_>) -> Done<()> {
+        if let Effect::Put(record) = effect
+            && self.told.trees.table == Some(table)
+        {
+            return self.told.trees.redo(self.directory, record).map_err(Stopped::Table);
+        }
         let target = match self.told.ordered.get(&table) {
             Some(ordered) => Some(&ordered.target),
             None => self.told.hash.get_mut(&table).and_then(|hash| hash.target(self.directory)),

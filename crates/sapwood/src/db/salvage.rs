@@ -6,6 +6,7 @@ use std::path::Path;
 
 use sapwood_engine::Effect;
 use sapwood_hashlog::HashLog;
+use sapwood_ptree::DamagedPool;
 use sapwood_wal::{Recovery, TableId, Wal};
 
 use super::{Db, Problem};
@@ -258,12 +259,34 @@ impl Saving {
 
     fn trees(&mut self) -> Result<()> {
         let Some(disk) = self.from.pool_disk()? else { return Ok(()) };
-        let pool = self.db.shared.trees.pool(self.db.shared.directory.as_ref())?;
-        let salvage = pool
-            .salvage(&*disk)
-            .map_err(|cause| Error::Trees { path: Some(self.from.pool_path()), cause })?;
+        let path = self.from.pool_path();
+        let refused = |cause| Error::Trees { path: Some(path.clone()), cause };
+        let damaged = DamagedPool::open(&*disk, &DbOptions::default().pool()).map_err(refused)?;
+        let damaged = match damaged.shared_log() {
+            None => damaged,
+            Some(log) => self.trees_of_log(damaged, log)?,
+        };
+        let salvage = self.db.pool()?.salvage(damaged).map_err(refused)?;
         self.salvage.trees = Some(salvage);
         Ok(())
+    }
+
+    /// Does the commits again that the log has up to the first damage: they change bytes as others before have
+    /// left them.
+    fn trees_of_log(&mut self, damaged: DamagedPool, log: u64) -> Result<DamagedPool> {
+        let mut commits = Commits { damaged, table: None };
+        let told = match self.from.log_disk_to_read()? {
+            Some(disk) => Wal::salvage::<LogError>(&*disk, false, &mut commits).map(drop),
+            None => Ok(()),
+        };
+        // What is wrong with the log was told before.
+        if told.is_err() || commits.table.is_none() {
+            let what = format!(
+                "what was committed since the last checkpoint is lost with the log of number {log}"
+            );
+            self.problem(Problem::new(&self.from.pool_path(), what));
+        }
+        Ok(commits.damaged)
     }
 
     fn problem(&mut self, problem: Problem) {
@@ -308,6 +331,7 @@ impl Recovery<Stopped> for Saving {
                 }
                 Err(error) => return Err(Stopped::Table(error)),
             },
+            Ok(Description::Trees) => return Ok(()),
             Ok(Description::Ordered(options)) => {
                 self.create_ordered(table, name, options).map_err(Stopped::Table)?
             }
@@ -351,5 +375,45 @@ impl Recovery<Stopped> for Saving {
                 .map(drop),
         };
         done.map_err(Stopped::Table)
+    }
+}
+
+/// Takes the commits to tree tables that a log tells, and nothing else.
+struct Commits {
+    damaged: DamagedPool,
+    /// The table of them, if the log knows it.
+    table: Option<TableId>,
+}
+
+impl Recovery<LogError> for Commits {
+    fn create(
+        &mut self,
+        table: TableId,
+        _name: &str,
+        description: &[u8],
+        _own: Option<u64>,
+    ) -> std::result::Result<(), LogError> {
+        if Description::decode(description) == Ok(Description::Trees) {
+            self.table = Some(table);
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, _: TableId, _: &[u8], _: &[u8]) -> std::result::Result<(), LogError> {
+        Ok(())
+    }
+
+    fn change(
+        &mut self,
+        table: TableId,
+        _key: &[u8],
+        effect: Effect<'_>,
+    ) -> std::result::Result<(), LogError> {
+        if let Effect::Put(record) = effect
+            && self.table == Some(table)
+        {
+            self.damaged.redo(record);
+        }
+        Ok(())
     }
 }

@@ -92,12 +92,12 @@ impl Db {
             }
         }
         if let Some(pool) = self.shared.trees.opened() {
-            let (heap_bytes, log_bytes) = (pool.heap_bytes(), pool.log_bytes());
+            let heap_bytes = pool.heap_bytes();
             stats.reserved_bytes += heap_bytes;
             if self.shared.directory.is_some() {
-                stats.file_bytes += heap_bytes + log_bytes;
+                stats.file_bytes += heap_bytes;
             }
-            stats.trees = Some(TreePoolStats { heap_bytes, log_bytes });
+            stats.trees = Some(TreePoolStats { heap_bytes });
         }
         if let Some(log) = &self.shared.log {
             let log = log.stats();

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use sapwood_ptree::TreeLayout;
+use sapwood_ptree::{Pool, TreeLayout};
 
-use super::{Db, Slot, check_name, other_engine};
+use super::{Db, Shared, Slot, check_name, other_engine};
+use crate::tree_table::Home;
 use crate::{Engine, Error, RecordLayout, Result, TreeEngineError, TreeTable, TreeTableOptions};
 
 impl Db {
@@ -98,11 +99,10 @@ impl Db {
     /// which may want a name.
     fn create_tree(&self, name: &str, options: &TreeTableOptions) -> Result<TreeTable> {
         let _files = self.change_files();
-        let directory = &self.shared.directory;
-        if let Some(directory) = directory {
+        if let Some(directory) = &self.shared.directory {
             directory.expect_writable()?;
         }
-        let pool = self.shared.trees.pool(directory.as_ref())?;
+        let pool = self.pool()?;
         let layout = match options.layout {
             RecordLayout::Fixed8 => TreeLayout::Fixed,
             RecordLayout::Variable => TreeLayout::Bytes,
@@ -121,12 +121,22 @@ impl Db {
             cause => Error::TreeEngine { table: name.into(), cause },
         })?;
         let fields = options.fields.clone();
-        let table = TreeTable::new(name.into(), tree, fields, directory.clone());
+        let table = TreeTable::new(name.into(), tree, fields, self.home());
         let noted = self.note_tree(table.clone());
         if noted.is_err() {
             table.named(pool.remove_tree(table.tree()))?;
         }
         noted
+    }
+
+    /// The pool of tree tables, made if there is none.
+    pub(crate) fn pool(&self) -> Result<&Pool> {
+        self.shared.trees.pool(&self.home())
+    }
+
+    fn home(&self) -> Home {
+        let Shared { directory, log, .. } = &*self.shared;
+        Home { directory: directory.clone(), log: log.clone() }
     }
 
     /// Gives a tree table its name, unless another kind of table has come by it.
@@ -147,12 +157,12 @@ impl Db {
     }
 
     fn note_stored_tree(&self, name: &str) -> Result<TreeTable> {
-        let pool = self.shared.trees.pool(self.shared.directory.as_ref())?;
+        let pool = self.pool()?;
         let infos = pool.trees().map_err(Error::trees)?;
         let info = infos.into_iter().find(|info| info.name == name);
         let info = info.ok_or_else(|| Self::missing(&self.slots(), name))?;
         let tree = pool.tree(name).map_err(Error::trees)?;
-        self.note_tree(TreeTable::stored(&info, tree, self.shared.directory.clone())?)
+        self.note_tree(TreeTable::stored(&info, tree, self.home())?)
     }
 }
 

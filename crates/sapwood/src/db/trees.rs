@@ -1,11 +1,12 @@
 //! The pool of a database, in which its tree tables lie.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use sapwood_ptree::{Pool, PoolOptions};
 
-use crate::directory::{self, Directory};
-use crate::{Error, Result, TreeEngineError};
+use crate::directory;
+use crate::tree_table::Home;
+use crate::{Error, Result};
 
 /// Made with the first tree table, unless it is there.
 #[derive(Debug)]
@@ -17,23 +18,13 @@ pub(super) struct Trees {
 
 impl Trees {
     pub(super) fn new(options: PoolOptions) -> Trees {
-        Trees { options, pool: OnceLock::new(), making: Mutex::default() }
+        Trees::with(options, None)
     }
 
-    /// That of a directory, opened if it is there.
-    pub(super) fn of_directory(options: PoolOptions, directory: &Directory) -> Result<Trees> {
-        let trees = Trees::new(options);
-        if let Some(disk) = directory.pool_disk()? {
-            let options = trees.options.clone();
-            let pool = match directory.is_read_only() {
-                true => Pool::open_read_only(disk, options),
-                false => Pool::open(disk, options),
-            };
-            let pool = pool.map_err(|cause| refused(cause, Some(directory)))?;
-            // Nothing else has had it yet.
-            let _first = trees.pool.set(pool);
-        }
-        Ok(trees)
+    /// With the pool of a directory, if it has one.
+    pub(super) fn with(options: PoolOptions, pool: Option<Pool>) -> Trees {
+        let pool = pool.map_or_else(OnceLock::new, OnceLock::from);
+        Trees { options, pool, making: Mutex::default() }
     }
 
     pub(super) fn opened(&self) -> Option<&Pool> {
@@ -41,7 +32,7 @@ impl Trees {
     }
 
     /// The pool, after making it if it is not there.
-    pub(super) fn pool(&self, directory: Option<&Arc<Directory>>) -> Result<&Pool> {
+    pub(super) fn pool(&self, home: &Home) -> Result<&Pool> {
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }
@@ -49,19 +40,15 @@ impl Trees {
         if let Some(pool) = self.pool.get() {
             return Ok(pool);
         }
-        let options = self.options.clone();
-        let made = match directory {
-            None => Pool::in_memory(options),
+        let made = match &home.directory {
+            None => Pool::in_memory(self.options.clone())
+                .map_err(|cause| Error::Trees { path: None, cause })?,
             Some(directory) => {
                 let disk = directory.make_pool()?;
-                Pool::create(disk, options.id(directory::new_table_id()))
+                let log = home.log.as_ref().expect("it is open to be written");
+                log.create_pool(&*disk, &self.options.clone().id(directory::new_table_id()))?
             }
         };
-        let made = made.map_err(|cause| refused(cause, directory.map(|directory| &**directory)))?;
         Ok(self.pool.get_or_init(|| made))
     }
-}
-
-fn refused(cause: TreeEngineError, directory: Option<&Directory>) -> Error {
-    Error::Trees { path: directory.map(Directory::pool_path), cause }
 }

@@ -6,7 +6,8 @@
 //! chunk_entries 512
 //! fields hits:i64le
 //! ```
-//! Of a hash table, whose folder has its options, `sapwood hash 1` alone.
+//! Of a hash table, whose folder has its options, `sapwood hash 1` alone; of the pool of tree tables
+//! `sapwood trees 1`.
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
@@ -17,17 +18,24 @@ use crate::stored_options::{Lines, fields_of, parse_number};
 
 const ORDERED: &str = "sapwood ordered 1";
 const HASH: &str = "sapwood hash 1";
+const TREES: &str = "sapwood trees 1";
 
 /// The engine of a table, and what it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Description {
     Ordered(OrderedTableOptions),
     Hash,
+    /// The pool of all tree tables.
+    Trees,
 }
 
 impl Description {
     pub(crate) fn encode(&self) -> String {
-        let Description::Ordered(options) = self else { return format!("{HASH}\n") };
+        let options = match self {
+            Description::Ordered(options) => options,
+            Description::Hash => return format!("{HASH}\n"),
+            Description::Trees => return format!("{TREES}\n"),
+        };
         let budget =
             options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
         let fields = options.fields.as_ref().map_or_else(|| "none".to_owned(), Layout::to_string);
@@ -46,11 +54,14 @@ impl Description {
         let mut lines = Lines::new(text);
         match lines.next_line() {
             ORDERED => {}
-            HASH => {
-                let read = lines.expect_end().map(|()| Description::Hash);
-                return read.map_err(|unreadable| unreadable.what);
+            word @ (HASH | TREES) => {
+                let read = match word {
+                    HASH => Description::Hash,
+                    _ => Description::Trees,
+                };
+                return lines.expect_end().map(|()| read).map_err(|unreadable| unreadable.what);
             }
-            _ => return Err(format!("`{ORDERED}` or `{HASH}` is expected")),
+            _ => return Err(format!("`{ORDERED}`, `{HASH}` or `{TREES}` is expected")),
         }
         let mut read = || {
             let memory_budget = lines.value("memory_budget", |word| match word {
@@ -89,6 +100,8 @@ mod tests {
         }
         assert_eq!(Description::Hash.encode(), "sapwood hash 1\n");
         assert_eq!(Description::decode(b"sapwood hash 1\n"), Ok(Description::Hash));
+        assert_eq!(Description::Trees.encode(), "sapwood trees 1\n");
+        assert_eq!(Description::decode(b"sapwood trees 1\n"), Ok(Description::Trees));
     }
 
     #[test]

@@ -1,8 +1,6 @@
 //! Changes without reads, which take effect together.
 
-use sapwood_ptree::Unsettled;
-
-use super::pending::{Last, Writes, commit};
+use super::pending::{Writes, commit};
 use super::table_ref::{Buffered, TableRef};
 use crate::tree_table::TreeTransaction;
 use crate::{Changes, Db, Error, Result, Retry, TreeTable};
@@ -137,29 +135,27 @@ impl<'db> Batch<'db> {
                 tables.push(table);
             }
         }
-        let mut tx = None;
-        if !tables.is_empty() {
-            let begun = TreeTransaction::begin_on(db.pool()?, &tables)?;
+        let begin = || -> Result<Option<TreeTransaction<'db>>> {
+            if tables.is_empty() {
+                return Ok(None);
+            }
+            let tx = TreeTransaction::begin_on(db.pool()?, &tables)?;
             for (table, key, value) in &trees {
                 match value {
-                    Some(value) => begun.put(table, key, value)?,
-                    None => drop(begun.remove(table, key)?),
+                    Some(value) => tx.put(table, key, value)?,
+                    None => drop(tx.remove(table, key)?),
                 }
             }
-            tx = Some(begun);
-        }
+            Ok(Some(tx))
+        };
         if writes.is_empty() {
-            return db.settle(tx.map(TreeTransaction::commit).transpose()?);
+            return db.settle(begin()?.map(TreeTransaction::commit).transpose()?);
         }
         // It reads nothing, and whatever it meets is over soon.
         let patience = Retry::times(1_000);
         let mut attempt = 0;
         let unsettled = loop {
-            let last = tx.is_some().then(|| -> Last<'_, Unsettled<'db>> {
-                let tx = &mut tx;
-                Box::new(move || tx.take().expect("changes are made once").commit())
-            });
-            match commit(db.versions(), db.log(), None, &writes, last) {
+            match commit(db, None, &writes, begin()?) {
                 Err(Error::Conflict) if patience.pause(attempt) => attempt += 1,
                 done => break done?,
             }

@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sapwood_occ::{Conflict, Reads, Stripe, Versions};
+use sapwood_occ::{Conflict, Reads, Stripe};
 use sapwood_ptree::Unsettled;
 
 use super::table_ref::Buffered;
 use crate::db_log::DbLog;
-use crate::{Error, LogError, Result};
+use crate::tree_table::TreeTransaction;
+use crate::{Db, Error, LogError, Result};
 
 /// The values that keys will have; none for one that is removed.
 pub(super) type Values = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -93,7 +94,7 @@ impl Writes {
 }
 
 /// What comes after all changes of a commit.
-pub(super) type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
+type Last<'l, R> = Box<dyn FnOnce() -> Result<R> + 'l>;
 
 /// Gives keys the values that they had, the last one first.
 fn take_back(made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>) -> Result<(), (Arc<str>, Error)> {
@@ -103,18 +104,31 @@ fn take_back(made: Vec<(&Buffered, &[u8], Option<Vec<u8>>)>) -> Result<(), (Arc<
     Ok(())
 }
 
-/// Commits: makes the changes, and after them `last`, as one record of the log, if what was read is still
-/// so.
-pub(super) fn commit<'t>(
-    versions: &Versions,
-    log: Option<&DbLog>,
+/// Commits: makes the changes, and after them those of tree tables, as one record of the log, if what was read is
+/// still so.
+pub(super) fn commit<'db>(
+    db: &'db Db,
     reads: Option<Reads<'_>>,
     writes: &Writes,
-    last: Option<Last<'_, Unsettled<'t>>>,
-) -> Result<Option<Unsettled<'t>>> {
+    trees: Option<TreeTransaction<'db>>,
+) -> Result<Option<Unsettled<'db>>> {
     writes.expect_changes()?;
-    let all = || -> Result<Result<Option<Unsettled<'t>>>, Conflict> {
+    let (versions, log) = (db.versions(), db.log());
+    let mut is_in_way = false;
+    let all = || -> Result<Result<Option<Unsettled<'db>>>, Conflict> {
+        let joint = match (&trees, log) {
+            (Some(_), Some(_)) => {
+                Some(db.join_trees().ok_or(Conflict::Busy).inspect_err(|_| is_in_way = true)?)
+            }
+            _ => None,
+        };
         let reads = reads.map_or_else(|| Reads::begin(versions), Ok)?;
+        let last = trees.map(|tx| -> Last<'_, Unsettled<'db>> {
+            Box::new(move || match joint {
+                Some(joint) => tx.commit_joined(joint),
+                None => tx.commit(),
+            })
+        });
         reads.commit(&mut writes.stripes(), || writes.make(log, last))
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
@@ -122,6 +136,10 @@ pub(super) fn commit<'t>(
         Some(log) => log.wal().together(all),
         None => all(),
     };
+    if is_in_way {
+        // With nothing in hand, for which that thread may wait.
+        db.pass_trees_together();
+    }
     let done = done.map_err(|_| Error::Conflict)??;
     // The record is appended at the end, and nothing in it could tell that this failed.
     log.map_or(Ok(()), DbLog::check)?;

@@ -44,8 +44,6 @@ pub struct TreeStats {
 pub struct TreePoolStats {
     /// Bytes of the heap, from its beginning to the end of what was ever used.
     pub heap_bytes: u64,
-    /// Bytes of the files of the log.
-    pub log_bytes: u64,
 }
 
 #[cfg(feature = "serde")]

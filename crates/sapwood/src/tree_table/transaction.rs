@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use sapwood_ptree::{Pool, Unsettled};
+use sapwood_ptree::{Joint, Pool, Unsettled};
 
 use super::{TreeTable, counter};
 use crate::{Compute, Computed, Direction, Error, KeyRange, Result, Upsert, ValueMut};
@@ -26,6 +26,11 @@ impl<'db> TreeTransaction<'db> {
     /// Readers see the changes once this returns.
     pub(crate) fn commit(self) -> Result<Unsettled<'db>> {
         self.tx.commit_unsettled().map_err(Error::trees)
+    }
+
+    /// The same, and what this thread has changed in other tables of the log is one record with it.
+    pub(crate) fn commit_joined(self, joint: Joint<'db>) -> Result<Unsettled<'db>> {
+        joint.commit(self.tx).map_err(Error::trees)
     }
 
     pub(crate) fn get(&self, table: &TreeTable, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {

@@ -1,5 +1,4 @@
-//! The power goes at any change of the disk: what is left opens, and is a prefix of what was done. That of
-//! ordered and hash tables is one, since they have one log; that of trees is another.
+//! The power goes at any change of the disk: what is left opens, and is a prefix of what was done to all tables.
 
 mod faults;
 mod world;
@@ -22,7 +21,7 @@ fn images() -> u64 {
 }
 
 #[test]
-fn any_crash_leaves_a_prefix_of_each_log() {
+fn any_crash_leaves_a_prefix_of_all_changes() {
     let (wanted, seen) = (images(), Cell::new(0_u64));
     case!().seeds(1 << 20, |seed| {
         if seen.get() < wanted {
@@ -40,7 +39,7 @@ fn crashes_of_a_stream(seed: u64) -> u64 {
     disk.take_images(seed << 32, 1);
     let mut seen = 0;
     for step in 0..STEPS {
-        let (logged, trees) = (world.logged.lasting, world.trees.lasting);
+        let lasting = world.history.lasting;
         world.step().expect("nothing fails");
         let mut images = disk.taken();
         if step == STEPS - 1 {
@@ -49,19 +48,18 @@ fn crashes_of_a_stream(seed: u64) -> u64 {
         for (number, image) in images.into_iter().enumerate() {
             seen += 1;
             let what = format!("{setting:?}, step {step}, image {number}");
-            check_image(&world, [logged, trees], image, seed + seen, &what);
+            check_image(&world, lasting, image, seed + seen, &what);
         }
     }
     seen
 }
 
 /// Looks at an image; how thoroughly, is picked by a number.
-fn check_image(world: &World, [logged, trees]: [usize; 2], image: SimDisk, pick: u64, what: &str) {
+fn check_image(world: &World, lasting: usize, image: SimDisk, pick: u64, what: &str) {
     let mut image = image;
     let check = |db: &Db, what: &str| {
         let found = contents(db).unwrap_or_else(|error| panic!("{what}: {error}"));
-        world.logged.check(logged, &found.0, &format!("{what}, the log"));
-        world.trees.check(trees, &found.1, &format!("{what}, trees"));
+        world.history.check(lasting, &found, what);
         found
     };
     let setting = world.setting;
@@ -80,7 +78,7 @@ fn check_image(world: &World, [logged, trees]: [usize; 2], image: SimDisk, pick:
         _ => {}
     }
     let db = setting.open(&image).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (logged, trees) = check(&db, what);
+    let found = check(&db, what);
     match pick % 16 {
         2 => {
             for name in db.table_names() {
@@ -92,7 +90,7 @@ fn check_image(world: &World, [logged, trees]: [usize; 2], image: SimDisk, pick:
             // Nothing was changed, and it lasts.
             drop(db);
             let db = setting.open(&image.crash(pick)).expect("opened again");
-            assert!(contents(&db).expect("read") == (logged, trees), "{what}: opened again");
+            assert!(contents(&db).expect("read") == found, "{what}: opened again");
         }
         4 => goes_on(setting, &image, db, pick, what),
         _ => {}
@@ -107,7 +105,6 @@ fn goes_on(setting: Setting, image: &SimDisk, db: Db, seed: u64, what: &str) {
         world.step().unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     let db = setting.open(&image.crash(seed)).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (logged, trees) = contents(&db).expect("read");
-    world.logged.check(world.logged.lasting, &logged, &format!("{what}, another life"));
-    world.trees.check(world.trees.lasting, &trees, &format!("{what}, trees of another life"));
+    let found = contents(&db).expect("read");
+    world.history.check(world.history.lasting, &found, &format!("{what}, another life"));
 }

@@ -22,4 +22,5 @@ mod removal;
 mod salvage;
 mod serialized;
 mod transactions;
+mod tree_log;
 mod tree_table;

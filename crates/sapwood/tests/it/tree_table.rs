@@ -1,6 +1,7 @@
 //! Tree tables: what lasts in a directory, and transactions over several.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::thread;
 
 use rand::RngExt;
@@ -8,6 +9,8 @@ use sapwood::{
     Db, DbOptions, Direction, Durability, Engine, Error, HashTableOptions, OrderedTableOptions,
     RecordLayout, TreeEngineError, TreeKind, TreeTable, TreeTableOptions, Upsert,
 };
+use sapwood_disk::FileDisk;
+use sapwood_ptree::{Pool, PoolOptions, TreeLayout};
 use sapwood_testkit::{case, rng};
 
 fn of_kind(kind: TreeKind) -> TreeTableOptions {
@@ -84,14 +87,14 @@ fn names_are_of_one_engine_and_refusals_say_which() {
 #[test]
 fn a_directory_that_is_a_pool_is_a_database_of_its_trees() {
     let folder = tempfile::tempdir().expect("a folder");
+    let pool = folder.path().join("pool");
     {
-        let db = Db::open(folder.path().join("db")).expect("an empty folder");
-        let table = db.create_tree_table("t", TreeTableOptions::default()).expect("free");
-        table.put("k", "v").expect("room");
-        db.close().expect("closed");
+        let disk = Arc::new(FileDisk::open(&pool).expect("a folder"));
+        let pool = Pool::create(disk, PoolOptions::default().id(7)).expect("an empty folder");
+        let tree = pool.create_tree("t", TreeKind::BTree, TreeLayout::Bytes).expect("free");
+        tree.put("k", "v").expect("room");
     }
-    let pool = folder.path().join("db").join("trees");
-    for read_only in [false, true] {
+    for read_only in [true, false, true] {
         let db = match read_only {
             false => Db::open(&pool),
             true => Db::open_read_only(&pool),
@@ -109,6 +112,9 @@ fn a_directory_that_is_a_pool_is_a_database_of_its_trees() {
     drop(hash);
     db.close().expect("closed");
     assert_eq!(Db::open(&pool).expect("a pool").table_names(), ["h", "t"]);
+    let disk = Arc::new(FileDisk::open(&pool).expect("a folder"));
+    let refused = Pool::open(disk, PoolOptions::default()).unwrap_err();
+    assert!(refused.to_string().contains("open the database"), "{refused}");
 }
 
 #[test]
@@ -142,7 +148,7 @@ fn a_reader_changes_nothing() {
 fn transfers_over_several_tables_keep_the_sum() {
     const ACCOUNTS: u32 = 20;
     let folder = tempfile::tempdir().expect("a folder");
-    let db = Db::open_with(folder.path(), DbOptions::default().tree_checkpoint(64 << 10));
+    let db = Db::open_with(folder.path(), DbOptions::default().checkpoint_bytes(64 << 10));
     let db = db.expect("an empty folder");
     let tables = KINDS.map(|kind| db.create_tree_table(&format!("{kind:?}"), of_kind(kind)));
     let tables = tables.map(|table| table.expect("free"));

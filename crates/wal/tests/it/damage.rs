@@ -35,7 +35,7 @@ fn a_flipped_bit_of_a_lasting_file_is_found() {
             let mut told = Told::default();
             match Wal::view(&disk, &mut told) {
                 // Bytes that no checksum covers, for they mean nothing.
-                Ok(()) => assert_eq!(told.contents(), right, "{name} byte {at}"),
+                Ok(_) => assert_eq!(told.contents(), right, "{name} byte {at}"),
                 Err(Error::CorruptFile { .. }) => {}
                 Err(other) => panic!("{name} byte {at}: {other}"),
             }

@@ -27,7 +27,7 @@ pub(super) struct Books {
 impl Books {
     /// Opens them, and makes the tables that are not there.
     pub(super) fn open(directory: &Path) -> Outcome<Self> {
-        let options = DbOptions::default().tree_checkpoint(CHECKPOINT_BYTES);
+        let options = DbOptions::default().checkpoint_bytes(CHECKPOINT_BYTES);
         let db = Db::open_with(directory, options)?;
         let open = |book: Book| {
             let kind = match book {

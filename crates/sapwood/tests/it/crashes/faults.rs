@@ -85,13 +85,8 @@ fn run(seed: u64, faults: Faults, restarts: bool) -> Ran {
     world.open_again().unwrap_or_else(|error| panic!("{what}: {error}"));
     let disk = world.disk.clone();
     let now = world.contents().expect("open").expect("read");
-    let check = |now: &(_, _), world: &World| {
-        world.logged.check(world.logged.lasting, &now.0, &format!("{what}, opened again"));
-        world.trees.check(world.trees.lasting, &now.1, &format!("{what}, trees opened again"));
-    };
-    check(&now, &world);
-    world.logged.note(now.0);
-    world.trees.note(now.1);
+    world.history.check(world.history.lasting, &now, &format!("{what}, opened again"));
+    world.history.note(now);
     assert_lasts(&world, &disk.crash(seed), &format!("{what}, a crash once opened again"));
     for _ in 0..STEPS_AFTER {
         world.step().unwrap_or_else(|error| panic!("{what}: {error} once opened again"));
@@ -103,11 +98,10 @@ fn run(seed: u64, faults: Faults, restarts: bool) -> Ran {
 /// After a step that failed: what there is can be read, and has the change or not.
 fn go_on(world: &mut World, failed: &str) {
     match world.contents() {
-        Some(Ok((logged, trees))) => {
-            let is_right = world.logged.is_either(&logged) && world.trees.is_either(&trees);
+        Some(Ok(found)) => {
+            let is_right = world.history.is_either(&found);
             assert!(is_right || world.is_about_tables, "{failed}: what is there was never there");
-            world.logged.note(logged);
-            world.trees.note(trees);
+            world.history.note(found);
         }
         // What a failed sync took from the disk can be read again once the log has been done again.
         Some(Err(error)) if !world.is_about_tables && !failed.contains("sync") => {
@@ -115,18 +109,15 @@ fn go_on(world: &mut World, failed: &str) {
         }
         _ => {
             world.open_again().unwrap_or_else(|error| panic!("{failed}: opened again: {error}"));
-            let (logged, trees) = world.contents().expect("open").expect("read");
-            world.logged.check(world.logged.lasting, &logged, failed);
-            world.trees.check(world.trees.lasting, &trees, failed);
-            world.logged.note(logged);
-            world.trees.note(trees);
+            let found = world.contents().expect("open").expect("read");
+            world.history.check(world.history.lasting, &found, failed);
+            world.history.note(found);
         }
     }
 }
 
 fn assert_lasts(world: &World, image: &SimDisk, what: &str) {
     let db = world.setting.open(image).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let (logged, trees) = contents(&db).unwrap_or_else(|error| panic!("{what}: {error}"));
-    world.logged.check(world.logged.lasting, &logged, what);
-    world.trees.check(world.trees.lasting, &trees, &format!("{what}, trees"));
+    let found = contents(&db).unwrap_or_else(|error| panic!("{what}: {error}"));
+    world.history.check(world.history.lasting, &found, what);
 }

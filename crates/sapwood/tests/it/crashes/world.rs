@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use fastrand::Rng;
 use sapwood::{
-    Cut, Db, DbOptions, Durability, Engine, HashTableOptions, OrderedTableOptions, RecordLayout,
-    Result, Table, Transaction, TreeTableOptions,
+    Cut, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Result,
+    Table, Transaction, TreeTableOptions,
 };
 use sapwood_disk::SimDisk;
 
 pub(super) type Entries = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// All tables of one log, by name.
+/// All tables, by name.
 pub(super) type Tables = BTreeMap<String, Entries>;
 
-/// What the tables of one log had after each change, and which of these moments is known to last.
+/// What the tables had after each change, and which of these moments is known to last.
 #[derive(Debug, Clone)]
 pub(super) struct History {
     states: Vec<Tables>,
@@ -96,7 +96,7 @@ fn difference(one: &Tables, other: &Tables) -> Vec<String> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     pub(super) durability: Durability,
-    /// Bytes of its logs after which checkpoints are due: of the log by a thread.
+    /// Bytes of the log after which a thread writes a checkpoint.
     pub(super) checkpoint_bytes: u64,
 }
 
@@ -116,7 +116,6 @@ impl Setting {
             .durability(self.durability)
             .unsynced_bytes(6 << 10)
             .checkpoint_bytes(self.checkpoint_bytes)
-            .tree_checkpoint(self.checkpoint_bytes)
             .tree_memory(8 << 20);
         // Checkpoints that come by themselves are compressed ones here.
         let options = match self.checkpoint_bytes < 1 << 20 {
@@ -250,17 +249,10 @@ impl Op {
     }
 }
 
-/// What the tables of both logs have.
-pub(super) fn contents(db: &Db) -> Result<(Tables, Tables)> {
-    let (mut logged, mut trees) = (Tables::new(), Tables::new());
-    for name in db.table_names() {
-        let into = match db.engine(&name) {
-            Some(Engine::Tree) => &mut trees,
-            _ => &mut logged,
-        };
-        into.insert(name.clone(), entries(&db.table(&name)?)?);
-    }
-    Ok((logged, trees))
+/// What the tables have.
+pub(super) fn contents(db: &Db) -> Result<Tables> {
+    let names = db.table_names().into_iter();
+    names.map(|name| Ok((name.clone(), entries(&db.table(&name)?)?))).collect()
 }
 
 fn entries(table: &Table) -> Result<Entries> {
@@ -278,8 +270,7 @@ pub(super) struct World {
     pub(super) setting: Setting,
     db: Option<Db>,
     pub(super) rng: Rng,
-    pub(super) logged: History,
-    pub(super) trees: History,
+    pub(super) history: History,
     /// Whether time may pass: it is waited for what a thread does then.
     pub(super) has_time: bool,
     /// Whether the database may be opened again by a step.
@@ -294,8 +285,7 @@ impl World {
     /// Opens what is there, in which everything lasts.
     pub(super) fn open(disk: &SimDisk, setting: Setting, seed: u64) -> World {
         let db = setting.open(disk).expect("nothing fails");
-        let (logged, trees) = contents(&db).expect("all can be read");
-        let (logged, trees) = (History::of(logged), History::of(trees));
+        let history = History::of(contents(&db).expect("all can be read"));
         let rng = Rng::with_seed(seed);
         let (disk, db) = (disk.clone(), Some(db));
         World {
@@ -303,8 +293,7 @@ impl World {
             setting,
             db,
             rng,
-            logged,
-            trees,
+            history,
             has_time: true,
             may_reopen: true,
             is_about_tables: false,
@@ -317,10 +306,10 @@ impl World {
     }
 
     /// What the tables have that outlive the database; none where an opening failed.
-    pub(super) fn contents(&self) -> Option<Result<(Tables, Tables)>> {
+    pub(super) fn contents(&self) -> Option<Result<Tables>> {
         let mut contents = self.db.as_ref().map(contents);
-        if let Some(Ok((logged, _))) = &mut contents {
-            logged.remove(VOLATILE);
+        if let Some(Ok(tables)) = &mut contents {
+            tables.remove(VOLATILE);
         }
         contents
     }
@@ -340,43 +329,34 @@ impl World {
             }
         }
         self.db().sync()?;
-        self.logged.all_lasts();
-        self.trees.all_lasts();
+        self.history.all_lasts();
         Ok(())
-    }
-
-    fn history(&mut self, name: &str) -> &mut History {
-        match is_tree(name) {
-            true => &mut self.trees,
-            false => &mut self.logged,
-        }
     }
 
     /// Notes what will be there if the call is done that comes next: a crash may come within.
     fn foresee(&mut self, name: &str, change: impl FnOnce(&mut Tables)) {
         if name != VOLATILE {
-            let history = self.history(name);
-            let mut after = history.now().clone();
+            let mut after = self.history.now().clone();
             change(&mut after);
-            history.note(after);
+            self.history.note(after);
         }
     }
 
     fn create(&mut self, name: &str) -> Result<()> {
         self.foresee(name, |after| drop(after.insert(name.to_owned(), Entries::new())));
         if let Err(error) = create(self.db(), name) {
-            self.history(name).unmade.insert(name.to_owned());
+            self.history.unmade.insert(name.to_owned());
             return Err(error);
         }
         self.table_changed(name);
         Ok(())
     }
 
-    /// Tables of the log are made and dropped for good, whatever the durability.
+    /// Ordered and hash tables are made and dropped for good, whatever the durability.
     fn table_changed(&mut self, name: &str) {
         let lasts = !is_tree(name) || self.setting.durability == Durability::Sync;
         if lasts && name != VOLATILE {
-            self.history(name).all_lasts();
+            self.history.all_lasts();
         }
     }
 
@@ -397,12 +377,12 @@ impl World {
         }
         op.run(&table)?;
         if is_lasting && name != VOLATILE {
-            self.history(name).all_lasts();
+            self.history.all_lasts();
         }
         Ok(())
     }
 
-    /// Changes of some tables that go together: of each log, all or none.
+    /// Changes of some tables that go together: all or none.
     fn together(&mut self) -> Result<()> {
         let mut ops = Vec::new();
         for name in self.db().table_names() {
@@ -410,15 +390,11 @@ impl World {
                 ops.push((name.clone(), Op::random(&mut self.rng, is_fixed(&name))));
             }
         }
-        for of_trees in [false, true] {
-            let ops = ops.iter().filter(|(name, _)| is_tree(name) == of_trees && name != VOLATILE);
-            let history = if of_trees { &mut self.trees } else { &mut self.logged };
-            let mut after = history.now().clone();
-            for (name, op) in ops {
-                op.model(after.get_mut(name).expect("it is there"));
-            }
-            history.note(after);
+        let mut after = self.history.now().clone();
+        for (name, op) in ops.iter().filter(|(name, _)| name != VOLATILE) {
+            op.model(after.get_mut(name).expect("it is there"));
         }
+        self.history.note(after);
         let is_transaction = self.rng.bool();
         let db = self.db();
         // Opened before, so that nothing but changes is within.
@@ -440,8 +416,7 @@ impl World {
         };
         if self.rng.bool() {
             changes.wait()?;
-            self.logged.all_lasts();
-            self.trees.all_lasts();
+            self.history.all_lasts();
         }
         Ok(())
     }
@@ -451,18 +426,15 @@ impl World {
         match self.rng.bool() {
             true => {
                 db.close()?;
-                self.logged.all_lasts();
-                self.trees.all_lasts();
+                self.history.all_lasts();
             }
             false => drop(db),
         }
         self.db = Some(self.setting.open(&self.disk)?);
         // What the log refused before is not there any more.
-        let (logged, trees) = contents(self.db())?;
-        self.logged.check(self.logged.lasting, &logged, "opened by a step");
-        self.trees.check(self.trees.lasting, &trees, "trees opened by a step");
-        self.logged.note(logged);
-        self.trees.note(trees);
+        let found = contents(self.db())?;
+        self.history.check(self.history.lasting, &found, "opened by a step");
+        self.history.note(found);
         Ok(())
     }
 
@@ -484,13 +456,11 @@ impl World {
             _ if !is_there => self.create(name)?,
             0..3 => {
                 self.db().checkpoint()?;
-                self.logged.all_lasts();
-                self.trees.all_lasts();
+                self.history.all_lasts();
             }
             3..5 => {
                 self.db().sync()?;
-                self.logged.all_lasts();
-                self.trees.all_lasts();
+                self.history.all_lasts();
             }
             5..8 => {
                 self.foresee(name, |after| drop(after.remove(name)));
@@ -525,7 +495,6 @@ impl World {
             self.disk.advance(interval);
             std::thread::yield_now();
         }
-        self.logged.all_lasts();
-        self.trees.all_lasts();
+        self.history.all_lasts();
     }
 }

@@ -247,13 +247,9 @@ fn of_hash(reply: &mut Reply<'_>, stats: &HashStats) {
     reply.bulk(stats.pages.as_bytes());
 }
 
-/// The heap and the log are those of all tree tables.
+/// The heap is that of all tree tables.
 fn of_tree(reply: &mut Reply<'_>, stats: &TreeStats) {
-    let of = [
-        ("entries", stats.entries),
-        ("heap_bytes", stats.trees.heap_bytes),
-        ("log_bytes", stats.trees.log_bytes),
-    ];
+    let of = [("entries", stats.entries), ("heap_bytes", stats.trees.heap_bytes)];
     reply.map(of.len());
     figures(reply, &of);
 }
