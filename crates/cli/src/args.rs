@@ -160,7 +160,7 @@ something is wrong.")]
 Examples:
   sapwood inspect log flights
   sapwood inspect pool by_hour
-  sapwood inspect pool by_hour/trees --json
+  sapwood inspect pool by_hour --json
   sapwood inspect pool by_hour --check
 
 The directory is not changed. The exit code is 1 if --check finds damage.")]

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! A directory that is a pool itself, with its files beside each other, is a database of the trees
-//! in it.
+//! in it. That of another database is not: its commits are in the log of that.
 //!
 //! A table comes into being when its `options` are there, as the last step of making it, and ends
 //! when they are gone, as the first step of dropping it. A folder without them is what a crash
@@ -139,6 +139,11 @@ impl Directory {
     /// The versions of the keys of all its tables.
     pub(crate) fn versions(&self) -> &Arc<Versions> {
         &self.versions
+    }
+
+    /// Whether the pool lies in the directory itself.
+    pub(crate) fn is_pool(&self) -> bool {
+        self.is_pool
     }
 
     /// The folder of the pool.

@@ -50,30 +50,33 @@ fn object(out: &str) -> Value {
 }
 
 #[test]
-fn a_pool_is_described_from_the_database_and_from_its_own_folder() {
+fn a_pool_is_described_from_its_database_alone() {
     let directory = TempDir::new().expect("a directory for the test");
     made(directory.path());
-    for path in [directory.path().to_owned(), directory.path().join("trees")] {
-        let told = object(&stdout_of(&["inspect", "pool", text(&path), "--json"]));
-        assert_eq!((&told["version"], &told["checkpoint"]), (&1.into(), &2.into()), "{told}");
-        // What fills the last block, and no entry.
-        assert!(told["log_bytes"].as_u64() < Some(4096), "{told}");
-        let trees = told["trees"].as_array().expect("a list");
-        let kinds: Vec<_> = trees.iter().map(|tree| tree["kind"].as_str()).collect();
-        assert_eq!(kinds, [Some("btree"), Some("crit-bit"), Some("red-black")]);
-        for tree in trees {
-            assert_eq!((&tree["entries"], &tree["layout"]), (&ENTRIES.into(), &"variable".into()));
-            assert_eq!(tree["fields"], "minutes:i64le");
-        }
-        let heap = &told["heap"];
-        let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
-        let classes = heap["classes"].as_array().expect("a list");
-        let taken: u64 = classes.iter().map(|class| number(class, "taken")).sum();
-        assert_eq!(taken, number(heap, "objects"), "no object is large");
-        // A record an entry, and a node an entry of two of the trees.
-        assert!(taken > 5 * u64::from(ENTRIES), "{heap}");
-        assert!(number(heap, "object_bytes") < number(heap, "bytes"));
+    let alone = text(&directory.path().join("trees")).to_owned();
+    let alone = sapwood(&["inspect", "pool", &alone]).assert().failure();
+    let refused = String::from_utf8_lossy(&alone.get_output().stderr).into_owned();
+    assert!(refused.contains("open the directory that this one lies in"), "{refused}");
+    let path = directory.path();
+    let told = object(&stdout_of(&["inspect", "pool", text(path), "--json"]));
+    assert_eq!((&told["version"], &told["checkpoint"]), (&2.into(), &2.into()), "{told}");
+    // What fills the last block, and no entry.
+    assert!(told["log_bytes"].as_u64() < Some(4096), "{told}");
+    let trees = told["trees"].as_array().expect("a list");
+    let kinds: Vec<_> = trees.iter().map(|tree| tree["kind"].as_str()).collect();
+    assert_eq!(kinds, [Some("btree"), Some("crit-bit"), Some("red-black")]);
+    for tree in trees {
+        assert_eq!((&tree["entries"], &tree["layout"]), (&ENTRIES.into(), &"variable".into()));
+        assert_eq!(tree["fields"], "minutes:i64le");
     }
+    let heap = &told["heap"];
+    let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
+    let classes = heap["classes"].as_array().expect("a list");
+    let taken: u64 = classes.iter().map(|class| number(class, "taken")).sum();
+    assert_eq!(taken, number(heap, "objects"), "no object is large");
+    // A record an entry, and a node an entry of two of the trees.
+    assert!(taken > 5 * u64::from(ENTRIES), "{heap}");
+    assert!(number(heap, "object_bytes") < number(heap, "bytes"));
     let out = stdout_of(&["inspect", "pool", text(directory.path())]);
     for says in ["log since then", "red-black", "minutes:i64le", "slots of", "opened in"] {
         assert!(out.contains(says), "{out}");

@@ -86,8 +86,13 @@ fn expect_unused(directory: &Directory, opening: &OpeningPool, log: Option<u64>)
     if log == opening.shared_log() && opening.generation() == 1 {
         return Ok(());
     }
-    let what =
-        "the log knows nothing of the tree tables: put the log back that they were used with";
+    let what = match directory.is_pool() {
+        true => {
+            "they belong to a database, which has their commits: open the directory that this one \
+             lies in"
+        }
+        false => "the log knows nothing of them: put the log back that they were used with",
+    };
     Err(trees_refused(directory, TreeEngineError::Options(what.to_owned())))
 }
 
