@@ -82,6 +82,8 @@ pub(crate) struct Core {
     pub(crate) together: Option<Together>,
     /// Commits under way that become one record with changes of other engines.
     pub(crate) joints: usize,
+    /// Whether a thread waits for their end.
+    pub(crate) joints_awaited: bool,
     /// Why no more commits are taken.
     pub(crate) failed: Option<Error>,
 }
@@ -115,6 +117,7 @@ impl Pool {
             redo: Redo::default(),
             together: None,
             joints: 0,
+            joints_awaited: false,
             failed: None,
         };
         Pool {

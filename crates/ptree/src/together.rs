@@ -111,8 +111,15 @@ impl<'p> Joint<'p> {
 
 impl Drop for Joint<'_> {
     fn drop(&mut self) {
-        self.pool.core().joints -= 1;
-        self.pool.together_ended.notify_all();
+        let is_awaited = {
+            let mut core = self.pool.core();
+            core.joints -= 1;
+            core.joints == 0 && std::mem::take(&mut core.joints_awaited)
+        };
+        // Waking is a system call, whether a thread waits or not.
+        if is_awaited {
+            self.pool.together_ended.notify_all();
+        }
     }
 }
 
@@ -149,6 +156,7 @@ impl Inner {
         let copying = lock(&self.copying);
         let mut core = self.core();
         while core.joints > 0 {
+            core.joints_awaited = true;
             core = self.together_ended.wait(core).unwrap_or_else(PoisonError::into_inner);
         }
         core.check()?;

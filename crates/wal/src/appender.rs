@@ -162,11 +162,17 @@ impl Appender {
 
     /// Appends a frame; the position behind it.
     pub(crate) fn append(&self, frame: &Frame<'_>) -> Result<Lsn> {
+        self.append_behind(&[], frame, Full::Ends)
+    }
+
+    /// Appends a frame behind others that are part of its record.
+    fn append_behind(&self, others: &[u8], frame: &Frame<'_>, full: Full) -> Result<Lsn> {
         let mut state = lock(&self.state);
         let mut record = std::mem::take(&mut state.record);
         record.clear();
+        record.extend_from_slice(others);
         frame.encode(&mut record);
-        let appended = self.append_record(&mut state, &record, Full::Ends);
+        let appended = self.append_record(&mut state, &record, full);
         if record.capacity() <= RECORD_KEPT {
             state.record = record;
         }
@@ -176,16 +182,15 @@ impl Appender {
     /// Appends a frame of an engine that makes its change afterwards; the position behind it. Where `ends_group`,
     /// changes of this thread that go together and were made before are the same record.
     fn append_ahead(&self, frame: &Frame<'_>, ends_group: bool) -> Result<Lsn> {
-        let mut record = Vec::new();
-        if ends_group {
-            TOGETHER.with_borrow_mut(|together| match together {
-                Some((of, made)) if ptr::eq(*of, self) => record = std::mem::take(made),
-                _ => {}
-            });
+        if !ends_group {
+            return self.append_behind(&[], frame, Full::Refuses);
         }
-        let full = if record.is_empty() { Full::Refuses } else { Full::Ends };
-        frame.encode(&mut record);
-        self.append_record(&mut lock(&self.state), &record, full)
+        let made = TOGETHER.with_borrow_mut(|together| match together {
+            Some((of, made)) if ptr::eq(*of, self) => std::mem::take(made),
+            _ => Vec::new(),
+        });
+        let full = if made.is_empty() { Full::Refuses } else { Full::Ends };
+        self.append_behind(&made, frame, full)
     }
 
     fn append_record(&self, state: &mut State, record: &[u8], full: Full) -> Result<Lsn> {

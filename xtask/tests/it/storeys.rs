@@ -82,7 +82,7 @@ const HOUSES: &[House] = &[
     House {
         name: "ptree",
         storeys: &[
-            &["object", "options"],
+            &["log", "object", "options"],
             &["error"],
             &["commit", "redo", "superblock", "version", "view"],
             &["heap", "state"],
