@@ -174,7 +174,7 @@ Examples:
 
 What is the same in several backups is there once, so that the second one writes what has changed.
 The directory must not be open in a process that writes; such a process takes its backups itself
-(`Backups::add` in programs).")]
+(`SW.BACKUP` of a server with --backups, `Backups::add` in programs).")]
     Backup(Backup),
 
     /// List the backups of a folder, or verify them

@@ -116,8 +116,9 @@ impl Backups {
     }
 
     /// Takes a backup of a database in a directory, while other threads change it: it has every change that
-    /// was made before the call. A checkpoint is taken first, and none is while files are copied;
-    /// tables are neither made nor dropped meanwhile. All hash tables are opened.
+    /// was made before the call. A checkpoint is taken first, and none is while files are copied; a table that
+    /// is made waits for the copy of the log, which is short, and one that is dropped for the end. All hash tables
+    /// are opened.
     ///
     /// `progress` is called now and then, and ends the backup by answering false.
     ///
@@ -139,7 +140,7 @@ impl Backups {
     /// ```
     pub fn add(&self, db: &Db, progress: impl FnMut(BackupProgress) -> bool) -> Result<BackupInfo> {
         let directory = db.directory().ok_or(Error::NoDirectory)?.to_owned();
-        db.hold_files(|| copy::add(&self.store, &directory, progress))?
+        db.hold_files(|tables| copy::add(&self.store, &directory, tables, progress))?
     }
 
     /// Takes a backup of a directory that no process has open to be written, without opening the database:
@@ -166,7 +167,7 @@ impl Backups {
     ) -> Result<BackupInfo> {
         // Locked, so that none writes.
         let directory = Directory::open_read_only(path.as_ref())?;
-        copy::add(&self.store, directory.path(), progress)
+        copy::add(&self.store, directory.path(), (), progress)
     }
 
     /// The backups that are there, the oldest first.

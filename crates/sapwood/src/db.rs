@@ -85,8 +85,10 @@ struct Shared {
     trees: Trees,
     /// Those of the keys of all its tables.
     versions: Arc<Versions>,
-    /// Shared by what makes and removes files of tables, taken before `slots`.
-    files: RwLock<()>,
+    /// Shared by what makes and removes tables, taken before `slots`.
+    table_set: RwLock<()>,
+    /// Shared by what removes files of tables, taken before `table_set`.
+    removals: RwLock<()>,
     /// Locked only to look a name up or change the set of names, never while a table works or
     /// recovers.
     slots: RwLock<Slots>,
@@ -139,7 +141,8 @@ impl Db {
                 log: None,
                 trees,
                 versions: Arc::default(),
-                files: RwLock::default(),
+                table_set: RwLock::default(),
+                removals: RwLock::default(),
                 slots: RwLock::default(),
             }),
         }
@@ -286,7 +289,8 @@ impl Db {
             log,
             trees,
             versions,
-            files: RwLock::default(),
+            table_set: RwLock::default(),
+            removals: RwLock::default(),
             slots: RwLock::new(slots),
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -355,11 +359,15 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn drop_table(&self, name: &str) -> Result<()> {
-        let _files = self.change_files();
-        let slot = {
+        let find = || {
             let slots = self.slots();
-            slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))?
+            slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))
         };
+        // One that is not there waits for no backup.
+        find()?;
+        let _files_may_go = self.shared.removals.read().unwrap_or_else(PoisonError::into_inner);
+        let _set = self.change_table_set();
+        let slot = find()?;
         if let Slot::Hash(slot) = &slot {
             match slot.remove(name, self.shared.directory.as_deref()) {
                 Ok(true) => {}
@@ -444,9 +452,9 @@ impl Db {
         }
     }
 
-    /// Held while files of tables are made or removed: a backup waits for that, and that for a backup.
-    fn change_files(&self) -> RwLockReadGuard<'_, ()> {
-        self.shared.files.read().unwrap_or_else(PoisonError::into_inner)
+    /// Held while a table is made or dropped: a backup waits for that, and that for the beginning of a backup.
+    fn change_table_set(&self) -> RwLockReadGuard<'_, ()> {
+        self.shared.table_set.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     // The map is whole even after a panic: nothing under the lock leaves it half changed.

@@ -37,6 +37,8 @@ pub struct Options {
     /// When the log is synced, in a service over a directory, which was opened with
     /// [`AppendFsync::durability`].
     pub append_fsync: AppendFsync,
+    /// The folder that `SW.BACKUP` adds backups to, if there is one.
+    pub backups: Option<PathBuf>,
     /// Microseconds from which on a command is kept in the log of slow ones; below 0 for none.
     pub slowlog_micros: i64,
     /// Slow commands that are kept.
@@ -58,6 +60,7 @@ impl Default for Options {
         Options {
             save: vec![rule(3600, 1), rule(300, 100), rule(60, 10_000)],
             append_fsync: AppendFsync::default(),
+            backups: None,
             slowlog_micros: 10_000,
             slowlog_len: 128,
             latency_threshold_millis: 0,

@@ -20,6 +20,7 @@
 
 mod acl;
 mod arguments;
+mod backups;
 pub(crate) mod client;
 mod clients;
 mod connection;
@@ -179,6 +180,7 @@ pub const GROUPS: &[&[Command]] = &[
     object::COMMANDS,
     documented::COMMANDS,
     server::COMMANDS,
+    backups::COMMANDS,
     latency::COMMANDS,
 ];
 

@@ -154,6 +154,10 @@ pub(crate) struct Storage {
     )]
     pub(crate) appendfsync: Fsync,
 
+    /// A folder that SW.BACKUP adds backups of --dir to
+    #[arg(long, value_name = "FOLDER", env = "SAPWOOD_BACKUPS", requires = "dir")]
+    pub(crate) backups: Option<PathBuf>,
+
     /// Databases that SELECT can choose from
     #[arg(
         long,

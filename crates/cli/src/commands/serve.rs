@@ -171,6 +171,7 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
             Fsync::Everysec => AppendFsync::EverySecond,
             Fsync::No => AppendFsync::No,
         },
+        backups: storage.backups.clone(),
         slowlog_micros: watching.slowlog_log_slower_than.max(-1),
         slowlog_len: watching.slowlog_max_len,
         latency_threshold_millis: watching.latency_monitor_threshold,

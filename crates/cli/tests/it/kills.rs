@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use assert_cmd::cargo::CommandCargoExt;
+use sapwood::{Backups, Db};
 use sapwood_testkit::case;
 use tempfile::TempDir;
 
@@ -627,23 +628,29 @@ fn a_second_signal_ends_at_once() {
     }
 }
 
-/// Keys that a writer has in each of two trees: so many that a transaction takes most of the time.
+/// Keys that a writer has in each table: so many that a transaction takes most of the time.
 const PAIRS: u64 = 100;
-const TREES: [&str; 2] = ["left", "right"];
+/// Tables of several kinds.
+const TABLES: [(&str, &str); 3] = [
+    ("left", "SW.CREATE left ENGINE tree KIND btree"),
+    ("middle", "SW.CREATE middle ENGINE hash"),
+    ("right", "SW.CREATE right ENGINE tree KIND red-black"),
+];
+const CHANGES: u64 = PAIRS * TABLES.len() as u64;
 
 fn key_of(writer: u64, pair: u64) -> String {
     format!("{writer}:{pair}")
 }
 
-/// Adds one to each of a writer's keys, in one transaction, again and again; how often that was
+/// Adds one to each of a writer's keys in each table, in one transaction, again and again; how often that was
 /// answered.
 fn add_to_all(server: &str, writer: u64, done: &AtomicU64) -> io::Result<()> {
     let mut client = Client::new(server)?;
     let mut transaction = request(&[b"MULTI"]);
     for pair in 0..PAIRS {
-        for tree in TREES {
+        for (table, _) in TABLES {
             let key = key_of(writer, pair);
-            transaction.extend(request(&[b"SW.ADD", tree.as_bytes(), key.as_bytes(), b"1"]));
+            transaction.extend(request(&[b"SW.ADD", table.as_bytes(), key.as_bytes(), b"1"]));
         }
     }
     transaction.extend(request(&[b"EXEC"]));
@@ -651,66 +658,115 @@ fn add_to_all(server: &str, writer: u64, done: &AtomicU64) -> io::Result<()> {
         client.0.get_mut().write_all(&transaction)?;
         let ok = Reply::Line("OK".to_owned());
         assert_eq!(client.reply()?, ok);
-        for _ in 0..PAIRS * 2 {
+        for _ in 0..CHANGES {
             assert_eq!(client.reply()?, Reply::Line("QUEUED".to_owned()));
         }
-        assert_eq!(client.reply()?, Reply::Line((PAIRS * 2).to_string()));
-        for _ in 0..PAIRS * 2 {
+        assert_eq!(client.reply()?, Reply::Line(CHANGES.to_string()));
+        for _ in 0..CHANGES {
             assert!(matches!(client.reply()?, Reply::Number(_)));
         }
         done.fetch_add(1, Ordering::SeqCst);
     }
 }
 
-/// A change of a tree needs no save: what was answered is there, and of no transaction a half.
+/// What the writers' keys have in a database, of each writer one number, since no transaction is there by half.
+fn totals(directory: &Path) -> [u64; 2] {
+    let db = Db::open_read_only(directory).expect("it opens");
+    let of = |writer: u64| {
+        let mut counters = Vec::new();
+        for (table, _) in TABLES {
+            let table = db.table(table).expect("it is there");
+            let keys = (0..PAIRS).map(|pair| key_of(writer, pair));
+            let got = keys.map(|key| table.get_counter(key.as_bytes()).expect("a counter"));
+            counters.extend(got.map(|counter| counter.unwrap_or(0) as u64));
+        }
+        let is_whole = counters.iter().all(|counter| *counter == counters[0]);
+        assert!(is_whole, "writer {writer}: a part of a transaction: {counters:?}");
+        counters[0]
+    };
+    [of(0), of(1)]
+}
+
+/// Takes backups until the server is gone, and counts them; what was done before the last of them began.
+fn take_backups(server: &str, done: &[AtomicU64; 2], taken: &AtomicU64) -> [u64; 2] {
+    let mut least = [0; 2];
+    let Ok(mut client) = Client::new(server) else { return least };
+    loop {
+        let before = [0, 1].map(|writer| done[writer].load(Ordering::SeqCst));
+        match client.line("SW.BACKUP KEEP 3") {
+            // Ten values, of five names.
+            Ok(Reply::Line(len)) if len == "10" => {}
+            Ok(other) => panic!("{other:?}"),
+            Err(_) => return least,
+        }
+        for _ in 0..10 {
+            if client.reply().is_err() {
+                return least;
+            }
+        }
+        least = before;
+        taken.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// What was answered is there, and of no transaction over tables of several kinds a half: in the directory of a
+/// server that was killed, and in the backups that it took meanwhile.
 #[test]
-fn kills_lose_no_change_of_a_tree_and_halve_no_transaction() {
+fn kills_lose_no_change_and_halve_no_transaction() {
     case!().seeds(3, |seed| {
         let mut rng = fastrand::Rng::with_seed(seed);
         let folder = TempDir::new().expect("a directory for the test");
-        let directory = folder.path().join("data");
+        let (directory, backups) = (folder.path().join("data"), folder.path().join("backups"));
+        let options = ["--save", "", "--backups", backups.to_str().expect("text")];
         let mut base = [0; 2];
         for round in 0..3 {
-            let mut server = Server::start(&directory, &["--save", ""]);
+            let mut server = Server::start(&directory, &options);
             let mut client = Client::new(&server.address).expect("it listens");
-            for (tree, kind) in TREES.into_iter().zip(["btree", "red-black"]) {
-                let args = ["SW.CREATE", tree, "ENGINE", "tree", "KIND", kind];
-                let args = args.map(str::as_bytes);
-                let made = client.call(&args).expect("it answers");
+            for (_, create) in TABLES {
+                let made = client.line(create).expect("it answers");
                 assert_eq!(made == Reply::Line("OK".to_owned()), round == 0, "{made:?}");
             }
             let done = [AtomicU64::new(0), AtomicU64::new(0)];
             let wanted = rng.u64(1..40);
-            std::thread::scope(|scope| {
+            let (taken, wanted_backups) = (AtomicU64::new(0), rng.u64(0..3));
+            let in_backup = std::thread::scope(|scope| {
                 for (writer, done) in done.iter().enumerate() {
                     let address = &server.address;
                     // It ends with the server.
                     scope.spawn(move || add_to_all(address, writer as u64, done).err());
                 }
-                while done.iter().any(|done| done.load(Ordering::SeqCst) < wanted) {
+                let address = server.address.clone();
+                let taking = scope.spawn(|| take_backups(&{ address }, &done, &taken));
+                while done.iter().any(|done| done.load(Ordering::SeqCst) < wanted)
+                    || taken.load(Ordering::SeqCst) < wanted_backups
+                {
                     std::thread::yield_now();
                 }
-                // Somewhere in a transaction; anywhere will do.
+                // Somewhere in a transaction, and in a backup; anywhere will do.
                 std::thread::sleep(std::time::Duration::from_micros(rng.u64(0..2_000)));
                 server.process.kill().expect("it is killed");
                 server.process.wait().expect("it ends");
+                taking.join().expect("no panic")
             });
-            let server = Server::start(&directory, &["--save", ""]);
-            let mut client = Client::new(&server.address).expect("it listens");
-            for (writer, done) in done.iter().enumerate() {
-                let mut counters = Vec::new();
-                for pair in 0..PAIRS {
-                    for tree in TREES {
-                        let key = key_of(writer as u64, pair);
-                        let got = client.call(&[b"SW.GET", tree.as_bytes(), key.as_bytes()]);
-                        let Ok(Reply::Bytes(Some(bytes))) = got else { panic!("{got:?}") };
-                        counters.push(u64::from_le_bytes(bytes.try_into().expect("8 bytes")));
-                    }
+            if taken.into_inner() > 0 {
+                let restored = folder.path().join(format!("restored-{round}"));
+                let backups = Backups::open(&backups).expect("it is there");
+                backups.verify(None, |_progress| true).expect("all are whole");
+                backups.restore(None, &restored, |_progress| true).expect("restored");
+                let there = totals(&restored);
+                for writer in 0..2 {
+                    let least = base[writer] + in_backup[writer];
+                    assert!(least <= there[writer], "writer {writer}: {there:?}, not {least}");
                 }
-                let there = counters[0];
-                let is_whole = counters.iter().all(|counter| *counter == there);
-                assert!(is_whole, "writer {writer}: a part of a transaction: {counters:?}");
+            }
+            // Opened to be read, and by a server.
+            let there = totals(&directory);
+            let server = Server::start(&directory, &options);
+            drop(server);
+            assert_eq!(totals(&directory), there);
+            for (writer, done) in done.iter().enumerate() {
                 let least = base[writer] + done.load(Ordering::SeqCst);
+                let there = there[writer];
                 assert!((least..=least + 1).contains(&there), "{least}, and {there} are there");
                 base[writer] = there;
             }

@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use super::store::{List, Listed, Piece, Store, failed, sync_folder};
 use super::{BackupInfo, BackupProgress};
+use crate::directory::LOG;
 use crate::{Error, Result};
 
 /// Bytes of a piece: what changes in a file is written anew by as many.
@@ -33,15 +34,19 @@ impl<P: FnMut(BackupProgress) -> bool> Progress<'_, P> {
     }
 }
 
-/// Takes a backup of a directory in which no file goes away that counts.
-pub(super) fn add(
+/// Takes a backup of a directory in which no file goes away that counts, and no table comes as long as `tables`
+/// lives: until the log is copied, which would tell of it.
+pub(super) fn add<T>(
     store: &Store,
     directory: &Path,
+    tables: T,
     progress: impl FnMut(BackupProgress) -> bool,
 ) -> Result<BackupInfo> {
     let mut paths = Vec::new();
     find_files(directory, &mut paths)?;
-    paths.sort();
+    let is_log = |path: &PathBuf| path.starts_with(directory.join(LOG));
+    paths.sort_by_cached_key(|path| (!is_log(path), path.clone()));
+    let mut tables = Some(tables);
     let sizes = paths.iter().map(|path| path.metadata().map_or(0, |file| file.len()));
     let now = BackupProgress { done: 0, all: sizes.sum() };
     let mut progress = Progress { store, tell: progress, now };
@@ -54,6 +59,9 @@ pub(super) fn add(
     let mut own_bytes = 0;
     let mut buffer = Vec::with_capacity(PIECE_BYTES);
     for path in paths {
+        if !is_log(&path) {
+            drop(tables.take());
+        }
         let file = match File::open(&path) {
             Ok(file) => file,
             // One that the log has used for another part, or that was written under another name.

@@ -26,7 +26,7 @@ impl Db {
     /// ```
     pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
         check_name(name)?;
-        let _files = self.change_files();
+        let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         self.create_hash(&mut slots, name, &options)
@@ -163,7 +163,7 @@ impl Db {
     ) -> Result<HashTable> {
         if self.slots().get(name).is_none() {
             check_name(name)?;
-            let _files = self.change_files();
+            let _set = self.change_table_set();
             let mut slots = self.slots_mut();
             // Another thread may have made it between the two locks.
             if slots.get(name).is_none() {

@@ -1,18 +1,20 @@
 //! The files of a database while none that counts may go away.
 
-use std::sync::PoisonError;
+use std::sync::{PoisonError, RwLockWriteGuard};
 
-use super::Db;
+use super::{Db, Shared};
 use crate::{Engine, Error, HashTable, Result};
 
 impl Db {
-    /// Takes a checkpoint, then runs something while no other is taken and no table is made or dropped: all
-    /// changes that were made before last in the files.
-    pub(crate) fn hold_files<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
-        let Some(log) = &self.shared.log else { return Ok(work()) };
+    /// Takes a checkpoint, then runs something while no other is taken and no table is dropped: all
+    /// changes that were made before last in the files. No table is made, either, as long as `work` holds what it
+    /// is given.
+    pub(crate) fn hold_files<R>(&self, work: impl FnOnce(TableSetHeld<'_>) -> R) -> Result<R> {
+        let Some(log) = &self.shared.log else { return Ok(work(TableSetHeld(None))) };
         self.checkpoint()?;
-        let files = &self.shared.files;
-        let _no_table_comes = files.write().unwrap_or_else(PoisonError::into_inner);
+        let Shared { removals, table_set, .. } = &*self.shared;
+        let _no_file_goes = removals.write().unwrap_or_else(PoisonError::into_inner);
+        let no_table_comes = table_set.write().unwrap_or_else(PoisonError::into_inner);
         let is_hash = |name: &String| self.engine(name) == Some(Engine::Hash);
         let names = self.table_names().into_iter().filter(is_hash);
         // A handle keeps its table from going back to a checkpoint, too.
@@ -25,6 +27,11 @@ impl Db {
         let _nor_of_trees = pool.map(|pool| pool.hold_files());
         log.sync()?;
         pool.map_or(Ok(()), |pool| pool.sync().map_err(Error::trees))?;
-        Ok(work())
+        Ok(work(TableSetHeld(Some(no_table_comes))))
     }
 }
+
+/// The tables that there are stay the same as long as this lives.
+pub(crate) struct TableSetHeld<'a>(
+    #[expect(dead_code, reason = "it is held")] Option<RwLockWriteGuard<'a, ()>>,
+);

@@ -98,7 +98,7 @@ impl Db {
     /// Makes a tree table. The names are not locked meanwhile: its commit may wait for other threads,
     /// which may want a name.
     fn create_tree(&self, name: &str, options: &TreeTableOptions) -> Result<TreeTable> {
-        let _files = self.change_files();
+        let _set = self.change_table_set();
         if let Some(directory) = &self.shared.directory {
             directory.expect_writable()?;
         }

@@ -6,8 +6,8 @@ use crate::acl::{NewUsersChannels, ProtectedMode, Secret};
 use crate::admin::{AppendFsync, Debug, SaveRule, Shutdown};
 use crate::catalog::{Categories, Flags};
 use crate::command::arguments::{float, integer, is};
-use crate::command::info;
 use crate::command::{Answer, Call, Command, Run};
+use crate::command::{backups, info};
 use crate::jobs::Job;
 use crate::protocol::glob;
 use crate::refusal::SYNTAX;
@@ -158,6 +158,9 @@ fn expect_directory(service: &Service) -> Answer {
 
 fn save(call: &mut Call<'_>) -> Answer {
     expect_directory(call.service)?;
+    if backups::is_running(&call.service.jobs) {
+        return Err(backups::RUNNING);
+    }
     if call.service.admin.saves.is_running() {
         return Err(Refusal::text("ERR Background save already in progress"));
     }

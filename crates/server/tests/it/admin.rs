@@ -249,6 +249,18 @@ fn a_checkpoint_is_due_by_the_rules() {
 }
 
 #[test]
+fn backups_need_a_folder() {
+    let (_service, mut client) = default();
+    for line in ["SW.BACKUP", "SW.BACKUP KEEP 2", "SW.BACKUPS"] {
+        assert!(said(&mut client, &[line]).contains("start it with --backups FOLDER"), "{line}");
+    }
+    for line in ["SW.BACKUP KEEP 0", "SW.BACKUP KEEP -1"] {
+        assert!(said(&mut client, &[line]).contains("from 1 on"), "{line}");
+    }
+    assert_eq!(said(&mut client, &["SW.BACKUP NOW"]), "-ERR syntax error|");
+}
+
+#[test]
 fn the_end_is_asked_for() {
     let (service, mut client) = default();
     assert!(!service.stop_wanted().is_cancelled());

@@ -6,7 +6,7 @@ use sapwood::{
 };
 
 use crate::command::arguments::is;
-use crate::command::{Answer, Call};
+use crate::command::{Answer, Call, backups};
 use crate::databases::Access;
 use crate::jobs::Effect;
 use crate::protocol::glob;
@@ -110,6 +110,9 @@ pub(super) fn drop_table(call: &mut Call<'_>) -> Answer {
     let name = std::str::from_utf8(name).map_err(|_| NO_TABLE)?;
     if call.service.jobs.all().iter().any(|running| &*running.table == name) {
         return Err(refused(sapwood::Error::TableInUse { name: name.to_owned(), what: "drop" }));
+    }
+    if backups::is_running(&call.service.jobs) {
+        return Err(backups::RUNNING);
     }
     if let Access::Exclusive(all) = &mut call.access {
         // With a handle in use it stays, and is known again when it is used next.
