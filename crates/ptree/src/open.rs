@@ -270,8 +270,9 @@ impl OpeningPool {
     fn expect_log(&self, id: u64, end: Lsn) -> Result<()> {
         let Superblock { shared_log, log: LogStart { durable, .. }, .. } = self.superblock;
         if shared_log != Some(id) {
+            let its = shared_log.map_or_else(|| "none".to_owned(), |number| number.to_string());
             return Err(Error::Options(format!(
-                "the heap belongs to the log of number {shared_log:?}, and this is number {id}: put \
+                "the heap belongs to the log of number {its}, and this is number {id}: put \
                  the log back that it was used with"
             )));
         }
