@@ -4,6 +4,7 @@
 mod crashes;
 mod damage;
 mod follow;
+mod shared;
 mod tables;
 mod threads;
 mod world;
