@@ -174,6 +174,20 @@ fn logged(directory: &Path) {
 }
 
 #[test]
+fn the_log_tells_of_commits_to_trees() {
+    let directory = TempDir::new().expect("a directory for the test");
+    let db = Db::open(directory.path()).expect("new");
+    let tree = db.create_tree_table("t", TreeTableOptions::default()).expect("made");
+    tree.put(b"one", b"1").expect("room");
+    drop((tree, db));
+    let path = text(directory.path());
+    assert!(stdout_of(&["inspect", "log", path]).contains("(trees)"));
+    let told = object(&stdout_of(&["inspect", "log", path, "--json"]));
+    assert_eq!(told["tables"][0]["table"], Value::Null);
+    assert!(told["tables"][0]["changes"].as_u64() > Some(1), "{told}");
+}
+
+#[test]
 fn a_log_is_described_checked_and_saved() {
     let directory = TempDir::new().expect("a directory for the test");
     let [old, new, more] = ["old", "new", "more"].map(|name| directory.path().join(name));

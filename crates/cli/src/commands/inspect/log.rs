@@ -64,7 +64,7 @@ fn as_json(log: &LogInspection) -> Value {
         .map(|(file, first, bytes)| json!({ "file": file, "position": first, "bytes": bytes }));
     let tables = log.tables.iter().map(|table| {
         json!({
-            "table": table.name,
+            "table": Some(&table.name).filter(|name| !name.is_empty()),
             "id": table.id,
             "changes": table.changes,
             "snapshot": table.snapshot.as_ref().map(|(file, _)| file),
@@ -124,7 +124,9 @@ fn tables(log: &LogInspection) -> Table {
             (None, None) => "the log".to_owned(),
         };
         let size = of.snapshot.as_ref().map_or(String::new(), |(_, size)| bytes(*size));
-        table.add_row([of.name.clone(), of.id.to_string(), count(of.changes), saved, size]);
+        // No table has such a name: the commits of all tree tables.
+        let name = if of.name.is_empty() { "(trees)".to_owned() } else { of.name.clone() };
+        table.add_row([name, of.id.to_string(), count(of.changes), saved, size]);
     }
     right(table, 1)
 }
