@@ -103,7 +103,7 @@ impl Pool {
     }
 
     /// Lets the pool on a disk share a log from now on: all that its own log has is in its pages then, and its
-    /// own log goes. Nothing of a crash in between is lost, and one of the two it has.
+    /// own log goes. A crash on the way loses nothing, and leaves the pool with one of the two.
     ///
     /// # Errors
     /// As of [`Pool::open`] and [`Pool::checkpoint`].

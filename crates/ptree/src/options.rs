@@ -51,8 +51,8 @@ impl PoolOptions {
         self
     }
 
-    /// Bytes of the log after which a commit writes a checkpoint, by default 256 MiB: what opening
-    /// the pool after a crash reads at most, about.
+    /// Bytes of the pool's own log after which a commit writes a checkpoint, by default 256 MiB: what opening
+    /// the pool after a crash reads at most, about. Of a shared log others know when it has grown.
     #[must_use]
     pub fn checkpoint_bytes(mut self, bytes: u64) -> PoolOptions {
         self.checkpoint_bytes = bytes;
