@@ -112,7 +112,8 @@
 //! however that comes, with every change that was made; after a power loss, as
 //! [`DbOptions::durability`] says: by default without those of the last 100 ms. All tables have one log, so
 //! that what is left of them is one prefix of what happened. Checkpoints, taken while changes go on, bound
-//! what opening has to read. A disk that fails or is full leaves tables that can be read, and errors that say so ([`Error::Log`]).
+//! what opening has to read. A disk that fails or is full leaves tables that can be read, and errors that
+//! say so ([`Error::Log`]).
 //!
 //! [`OrderedTableOptions::volatile`] is for an ordered table that need not last, and
 //! [`DbOptions::without_log`] for loading many entries at once.
