@@ -225,6 +225,13 @@ impl Log {
         Address::from_units(self.bounds.head.load(Ordering::Acquire))
     }
 
+    /// Whether some records lie on the disk alone. A log in memory has none, whatever its bounds
+    /// say while they move.
+    #[inline]
+    pub(crate) fn has_cold(&self) -> bool {
+        self.parts.is_some() && self.begin() < self.head()
+    }
+
     #[inline]
     pub(crate) fn safe_read_only(&self) -> Address {
         // Acquire: pairs with the Release in `raise_moving`: all in-place writes below are made.

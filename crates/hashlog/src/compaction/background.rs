@@ -168,8 +168,7 @@ impl Store {
     /// Whether to compact would only lengthen the files: more of them is kept for checkpoints than
     /// is in use.
     fn has_to_wait_for_checkpoint(&self) -> bool {
-        let would_not_help =
-            || self.log.begin() < self.log.head() && self.held_bytes() > self.log_bytes();
+        let would_not_help = || self.log.has_cold() && self.held_bytes() > self.log_bytes();
         if !would_not_help() {
             return false;
         }

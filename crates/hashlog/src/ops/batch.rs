@@ -148,7 +148,7 @@ impl Store {
             if count == 0 {
                 F::key(key_at(done)).map_err(|error| BatchError { done, error })?;
             }
-            if access.reads() && self.log.begin() < self.log.head() && ahead.is_short(done, len) {
+            if access.reads() && self.log.has_cold() && ahead.is_short(done, len) {
                 self.begin_reads::<F>(&mut ahead, done, len, &key_at);
             }
             let mut pin = self.log.epochs.pin();
