@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::args::EngineName;
 use crate::args::key_spec::KeySpec;
+use crate::args::rows::EngineName;
 
 /// The format of a file of rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -35,7 +35,7 @@ pub(crate) use explained::plan_as_json;
 use fields::{Fields, Mixed};
 use request::Request;
 
-pub(crate) fn run(args: &args::Aggregate, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &args::rows::Aggregate, ui: &Ui) -> Outcome {
     let request = Request::parse(args)?;
     let range = KeyBounds::parse(&args.range, args.input.key.as_ref())?;
     selected::check(args)?;

@@ -8,7 +8,7 @@ use indicatif::ProgressBar;
 use sapwood::{BackupInfo, BackupProgress, Backups};
 use serde_json::{Value, json};
 
-use crate::args::{Backup, ListBackups, Restore};
+use crate::args::directories::{Backup, ListBackups, Restore};
 use crate::rows::kept;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, plural, rate, table, time, write_table};

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table};
 use sapwood::{Db, DbCheck, Problem};
 use serde_json::{Value, json};
 
-use crate::args::Check;
+use crate::args::directories::Check;
 use crate::rows::kept;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, plural, table, time, write_table};

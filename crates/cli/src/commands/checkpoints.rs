@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use sapwood::StoredCheckpoint;
 use serde_json::{Value, json};
 
-use crate::args::Checkpoints;
+use crate::args::directories::Checkpoints;
 use crate::rows::kept;
 use crate::terminal::exit::Outcome;
 use crate::terminal::format::{bytes, count, plural, time};

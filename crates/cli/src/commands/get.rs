@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::ops::ControlFlow;
 
-use crate::args::Get;
+use crate::args::rows::Get;
 use crate::rows::encoding::Stored;
 use crate::rows::open_input::open_input;
 use crate::rows::rows_table;

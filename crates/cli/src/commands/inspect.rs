@@ -3,7 +3,7 @@
 mod log;
 mod pool;
 
-use crate::args::{Inspect, InspectCommand};
+use crate::args::directories::{Inspect, InspectCommand};
 use crate::terminal::exit::Outcome;
 use crate::terminal::ui::Ui;
 

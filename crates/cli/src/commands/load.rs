@@ -5,7 +5,7 @@ use std::io::Write;
 use sapwood::{Table, TableStats};
 use serde_json::json;
 
-use crate::args::Load;
+use crate::args::rows::Load;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::loader::{Counts, Keep, Keyless, Loaded, load_into, nothing_kept};
 use crate::terminal::exit::{Failure, Outcome};

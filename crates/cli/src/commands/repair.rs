@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::check::problem_as_json;
 use super::stats::engine_name;
-use crate::args::Repair;
+use crate::args::directories::Repair;
 use crate::rows::kept;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, table, write_table};

@@ -5,7 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use sapwood::{Direction, Engine, Table};
 
-use crate::args::{EngineName, Scan};
+use crate::args::rows::{EngineName, Scan};
 use crate::rows::encoding::Stored;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::open_input::open_input;

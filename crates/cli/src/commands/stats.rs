@@ -12,7 +12,7 @@ use crate::terminal::exit::Outcome;
 use crate::terminal::format::{bytes, count, table, write_table};
 use crate::terminal::ui::{Answers, Ui};
 
-pub(crate) fn run(args: &args::Stats, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &args::rows::Stats, ui: &Ui) -> Outcome {
     let loaded = open_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     if let Some(table) = loaded.table.as_hash() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sapwood::{LogChange, LogReader, LogRecord};
 use serde_json::json;
 
-use crate::args::Tail;
+use crate::args::directories::Tail;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, escaped_bytes};
 use crate::terminal::ui::{Answers, Ui};

@@ -2,8 +2,8 @@
 
 use sapwood::key;
 
-use crate::args::KeyRange;
 use crate::args::key_spec::{KeySpec, split_list};
+use crate::args::rows::KeyRange;
 use crate::rows::key_columns::KeyColumns;
 use crate::terminal::exit::{Failure, Outcome};
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
-use crate::args::{CompactAt, Duplicates, EngineName, Input};
+use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
 use crate::rows::encoding;
 use crate::rows::kept::{Description, Filling, Held};
 use crate::rows::key_columns::KeyColumns;

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::args::{EngineName, Input};
+use crate::args::rows::{EngineName, Input};
 use crate::rows::kept::{self, Description, Reading};
 use crate::rows::loader::{Counts, Keyless, Loaded, load_into};
 use crate::terminal::exit::{Failure, Outcome};

@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Map, Value};
 
-use crate::args::Format;
+use crate::args::rows::Format;
 use crate::rows::key_columns::{Cell, Form};
 use crate::rows::lines::{Lines, NotingReader, byte_order_mark};
 use crate::rows::source::{Source, plain};

@@ -10,7 +10,7 @@ use sapwood::{
     TreeTableOptions,
 };
 
-use crate::args::{CompactAt, Duplicates, EngineName, TreeName};
+use crate::args::rows::{CompactAt, Duplicates, EngineName, TreeName};
 use crate::rows::reader::Columns;
 use crate::terminal::format::bytes;
 

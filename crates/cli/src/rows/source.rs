@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use indicatif::ProgressBar;
 
-use crate::args::Format;
+use crate::args::rows::Format;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::ui::Ui;

@@ -4,7 +4,8 @@ use sapwood::aggregate::{
     Aggregate, Field, Group, Layout, Mismatches, Missing, OrderBy, Predicate, Query, SyntaxError,
 };
 
-use crate::args::{self, OnMismatch, OnMissing};
+use crate::args;
+use crate::args::rows::{OnMismatch, OnMissing};
 use crate::terminal::exit::{Failure, Outcome};
 
 /// A query without its layout and selection, which need the columns of the rows.
@@ -20,7 +21,7 @@ pub(super) struct Request {
 }
 
 impl Request {
-    pub(super) fn parse(args: &args::Aggregate) -> Outcome<Self> {
+    pub(super) fn parse(args: &args::rows::Aggregate) -> Outcome<Self> {
         let layout = optional("--layout", &args.layout, str::parse::<Layout>)?;
         Ok(Self {
             fields: layout.map_or_else(Vec::new, |layout| layout.fields().to_vec()),
@@ -34,7 +35,7 @@ impl Request {
     }
 
     /// The query over rows of this layout.
-    pub(super) fn query(&self, layout: Layout, args: &args::Aggregate) -> Query {
+    pub(super) fn query(&self, layout: Layout, args: &args::rows::Aggregate) -> Query {
         let query = Query::new(layout)
             .aggregates(self.figures.clone())
             .group_by(self.groups.clone())

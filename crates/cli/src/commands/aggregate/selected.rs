@@ -5,7 +5,8 @@ use std::path::Path;
 
 use sapwood::aggregate::Selection;
 
-use crate::args::{self, Duplicates, Format};
+use crate::args;
+use crate::args::rows::{Duplicates, Format};
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::key_range::KeyBounds;
 use crate::rows::lines::Lines;
@@ -16,7 +17,7 @@ use crate::terminal::format::plural;
 use crate::terminal::ui::Ui;
 
 /// Refuses what cannot be, before a file is read for nothing.
-pub(super) fn check(args: &args::Aggregate) -> Outcome {
+pub(super) fn check(args: &args::rows::Aggregate) -> Outcome {
     let range = &args.range;
     for (given, option) in [
         (args.keys.is_some(), "--keys"),
@@ -46,7 +47,7 @@ pub(super) fn check(args: &args::Aggregate) -> Outcome {
 }
 
 pub(super) fn selection(
-    args: &args::Aggregate,
+    args: &args::rows::Aggregate,
     range: &KeyBounds,
     keys: &KeyColumns,
     ui: &Ui,

@@ -4,8 +4,8 @@
 use sapwood::aggregate::Layout;
 use sapwood::{Db, Table};
 
-use crate::args::EngineName;
 use crate::args::exchange::Import;
+use crate::args::rows::EngineName;
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::reader::RowFile;
 use crate::rows::kept::Description;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use crate::args::Format;
 use crate::args::exchange::FileFormat;
+use crate::args::rows::Format;
 use crate::rows::source::extension;
 use crate::terminal::exit::{Failure, Outcome};
 

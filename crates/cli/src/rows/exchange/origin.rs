@@ -7,7 +7,7 @@ use sapwood::Engine;
 use sapwood::aggregate::Layout;
 use serde_json::{Value, json};
 
-use crate::args::EngineName;
+use crate::args::rows::EngineName;
 use crate::rows::exchange::form::{Cells, Form};
 use crate::rows::kept::Description;
 use crate::rows::reader::Columns;

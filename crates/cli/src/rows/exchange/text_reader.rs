@@ -6,7 +6,7 @@ use std::path::Path;
 use indicatif::ProgressBar;
 use serde_json::{Map, Number, Value};
 
-use crate::args::Format;
+use crate::args::rows::Format;
 use crate::rows::exchange::cell::{Cell, Column, Kind};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::reader::{Visit, bad_row};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::args::Format;
+use crate::args::rows::Format;
 use crate::rows::exchange::cell::{Cell, Column, text_of_bytes};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::sink::Sink;
