@@ -51,6 +51,7 @@
 //! - Figures of nothing are [`Cell::Nothing`], never zero or NaN.
 #![forbid(unsafe_code)]
 
+mod accumulator;
 mod answer;
 mod columns;
 mod disaggregate;
@@ -62,6 +63,7 @@ mod question;
 mod state;
 mod value;
 
+pub use accumulator::Accumulator;
 pub use answer::{Answer, Cell};
 pub use disaggregate::{
     Action, Amount, Change, Collected, Collector, Disaggregated, Disaggregation,

@@ -1,5 +1,6 @@
 //! Many keys at a time: their cache misses overlap.
 
+use sapwood_engine::Upsert;
 use sapwood_mem::SliceRef;
 
 use crate::chunk::RECORD_LINES;
@@ -76,6 +77,32 @@ impl ChunkMap {
             Ok(())
         })?;
         Ok(found)
+    }
+
+    /// Puts the value of each entry if its key is absent, else changes the value that is there, in
+    /// order, each as by [`put_if_absent_or_update`](Self::put_if_absent_or_update); `change` is given
+    /// the entry's index. Returns how many keys were absent.
+    ///
+    /// # Errors
+    /// As of [`put`](Self::put), at the first entry that is refused; [`BatchError::done`] says how many
+    /// are done.
+    pub fn put_if_absent_or_update_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+        mut change: impl FnMut(usize, &mut ValueMut<'_>),
+    ) -> std::result::Result<usize, BatchError> {
+        let mut inserted = 0;
+        self.in_groups(
+            entries,
+            |entry| entry.0.as_ref(),
+            |index, (key, value)| {
+                let change = |known: &mut ValueMut<'_>| change(index, known);
+                let upsert = self.put_if_absent_or_update(key.as_ref(), value.as_ref(), change)?;
+                inserted += usize::from(upsert == Upsert::Inserted);
+                Ok(())
+            },
+        )?;
+        Ok(inserted)
     }
 
     /// Adds to many counters, in order, each as by [`add`](Self::add).

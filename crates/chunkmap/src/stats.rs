@@ -88,6 +88,11 @@ impl ChunkMap {
         self.len() == 0
     }
 
+    /// Bytes mapped from the system, without a look at the tree: [`OrderedStats::reserved_bytes`].
+    pub fn reserved_bytes(&self) -> u64 {
+        self.tree.arena.stats().reserved_bytes
+    }
+
     /// Removes every entry that is there when it begins; what is inserted
     /// meanwhile may stay. Not atomic as a whole.
     ///

@@ -67,9 +67,18 @@ fn neighbours(agreeing: bool) -> [u64; 2] {
 }
 
 fn model(check: impl Fn() + Sync + Send + 'static) {
+    run(&loom::model::Builder::new(), check);
+}
+
+/// A model with a whole compaction in it, which alone takes more than the default of a thousand
+/// branches.
+fn long_model(check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    // A compaction alone takes more than the thousand of the default.
     builder.max_branches = 20_000;
+    run(&builder, check);
+}
+
+fn run(builder: &loom::model::Builder, check: impl Fn() + Sync + Send + 'static) {
     builder.check(move || {
         model::reset();
         check();
@@ -591,7 +600,7 @@ fn loom_update_at_during_shift() {
 /// Two updates of a value of variable length both count.
 #[test]
 fn loom_update_variable() {
-    model(|| {
+    long_model(|| {
         let log = small_log(Layout::Variable);
         log.put(b"k", &[0]).expect("memory");
         let other = spawn(&log, |log| {

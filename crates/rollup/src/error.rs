@@ -1,0 +1,72 @@
+//! What can be refused, and what to do next.
+
+use std::fmt;
+
+/// Why a schema, rows or a query were refused.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The parts of a schema do not fit together, or one of them is not known.
+    #[error("the schema cannot be: {0}")]
+    Schema(String),
+    /// The parts of a query do not fit together, or to the schema.
+    #[error("the query cannot be answered: {0}")]
+    Query(String),
+    /// An expression cannot be read.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// A time, an interval or a time zone cannot be read.
+    #[error("{0}")]
+    Time(String),
+    /// Rows cannot be read as what they are said to be.
+    #[error("{0}")]
+    Input(String),
+    /// The limits of the live facts would be passed. No row of the batch is in.
+    #[error(
+        "{what} would pass the limit of {limit}: seal the facts into a segment, raise the limit, or drop old intervals; no row of the batch was taken"
+    )]
+    Full {
+        /// Facts or bytes, and how many.
+        what: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// A figure leaves the range of its type.
+    #[error("{column} leaves the range of its type: ask for fewer facts, or for a sum of doubles")]
+    Overflow {
+        /// The column of the answer.
+        column: String,
+    },
+    /// The caller cancelled the query.
+    #[error("the query was cancelled")]
+    Cancelled,
+    /// The map of the facts refused a change, for lack of memory of the system.
+    #[error("the facts: {0}")]
+    Facts(#[from] sapwood_chunkmap::Error),
+    /// A sketch was refused.
+    #[error(transparent)]
+    Sketch(#[from] sapwood_aggregate::QueryError),
+}
+
+/// The result of what this crate does.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// An expression that cannot be read: where, and what was expected there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SyntaxError {
+    /// The whole text.
+    pub text: String,
+    /// At which byte.
+    pub offset: usize,
+    /// What is wrong there.
+    pub what: String,
+}
+
+impl fmt::Display for SyntaxError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { text, offset, what } = self;
+        write!(f, "the expression `{text}` cannot be read at byte {offset}: {what}")
+    }
+}
+
+impl std::error::Error for SyntaxError {}

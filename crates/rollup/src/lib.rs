@@ -1,0 +1,58 @@
+//! The roll-up index: events become answers as they arrive.
+//!
+//! Rows of event streams fold into facts as they come in: rows of the same time, truncated to a
+//! granularity, and the same dimensions are one [fact](Rollup), which has a state for each metric. Facts
+//! lie in an ordered map outside of the heap, dimensions as numbers of dictionaries, and are queried
+//! while they grow. The words are those of Apache Druid, whose incremental index this re-imagines:
+//! [`Schema`] reads its `dataSchema`, [`Query`] its native queries.
+//!
+//! *Useful for* counts, sums, extremes, distinct counts and quantiles of events by time and dimensions,
+//! seconds after they happened, at a few dozen bytes a fact. *Not useful for* rows that must be changed
+//! or removed one by one, nor for joins.
+//!
+//! `docs/design/rollup.md` describes the design, the bytes, and what it costs.
+//!
+//! # What is lost is told
+//!
+//! - A row without a time that can be read, or that would take a sum beyond its type, is left out,
+//!   counted and, if it is among the first, shown ([`Ingested`]). A value that cannot be read is null,
+//!   and its row counted.
+//! - Null and the empty text are two values.
+//! - A figure that its type cannot hold is an error of the query, never a wrong number.
+#![forbid(unsafe_code)]
+
+mod error;
+mod expression;
+mod filter;
+mod input;
+mod json;
+mod live;
+mod query;
+mod report;
+mod rollup;
+mod schema;
+mod time;
+mod value;
+mod writer;
+
+pub use error::{Error, Result, SyntaxError};
+pub use expression::{EXPRESSION_DEPTH_MAX, Expression};
+pub use filter::{Compiled, FILTER_DEPTH_MAX, Filter};
+pub use input::batch::{Column, RowBatch};
+pub use input::builder::RowBatchBuilder;
+pub use input::json_lines::BadLine;
+pub use query::answer::Answer;
+pub use query::{
+    Aggregation, AggregationKind, DimensionSpec, OrderBy, Query, ScanOrder, TopNMetric,
+};
+pub use report::{Ingested, SAMPLES_MAX, Sample};
+pub use rollup::{Rollup, RollupStats};
+pub use schema::{
+    Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, TIME_COLUMN,
+    Transform,
+};
+pub use time::granularity::Granularity;
+pub use time::interval::Interval;
+pub use time::timestamp::TimestampFormat;
+pub use value::{NoNumber, Value};
+pub use writer::Writer;

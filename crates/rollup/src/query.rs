@@ -1,0 +1,379 @@
+//! Queries: what is asked of facts.
+
+pub(crate) mod answer;
+mod batch;
+mod bound;
+mod columns;
+mod figures;
+mod groups;
+mod json;
+mod plan;
+mod rows;
+mod run;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::error::Result;
+use crate::expression::Expression;
+use crate::filter::Filter;
+use crate::schema::Number;
+use crate::time::granularity::Granularity;
+use crate::time::interval::Interval;
+
+/// A question to a [`Rollup`](crate::Rollup): a kind of Druid's native queries.
+///
+/// ```
+/// use sapwood_rollup::{Aggregation, Filter, Granularity, Interval, Query};
+///
+/// let query = Query::timeseries(Granularity::parse("day")?)
+///     .interval(Interval::parse("2013-01-01/P1M")?)
+///     .filter(Filter::equal("carrier", "UA"))
+///     .aggregation(Aggregation::long_sum("flights", "count"))
+///     .aggregation(Aggregation::quantile("p90", "delay", 0.9))
+///     .post_aggregation("thousands", "flights / 1000.0")?;
+/// # let _ = query;
+/// # Ok::<(), sapwood_rollup::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Query {
+    pub(crate) kind: Kind,
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) granularity: Granularity,
+    pub(crate) dimensions: Vec<DimensionSpec>,
+    pub(crate) aggregations: Vec<Aggregation>,
+    pub(crate) post_aggregations: Vec<(String, Expression)>,
+    pub(crate) having: Option<Filter>,
+    pub(crate) order: Vec<OrderBy>,
+    pub(crate) limit: Option<usize>,
+    pub(crate) offset: usize,
+    pub(crate) threads: usize,
+    pub(crate) cancel: Option<Arc<AtomicBool>>,
+}
+
+/// The kind of a query, with what only that kind has.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Kind {
+    Timeseries { descending: bool, skip_empty: bool },
+    TopN { metric: TopNMetric },
+    GroupBy { subtotals: Vec<Vec<String>> },
+    Scan { columns: Vec<String>, order: ScanOrder, compact: bool },
+    Search { dimensions: Vec<String>, text: String, case_sensitive: bool },
+    TimeBoundary { first: bool, last: bool },
+    SegmentMetadata,
+}
+
+/// By what the first of a [`Query::top_n`] are found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TopNMetric {
+    /// The greatest of a figure.
+    Greatest(String),
+    /// The least of a figure.
+    Least(String),
+    /// The first values of the dimension itself, by their order.
+    Dimension,
+}
+
+/// In which order a scan shows facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScanOrder {
+    /// By time, the first one first.
+    Ascending,
+    /// By time, the last one first.
+    Descending,
+}
+
+/// A dimension of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DimensionSpec {
+    /// The dimension, or `__time`.
+    pub dimension: String,
+    /// Its name in the answer.
+    pub output: String,
+}
+
+impl From<&str> for DimensionSpec {
+    fn from(name: &str) -> DimensionSpec {
+        DimensionSpec { dimension: name.to_owned(), output: name.to_owned() }
+    }
+}
+
+/// A column by which rows of an answer are ordered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderBy {
+    /// The column.
+    pub column: String,
+    /// Whether the greatest comes first. Null comes last, either way.
+    pub descending: bool,
+}
+
+/// A figure of each group of facts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregation {
+    /// Its name in the answer.
+    pub name: String,
+    /// The metric, dimension, or `__time` that it is of; of a count, none.
+    pub field: Option<String>,
+    /// Which figure.
+    pub kind: AggregationKind,
+    /// The facts that count for it; all without one.
+    pub filter: Option<Filter>,
+}
+
+/// Which figure an aggregation is.
+///
+/// Of a metric that is a sketch, sketches are merged; of anything else, values are added.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AggregationKind {
+    /// How many facts. How many rows they were made of is the sum of a metric that counts.
+    Count,
+    /// The sum.
+    Sum(Number),
+    /// The least.
+    Min(Number),
+    /// The greatest.
+    Max(Number),
+    /// That of the first time; of several, the least.
+    First(Number),
+    /// That of the last time; of several, the greatest.
+    Last(Number),
+    /// How many different values.
+    Distinct {
+        /// 4 to 18; that of the metric, if it is one.
+        precision: u8,
+    },
+    /// The number with this share of the others below it.
+    Quantile {
+        /// 0 to 1.
+        share: f64,
+        /// The relative error, 0.0001 to 0.5; that of the metric, if it is one.
+        accuracy: f64,
+    },
+    /// The variance of all there are, or the square root of it.
+    Variance {
+        /// Whether it is the root.
+        root: bool,
+    },
+}
+
+macro_rules! aggregations {
+    ($($(#[doc = $doc:literal])* $name:ident $kind:expr;)*) => {$(
+        $(#[doc = $doc])*
+        pub fn $name(name: impl Into<String>, field: impl Into<String>) -> Aggregation {
+            Aggregation { name: name.into(), field: Some(field.into()), kind: $kind, filter: None }
+        }
+    )*};
+}
+
+impl Aggregation {
+    /// How many facts.
+    pub fn count(name: impl Into<String>) -> Aggregation {
+        Aggregation { name: name.into(), field: None, kind: AggregationKind::Count, filter: None }
+    }
+
+    aggregations! {
+        /// The sum of whole numbers.
+        long_sum AggregationKind::Sum(Number::Long);
+        /// The sum of floating point numbers.
+        double_sum AggregationKind::Sum(Number::Double);
+        /// The least whole number.
+        long_min AggregationKind::Min(Number::Long);
+        /// The least floating point number.
+        double_min AggregationKind::Min(Number::Double);
+        /// The greatest whole number.
+        long_max AggregationKind::Max(Number::Long);
+        /// The greatest floating point number.
+        double_max AggregationKind::Max(Number::Double);
+        /// The whole number of the first time.
+        long_first AggregationKind::First(Number::Long);
+        /// The floating point number of the first time.
+        double_first AggregationKind::First(Number::Double);
+        /// The whole number of the last time.
+        long_last AggregationKind::Last(Number::Long);
+        /// The floating point number of the last time.
+        double_last AggregationKind::Last(Number::Double);
+        /// How many different values.
+        distinct AggregationKind::Distinct { precision: crate::schema::PRECISION };
+        /// The variance of all there are.
+        variance AggregationKind::Variance { root: false };
+        /// The standard deviation of all there are.
+        deviation AggregationKind::Variance { root: true };
+    }
+
+    /// The number with this share of the others below it.
+    pub fn quantile(name: impl Into<String>, field: impl Into<String>, share: f64) -> Aggregation {
+        Aggregation {
+            name: name.into(),
+            field: Some(field.into()),
+            kind: AggregationKind::Quantile { share, accuracy: crate::schema::ACCURACY },
+            filter: None,
+        }
+    }
+
+    /// The same of the facts that a filter takes.
+    #[must_use]
+    pub fn where_(self, filter: Filter) -> Aggregation {
+        Aggregation { filter: Some(filter), ..self }
+    }
+}
+
+impl Query {
+    fn of(kind: Kind) -> Query {
+        Query {
+            kind,
+            intervals: vec![Interval::ETERNITY],
+            filter: None,
+            granularity: Granularity::ALL,
+            dimensions: Vec::new(),
+            aggregations: Vec::new(),
+            post_aggregations: Vec::new(),
+            having: None,
+            order: Vec::new(),
+            limit: None,
+            offset: 0,
+            threads: 1,
+            cancel: None,
+        }
+    }
+
+    /// Figures of each bucket of time. Buckets without facts between others that have some are shown.
+    pub fn timeseries(granularity: Granularity) -> Query {
+        Query::of(Kind::Timeseries { descending: false, skip_empty: false })
+            .granularity(granularity)
+    }
+
+    /// Figures of each combination of values of dimensions. Of a fact with several values in a
+    /// dimension, each counts.
+    pub fn group_by(dimensions: impl IntoIterator<Item = impl Into<DimensionSpec>>) -> Query {
+        let mut query = Query::of(Kind::GroupBy { subtotals: Vec::new() });
+        query.dimensions = dimensions.into_iter().map(Into::into).collect();
+        query
+    }
+
+    /// Figures of the first values of a dimension, `threshold` of each bucket of time. They are exact.
+    pub fn top_n(
+        dimension: impl Into<DimensionSpec>,
+        metric: TopNMetric,
+        threshold: usize,
+    ) -> Query {
+        let mut query = Query::of(Kind::TopN { metric });
+        query.dimensions = vec![dimension.into()];
+        query.limit = Some(threshold);
+        query
+    }
+
+    /// The facts themselves, in the order of their times: these columns, or all without any.
+    pub fn scan<'c>(columns: impl IntoIterator<Item = &'c str>, order: ScanOrder) -> Query {
+        let columns = columns.into_iter().map(str::to_owned).collect();
+        Query::of(Kind::Scan { columns, order, compact: false })
+    }
+
+    /// The values of dimensions (all without any) that contain a text, great or small letters alike,
+    /// and in how many facts.
+    pub fn search<'c>(dimensions: impl IntoIterator<Item = &'c str>, text: &str) -> Query {
+        let dimensions = dimensions.into_iter().map(str::to_owned).collect();
+        Query::of(Kind::Search { dimensions, text: text.to_owned(), case_sensitive: false })
+    }
+
+    /// The time of the first fact and of the last.
+    pub fn time_boundary() -> Query {
+        Query::of(Kind::TimeBoundary { first: true, last: true })
+    }
+
+    /// The columns of the facts, and what there is in them.
+    pub fn segment_metadata() -> Query {
+        Query::of(Kind::SegmentMetadata)
+    }
+
+    /// Reads one of Druid's native queries. `docs/design/rollup.md` lists the forms.
+    ///
+    /// # Errors
+    /// [`Error::Query`](crate::Error::Query), which names the field.
+    pub fn from_json(text: &str) -> Result<Query> {
+        json::query(text)
+    }
+
+    /// Of facts whose time lies in this interval, and in those given before.
+    #[must_use]
+    pub fn interval(mut self, interval: Interval) -> Query {
+        if self.intervals == [Interval::ETERNITY] {
+            self.intervals.clear();
+        }
+        self.intervals.push(interval);
+        self.intervals = Interval::joined(&self.intervals);
+        self
+    }
+
+    /// Of facts that the filter takes.
+    #[must_use]
+    pub fn filter(mut self, filter: Filter) -> Query {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// By buckets of time.
+    #[must_use]
+    pub fn granularity(mut self, granularity: Granularity) -> Query {
+        self.granularity = granularity;
+        self
+    }
+
+    /// With one more figure.
+    #[must_use]
+    pub fn aggregation(mut self, aggregation: Aggregation) -> Query {
+        self.aggregations.push(aggregation);
+        self
+    }
+
+    /// With a figure of figures: an expression over the columns of the answer.
+    ///
+    /// # Errors
+    /// [`Error::Syntax`](crate::Error::Syntax) if it cannot be read.
+    pub fn post_aggregation(mut self, name: impl Into<String>, text: &str) -> Result<Query> {
+        self.post_aggregations.push((name.into(), Expression::parse(text)?));
+        Ok(self)
+    }
+
+    /// Only rows of the answer that a filter takes.
+    #[must_use]
+    pub fn having(mut self, filter: Filter) -> Query {
+        self.having = Some(filter);
+        self
+    }
+
+    /// Ordered by a column of the answer, after those given before.
+    #[must_use]
+    pub fn order_by(mut self, column: impl Into<String>, descending: bool) -> Query {
+        self.order.push(OrderBy { column: column.into(), descending });
+        self
+    }
+
+    /// At most so many rows.
+    #[must_use]
+    pub fn limit(mut self, rows: usize) -> Query {
+        self.limit = Some(rows);
+        self
+    }
+
+    /// Without the first rows.
+    #[must_use]
+    pub fn offset(mut self, rows: usize) -> Query {
+        self.offset = rows;
+        self
+    }
+
+    /// Run by so many threads, which live as long as the query.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Query {
+        self.threads = threads.max(1);
+        self
+    }
+
+    /// Ends with [`Error::Cancelled`](crate::Error::Cancelled) soon after the flag is set.
+    #[must_use]
+    pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> Query {
+        self.cancel = Some(flag);
+        self
+    }
+}

@@ -1,0 +1,357 @@
+//! Facts as columns: how a query reads them.
+
+use std::sync::RwLockReadGuard;
+
+use sapwood_aggregate::Function;
+
+use super::columns::{Columns, Form, Source};
+use crate::live::dictionary::{Entries, Entry};
+use crate::live::key::Parts;
+use crate::live::state::{Place, StateLayout, double, long, sketch_of};
+use crate::rollup::DimensionColumn;
+use crate::schema::DimensionKind;
+use crate::value::Value;
+
+/// So many facts are looked at together: their columns stay in the first caches.
+pub(crate) const BATCH_ROWS: usize = 1024;
+
+/// Some facts, as columns.
+#[derive(Debug)]
+pub(crate) struct FactBatch {
+    pub(crate) times: Vec<i64>,
+    pub(crate) columns: Vec<FactColumn>,
+}
+
+/// The values of a column. What is not present is null.
+#[derive(Debug)]
+pub(crate) enum FactColumn {
+    /// Numbers of a dictionary.
+    Ids(Vec<u32>),
+    Longs {
+        values: Vec<i64>,
+        present: Vec<bool>,
+    },
+    Doubles {
+        values: Vec<f64>,
+        present: Vec<bool>,
+    },
+    TimedLongs {
+        times: Vec<i64>,
+        values: Vec<i64>,
+        present: Vec<bool>,
+    },
+    TimedDoubles {
+        times: Vec<i64>,
+        values: Vec<f64>,
+        present: Vec<bool>,
+    },
+    /// The states of sketches; empty of nothing.
+    Sketches {
+        bytes: Vec<u8>,
+        ends: Vec<usize>,
+    },
+}
+
+impl FactColumn {
+    fn new(form: Form) -> FactColumn {
+        match form {
+            Form::Ids => FactColumn::Ids(Vec::new()),
+            Form::Long => FactColumn::Longs { values: Vec::new(), present: Vec::new() },
+            Form::Double => FactColumn::Doubles { values: Vec::new(), present: Vec::new() },
+            Form::TimedLong => FactColumn::TimedLongs {
+                times: Vec::new(),
+                values: Vec::new(),
+                present: Vec::new(),
+            },
+            Form::TimedDouble => FactColumn::TimedDoubles {
+                times: Vec::new(),
+                values: Vec::new(),
+                present: Vec::new(),
+            },
+            Form::Sketch => FactColumn::Sketches { bytes: Vec::new(), ends: Vec::new() },
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            FactColumn::Ids(ids) => ids.clear(),
+            FactColumn::Longs { values, present } => {
+                values.clear();
+                present.clear();
+            }
+            FactColumn::Doubles { values, present } => {
+                values.clear();
+                present.clear();
+            }
+            FactColumn::TimedLongs { times, values, present } => {
+                times.clear();
+                values.clear();
+                present.clear();
+            }
+            FactColumn::TimedDoubles { times, values, present } => {
+                times.clear();
+                values.clear();
+                present.clear();
+            }
+            FactColumn::Sketches { bytes, ends } => {
+                bytes.clear();
+                ends.clear();
+            }
+        }
+    }
+
+    fn push_long(&mut self, value: Option<i64>) {
+        let FactColumn::Longs { values, present } = self else { unreachable!("{FORMS}") };
+        values.push(value.unwrap_or_default());
+        present.push(value.is_some());
+    }
+
+    fn push_double(&mut self, value: Option<f64>) {
+        let FactColumn::Doubles { values, present } = self else { unreachable!("{FORMS}") };
+        values.push(value.unwrap_or_default());
+        present.push(value.is_some());
+    }
+
+    fn push_id(&mut self, id: u32) {
+        let FactColumn::Ids(ids) = self else { unreachable!("{FORMS}") };
+        ids.push(id);
+    }
+
+    fn push_cell(&mut self, cell: Option<&[u8]>) {
+        match self {
+            FactColumn::Longs { .. } => self.push_long(cell.map(long)),
+            FactColumn::Doubles { .. } => self.push_double(cell.map(double)),
+            FactColumn::TimedLongs { times, values, present } => {
+                times.push(cell.map_or(0, long));
+                values.push(cell.map_or(0, |cell| long(&cell[8..])));
+                present.push(cell.is_some());
+            }
+            FactColumn::TimedDoubles { times, values, present } => {
+                times.push(cell.map_or(0, long));
+                values.push(cell.map_or(0.0, |cell| double(&cell[8..])));
+                present.push(cell.is_some());
+            }
+            FactColumn::Ids(_) | FactColumn::Sketches { .. } => unreachable!("{FORMS}"),
+        }
+    }
+
+    fn push_sketch(&mut self, sketch: &[u8]) {
+        let FactColumn::Sketches { bytes, ends } = self else { unreachable!("{FORMS}") };
+        bytes.extend_from_slice(sketch);
+        ends.push(bytes.len());
+    }
+
+    /// The state of a sketch.
+    pub(crate) fn sketch(&self, row: usize) -> &[u8] {
+        let FactColumn::Sketches { bytes, ends } = self else { unreachable!("{FORMS}") };
+        let start = if row == 0 { 0 } else { ends[row - 1] };
+        &bytes[start..ends[row]]
+    }
+}
+
+const FORMS: &str = "a column is made for the form that it is read in";
+
+/// Takes facts apart into columns.
+#[derive(Debug)]
+pub(crate) struct FactReader<'r> {
+    layout: &'r StateLayout,
+    /// Of each dimension up to the last that is read: its kind, and the column that it goes to.
+    dimensions: Vec<(DimensionKind, Option<usize>)>,
+    /// The columns of the time.
+    times: Vec<usize>,
+    /// The metric cells that are read, and their columns.
+    cells: Vec<(usize, usize)>,
+    /// The sketches that are read, and their columns.
+    sketches: Vec<(usize, usize)>,
+    /// Whether a row number stands behind the time.
+    numbered: bool,
+    forms: Vec<Form>,
+}
+
+impl<'r> FactReader<'r> {
+    pub(crate) fn new(
+        columns: &Columns<'_>,
+        dimensions: &[DimensionColumn],
+        layout: &'r StateLayout,
+        numbered: bool,
+    ) -> FactReader<'r> {
+        let mut reader = FactReader {
+            layout,
+            dimensions: Vec::new(),
+            times: Vec::new(),
+            cells: Vec::new(),
+            sketches: Vec::new(),
+            numbered,
+            forms: columns.read.iter().map(|(_, form)| *form).collect(),
+        };
+        for (column, (source, _)) in columns.read.iter().enumerate() {
+            match *source {
+                Source::Time => reader.times.push(column),
+                Source::Dimension(number) => {
+                    while reader.dimensions.len() <= number {
+                        let kind = dimensions[reader.dimensions.len()].kind;
+                        reader.dimensions.push((kind, None));
+                    }
+                    reader.dimensions[number].1 = Some(column);
+                }
+                Source::Metric(number) => match layout.slots[number].place {
+                    Place::Cell(..) => reader.cells.push((number, column)),
+                    Place::Sketch(sketch) => reader.sketches.push((sketch, column)),
+                },
+            }
+        }
+        reader
+    }
+
+    pub(crate) fn new_batch(&self) -> FactBatch {
+        FactBatch {
+            times: Vec::with_capacity(BATCH_ROWS),
+            columns: self.forms.iter().map(|form| FactColumn::new(*form)).collect(),
+        }
+    }
+
+    /// Appends a fact.
+    pub(crate) fn push(&self, batch: &mut FactBatch, key: &[u8], state: &[u8]) {
+        let (time, mut parts) = Parts::new(key);
+        batch.times.push(time);
+        for &column in &self.times {
+            batch.columns[column].push_long(Some(time));
+        }
+        if self.numbered {
+            let _ = parts.long();
+        }
+        for &(kind, column) in &self.dimensions {
+            match kind {
+                DimensionKind::Text => {
+                    let id = parts.id();
+                    if let Some(column) = column {
+                        batch.columns[column].push_id(id);
+                    }
+                }
+                DimensionKind::Long => {
+                    let value = parts.long();
+                    if let Some(column) = column {
+                        batch.columns[column].push_long(value);
+                    }
+                }
+                DimensionKind::Double => {
+                    let value = parts.double();
+                    if let Some(column) = column {
+                        batch.columns[column].push_double(value);
+                    }
+                }
+            }
+        }
+        for &(metric, column) in &self.cells {
+            batch.columns[column].push_cell(self.layout.cell(metric, state));
+        }
+        if !self.sketches.is_empty() {
+            let all: Vec<&[u8]> = self.layout.sketch_bytes(state).collect();
+            for &(sketch, column) in &self.sketches {
+                batch.columns[column].push_sketch(all[sketch]);
+            }
+        }
+    }
+}
+
+impl FactBatch {
+    pub(crate) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.times.clear();
+        self.columns.iter_mut().for_each(FactColumn::clear);
+    }
+}
+
+/// The dictionaries of the columns of texts that a query reads; none of other columns.
+#[derive(Debug)]
+pub(crate) struct Texts<'d> {
+    entries: Vec<Option<RwLockReadGuard<'d, Entries>>>,
+}
+
+impl<'d> Texts<'d> {
+    /// Holds the locks of the dictionaries: writers that meet new texts wait while it lives.
+    pub(crate) fn of(columns: &Columns<'d>) -> Texts<'d> {
+        let entries = columns.read.iter().map(|(source, form)| match (source, form) {
+            (Source::Dimension(number), Form::Ids) => {
+                Some(columns.dimension_at(*number).dictionary.read())
+            }
+            _ => None,
+        });
+        Texts { entries: entries.collect() }
+    }
+
+    pub(crate) fn entries(&self, column: usize) -> &Entries {
+        self.entries[column].as_deref().expect("a column of texts has a dictionary")
+    }
+
+    /// What the number of a text stands for.
+    pub(crate) fn value(&self, column: usize, id: u32) -> Value<'_> {
+        let entries = self.entries(column);
+        let text = |id: u32| entries.text(id).map_or(Value::Null, Value::text);
+        match entries.entry(id) {
+            Entry::Null => Value::Null,
+            Entry::Text(text) => Value::text(text),
+            Entry::List(ids) => Value::List(ids.iter().map(text).collect()),
+        }
+    }
+
+    /// A value of a fact.
+    pub(crate) fn value_of(
+        &self,
+        batch: &FactBatch,
+        column: usize,
+        row: usize,
+        layout: &StateLayout,
+        source: Source,
+    ) -> Value<'_> {
+        match &batch.columns[column] {
+            FactColumn::Ids(ids) => self.value(column, ids[row]),
+            FactColumn::Longs { values, present }
+            | FactColumn::TimedLongs { values, present, .. } => match present[row] {
+                true => Value::Long(values[row]),
+                false => Value::Null,
+            },
+            FactColumn::Doubles { values, present }
+            | FactColumn::TimedDoubles { values, present, .. } => match present[row] {
+                true => Value::Double(values[row]),
+                false => Value::Null,
+            },
+            sketches @ FactColumn::Sketches { .. } => {
+                let Source::Metric(metric) = source else { return Value::Null };
+                let Place::Sketch(number) = layout.slots[metric].place else { return Value::Null };
+                match sketches.sketch(row) {
+                    [] => figure_of_nothing(&layout.sketches[number]),
+                    bytes => {
+                        let cell = sketch_of(&layout.sketches[number], bytes).cell();
+                        cell.map_or(Value::Null, |cell| from_cell(&cell))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The figure of a sketch that has seen nothing.
+pub(crate) fn figure_of_nothing(function: &Function) -> Value<'static> {
+    match function {
+        Function::Distinct { .. } => Value::Long(0),
+        _ => Value::Null,
+    }
+}
+
+/// A figure of a sketch as a value.
+pub(crate) fn from_cell(cell: &sapwood_aggregate::Cell) -> Value<'static> {
+    match cell.value() {
+        Some(sapwood_aggregate::Value::Int(number)) => match i64::try_from(*number) {
+            Ok(number) => Value::Long(number),
+            Err(_) => Value::Double(*number as f64),
+        },
+        Some(sapwood_aggregate::Value::Float(number)) if number.get().is_finite() => {
+            Value::Double(number.get())
+        }
+        _ => Value::Null,
+    }
+}

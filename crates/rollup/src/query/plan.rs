@@ -1,0 +1,90 @@
+//! From a query to what is read, how facts are grouped, and which figures are made.
+
+use super::Query;
+use super::batch::{FactReader, Texts};
+use super::bound::{BoundFilter, declare};
+use super::columns::Columns;
+use super::figures::Figure;
+use super::groups::Part;
+use crate::error::{Error, Result};
+use crate::filter::Compiled;
+use crate::live::state::StateLayout;
+use crate::rollup::DimensionColumn;
+use crate::schema::{Discovery, Schema};
+use crate::time::granularity::Buckets;
+
+/// The key of a group says by bits of a word which parts are null.
+const PARTS_MAX: usize = 63;
+
+/// What a query reads and makes.
+#[derive(Debug)]
+pub(crate) struct Plan<'r> {
+    pub(crate) columns: Columns<'r>,
+    pub(crate) reader: FactReader<'r>,
+    /// The parts of the keys of groups: time first, if there are buckets of it.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) figures: Vec<Figure>,
+    pub(crate) filter: Option<BoundFilter>,
+    pub(crate) figure_filters: Vec<BoundFilter>,
+    pub(crate) layout: &'r StateLayout,
+}
+
+impl<'r> Plan<'r> {
+    /// Plans a query; `more` are columns that it reads beside those of its groups and figures.
+    ///
+    /// # Errors
+    /// [`Error::Query`] if it does not fit the schema.
+    pub(crate) fn new(
+        query: &Query,
+        schema: &'r Schema,
+        dimensions: &'r [DimensionColumn],
+        layout: &'r StateLayout,
+        more: &[String],
+    ) -> Result<Plan<'r>> {
+        let lenient = schema.discovery != Discovery::Off;
+        let mut columns = Columns::new(dimensions, &schema.metrics, layout, lenient);
+        let mut parts = Vec::new();
+        if !query.granularity.is_all() {
+            parts.push(Part::Time(Buckets::new(query.granularity.clone())));
+        }
+        for dimension in &query.dimensions {
+            parts.push(match columns.read(&dimension.dimension)? {
+                Some((column, _)) => Part::Column(column),
+                None => Part::Null,
+            });
+        }
+        if parts.len() > PARTS_MAX {
+            return Err(Error::Query(format!(
+                "it groups by {} parts: {PARTS_MAX} are the most",
+                parts.len()
+            )));
+        }
+        let mut filters: Vec<Compiled> = Vec::new();
+        let mut figures = Vec::with_capacity(query.aggregations.len());
+        for aggregation in &query.aggregations {
+            let filter = match &aggregation.filter {
+                Some(filter) => {
+                    declare(filter, &mut columns)?;
+                    filters.push(filter.compile()?);
+                    Some(filters.len() - 1)
+                }
+                None => None,
+            };
+            figures.push(Figure::new(aggregation, &mut columns, filter)?);
+        }
+        if let Some(filter) = &query.filter {
+            declare(filter, &mut columns)?;
+        }
+        for name in more {
+            columns.read(name)?;
+        }
+        let reader = FactReader::new(&columns, dimensions, layout, !schema.rollup);
+        let filter = query.filter.as_ref().map(|filter| filter.compile()).transpose()?;
+        let texts = Texts::of(&columns);
+        let bind = |filter: &Compiled| BoundFilter::new(filter, &columns, &texts);
+        let filter = filter.as_ref().map(bind);
+        let figure_filters = filters.iter().map(bind).collect();
+        drop(texts);
+        Ok(Plan { columns, reader, parts, figures, filter, figure_filters, layout })
+    }
+}

@@ -1,0 +1,382 @@
+//! Ingestion: a batch of rows becomes keys and states, which merge into the facts.
+//!
+//! A batch goes column by column: times, transforms and filters say which rows count; each dimension
+//! becomes numbers; numbers become keys; rows of one key fold into one state; and the states go into the
+//! map in the order of their keys, with the searches of several under way at once.
+
+mod metrics;
+mod rows;
+
+use std::sync::Arc;
+
+use hashbrown::HashTable;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Result;
+use crate::input::batch::{Column, RowBatch, Values, is_null, text};
+use crate::live::dictionary::{Cache, DictionaryFull, NULL, list_bytes};
+use crate::live::key;
+use crate::report::Ingested;
+use crate::rollup::{DimensionColumn, Rollup};
+use crate::schema::{Dimension, DimensionKind, Discovery, TIME_COLUMN};
+use crate::time::granularity::Buckets;
+use crate::value::{Value, canonical};
+use metrics::{Inputs, States};
+use rows::Rows;
+
+/// Brings rows of one thread into a [`Rollup`].
+///
+/// It remembers the numbers of texts that it has met, so that it need not ask for them: keep it for
+/// batch after batch.
+#[derive(Debug)]
+pub struct Writer {
+    rollup: Arc<Rollup>,
+    /// By dimension.
+    caches: Vec<Cache>,
+    buckets: Buckets,
+    now: Option<i64>,
+}
+
+/// The values of a dimension in the rows of a batch.
+enum Coded {
+    Ids(Vec<u32>),
+    Longs(Vec<Option<i64>>),
+    Doubles(Vec<Option<f64>>),
+    /// The batch has no such column.
+    Absent,
+}
+
+/// The keys of the rows of a batch that count, each once.
+struct Keys {
+    bytes: Vec<u8>,
+    /// Where each key ends.
+    ends: Vec<usize>,
+    /// Each row that counts, and the number of its key.
+    rows: Vec<(u32, u32)>,
+}
+
+impl Keys {
+    fn get(&self, number: usize) -> &[u8] {
+        let start = if number == 0 { 0 } else { self.ends[number - 1] };
+        &self.bytes[start..self.ends[number]]
+    }
+}
+
+/// Most rows that are folded at a time.
+const ROWS_MAX: usize = u32::MAX as usize;
+
+impl Writer {
+    /// A writer that has met nothing yet.
+    pub fn new(rollup: &Arc<Rollup>) -> Writer {
+        let schema = rollup.schema();
+        // Facts of one time in all have that of their segment.
+        let granularity = match schema.query_granularity.is_all() {
+            true => schema.segment_granularity.clone(),
+            false => schema.query_granularity.clone(),
+        };
+        Writer {
+            rollup: Arc::clone(rollup),
+            caches: Vec::new(),
+            buckets: Buckets::new(granularity),
+            now: None,
+        }
+    }
+
+    /// Takes this for the present, in milliseconds, when it judges whether rows are late or early; else
+    /// the system's clock says it.
+    pub fn at(&mut self, now: i64) -> &mut Writer {
+        self.now = Some(now);
+        self
+    }
+
+    /// Folds rows into the facts, and tells what became of each. Queries see all of the batch or
+    /// nothing of it.
+    ///
+    /// # Errors
+    /// [`Error::Full`](crate::Error::Full) if the facts would pass their limits: no row of the batch is
+    /// in. [`Error::Input`](crate::Error::Input) if it has more than 2^32 rows or would make too many
+    /// dimensions. [`Error::Facts`](crate::Error::Facts) if the system has no memory; then some rows may
+    /// be in.
+    pub fn ingest(&mut self, batch: &RowBatch) -> Result<Ingested> {
+        if batch.rows() > ROWS_MAX {
+            let why = format!("a batch of {} rows: split it into smaller ones", batch.rows());
+            return Err(crate::Error::Input(why));
+        }
+        let rollup = Arc::clone(&self.rollup);
+        let mut told = Ingested::default();
+        let rows = Rows::new(&rollup, batch, self.now, &mut told);
+        let columns = self.columns(&rows)?;
+        let coded = self.code(&columns, &rows, &mut told)?;
+        let keys = self.keys(&coded, &rows);
+        let inputs = Inputs::new(&rollup, &rows, &mut told);
+        let states = inputs.fold(&keys.rows, keys.ends.len());
+        self.apply(&columns, &keys, &inputs, states, &mut told)?;
+        rollup.count(&told);
+        Ok(told)
+    }
+
+    /// The dimensions, with those that the batch is the first to have.
+    fn columns(&mut self, rows: &Rows<'_>) -> Result<Arc<Vec<DimensionColumn>>> {
+        let schema = self.rollup.schema();
+        let mut columns = self.rollup.columns();
+        if schema.discovery != Discovery::Off {
+            let is_known = |name: &str| {
+                name == schema.timestamp.column
+                    || name == TIME_COLUMN
+                    || schema.exclusions.iter().any(|known| known == name)
+                    || columns.iter().any(|known| known.name == name)
+                    || schema
+                        .metrics
+                        .iter()
+                        .any(|metric| metric.name == name || metric.field.as_deref() == Some(name))
+            };
+            let found: Vec<Dimension> = rows
+                .columns()
+                .filter(|(name, column)| !name.is_empty() && !is_known(name) && has_values(column))
+                .map(|(name, column)| Dimension {
+                    name: name.to_owned(),
+                    kind: match (&column.0, schema.discovery) {
+                        (Values::Longs { .. }, Discovery::Typed) => DimensionKind::Long,
+                        (Values::Doubles { .. }, Discovery::Typed) => DimensionKind::Double,
+                        _ => DimensionKind::Text,
+                    },
+                })
+                .collect();
+            if !found.is_empty() {
+                self.rollup.discover(&found)?;
+                columns = self.rollup.columns();
+            }
+        }
+        self.caches.resize_with(columns.len(), Cache::default);
+        Ok(columns)
+    }
+
+    /// The values of each dimension, those of texts as their numbers.
+    fn code(
+        &mut self,
+        columns: &[DimensionColumn],
+        rows: &Rows<'_>,
+        told: &mut Ingested,
+    ) -> Result<Vec<Coded>> {
+        let full = |_: DictionaryFull| {
+            crate::Error::Input("a dimension has more than 2^32 different values".to_owned())
+        };
+        let mut coded = Vec::with_capacity(columns.len());
+        for (dimension, cache) in columns.iter().zip(&mut self.caches) {
+            let Some(column) = rows.find(&dimension.name) else {
+                coded.push(Coded::Absent);
+                continue;
+            };
+            let dictionary = &dimension.dictionary;
+            coded.push(match (dimension.kind, &column.0) {
+                (DimensionKind::Text, Values::Texts { bytes, ends, nulls }) => {
+                    let mut ids = vec![NULL; ends.len()];
+                    for &row in rows.kept() {
+                        let row = row as usize;
+                        if !is_null(nulls, row) {
+                            let text = text(bytes, ends, row).as_bytes();
+                            ids[row] = cache.intern(dictionary, text).map_err(full)?;
+                        }
+                    }
+                    Coded::Ids(ids)
+                }
+                (DimensionKind::Text, _) => {
+                    let mut ids = vec![NULL; column.len()];
+                    for &row in rows.kept() {
+                        let mut intern = |text: &[u8]| cache.intern(dictionary, text);
+                        ids[row as usize] =
+                            number_of(&column.value(row as usize), &mut intern).map_err(full)?;
+                    }
+                    Coded::Ids(ids)
+                }
+                (DimensionKind::Long, _) => Coded::Longs(rows.numbers(
+                    &dimension.name,
+                    column,
+                    |value| value.to_long(),
+                    told,
+                )),
+                (DimensionKind::Double, _) => Coded::Doubles(rows.numbers(
+                    &dimension.name,
+                    column,
+                    |value| value.to_double(),
+                    told,
+                )),
+            });
+        }
+        Ok(coded)
+    }
+
+    /// The keys of the rows that count. With roll-up, rows that agree have one.
+    fn keys(&mut self, coded: &[Coded], rows: &Rows<'_>) -> Keys {
+        let kept = rows.kept();
+        let rollup = self.rollup.schema().rollup;
+        let mut number = if rollup { 0 } else { self.rollup.facts().take_numbers(kept.len()) };
+        let mut keys = Keys {
+            bytes: Vec::with_capacity(kept.len() * 16),
+            ends: Vec::with_capacity(if rollup { kept.len() / 4 } else { kept.len() }),
+            rows: Vec::with_capacity(kept.len()),
+        };
+        let mut table: HashTable<(u64, u32)> = HashTable::new();
+        for &row in kept {
+            let start = keys.bytes.len();
+            key::push_time(&mut keys.bytes, self.buckets.start(rows.time(row as usize)));
+            if !rollup {
+                key::push_long(&mut keys.bytes, number);
+                number += 1;
+            }
+            let mut end = keys.bytes.len();
+            for coded in coded {
+                if push_part(&mut keys.bytes, coded, row as usize) {
+                    end = keys.bytes.len();
+                }
+            }
+            // Nulls at the end are left out.
+            keys.bytes.truncate(end);
+            let new = keys.ends.len() as u32;
+            if rollup {
+                let (hash, Keys { bytes, ends, .. }) = (xxh3_64(&keys.bytes[start..]), &mut keys);
+                let (known, this) = bytes.split_at(start);
+                let found = table.find(hash, |&(known_hash, number)| {
+                    let number = number as usize;
+                    let begin = if number == 0 { 0 } else { ends[number - 1] };
+                    known_hash == hash && &known[begin..ends[number]] == this
+                });
+                if let Some(&(_, number)) = found {
+                    bytes.truncate(start);
+                    keys.rows.push((row, number));
+                    continue;
+                }
+                table.insert_unique(hash, (hash, new), |&(hash, _)| hash);
+            }
+            keys.ends.push(keys.bytes.len());
+            keys.rows.push((row, new));
+        }
+        keys
+    }
+
+    /// Merges the states of the batch into the facts.
+    fn apply(
+        &self,
+        columns: &[DimensionColumn],
+        keys: &Keys,
+        inputs: &Inputs<'_>,
+        mut states: States,
+        told: &mut Ingested,
+    ) -> Result<()> {
+        let (rollup, layout) = (&*self.rollup, &**self.rollup.layout());
+        states.encode(layout);
+        let mut order: Vec<u32> = (0..keys.ends.len() as u32).collect();
+        // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
+        order.sort_unstable_by(|&left, &right| {
+            keys.get(left as usize).cmp(keys.get(right as usize))
+        });
+        let entries: Vec<(&[u8], &[u8])> = order
+            .iter()
+            .filter(|&&number| !states.is_overflowed(number))
+            .map(|&number| (keys.get(number as usize), states.get(number as usize)))
+            .collect();
+        let facts = rollup.facts();
+        if rollup.schema().limits.bytes_max.is_some() {
+            let bytes = entries.iter().map(|(key, state)| key.len() + state.len() + RECORD_BYTES);
+            rollup.expect_room(columns, bytes.sum::<usize>() as u64)?;
+        }
+        let _reserved = match rollup.schema().limits.facts_max {
+            Some(max) => {
+                let all: Vec<&[u8]> = (0..keys.ends.len()).map(|number| keys.get(number)).collect();
+                Some(facts.reserve(&all, max)?)
+            }
+            None => None,
+        };
+        let batch = facts.batch();
+        let numbers: Vec<u32> = match states.any_overflowed() {
+            false => order,
+            true => order.into_iter().filter(|&number| !states.is_overflowed(number)).collect(),
+        };
+        let mut refused: Vec<u32> = states.overflowed().collect();
+        let new = facts.merge(&batch, layout, &entries, |index, _| refused.push(numbers[index]))?;
+        told.new_facts += new as u64;
+        told.processed = keys.rows.len() as u64;
+        if refused.is_empty() {
+            return Ok(());
+        }
+        // Not all rows of these facts fit: as many are taken as do, one by one.
+        refused.sort_unstable();
+        for &(row, number) in &keys.rows {
+            if refused.binary_search(&number).is_err() {
+                continue;
+            }
+            let mut state = inputs.fold(&[(row, 0)], 1);
+            state.encode(layout);
+            let key = keys.get(number as usize);
+            match facts.merge_one(&batch, layout, key, state.get(0))? {
+                Ok(upsert) => {
+                    told.new_facts += u64::from(upsert == sapwood_engine::Upsert::Inserted);
+                }
+                Err(overflow) => {
+                    told.processed -= 1;
+                    told.overflowed += 1;
+                    let metric = &rollup.schema().metrics[overflow.metric].name;
+                    told.sample(row as usize, metric, || {
+                        "the figure of its fact would leave the range of its type".to_owned()
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// About what a fact takes in the map beside its key and its state.
+const RECORD_BYTES: usize = 48;
+
+/// Appends a part of a key; false if it is null.
+#[inline]
+fn push_part(key: &mut Vec<u8>, coded: &Coded, row: usize) -> bool {
+    match coded {
+        Coded::Ids(ids) => {
+            key::push_id(key, ids[row]);
+            return ids[row] != NULL;
+        }
+        Coded::Longs(longs) => {
+            if let Some(value) = longs[row] {
+                key::push_long(key, value);
+                return true;
+            }
+        }
+        Coded::Doubles(doubles) => {
+            if let Some(value) = doubles[row] {
+                key::push_double(key, canonical(value));
+                return true;
+            }
+        }
+        Coded::Absent => {}
+    }
+    key::push_null(key);
+    false
+}
+
+/// The number of a value of a dimension of texts.
+fn number_of(
+    value: &Value<'_>,
+    intern: &mut dyn FnMut(&[u8]) -> std::result::Result<u32, DictionaryFull>,
+) -> std::result::Result<u32, DictionaryFull> {
+    let Value::List(values) = value else {
+        return value.to_text().map_or(Ok(NULL), |text| intern(text.as_bytes()));
+    };
+    match values.as_slice() {
+        [] => return Ok(NULL),
+        [one] if !matches!(one, Value::List(_)) => return number_of(one, intern),
+        _ => {}
+    }
+    let mut texts: Vec<_> = values.iter().map(Value::to_text).collect();
+    texts.sort_unstable();
+    let number = |text: &Option<std::borrow::Cow<'_, str>>| {
+        text.as_ref().map_or(Ok(NULL), |text| intern(text.as_bytes()))
+    };
+    let ids: Vec<u32> = texts.iter().map(number).collect::<std::result::Result<_, _>>()?;
+    intern(&list_bytes(&ids))
+}
+
+fn has_values(column: &Column) -> bool {
+    (0..column.len()).any(|row| !column.value(row).is_null())
+}
