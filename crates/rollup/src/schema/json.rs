@@ -171,9 +171,8 @@ pub(crate) fn granularity(spec: &mut Object, name: &str) -> Result<Option<Granul
         return spec.placed(name, Granularity::parse(&text)).map(Some);
     }
     let at = spec.at(name);
-    let mut object = Object::new(&at, json, Error::Schema).map_err(|_| {
-        spec.refused(name, "is neither the name of a granularity nor an object")
-    })?;
+    let mut object = Object::new(&at, json, Error::Schema)
+        .map_err(|_| spec.refused(name, "is neither the name of a granularity nor an object"))?;
     let kind = object.text("type")?;
     let mut granularity = match kind.as_str() {
         "all" => Granularity::ALL,
