@@ -198,10 +198,7 @@ fn row(query: &Compiled, group: &[Option<Value<'static>>], states: &[State]) -> 
 }
 
 /// The figure that a state amounts to, or what it would be if its type could hold it.
-pub(crate) fn figure(
-    function: &Function,
-    state: &State,
-) -> std::result::Result<Cell, String> {
+pub(crate) fn figure(function: &Function, state: &State) -> std::result::Result<Cell, String> {
     Ok(match (function, state) {
         (Function::Count | Function::CountOf(_), State::Count(count)) => {
             Cell::Value((*count).into())

@@ -30,12 +30,12 @@ use crate::value::Value;
 /// number, is null; a whole number beyond 64 bits is an error.
 ///
 /// ```
-/// use sapwood_rollup::{Expression, Value};
+/// use sapwood::rollup::{Expression, Value};
 ///
 /// let late = Expression::parse("if(delay > 15, 'late', 'in time')")?;
 /// let found = late.evaluate(&|name| if name == "delay" { 20.into() } else { Value::Null });
 /// assert_eq!(found, Ok(Value::text("late")));
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {

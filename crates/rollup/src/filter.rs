@@ -20,7 +20,7 @@ use crate::value::Value;
 /// in a column of numbers. The time of a row is the column `__time`.
 ///
 /// ```
-/// use sapwood_rollup::{Filter, Value};
+/// use sapwood::rollup::{Filter, Value};
 ///
 /// let filter = Filter::and([Filter::equal("carrier", "UA"), Filter::at_least("delay", 15)]);
 /// let row = |name: &str| match name {
@@ -29,7 +29,7 @@ use crate::value::Value;
 ///     _ => Value::Null,
 /// };
 /// assert!(filter.compile()?.matches(&row));
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]

@@ -24,7 +24,7 @@ use crate::time::interval::Interval;
 /// A question to a [`Rollup`](crate::Rollup): a kind of Druid's native queries.
 ///
 /// ```
-/// use sapwood_rollup::{Aggregation, Filter, Granularity, Interval, Query};
+/// use sapwood::rollup::{Aggregation, Filter, Granularity, Interval, Query};
 ///
 /// let query = Query::timeseries(Granularity::parse("day")?)
 ///     .interval(Interval::parse("2013-01-01/P1M")?)
@@ -33,7 +33,7 @@ use crate::time::interval::Interval;
 ///     .aggregation(Aggregation::quantile("p90", "delay", 0.9))
 ///     .post_aggregation("thousands", "flights / 1000.0")?;
 /// # let _ = query;
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Query {

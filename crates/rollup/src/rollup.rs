@@ -28,7 +28,7 @@ use crate::schema::{DIMENSIONS_MAX, Dimension, DimensionKind, Schema};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use sapwood_rollup::{Dimension, Granularity, Metric, Query, Rollup, RowBatch, Schema, Writer};
+/// use sapwood::rollup::{Dimension, Granularity, Metric, Query, Rollup, RowBatch, Schema, Writer};
 ///
 /// let schema = Schema::new("time")
 ///     .dimension(Dimension::text("page"))
@@ -53,7 +53,7 @@ use crate::schema::{DIMENSIONS_MAX, Dimension, DimensionKind, Schema};
 /// let answer = rollup.query(&query)?;
 /// assert_eq!(answer.value(0, "page"), Some(&"Oak".into()));
 /// assert_eq!(answer.value(0, "added"), Some(&7.into()));
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Rollup {

@@ -20,7 +20,7 @@ pub const TIME_COLUMN: &str = "__time";
 /// [`from_json`](Self::from_json) reads.
 ///
 /// ```
-/// use sapwood_rollup::{Dimension, Granularity, Metric, Schema};
+/// use sapwood::rollup::{Dimension, Granularity, Metric, Schema};
 ///
 /// let schema = Schema::new("time")
 ///     .dimension(Dimension::text("page"))
@@ -29,7 +29,7 @@ pub const TIME_COLUMN: &str = "__time";
 ///     .metric(Metric::long_sum("added", "added"))
 ///     .query_granularity(Granularity::parse("hour")?);
 /// schema.check()?;
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schema {
@@ -263,7 +263,7 @@ impl Schema {
     /// Reads a schema as Druid's `dataSchema` writes it. `docs/design/rollup.md` lists the fields.
     ///
     /// ```
-    /// use sapwood_rollup::Schema;
+    /// use sapwood::rollup::Schema;
     ///
     /// let schema = Schema::from_json(r#"{
     ///     "timestampSpec": {"column": "time", "format": "iso"},
@@ -273,7 +273,7 @@ impl Schema {
     /// }"#)?;
     /// let refused = Schema::from_json(r#"{"timestampSpec": {"colum": "time"}}"#);
     /// assert!(refused.unwrap_err().to_string().contains("`timestampSpec.colum` is not known"));
-    /// # Ok::<(), sapwood_rollup::Error>(())
+    /// # Ok::<(), sapwood::rollup::Error>(())
     /// ```
     ///
     /// # Errors

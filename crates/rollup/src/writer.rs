@@ -7,6 +7,7 @@
 mod metrics;
 mod rows;
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 use hashbrown::HashTable;
@@ -53,12 +54,69 @@ struct Keys {
     ends: Vec<usize>,
     /// Each row that counts, and the number of its key.
     rows: Vec<(u32, u32)>,
+    /// Whether each key is above the one before.
+    ascending: bool,
+}
+
+/// How the keys of a batch are found again.
+enum Found {
+    /// Each is another, without a look.
+    Never,
+    /// So far each was above the one before, or equal to it: rows mostly come in the order of their
+    /// times.
+    Ascending,
+    /// By the hash of a key: its number.
+    Table(HashTable<(u64, u32)>),
+}
+
+impl Found {
+    fn new(rollup: bool) -> Found {
+        if rollup { Found::Ascending } else { Found::Never }
+    }
+
+    /// The number of the key whose bytes begin at `start`, if it is not new.
+    #[inline]
+    fn find(&mut self, keys: &Keys, start: usize) -> Option<u32> {
+        let (known, this) = keys.bytes.split_at(start);
+        if let Found::Ascending = self {
+            let Some(last) = keys.ends.len().checked_sub(1) else { return None };
+            match keys.get(last).cmp(this) {
+                Ordering::Less => return None,
+                Ordering::Equal => return Some(last as u32),
+                Ordering::Greater => *self = Found::Table(keys.table()),
+            }
+        }
+        let Found::Table(table) = self else { return None };
+        let hash = xxh3_64(this);
+        let of = |number: usize| {
+            let begin = if number == 0 { 0 } else { keys.ends[number - 1] };
+            &known[begin..keys.ends[number]]
+        };
+        let found = table
+            .find(hash, |&(known_hash, number)| known_hash == hash && of(number as usize) == this);
+        if let Some(&(_, number)) = found {
+            return Some(number);
+        }
+        table.insert_unique(hash, (hash, keys.ends.len() as u32), |&(hash, _)| hash);
+        None
+    }
 }
 
 impl Keys {
     fn get(&self, number: usize) -> &[u8] {
         let start = if number == 0 { 0 } else { self.ends[number - 1] };
         &self.bytes[start..self.ends[number]]
+    }
+
+    /// The numbers of the keys, by their hashes.
+    #[cold]
+    fn table(&self) -> HashTable<(u64, u32)> {
+        let mut table = HashTable::with_capacity(self.rows.capacity());
+        for number in 0..self.ends.len() {
+            let hash = xxh3_64(self.get(number));
+            table.insert_unique(hash, (hash, number as u32), |&(hash, _)| hash);
+        }
+        table
     }
 }
 
@@ -215,8 +273,9 @@ impl Writer {
             bytes: Vec::with_capacity(kept.len() * 16),
             ends: Vec::with_capacity(if rollup { kept.len() / 4 } else { kept.len() }),
             rows: Vec::with_capacity(kept.len()),
+            ascending: false,
         };
-        let mut table: HashTable<(u64, u32)> = HashTable::new();
+        let mut found = Found::new(rollup);
         for &row in kept {
             let start = keys.bytes.len();
             key::push_time(&mut keys.bytes, self.buckets.start(rows.time(row as usize)));
@@ -232,25 +291,18 @@ impl Writer {
             }
             // Nulls at the end are left out.
             keys.bytes.truncate(end);
-            let new = keys.ends.len() as u32;
-            if rollup {
-                let (hash, Keys { bytes, ends, .. }) = (xxh3_64(&keys.bytes[start..]), &mut keys);
-                let (known, this) = bytes.split_at(start);
-                let found = table.find(hash, |&(known_hash, number)| {
-                    let number = number as usize;
-                    let begin = if number == 0 { 0 } else { ends[number - 1] };
-                    known_hash == hash && &known[begin..ends[number]] == this
-                });
-                if let Some(&(_, number)) = found {
-                    bytes.truncate(start);
+            match found.find(&keys, start) {
+                Some(number) => {
+                    keys.bytes.truncate(start);
                     keys.rows.push((row, number));
-                    continue;
                 }
-                table.insert_unique(hash, (hash, new), |&(hash, _)| hash);
+                None => {
+                    keys.rows.push((row, keys.ends.len() as u32));
+                    keys.ends.push(keys.bytes.len());
+                }
             }
-            keys.ends.push(keys.bytes.len());
-            keys.rows.push((row, new));
         }
+        keys.ascending = matches!(found, Found::Ascending);
         keys
     }
 
@@ -266,10 +318,12 @@ impl Writer {
         let (rollup, layout) = (&*self.rollup, &**self.rollup.layout());
         states.encode(layout);
         let mut order: Vec<u32> = (0..keys.ends.len() as u32).collect();
-        // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
-        order.sort_unstable_by(|&left, &right| {
-            keys.get(left as usize).cmp(keys.get(right as usize))
-        });
+        if !keys.ascending {
+            // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
+            order.sort_unstable_by(|&left, &right| {
+                keys.get(left as usize).cmp(keys.get(right as usize))
+            });
+        }
         let entries: Vec<(&[u8], &[u8])> = order
             .iter()
             .filter(|&&number| !states.is_overflowed(number))

@@ -149,6 +149,7 @@ mod ordered_table;
 mod range;
 pub mod record;
 mod records;
+pub mod rollup;
 mod stored_options;
 mod table;
 mod transaction;

@@ -40,6 +40,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-hashlog",
             "sapwood-occ",
             "sapwood-ptree",
+            "sapwood-rollup",
             "sapwood-wal",
         ],
     ),
@@ -67,11 +68,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// The same for tests, on top of the above. The testkit tries itself on real engines; examples of
-/// `engine`, `aggregate` and `execute` are shown in the facade's documentation.
+/// `engine`, `aggregate`, `execute` and `rollup` are shown in the facade's documentation.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-engine", &["sapwood"]),
     ("sapwood-aggregate", &["sapwood"]),
     ("sapwood-execute", &["sapwood"]),
+    ("sapwood-rollup", &["sapwood"]),
     ("sapwood-mem", &["sapwood-testkit"]),
     ("sapwood-chunkmap", &["sapwood-testkit"]),
     // Itself, with the simulated disk.

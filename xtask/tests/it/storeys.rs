@@ -156,7 +156,7 @@ const HOUSES: &[House] = &[
     House {
         name: "sapwood",
         storeys: &[
-            &["engine", "error", "key", "range", "value"],
+            &["engine", "error", "key", "range", "rollup", "value"],
             &["aggregate"],
             &["record"],
             &["db_options", "hash_options", "ordered_options", "tree_options"],

@@ -6,14 +6,14 @@ use crate::value::Value;
 /// Rows as columns. Columns are named, in any order, and all have one value a row.
 ///
 /// ```
-/// use sapwood_rollup::{Column, RowBatch};
+/// use sapwood::rollup::{Column, RowBatch};
 ///
 /// let batch = RowBatch::new(2)
 ///     .column("time", Column::longs([0, 60_000]))?
 ///     .column("page", Column::texts(["Oak", "Elm"]))?
 ///     .column("added", Column::optional_longs([Some(7), None]))?;
 /// assert_eq!(batch.rows(), 2);
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RowBatch {

@@ -6,7 +6,7 @@ use crate::value::{Value, canonical};
 /// Makes a [`RowBatch`] of one row after another, whose columns need not be known before.
 ///
 /// ```
-/// use sapwood_rollup::RowBatchBuilder;
+/// use sapwood::rollup::RowBatchBuilder;
 ///
 /// let mut builder = RowBatchBuilder::new();
 /// builder.push("time", "2013-01-01");

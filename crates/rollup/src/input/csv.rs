@@ -10,11 +10,11 @@ impl RowBatch {
     /// another number of fields are told beside the batch.
     ///
     /// ```
-    /// use sapwood_rollup::RowBatch;
+    /// use sapwood::rollup::RowBatch;
     ///
     /// let (batch, bad) = RowBatch::from_csv(b"time,page\n2013-01-01,Oak\n2013-01-02,Elm,1\n")?;
     /// assert_eq!((batch.rows(), bad[0].line), (1, 2));
-    /// # Ok::<(), sapwood_rollup::Error>(())
+    /// # Ok::<(), sapwood::rollup::Error>(())
     /// ```
     ///
     /// # Errors

@@ -22,7 +22,7 @@ impl RowBatch {
     /// are no object are told beside the batch.
     ///
     /// ```
-    /// use sapwood_rollup::RowBatch;
+    /// use sapwood::rollup::RowBatch;
     ///
     /// let (batch, bad) = RowBatch::from_json_lines(b"{\"a\": 1}\nnonsense\n{\"b\": [\"x\", null]}\n");
     /// assert_eq!((batch.rows(), bad[0].line), (2, 1));

@@ -15,13 +15,13 @@ use crate::error::{Error, Result};
 /// shorter units are counted on, so the hour that the clock shows twice is two buckets.
 ///
 /// ```
-/// use sapwood_rollup::Granularity;
+/// use sapwood::rollup::Granularity;
 ///
 /// let day = Granularity::parse("P1D")?.in_zone("America/New_York")?;
 /// // The day of 23 hours on which summer began, 2013-03-10.
 /// let (start, end) = day.bucket(1_362_942_000_000);
 /// assert_eq!((end - start) / 3_600_000, 23);
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Granularity(Kind);
@@ -277,6 +277,9 @@ impl Buckets {
     /// Where the bucket of a time begins.
     #[inline]
     pub(crate) fn start(&mut self, time: i64) -> i64 {
+        if self.granularity.0 == Kind::None {
+            return time;
+        }
         if !(self.start..self.end).contains(&time) {
             (self.start, self.end) = self.granularity.bucket(time);
         }

@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 /// The times from a start to an end, the end excluded, in milliseconds since 1970.
 ///
 /// ```
-/// use sapwood_rollup::Interval;
+/// use sapwood::rollup::Interval;
 ///
 /// assert_eq!(Interval::parse("2013-01-01/P1D")?, Interval::parse("2013-01-01T00Z/2013-01-02")?);
-/// # Ok::<(), sapwood_rollup::Error>(())
+/// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {

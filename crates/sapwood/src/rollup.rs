@@ -1,0 +1,51 @@
+//! Roll-ups: events become answers as they arrive.
+//!
+//! A [`Rollup`] folds rows of event streams into facts: rows of the same time, truncated to a granularity,
+//! and the same dimensions are one fact, which keeps a state for each metric. It answers queries while
+//! rows come in. The words, and the documents that [`Schema`] and [`Query`] read, are those of Apache
+//! Druid.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use sapwood::rollup::{
+//!     Aggregation, Dimension, Granularity, Metric, Query, Rollup, RowBatch, Schema, Writer,
+//! };
+//!
+//! let schema = Schema::new("time")
+//!     .dimension(Dimension::text("carrier"))
+//!     .metric(Metric::count("flights"))
+//!     .metric(Metric::quantiles("delays", "delay"))
+//!     .query_granularity(Granularity::parse("hour")?.in_zone("America/New_York")?);
+//! let rollup = Arc::new(Rollup::new(schema)?);
+//!
+//! // Each thread that brings rows has a writer.
+//! let (batch, bad) = RowBatch::from_csv(
+//!     b"time,carrier,delay\n\
+//!       2013-01-01T05:15-05:00,UA,2\n\
+//!       2013-01-01T05:29-05:00,UA,4\n\
+//!       2013-01-01T05:40-05:00,AA,2\n",
+//! )?;
+//! assert!(bad.is_empty());
+//! let told = Writer::new(&rollup).ingest(&batch)?;
+//! assert_eq!((told.processed, told.new_facts), (3, 2));
+//!
+//! let query = Query::group_by(["carrier"])
+//!     .aggregation(Aggregation::long_sum("flights", "flights"))
+//!     .aggregation(Aggregation::quantile("median", "delays", 0.5))
+//!     .order_by("flights", true);
+//! let answer = rollup.query(&query)?;
+//! assert_eq!(answer.value(0, "carrier"), Some(&"UA".into()));
+//! assert_eq!(answer.value(0, "median").and_then(|value| value.to_double().ok()), Some(Some(3.0)));
+//! # Ok::<(), sapwood::rollup::Error>(())
+//! ```
+//!
+//! Roll-ups are in memory for now, and in no [`Db`](crate::Db): nothing of them lasts.
+
+pub use sapwood_rollup::{
+    Aggregation, AggregationKind, Answer, BadLine, Column, Compiled as CompiledFilter, Dimension,
+    DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error, Expression,
+    FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric, MetricKind,
+    NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch, RowBatchBuilder,
+    SAMPLES_MAX, Sample, ScanOrder, Schema, SyntaxError, TIME_COLUMN, TimestampFormat, TopNMetric,
+    Transform, Value, Writer,
+};
