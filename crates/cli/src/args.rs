@@ -61,6 +61,7 @@ Examples:
   sapwood sample flights --json          one JSON object an answer
   sapwood sample counters                counted by a process that is killed, and counted on
   sapwood sample ledger                  booked in transactions, by a process that is killed often
+  sapwood sample delays                  rolled up as they come in, with charts of their delays
   sapwood sample airports                figures of flights by every way to reach them, explained")]
     Sample(Sample),
 
@@ -431,6 +432,8 @@ pub(crate) enum SampleName {
     Counters,
     /// The same as records in both engines, and figures of them by every way to reach them
     Airports,
+    /// The same, rolled up as they come in, by hour, carrier, origin and destination
+    Delays,
     /// The same, booked into three trees in a transaction each, by processes that are killed
     Ledger,
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `flights` | flights in ordered tables |
 //! | `airports` | figures of flights, in both engines by each executor |
+//! | `delays` | flights rolled up as they come in |
 //! | `counters` | events counted into a hash table by a process that is killed |
 //! | `ledger` | flights booked into three trees by processes that are killed |
 //! | `unpack`, `flight` | the data in the binary, and one row of it |
@@ -16,6 +17,7 @@ pub(crate) mod ledger;
 mod airports;
 mod answer;
 mod child;
+mod delays;
 mod flight;
 mod flights;
 mod folder;
@@ -53,6 +55,11 @@ pub(crate) fn run(args: &Sample, ui: &Ui) -> Outcome {
         (SampleName::Airports, Some(_)) => Err(Failure::Usage(
             "the airports are asked about in memory: --dir is of `sapwood sample counters` and \
              `ledger`"
+                .to_owned(),
+        )),
+        (SampleName::Delays, None) => delays::run(threads, ui),
+        (SampleName::Delays, Some(_)) => Err(Failure::Usage(
+            "the delays are rolled up in memory: --dir is of `sapwood sample counters` and `ledger`"
                 .to_owned(),
         )),
         (SampleName::Ledger, _) if args.threads.is_some() => Err(Failure::Usage(

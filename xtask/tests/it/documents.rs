@@ -78,7 +78,7 @@ fn dead_links_are_noticed() {
 
 #[test]
 fn design_pages_share_their_headings() {
-    for engine in ["mem", "chunkmap", "hashlog", "disk", "ptree", "wal", "aggregate"] {
+    for engine in ["mem", "chunkmap", "hashlog", "disk", "ptree", "wal", "aggregate", "rollup"] {
         let page = Path::new("docs/design").join(engine).with_extension("md");
         let anchors = Document::parse(&read(&page)).anchors;
         let shared: Vec<_> =

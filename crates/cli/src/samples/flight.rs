@@ -240,6 +240,14 @@ impl Flight {
         self.details.dep_time.is_none()
     }
 
+    /// The hour in which it was to leave, in milliseconds since 1970, as `time_hour` of the data.
+    pub(crate) fn hour_start(&self) -> i64 {
+        /// 2013-01-01T00:00Z, in hours.
+        const BEGIN: i64 = 376_944;
+        let local = i64::from(days_since_2013(&self.id)) * 24 + i64::from(self.id.scheduled / 100);
+        (BEGIN + local + i64::from(self.details.utc_offset_hours)) * 3_600_000
+    }
+
     /// When it left: local minutes since 2013-01-01 00:00. The scheduled time and the delay say
     /// it, since `dep_time` has no date and many flights leave after midnight.
     pub(crate) fn departure_minute(&self) -> Option<i32> {
@@ -328,6 +336,9 @@ mod tests {
                     minute.rem_euclid(1440) / 60 * 100 + minute.rem_euclid(60)
                 );
             }
+            let hour =
+                sapwood::rollup::Interval::parse(&format!("{}/P1D", &row[18])).expect("a time");
+            assert_eq!(back.hour_start(), hour.start);
             rows += 1;
         }
         assert_eq!(rows, 336_776);

@@ -129,6 +129,12 @@ pub(crate) fn words(error: &Error) -> String {
     }
 }
 
+impl From<sapwood::rollup::Error> for Failure {
+    fn from(error: sapwood::rollup::Error) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 impl From<sapwood::key::DecodeError> for Failure {
     fn from(error: sapwood::key::DecodeError) -> Self {
         Self::Failed(error.to_string())

@@ -7,6 +7,7 @@ mod bad_input;
 mod bench;
 mod checkpoints;
 mod counters;
+mod delays;
 mod entries;
 mod examples;
 mod exchange;
