@@ -21,6 +21,8 @@ pub(crate) enum Unit {
     Scans,
     /// Objects that go into a figure.
     Objects,
+    /// Rows of a stream.
+    Rows,
 }
 
 impl Unit {
@@ -30,6 +32,7 @@ impl Unit {
             Unit::Operations => "ops/s",
             Unit::Scans => "scans/s",
             Unit::Objects => "objects/s",
+            Unit::Rows => "rows/s",
         }
     }
 
@@ -39,12 +42,13 @@ impl Unit {
             Unit::Operations => "K ops/s",
             Unit::Scans => "scans/s",
             Unit::Objects => "objects/ms",
+            Unit::Rows => "K rows/s",
         }
     }
 
     pub(crate) fn table_scale(self) -> f64 {
         match self {
-            Unit::Operations | Unit::Objects => 1e3,
+            Unit::Operations | Unit::Objects | Unit::Rows => 1e3,
             Unit::Scans => 1.0,
         }
     }

@@ -8,6 +8,7 @@
 //! | [`ordered`] | the speed and size of the ordered engine beside its peers |
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
+//! | [`rollup`] | roll-ups of a stream of rows beside a hash map |
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
 //! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
@@ -19,6 +20,7 @@ pub mod aggregate;
 pub mod durability;
 pub mod hash;
 pub mod ordered;
+pub mod rollup;
 pub mod server;
 pub mod trees;
 

@@ -271,6 +271,7 @@ Examples:
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
   sapwood bench aggregate --objects 10000000 --threads 1
+  sapwood bench rollup --rows 1000000 --granularity hour,none
   sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp
   sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp")]
     Bench(Bench),
@@ -454,6 +455,8 @@ pub(crate) enum BenchEngine {
     Aggregate(sapwood_bench::aggregate::Args),
     /// The server beside Redis, over loopback: requests, memory, and sums over the wire
     Server(sapwood_bench::server::Args),
+    /// Roll-ups of a stream of rows beside a hash map: rows a second, bytes of a fact, questions
+    Rollup(sapwood_bench::rollup::Args),
     /// The transactional trees beside embedded stores, at equal durability
     Trees(sapwood_bench::trees::Args),
     /// What it costs that ordered and hash tables last, and how long opening them takes, beside Redis

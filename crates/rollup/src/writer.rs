@@ -79,7 +79,7 @@ impl Found {
     fn find(&mut self, keys: &Keys, start: usize) -> Option<u32> {
         let (known, this) = keys.bytes.split_at(start);
         if let Found::Ascending = self {
-            let Some(last) = keys.ends.len().checked_sub(1) else { return None };
+            let last = keys.ends.len().checked_sub(1)?;
             match keys.get(last).cmp(this) {
                 Ordering::Less => return None,
                 Ordering::Equal => return Some(last as u32),

@@ -181,7 +181,7 @@ const HOUSES: &[House] = &[
                 "tally",
             ],
             &["report", "rounds"],
-            &["aggregate", "hash", "ordered", "server", "trees"],
+            &["aggregate", "hash", "ordered", "rollup", "server", "trees"],
             &["durability"],
         ],
         steps_up: &[],

@@ -11,6 +11,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Hash(hash) => sapwood_bench::hash::run(hash),
         BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
         BenchEngine::Server(server) => sapwood_bench::server::run(server),
+        BenchEngine::Rollup(rollup) => sapwood_bench::rollup::run(rollup),
         BenchEngine::Trees(trees) => sapwood_bench::trees::run(trees),
         BenchEngine::Durability(durability) => sapwood_bench::durability::run(durability),
     };
