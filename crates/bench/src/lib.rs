@@ -29,6 +29,7 @@ mod command;
 mod consume;
 mod figures;
 mod folder;
+mod jvm;
 mod pages;
 mod random;
 mod report;

@@ -1,4 +1,4 @@
-//! The speed and size of roll-ups beside a roll-up in a hash map.
+//! The speed and size of roll-ups beside Druid's incremental index and a roll-up in a hash map.
 //!
 //! Rows of a synthetic stream (a time, five dimensions of texts with 10,000 combinations, a whole number
 //! and a float) are folded into facts with five metrics, by time truncated to a granularity: as columns,
@@ -9,11 +9,13 @@
 //! |---|---|
 //! | `workload` | the stream, and what is timed |
 //! | `contenders` | our index, and the map that a program would write |
+//! | `druid` | Druid's index, in a JVM |
 //! | `measure` | the order of measurements |
 //! | `report` | figures, printed |
 //! | `targets` | the targets, and whether a run reached them |
 
 mod contenders;
+mod druid;
 mod measure;
 mod report;
 mod targets;
@@ -56,6 +58,10 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     engines: Vec<String>,
 
+    /// Run Druid's incremental index beside ours, where a JDK and Maven are installed
+    #[arg(long)]
+    druid: bool,
+
     /// Interleaved runs of each figure
     #[arg(long, default_value_t = 3)]
     runs: usize,
@@ -82,12 +88,17 @@ struct Plan {
     phases: Vec<Phase>,
     threads: Vec<usize>,
     engines: Vec<String>,
+    druid: bool,
     runs: usize,
 }
 
 impl Args {
     fn plan(&self) -> Result<Plan, Error> {
-        check_engines(&self.engines, &contenders::NAMES)?;
+        let names = [&contenders::NAMES[..], &[druid::NAME]].concat();
+        check_engines(&self.engines, &names)?;
+        if !self.druid && self.engines.iter().any(|name| name == druid::NAME) {
+            return Err(format!("{} runs in a JVM: add --druid", druid::NAME).into());
+        }
         let (rows, runs) = match (self.smoke, self.full) {
             (true, _) => (20_000, 2),
             (_, true) => (5 * TARGET_ROWS, self.runs.max(5)),
@@ -107,6 +118,7 @@ impl Args {
             phases: all_or(&self.workloads, &Phase::ALL),
             threads: all_or(&self.threads, &thread_counts()),
             engines: self.engines.clone(),
+            druid: self.druid,
             runs,
         })
     }

@@ -1,9 +1,8 @@
 //! Engines of a JVM. `bench-vs/jvm` loads one map and then takes a command a line
 //! on its standard input, so that its runs interleave with ours.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,19 +13,22 @@ use super::space::{Data, KeyShape, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
 use crate::figures::Percentiles;
+use crate::jvm::{self, Process, number};
 use crate::rounds::{Contender, Outcome};
 use crate::tally::Tally;
 
 pub(crate) const JDK_SKIP_LIST: &str = "jdk-skiplist";
 pub(crate) const MAPDB: &str = "mapdb-offheap";
+/// The flag that asks for them.
+const FLAG: &str = "--jvm";
 pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
 pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Loadable>>, Error> {
-    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs/jvm"));
+    let folder = jvm::folder("jvm");
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
-        build("mvn", &folder)?;
+        jvm::build("mvn", &folder, FLAG)?;
     }
     let engine = |name: &str| {
         Box::new(Jvm {
@@ -39,30 +41,6 @@ pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Lo
     Ok(names.into_iter().map(|name| engine(name) as Box<dyn Loadable>).collect())
 }
 
-fn build(maven: &str, folder: &Path) -> Result<(), Error> {
-    let built = Command::new(maven)
-        .args(["--quiet", "--batch-mode", "package"])
-        .current_dir(folder)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| missing(maven, &error))?;
-    if !built.status.success() {
-        return Err(format!(
-            "Maven cannot build {}: {}\n{}; fix what it names, or leave --jvm out",
-            folder.display(),
-            built.status,
-            String::from_utf8_lossy(&built.stdout).trim_end()
-        )
-        .into());
-    }
-    Ok(())
-}
-
-fn missing(program: &str, error: &std::io::Error) -> Error {
-    format!("{program} cannot be started: {error}; install a JDK 17 or later and Maven 3.8 or later, or leave --jvm out").into()
-}
-
 /// One map in a JVM of its own.
 struct Jvm {
     name: String,
@@ -72,69 +50,22 @@ struct Jvm {
     warm: Vec<(Workload, usize)>,
 }
 
-struct Process {
-    child: Child,
-    commands: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left running.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Process {
-    fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process, Error> {
-        let payload = space.payload_bytes() as u64 + 300;
-        // Twice what the loaded half needs, for inserts and for the collector to breathe.
-        let heap_mib = 512 + (u64::from(space.range()) * payload) * 3 / 2 / (1 << 20);
-        let mut child = Command::new("java")
-            .arg(format!("-Xms{heap_mib}m"))
-            .arg(format!("-Xmx{heap_mib}m"))
-            .arg(format!("-XX:MaxDirectMemorySize={heap_mib}m"))
-            .args(["-jar", "target/bench-vs-jvm.jar", engine])
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| missing("java", &error))?;
-        let commands = child.stdin.take().expect("its input is piped");
-        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Ok(Process { child, commands, answers })
-    }
-
-    fn ask(&mut self, command: &str) -> Result<Value, Error> {
-        let explain = |what: &dyn std::fmt::Display| -> Error {
-            format!("the JVM did not answer `{command}`: {what}; its own message stands above")
-                .into()
-        };
-        writeln!(self.commands, "{command}")
-            .and_then(|()| self.commands.flush())
-            .map_err(|error| explain(&error))?;
-        let mut line = String::new();
-        if self.answers.read_line(&mut line).map_err(|error| explain(&error))? == 0 {
-            return Err(explain(&"it ended"));
-        }
-        let answer: Value = serde_json::from_str(&line).map_err(|error| explain(&error))?;
-        match answer.get("error") {
-            Some(error) => Err(explain(error)),
-            None => Ok(answer),
-        }
-    }
-}
-
-fn number(answer: &Value, field: &str) -> Result<i64, Error> {
-    answer[field].as_i64().ok_or_else(|| {
-        format!("the JVM's answer {answer} has no number {field}: rebuild bench-vs/jvm").into()
-    })
-}
-
 fn tally(answer: &Value) -> Result<Tally, Error> {
     // Java's sums are signed words of the same bits.
     Ok(Tally { entries: number(answer, "entries")? as u64, sum: number(answer, "sum")? as u64 })
+}
+
+fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process, Error> {
+    let payload = space.payload_bytes() as u64 + 300;
+    // Twice what the loaded half needs, for inserts and for the collector to breathe.
+    let heap_mib = 512 + (u64::from(space.range()) * payload) * 3 / 2 / (1 << 20);
+    let flags = [
+        format!("-Xms{heap_mib}m"),
+        format!("-Xmx{heap_mib}m"),
+        format!("-XX:MaxDirectMemorySize={heap_mib}m"),
+    ];
+    let words = ["-jar", "target/bench-vs-jvm.jar", engine].map(str::to_owned);
+    Process::start(folder, flags.into_iter().chain(words), FLAG)
 }
 
 impl Jvm {
@@ -193,7 +124,7 @@ impl Loadable for Jvm {
     }
 
     fn load(&mut self, space: &Arc<Space>) -> Result<Load, Error> {
-        let mut process = Process::start(&self.folder, &self.name, space)?;
+        let mut process = start(&self.folder, &self.name, space)?;
         let listed;
         let command = match space.data() {
             Data::Generated { key_bytes, value_bytes, shape } => {
@@ -252,20 +183,5 @@ impl Drop for Listed {
     fn drop(&mut self) {
         // A file that stays behind in the temporary folder does no harm.
         let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_maven_is_named_with_what_to_do() {
-        let error =
-            build("mvn-that-is-not-there", &std::env::temp_dir()).expect_err("it is not there");
-        let message = error.to_string();
-        assert!(message.starts_with("mvn-that-is-not-there cannot be started"), "{message}");
-        assert!(message.contains("install a JDK 17"), "{message}");
-        assert!(message.contains("leave --jvm out"), "{message}");
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Plan;
 use super::contenders::{Contender, NAMES, Total, open};
+use super::druid::{self, Druid};
 use super::workload::{Granule, Phase, Stream, Workload};
 use crate::Error;
 use crate::clock::Clock;
@@ -47,7 +48,12 @@ pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
     let stream = Stream::new(plan.rows, plan.batch)?;
     let wanted =
         |name: &&&str| plan.engines.is_empty() || plan.engines.iter().any(|it| it == **name);
-    let engines: Vec<&'static str> = NAMES.iter().filter(wanted).copied().collect();
+    let mut engines: Vec<&'static str> = NAMES.iter().filter(wanted).copied().collect();
+    let mut druid = match plan.druid && wanted(&&druid::NAME) {
+        true => Some(Druid::start(plan.rows, plan.batch)?),
+        false => None,
+    };
+    engines.extend(druid.as_ref().map(|_| druid::NAME));
     let mut figures = Figures { rows: plan.rows, rates: Rates::default(), sizes: Vec::new() };
     let steps = plan.granules.len() * plan.threads.len() * plan.runs * engines.len();
     let bar = progress(steps);
@@ -59,7 +65,10 @@ pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
                     bar.set_message(format!("{engine}: {} on {threads}", granule.name()));
                     let mut turn =
                         Turn { plan, stream: &stream, engine, granule, threads, facts: 0 };
-                    turn.run(&mut figures)?;
+                    match (&mut druid, engine) {
+                        (Some(druid), druid::NAME) => turn.run_druid(druid, &mut figures)?,
+                        _ => turn.run(&mut figures)?,
+                    }
                     bar.inc(1);
                 }
             }
@@ -100,12 +109,7 @@ impl Turn<'_> {
             }
         }
         let Some(contender) = asked else { return Ok(()) };
-        if self.threads == 1 {
-            let (engine, granule) = (self.engine, self.granule);
-            let size = Size { engine, granule, facts: self.facts, bytes: contender.bytes() };
-            figures.sizes.retain(|known| (known.engine, known.granule) != (engine, granule));
-            figures.sizes.push(size);
-        }
+        self.note_size(figures, contender.bytes());
         for phase in [Phase::GroupBy, Phase::Timeseries] {
             if !self.plan.phases.contains(&phase) {
                 continue;
@@ -119,6 +123,31 @@ impl Turn<'_> {
             self.note(figures, phase, facts / begin.elapsed().as_secs_f64());
         }
         Ok(())
+    }
+
+    /// As [`run`](Self::run), in the JVM, by one thread and without questions.
+    fn run_druid(&mut self, druid: &mut Druid, figures: &mut Figures) -> Result<(), Error> {
+        if self.threads > 1 {
+            return Ok(());
+        }
+        for phase in [Phase::Ingest, Phase::Json] {
+            if self.plan.phases.contains(&phase) {
+                let folded = druid.fold(phase, self.granule)?;
+                self.facts = folded.facts;
+                self.note(figures, phase, self.plan.rows as f64 / folded.elapsed.as_secs_f64());
+                self.note_size(figures, folded.bytes);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_size(&self, figures: &mut Figures, bytes: Option<u64>) {
+        if self.threads == 1 {
+            let (engine, granule) = (self.engine, self.granule);
+            let size = Size { engine, granule, facts: self.facts, bytes };
+            figures.sizes.retain(|known| (known.engine, known.granule) != (engine, granule));
+            figures.sizes.push(size);
+        }
     }
 
     /// Folds the whole stream, by threads that take batch after batch.

@@ -4,17 +4,19 @@ use std::io::{self, Write};
 
 use super::TARGET_ROWS;
 use super::contenders::{HASH_MAP, OURS};
-use super::measure::Figures;
+use super::druid;
+use super::measure::{Figures, Size};
 use super::workload::{Granule, Phase, Workload};
 use crate::figures::Ratio;
 use crate::report::{Targets, Verdicts};
 
-/// What stands for Druid's index: rows a second of `OnheapIncrementalIndex` 37.0.0 (JDK 17, one thread, the
+/// What stands for Druid's index in a run without it: rows a second of `OnheapIncrementalIndex` 37.0.0 (JDK 17, one thread, the
 /// best of several runs, on a machine of the class that the targets were set on: 2 cores of a shared
 /// EPYC), on a stream of this kind.
 const DRUID: [(Granule, f64); 3] =
     [(Granule::All, 367e3), (Granule::Hour, 325e3), (Granule::None, 626e3)];
 const AGAINST_DRUID: f64 = 8.0;
+const JSON_AGAINST_DRUID: f64 = 3.0;
 /// A fifth of the 550 bytes of a fact there.
 const BYTES_PER_FACT_MOST: f64 = 110.0;
 const SCALING: f64 = 1.8;
@@ -31,8 +33,12 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
         let name = granule.name();
         let rate = |engine: &str, threads: usize| figures.rates.rate(engine, workload, threads);
         if let Some(one) = rate(OURS, 1) {
-            let title = format!("{name}: rows/s against Druid as measured before");
-            targets.at_least(&title, 1, AGAINST_DRUID, Ratio::to(&one.rounds, rows));
+            let (ratio, source) = match rate(druid::NAME, 1) {
+                Some(druid) => (Ratio::of(&one.rounds, &druid.rounds), "in this run"),
+                None => (Ratio::to(&one.rounds, rows), "as measured before"),
+            };
+            let title = format!("{name}: rows/s against Druid {source}");
+            targets.at_least(&title, 1, AGAINST_DRUID, ratio);
             if let Some(two) = rate(OURS, 2) {
                 let title = format!("{name}: rows/s of two threads against one");
                 targets.at_least(&title, 2, SCALING, Ratio::of(&two.rounds, &one.rounds));
@@ -42,8 +48,23 @@ pub(crate) fn print(out: &mut dyn Write, figures: &Figures) -> io::Result<()> {
                 targets.at_least(&title, 1, 1.0, Ratio::of(&one.rounds, &map.rounds));
             }
         }
-        if let Some(bytes) = figures.size(OURS, granule).and_then(super::measure::Size::per_fact) {
-            targets.at_most(&format!("{name}: bytes of a fact"), BYTES_PER_FACT_MOST, bytes, "B");
+        let json = Workload { phase: Phase::Json, granule };
+        let json = |engine: &str| figures.rates.rate(engine, json, 1);
+        if let Some((ours, druid)) = json(OURS).zip(json(druid::NAME)) {
+            let title = format!("{name}: rows/s of JSON lines against Druid in this run");
+            let ratio = Ratio::of(&ours.rounds, &druid.rounds);
+            targets.at_least(&title, 1, JSON_AGAINST_DRUID, ratio);
+        }
+        let bytes = |engine: &str| figures.size(engine, granule).and_then(Size::per_fact);
+        if let Some(ours) = bytes(OURS) {
+            let most =
+                bytes(druid::NAME).map_or(BYTES_PER_FACT_MOST, |bytes| (bytes / 5.0).round());
+            targets.at_most(
+                &format!("{name}: bytes of a fact, a fifth of Druid's"),
+                most,
+                ours,
+                "B",
+            );
         }
     }
     if targets.is_empty() {

@@ -58,7 +58,8 @@ fn the_tables_name_engines_targets_and_the_command() {
 #[test]
 fn flags_that_cannot_be_are_refused() {
     for (flags, why) in [
-        (["--engines", "druid"], "no engine is called druid"),
+        (["--engines", "pinot"], "no engine is called pinot"),
+        (["--engines", "druid-onheap"], "add --druid"),
         (["--rows", "0"], "at least 1"),
         (["--threads", "0"], "at least 1"),
     ] {
