@@ -124,6 +124,17 @@ Figures are exact, or say under the table how far they may be off. Floats are sh
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
     Aggregate(Box<Aggregate>),
 
+    /// Roll up rows of files in memory, and answer one of Druid's native queries about them
+    #[command(after_help = "\
+Examples:
+  sapwood query --schema '{\"timestampSpec\": {\"column\": \"time_hour\"}}' '{\"queryType\": \"timeBoundary\"}' flights.csv.zst
+  sapwood query --schema '{\"timestampSpec\": {\"column\": \"time_hour\"}, \"dimensionsSpec\": {\"dimensions\": [\"carrier\"]}, \"metricsSpec\": [{\"type\": \"count\", \"name\": \"flights\"}]}' '{\"queryType\": \"topN\", \"dimension\": \"carrier\", \"metric\": \"n\", \"threshold\": 3, \"aggregations\": [{\"type\": \"longSum\", \"name\": \"n\", \"fieldName\": \"flights\"}]}' flights.csv.zst
+
+Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
+fields. Both may be files. With --json the answer is as Druid writes it, with --csv a table. Rows that
+have no time, and values that cannot be read, are counted and shown.")]
+    Query(rows::Query),
+
     /// Load a file into a table and say what the table costs, to the byte
     #[command(after_help = "\
 Examples:

@@ -5,6 +5,7 @@
 //! | `load` | `sapwood load` |
 //! | `get`, `scan` | the row with a key; rows in order |
 //! | `aggregate` | figures of rows |
+//! | `query` | a native query over rows that are rolled up |
 //! | `stats` | the costs of a table |
 //! | `check` | whether files are what was written |
 //! | `checkpoints` | the checkpoints of a directory |
@@ -29,6 +30,7 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod query;
 pub(crate) mod repair;
 pub(crate) mod scan;
 pub(crate) mod serve;

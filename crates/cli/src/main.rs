@@ -26,7 +26,7 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Args, Command};
 use commands::{
     aggregate, backup, bench, check, checkpoints, export, get, import, inspect, load, manual,
-    repair, scan, serve, shell, stats, tail,
+    query, repair, scan, serve, shell, stats, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::BookFlights(args) => samples::ledger::book_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
+        Command::Query(query) => query::run(query, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),

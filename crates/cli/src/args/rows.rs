@@ -1,4 +1,5 @@
-//! The arguments of the commands that read rows of a file: `load`, `get`, `scan`, `aggregate`, `stats`.
+//! The arguments of the commands that read rows of a file: `load`, `get`, `scan`, `aggregate`, `query`,
+//! `stats`.
 
 use std::path::PathBuf;
 
@@ -319,4 +320,35 @@ pub(crate) enum OnMismatch {
 pub(crate) struct Stats {
     #[command(flatten)]
     pub(crate) input: Input,
+}
+
+/// Rows of files, rolled up, and a question about them.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Query {
+    /// How rows become facts: a JSON object, or the path of a file with one
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) schema: String,
+
+    /// The question: a JSON object, or the path of a file with one
+    pub(crate) query: String,
+
+    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The format of the rows [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// Threads that answer
+    #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256), default_value_t = 1)]
+    pub(crate) threads: u16,
+
+    /// Print the answer as CSV
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) csv: bool,
+
+    /// Fail if any row was refused
+    #[arg(long)]
+    pub(crate) strict: bool,
 }

@@ -53,6 +53,7 @@ fn examples_run() {
         "get",
         "scan",
         "aggregate",
+        "query",
         "stats",
         "checkpoints",
         "check",

@@ -18,6 +18,7 @@ mod hash;
 mod inspect;
 mod kills;
 mod ledger;
+mod query;
 mod sample;
 mod serve;
 mod sessions;
