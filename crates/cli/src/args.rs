@@ -127,8 +127,8 @@ Figures are exact, or say under the table how far they may be off. Floats are sh
     /// Roll up rows of files in memory, and answer one of Druid's native queries about them
     #[command(after_help = "\
 Examples:
-  sapwood query --schema '{\"timestampSpec\": {\"column\": \"time_hour\"}}' '{\"queryType\": \"timeBoundary\"}' flights.csv.zst
-  sapwood query --schema '{\"timestampSpec\": {\"column\": \"time_hour\"}, \"dimensionsSpec\": {\"dimensions\": [\"carrier\"]}, \"metricsSpec\": [{\"type\": \"count\", \"name\": \"flights\"}]}' '{\"queryType\": \"topN\", \"dimension\": \"carrier\", \"metric\": \"n\", \"threshold\": 3, \"aggregations\": [{\"type\": \"longSum\", \"name\": \"n\", \"fieldName\": \"flights\"}]}' flights.csv.zst
+  sapwood query --schema schema.json query.json flights.csv.zst
+  sapwood query --schema schema.json '{\"queryType\": \"timeBoundary\"}' flights.csv.zst --json
 
 Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
 fields. Both may be files. With --json the answer is as Druid writes it, with --csv a table. Rows that

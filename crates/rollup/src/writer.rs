@@ -52,10 +52,42 @@ struct Keys {
     bytes: Vec<u8>,
     /// Where each key ends.
     ends: Vec<usize>,
+    /// The first bytes of each key: most keys are no longer, and numbers compare faster than bytes.
+    heads: Vec<u128>,
     /// Each row that counts, and the number of its key.
     rows: Vec<(u32, u32)>,
     /// Whether each key is above the one before.
     ascending: bool,
+}
+
+/// Bytes of a head.
+const HEAD_BYTES: usize = 16;
+
+/// The first bytes of a key, zeros behind its end. Heads have the order of keys, but that of different
+/// keys may be equal.
+#[inline]
+fn head(key: &[u8]) -> u128 {
+    match key.first_chunk::<HEAD_BYTES>() {
+        Some(head) => u128::from_be_bytes(*head),
+        None => {
+            let mut head = [0; HEAD_BYTES];
+            head[..key.len()].copy_from_slice(key);
+            u128::from_be_bytes(head)
+        }
+    }
+}
+
+/// The hash of a key with a head.
+#[inline]
+fn hash(key: &[u8], head: u128) -> u64 {
+    if key.len() > HEAD_BYTES {
+        return xxh3_64(key);
+    }
+    // Both halves of a product, as in wyhash.
+    let (high, low) = ((head >> 64) as u64, head as u64);
+    let product =
+        u128::from(high ^ 0x9E37_79B9_7F4A_7C15) * u128::from(low ^ 0xE703_7ED1_A0B4_28DB);
+    (product >> 64) as u64 ^ product as u64
 }
 
 /// How the keys of a batch are found again.
@@ -76,24 +108,27 @@ impl Found {
 
     /// The number of the key whose bytes begin at `start`, if it is not new.
     #[inline]
-    fn find(&mut self, keys: &Keys, start: usize) -> Option<u32> {
-        let (known, this) = keys.bytes.split_at(start);
+    fn find(&mut self, keys: &Keys, start: usize, head: u128) -> Option<u32> {
+        let this = &keys.bytes[start..];
         if let Found::Ascending = self {
             let last = keys.ends.len().checked_sub(1)?;
-            match keys.get(last).cmp(this) {
+            match keys.heads[last].cmp(&head).then_with(|| keys.get(last).cmp(this)) {
                 Ordering::Less => return None,
                 Ordering::Equal => return Some(last as u32),
                 Ordering::Greater => *self = Found::Table(keys.table()),
             }
         }
         let Found::Table(table) = self else { return None };
-        let hash = xxh3_64(this);
-        let of = |number: usize| {
+        let hash = hash(this, head);
+        let is_same = |number: usize| {
             let begin = if number == 0 { 0 } else { keys.ends[number - 1] };
-            &known[begin..keys.ends[number]]
+            let len = keys.ends[number] - begin;
+            let is_short = len <= HEAD_BYTES;
+            keys.heads[number] == head
+                && len == this.len()
+                && (is_short || &keys.bytes[begin..begin + len] == this)
         };
-        let found = table
-            .find(hash, |&(known_hash, number)| known_hash == hash && of(number as usize) == this);
+        let found = table.find(hash, |&(known, number)| known == hash && is_same(number as usize));
         if let Some(&(_, number)) = found {
             return Some(number);
         }
@@ -112,11 +147,24 @@ impl Keys {
     #[cold]
     fn table(&self) -> HashTable<(u64, u32)> {
         let mut table = HashTable::with_capacity(self.rows.capacity());
-        for number in 0..self.ends.len() {
-            let hash = xxh3_64(self.get(number));
+        for (number, &head) in self.heads.iter().enumerate() {
+            let hash = hash(self.get(number), head);
             table.insert_unique(hash, (hash, number as u32), |&(hash, _)| hash);
         }
         table
+    }
+
+    /// The numbers of the keys, in their order.
+    fn sorted(&self) -> Vec<u32> {
+        if self.ascending {
+            return (0..self.ends.len() as u32).collect();
+        }
+        let mut heads: Vec<(u128, u32)> = self.heads.iter().copied().zip(0..).collect();
+        heads.sort_unstable_by(|left, right| {
+            let by_bytes = || self.get(left.1 as usize).cmp(self.get(right.1 as usize));
+            left.0.cmp(&right.0).then_with(by_bytes)
+        });
+        heads.into_iter().map(|(_, number)| number).collect()
     }
 }
 
@@ -272,6 +320,7 @@ impl Writer {
         let mut keys = Keys {
             bytes: Vec::with_capacity(kept.len() * 16),
             ends: Vec::with_capacity(if rollup { kept.len() / 4 } else { kept.len() }),
+            heads: Vec::with_capacity(if rollup { kept.len() / 4 } else { kept.len() }),
             rows: Vec::with_capacity(kept.len()),
             ascending: false,
         };
@@ -291,7 +340,8 @@ impl Writer {
             }
             // Nulls at the end are left out.
             keys.bytes.truncate(end);
-            match found.find(&keys, start) {
+            let head = head(&keys.bytes[start..]);
+            match found.find(&keys, start, head) {
                 Some(number) => {
                     keys.bytes.truncate(start);
                     keys.rows.push((row, number));
@@ -299,6 +349,7 @@ impl Writer {
                 None => {
                     keys.rows.push((row, keys.ends.len() as u32));
                     keys.ends.push(keys.bytes.len());
+                    keys.heads.push(head);
                 }
             }
         }
@@ -317,13 +368,8 @@ impl Writer {
     ) -> Result<()> {
         let (rollup, layout) = (&*self.rollup, &**self.rollup.layout());
         states.encode(layout);
-        let mut order: Vec<u32> = (0..keys.ends.len() as u32).collect();
-        if !keys.ascending {
-            // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
-            order.sort_unstable_by(|&left, &right| {
-                keys.get(left as usize).cmp(keys.get(right as usize))
-            });
-        }
+        // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
+        let order = keys.sorted();
         let entries: Vec<(&[u8], &[u8])> = order
             .iter()
             .filter(|&&number| !states.is_overflowed(number))

@@ -9,6 +9,17 @@ use tempfile::TempDir;
 
 use crate::{flight_rows, stdout_of};
 
+const SCHEMA: &[u8] = br#"{
+    "timestampSpec": {"column": "time_hour"},
+    "dimensionsSpec": {"dimensions": ["carrier"]},
+    "metricsSpec": [{"type": "count", "name": "flights"}]
+}"#;
+
+const QUERY: &[u8] = br#"{
+    "queryType": "topN", "dimension": "carrier", "metric": "flights", "threshold": 3,
+    "aggregations": [{"type": "longSum", "name": "flights", "fieldName": "flights"}]
+}"#;
+
 /// The files that the examples name, small.
 fn write_files(directory: &Path) {
     let (header, rows) = flight_rows();
@@ -30,6 +41,8 @@ fn write_files(directory: &Path) {
         ("events.jsonl", b"{\"user\":\"a\",\"time\":1}\n{\"user\":\"a\",\"time\":1}\n".to_vec()),
         ("rows.csv.gz", gzip(b"id\n1\n2\n")),
         ("deltas.csv", b"delta\n-5\n5\n".to_vec()),
+        ("schema.json", SCHEMA.to_vec()),
+        ("query.json", QUERY.to_vec()),
         ("pieces.csv", b"shop,pieces,euros\nnorth,3,0.5\n".to_vec()),
         ("hits.jsonl.gz", gzip(b"{\"key\":\"/\",\"value\":\"7\"}\n")),
     ] {
@@ -80,5 +93,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 49, "as many examples as there are in the help texts");
+    assert_eq!(ran, 51, "as many examples as there are in the help texts");
 }
