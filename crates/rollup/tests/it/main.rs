@@ -1,6 +1,7 @@
 //! Tests of the roll-up index as its users see it.
 
 mod ingestion;
+mod made_up;
 mod model;
 mod oracle;
 mod queries;
