@@ -6,3 +6,4 @@ mod model;
 mod oracle;
 mod queries;
 mod snapshots;
+mod wikipedia;
