@@ -83,6 +83,16 @@ impl ChunkMap {
     /// order, each as by [`put_if_absent_or_update`](Self::put_if_absent_or_update); `change` is given
     /// the entry's index. Returns how many keys were absent.
     ///
+    /// ```
+    /// use sapwood_chunkmap::ChunkMap;
+    ///
+    /// let words = ChunkMap::new();
+    /// let seen = [("oak", [1]), ("elm", [1]), ("oak", [1])];
+    /// let new = words.put_if_absent_or_update_many(&seen, |_, count| count[0] += 1)?;
+    /// assert_eq!((new, words.get(b"oak")?), (2, Some(vec![2])));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// As of [`put`](Self::put), at the first entry that is refused; [`BatchError::done`] says how many
     /// are done.

@@ -16,3 +16,4 @@ mod reentrancy;
 mod scans;
 mod soak;
 mod trim;
+mod upserts;
