@@ -14,6 +14,9 @@ use crate::live::dictionary::Entry;
 use crate::time::granularity::Buckets;
 use crate::value::Value;
 
+/// A query makes at most so many groups.
+const GROUPS_MAX: usize = 1 << 24;
+
 /// A part of the key of a group.
 #[derive(Debug, Clone)]
 pub(crate) enum Part {
@@ -79,7 +82,7 @@ impl Groups {
     /// Folds facts into their groups. `masks` are those of the filters of figures.
     ///
     /// # Errors
-    /// [`Error::Overflow`].
+    /// [`Error::Overflow`], [`Error::Query`] if there are too many groups.
     pub(crate) fn fold(
         &mut self,
         figures: &[Figure],
@@ -89,6 +92,7 @@ impl Groups {
         masks: &[Vec<bool>],
     ) -> Result<()> {
         self.assign(batch, texts, rows);
+        self.expect_few()?;
         let count = self.count;
         let mut taken = Vec::new();
         for (figure, states) in figures.iter().zip(&mut self.states) {
@@ -105,6 +109,15 @@ impl Groups {
             figure.fold(states, batch, texts, pairs)?;
         }
         Ok(())
+    }
+
+    fn expect_few(&self) -> Result<()> {
+        match self.count > GROUPS_MAX {
+            false => Ok(()),
+            true => Err(Error::Query(format!(
+                "it has more than {GROUPS_MAX} groups: group by something coarser, or filter"
+            ))),
+        }
     }
 
     /// Finds the group of each row, or the groups, where a dimension has several values.
@@ -196,6 +209,7 @@ impl Groups {
             key.extend_from_slice(other.key(other_group));
             change(&mut key);
             let group = self.group(&key) as usize;
+            self.expect_few()?;
             for ((states, others), figure) in self.states.iter_mut().zip(&other.states).zip(figures)
             {
                 states.grow(self.count);

@@ -9,7 +9,6 @@ use super::plan::Plan;
 use super::{Kind, Query, TopNMetric};
 use crate::error::{Error, Result};
 use crate::filter::Compiled;
-use crate::time::interval::Interval;
 use crate::value::Value;
 
 /// The first column of answers about buckets of time: where each begins.
@@ -114,21 +113,20 @@ fn add_empty(query: &Query, groups: &mut Groups) -> Result<()> {
     let mut starts: Vec<i64> = starts.collect();
     starts.sort_unstable();
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return Ok(()) };
-    let mut time = first;
-    while time < last {
-        let (_, end) = query.granularity.bucket(time);
-        let bucket = query.granularity.bucket(end);
-        let overlaps = |interval: &Interval| interval.start < bucket.1 && bucket.0 < interval.end;
-        if query.intervals.iter().any(overlaps) {
-            groups.group(&[end.cast_unsigned(), 0]);
+    // Each bucket of an interval, and not those of the gaps between intervals, which may be wide.
+    for interval in &query.intervals {
+        let (mut time, end) = (interval.start.max(first), interval.end.min(last));
+        while time < end {
+            let bucket = query.granularity.bucket(time);
+            groups.group(&[bucket.0.cast_unsigned(), 0]);
+            if groups.len() > starts.len() + EMPTY_MAX {
+                return Err(Error::Query(format!(
+                    "it has more than {EMPTY_MAX} buckets of time without facts: skip empty buckets, \
+                     or choose a coarser granularity"
+                )));
+            }
+            time = bucket.1;
         }
-        if groups.len() > starts.len() + EMPTY_MAX {
-            return Err(Error::Query(format!(
-                "it has more than {EMPTY_MAX} buckets of time without facts: skip empty buckets, or \
-                 choose a coarser granularity"
-            )));
-        }
-        time = end;
     }
     groups.grow();
     Ok(())

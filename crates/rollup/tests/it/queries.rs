@@ -72,6 +72,30 @@ fn a_timeseries_shows_buckets_without_facts() {
 }
 
 #[test]
+fn gaps_between_intervals_are_not_walked() {
+    let schema = Schema::from_json(
+        r#"{"timestampSpec": {"column": "t"}, "dimensionsSpec": {"dimensions": ["d"]},
+        "metricsSpec": [{"type": "count", "name": "n"}]}"#,
+    );
+    let rollup = Arc::new(Rollup::new(schema.expect("a schema")).expect("it fits"));
+    let (batch, _) =
+        RowBatch::from_json_lines(b"{\"t\": \"0001-01-01T00:00:01Z\"}\n{\"t\": \"8000-01-01\"}");
+    Writer::new(&rollup).ingest(&batch).expect("room");
+    let ask = |intervals: &str| {
+        let query = Query::from_json(&format!(
+            r#"{{"queryType": "timeseries", "granularity": "second", "intervals": [{intervals}],
+            "aggregations": [{{"type": "longSum", "name": "n", "fieldName": "n"}}]}}"#
+        ));
+        rollup.query(&query.expect("a query"))
+    };
+    let answer = ask(r#""0001-01-01/PT4S", "7999-12-31T23:59:58Z/PT4S""#).expect("few buckets");
+    let found: Vec<String> = answer.rows.iter().map(|row| row[1].to_string()).collect();
+    assert_eq!(found, ["1", "null", "null", "null", "null", "1"]);
+    let error = ask(r#""0001/8001""#).expect_err("two hundred thousand million buckets");
+    assert!(error.to_string().contains("skip empty buckets"), "{error}");
+}
+
+#[test]
 fn group_by_has_figures_of_figures_having_and_order() {
     expect(
         r#"{"queryType": "groupBy", "granularity": {"type": "period", "period": "P1D", "timeZone": "Europe/Rome"},
