@@ -66,19 +66,16 @@ fn neighbours(agreeing: bool) -> [u64; 2] {
     [first, second]
 }
 
+/// Branches of a model, as loom has it by default.
+const BRANCHES_MAX: usize = 1_000;
+
 fn model(check: impl Fn() + Sync + Send + 'static) {
-    run(&loom::model::Builder::new(), check);
+    model_within(BRANCHES_MAX, check);
 }
 
-/// A model with a whole compaction in it, which alone takes more than the default of a thousand
-/// branches.
-fn long_model(check: impl Fn() + Sync + Send + 'static) {
+fn model_within(branches_max: usize, check: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
-    builder.max_branches = 20_000;
-    run(&builder, check);
-}
-
-fn run(builder: &loom::model::Builder, check: impl Fn() + Sync + Send + 'static) {
+    builder.max_branches = branches_max;
     builder.check(move || {
         model::reset();
         check();
@@ -104,14 +101,25 @@ fn race<A: 'static, B: 'static>(
     two: impl Fn(&HashLog) -> B + Copy + Send + Sync + 'static,
     check: impl Fn(&HashLog, A, B) + Copy + Send + Sync + 'static,
 ) {
-    model(move || {
+    race_within(BRANCHES_MAX, set_up, one, two, check);
+}
+
+/// The same with another bound of branches.
+fn race_within<A: 'static, B: 'static>(
+    branches_max: usize,
+    set_up: impl Fn() -> Arc<HashLog> + Copy + Send + Sync + 'static,
+    one: impl Fn(&HashLog) -> A + Copy + Send + Sync + 'static,
+    two: impl Fn(&HashLog) -> B + Copy + Send + Sync + 'static,
+    check: impl Fn(&HashLog, A, B) + Copy + Send + Sync + 'static,
+) {
+    model_within(branches_max, move || {
         let log = set_up();
         let other = spawn(&log, two);
         let mine = one(&log);
         check(&log, mine, other.join().expect("no panic"));
         log.check().expect("invariants");
     });
-    model(move || {
+    model_within(branches_max, move || {
         let log = set_up();
         let other = spawn(&log, one);
         let mine = two(&log);
@@ -336,7 +344,8 @@ fn loom_batch_beside_compaction() {
         found
     };
     let compact = |log: &HashLog| log.compact(1.0).expect("memory").bytes_freed;
-    race(set_up, read, compact, |log, found, freed| {
+    // A compaction alone takes more than the default.
+    race_within(20_000, set_up, read, compact, |log, found, freed| {
         assert!(freed > 0, "a page went");
         assert_eq!(found, Some(word(10).to_vec()));
         assert_eq!(value_of(log, 1), Some(10));
@@ -600,7 +609,7 @@ fn loom_update_at_during_shift() {
 /// Two updates of a value of variable length both count.
 #[test]
 fn loom_update_variable() {
-    long_model(|| {
+    model(|| {
         let log = small_log(Layout::Variable);
         log.put(b"k", &[0]).expect("memory");
         let other = spawn(&log, |log| {
