@@ -40,6 +40,7 @@ pub use expression::{EXPRESSION_DEPTH_MAX, Expression};
 pub use filter::{Compiled, FILTER_DEPTH_MAX, Filter};
 pub use input::batch::{Column, RowBatch};
 pub use input::builder::RowBatchBuilder;
+pub use input::csv::CsvRows;
 pub use input::json_lines::BadLine;
 pub use query::answer::Answer;
 pub use query::{

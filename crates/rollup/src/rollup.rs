@@ -23,8 +23,8 @@ use crate::schema::{DIMENSIONS_MAX, Dimension, DimensionKind, Schema};
 ///
 /// # Consistency
 /// A query sees each batch of rows whole or not at all, and every batch whose ingestion returned before
-/// the query began. No writer waits for a query, and no query for writers, but for the batches under way
-/// when it begins.
+/// the query began. A writer waits for a query while it takes its snapshot, and one that meets new texts
+/// while the query tests those that are known; a query waits for the batches under way when it begins.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -414,6 +414,7 @@ impl Writer {
                 }
                 Err(overflow) => {
                     told.processed -= 1;
+                    told.processed_with_error -= u64::from(inputs.has_error(row));
                     told.overflowed += 1;
                     let metric = &rollup.schema().metrics[overflow.metric].name;
                     told.sample(row as usize, metric, || {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sapwood::rollup::{
-    Answer, Ingested, Query, Rollup, RowBatch, RowBatchBuilder, SAMPLES_MAX, Schema, Value, Writer,
+    Answer, CsvRows, Ingested, Query, Rollup, RowBatch, SAMPLES_MAX, Schema, Value, Writer,
 };
 
 use crate::args;
@@ -107,36 +107,15 @@ impl Told {
     }
 
     fn read_csv(&mut self, name: &str, input: impl Read, writer: &mut Writer, ui: &Ui) -> Outcome {
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
-        let header = reader.headers().map_err(|error| self.failed(name, &error, ui))?.clone();
-        if let Some(twice) = header.iter().enumerate().find_map(|(at, column)| {
-            header.iter().take(at).any(|known| known == column).then_some(column)
-        }) {
-            return Err(Failure::Failed(format!("{name}: the header names `{twice}` twice")));
-        }
-        let mut row = csv::StringRecord::new();
+        let mut rows = CsvRows::new(input).map_err(|error| self.failed(name, &error, ui))?;
         loop {
-            let mut builder = RowBatchBuilder::new();
-            while builder.rows() < BATCH_ROWS {
-                let line = reader.position().line() as usize;
-                match reader.read_record(&mut row) {
-                    Ok(false) => return self.roll_up(&builder.finish(), writer, ui),
-                    Ok(true) if row.len() == header.len() => {
-                        let fields = header.iter().zip(&row).filter(|(_, field)| !field.is_empty());
-                        fields.for_each(|(column, field)| builder.push(column, field));
-                        builder.end_row();
-                    }
-                    Ok(true) => {
-                        let why = format!("{} fields, not {}", row.len(), header.len());
-                        self.bad_line(name, line, &why);
-                    }
-                    Err(error) if error.is_io_error() => {
-                        return Err(self.failed(name, &error, ui));
-                    }
-                    Err(error) => self.bad_line(name, line, &error.to_string()),
-                }
+            let read =
+                rows.next_batch(BATCH_ROWS).map_err(|error| self.failed(name, &error, ui))?;
+            let Some((batch, bad)) = read else { return Ok(()) };
+            for bad in bad {
+                self.bad_line(name, bad.line + 1, &bad.why);
             }
-            self.roll_up(&builder.finish(), writer, ui)?;
+            self.roll_up(&batch, writer, ui)?;
         }
     }
 

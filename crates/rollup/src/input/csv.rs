@@ -1,13 +1,14 @@
 //! Rows as CSV, with the names of the columns in the first line.
 
+use std::io::Read;
+
 use super::batch::RowBatch;
 use super::builder::RowBatchBuilder;
 use super::json_lines::BadLine;
 use crate::error::{Error, Result};
 
 impl RowBatch {
-    /// Reads CSV whose first line names the columns. Fields are texts, and empty ones are null. Lines with
-    /// another number of fields are told beside the batch.
+    /// Reads CSV whose first line names the columns, as [`CsvRows`] does, in one batch.
     ///
     /// ```
     /// use sapwood::rollup::RowBatch;
@@ -18,9 +19,36 @@ impl RowBatch {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Input`] if the first line names no columns, or one of them twice.
+    /// As of [`CsvRows::new`].
     pub fn from_csv(text: &[u8]) -> Result<(RowBatch, Vec<BadLine>)> {
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
+        Ok(CsvRows::new(text)?.next_batch(usize::MAX)?.unwrap_or_default())
+    }
+}
+
+/// Reads CSV batch after batch. Fields are texts, and empty ones are null.
+///
+/// ```
+/// use sapwood::rollup::CsvRows;
+///
+/// let mut rows = CsvRows::new(&b"time,page\n2013-01-01,Oak\n2013-01-02,Elm\n"[..])?;
+/// let (batch, _) = rows.next_batch(1)?.expect("two rows");
+/// assert_eq!(batch.rows(), 1);
+/// assert!(rows.next_batch(1)?.is_some() && rows.next_batch(1)?.is_none());
+/// # Ok::<(), sapwood::rollup::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct CsvRows<R> {
+    reader: csv::Reader<R>,
+    names: Vec<String>,
+}
+
+impl<R: Read> CsvRows<R> {
+    /// Reads the first line.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if it cannot be read, names no columns, or one of them twice.
+    pub fn new(input: R) -> Result<CsvRows<R>> {
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let headers = reader.headers().map_err(|error| Error::Input(format!("no CSV: {error}")))?;
         let names: Vec<String> = headers.iter().map(str::to_owned).collect();
         if names.is_empty() {
@@ -31,14 +59,24 @@ impl RowBatch {
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
             return Err(Error::Input(format!("the first line names `{}` twice", twice[0])));
         }
+        Ok(CsvRows { reader, names })
+    }
+
+    /// Up to so many rows; none at the end. Lines with another number of fields than the first are told
+    /// beside the batch.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the input cannot be read.
+    pub fn next_batch(&mut self, rows_max: usize) -> Result<Option<(RowBatch, Vec<BadLine>)>> {
         let (mut builder, mut bad) = (RowBatchBuilder::new(), Vec::new());
         let mut record = csv::StringRecord::new();
-        loop {
-            let line = reader.position().line() as usize - 1;
-            match reader.read_record(&mut record) {
+        while builder.rows() < rows_max {
+            let line = self.reader.position().line() as usize - 1;
+            match self.reader.read_record(&mut record) {
+                Ok(false) if builder.rows() == 0 && bad.is_empty() => return Ok(None),
                 Ok(false) => break,
-                Ok(true) if record.len() == names.len() => {
-                    for (name, field) in names.iter().zip(&record) {
+                Ok(true) if record.len() == self.names.len() => {
+                    for (name, field) in self.names.iter().zip(&record) {
                         if !field.is_empty() {
                             builder.push_text(name, field);
                         }
@@ -46,13 +84,13 @@ impl RowBatch {
                     builder.end_row();
                 }
                 Ok(true) => {
-                    let (found, wanted) = (record.len(), names.len());
+                    let (found, wanted) = (record.len(), self.names.len());
                     bad.push(BadLine { line, why: format!("{found} fields, not {wanted}") });
                 }
-                Err(error) if error.is_io_error() => break,
+                Err(error) if error.is_io_error() => return Err(Error::Input(error.to_string())),
                 Err(error) => bad.push(BadLine { line, why: format!("no CSV: {error}") }),
             }
         }
-        Ok((builder.finish(), bad))
+        Ok(Some((builder.finish(), bad)))
     }
 }

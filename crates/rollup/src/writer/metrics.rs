@@ -80,6 +80,11 @@ impl<'r> Inputs<'r> {
         inputs
     }
 
+    /// Whether a row has a value that could not be read.
+    pub(super) fn has_error(&self, row: u32) -> bool {
+        self.rows.has_error(row as usize)
+    }
+
     /// What a sketch of numbers cannot take is told.
     fn tell_refused_by_sketches(&self, told: &mut Ingested) {
         for (metric, input) in self.rollup.schema().metrics.iter().zip(&self.inputs) {

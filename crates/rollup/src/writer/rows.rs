@@ -89,6 +89,11 @@ impl<'b> Rows<'b> {
         told.sample(row, column, why);
     }
 
+    /// Whether a row was counted as one with an error.
+    pub(super) fn has_error(&self, row: usize) -> bool {
+        self.errors.borrow().get(row).is_some_and(|error| *error)
+    }
+
     fn read_times(&mut self, rollup: &Rollup, told: &mut Ingested) {
         let spec = &rollup.schema().timestamp;
         let column = self.batch.find(&spec.column);

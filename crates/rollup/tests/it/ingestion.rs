@@ -125,6 +125,19 @@ fn a_sum_beyond_its_type_refuses_rows_and_no_more() {
 }
 
 #[test]
+fn a_row_that_is_refused_is_no_processed_one_with_an_error() {
+    let schema =
+        Schema::new("t").metric(Metric::long_sum("s", "x")).metric(Metric::long_max("m", "y"));
+    let rollup = rollup(schema);
+    let rows = format!(
+        "{{\"t\": 0, \"x\": {}, \"y\": \"a\"}}\n{{\"t\": 0, \"x\": 1, \"y\": \"b\"}}",
+        i64::MAX
+    );
+    let told = ingest(&rollup, &rows);
+    assert_eq!((told.processed, told.processed_with_error, told.overflowed), (1, 1, 1));
+}
+
+#[test]
 fn limits_refuse_a_batch_whole() {
     let limits = {
         let mut limits = Limits::default();
