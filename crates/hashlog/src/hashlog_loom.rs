@@ -302,6 +302,31 @@ fn add_during_shift(add: fn(&HashLog) -> i64) {
     });
 }
 
+/// A put that returned before another change is in each snapshot that shows the change, though it
+/// began a page while the snapshot was taken.
+#[test]
+fn loom_page_turn_snapshot() {
+    let set_up = || {
+        let log = counters();
+        // The page is full, and no other is there.
+        for key in 2..11 {
+            log.put(&word(key), &word(0)).expect("memory");
+        }
+        log
+    };
+    let put_both = |log: &HashLog| {
+        log.put(&word(11), &word(0)).expect("memory");
+        log.put(&word(1), &word(20)).expect("memory");
+    };
+    let scan = |log: &HashLog| scanned(&log.snapshot().expect("unpinned"));
+    race_within(20_000, set_up, put_both, scan, |log, (), seen| {
+        let is_later = seen.contains(&(1, 20));
+        assert!(seen.contains(&(11, 0)) || !is_later, "{seen:?}");
+        assert!(is_later || seen.contains(&(1, 10)), "{seen:?}");
+        assert_eq!(value_of(log, 1), Some(20));
+    });
+}
+
 /// An insert while the key is removed: the one that comes second finds what the first left.
 #[test]
 fn loom_remove_insert() {
@@ -324,31 +349,56 @@ fn loom_insert_remove() {
     });
 }
 
+/// A log of one page that is full: compaction takes it whole.
+fn of_a_full_page() -> Arc<HashLog> {
+    let log = counters();
+    for key in 2..11 {
+        log.put(&word(key), &word(0)).expect("memory");
+    }
+    drop(log.snapshot().expect("unpinned"));
+    log
+}
+
+/// Runs a model beside a compaction, which takes the page and answers the bytes that it freed.
+fn beside_compaction<A: 'static>(
+    one: impl Fn(&HashLog) -> A + Copy + Send + Sync + 'static,
+    check: impl Fn(&HashLog, A, u64) + Copy + Send + Sync + 'static,
+) {
+    let compact = |log: &HashLog| log.compact(1.0).expect("memory").bytes_freed;
+    // A compaction alone takes more than the default.
+    race_within(20_000, of_a_full_page, one, compact, check);
+}
+
 /// A batch finds nothing to read ahead while a page goes: the bounds of the log move one by one,
 /// and a log in memory has no disk.
 #[test]
 fn loom_batch_beside_compaction() {
-    let set_up = || {
-        let log = counters();
-        // The page is full: compaction takes it whole.
-        for key in 2..11 {
-            log.put(&word(key), &word(0)).expect("memory");
-        }
-        drop(log.snapshot().expect("unpinned"));
-        log
-    };
     let read = |log: &HashLog| {
         let mut found = None;
         let keep = |_, value: Option<&[u8]>| found = value.map(<[u8]>::to_vec);
         log.get_many(&[word(1)], keep).expect("a fine key");
         found
     };
-    let compact = |log: &HashLog| log.compact(1.0).expect("memory").bytes_freed;
-    // A compaction alone takes more than the default.
-    race_within(20_000, set_up, read, compact, |log, found, freed| {
+    beside_compaction(read, |log, found, freed| {
         assert!(freed > 0, "a page went");
         assert_eq!(found, Some(word(10).to_vec()));
         assert_eq!(value_of(log, 1), Some(10));
+    });
+}
+
+/// Figures that are made of two bounds are true of some moment, though the bounds move between the
+/// two: nothing comes back, and a log of two pages is never longer.
+#[test]
+fn loom_figures_beside_compaction() {
+    let figures = |log: &HashLog| {
+        // Those of all figures that are made of bounds: the others take many branches.
+        let (begin, tail) = log.store.log.ends();
+        (log.store.log.bytes_to_come(), tail.bytes() - begin.bytes())
+    };
+    beside_compaction(figures, |log, (returning, bytes), freed| {
+        assert_eq!(returning, 0, "all of it is in memory");
+        let page = log.options().page_bytes as u64;
+        assert!(freed == page && bytes <= 2 * page, "{bytes} bytes");
     });
 }
 

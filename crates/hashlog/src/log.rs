@@ -100,7 +100,8 @@ pub(crate) struct Log {
     pub(crate) page_bytes: usize,
     frames: Frames,
     pub(crate) epochs: Epochs,
-    /// Held by the thread that turns to the next page; it waits for no other thread.
+    /// Held by the thread that turns to the next page, or that must not see it turned; in memory
+    /// it waits for no other thread.
     turning: Mutex<()>,
     /// Held while boundaries move, which may wait for pinned threads; taken before `turning`.
     moving: Mutex<()>,
@@ -254,6 +255,20 @@ impl Log {
         let tail = self.tail.load(Ordering::Acquire);
         let offset = (tail & OFFSET_MASK).min(1 << self.page_shift);
         Address::from_units(((tail >> OFFSET_BITS) << self.page_shift) + offset)
+    }
+
+    /// Where the log begins and ends, at one moment: read at two, it could be longer than it ever
+    /// was.
+    pub(crate) fn ends(&self) -> (Address, Address) {
+        let mut begin = self.begin();
+        loop {
+            let (tail, again) = (self.tail(), self.begin());
+            // It only grows: so it stood here when the tail was read.
+            if begin == again {
+                return (begin, tail);
+            }
+            begin = again;
+        }
     }
 
     #[inline]
@@ -470,28 +485,32 @@ impl Log {
         debug_assert!(limit <= self.safe_read_only() && self.safe_read_only() <= self.read_only());
     }
 
-    /// Fixes everything below the next page's start until `unpin_below` is called with it.
+    /// Fixes everything up to the end of the tail's page until `unpin_below` is called with it.
     /// Answers that address. Call it unpinned.
     ///
     /// First `read_only` moves there, then the tail. So an operation that appended above began
     /// after `read_only` had moved, and an operation that begins after that one ended changes
     /// nothing below: once all threads that were pinned before have left, what is below is a state
-    /// that was, and no thread waited for it.
+    /// that was, and no thread waited for it. No page is turned before `read_only` has moved, or
+    /// what is appended to that page lies above, and what is changed in place after it below.
     pub(crate) fn pin_below(&self) -> Address {
         let _moving = lock(&self.moving);
         // Known before the tail moves: a thread that allocates above the boundary finds it.
         self.snapshots.fetch_add(1, Ordering::SeqCst);
-        let tail = self.tail();
-        let page = self.page_of(tail);
-        let limit = match tail == self.page_start(page) {
-            true => tail,
-            false => self.page_start(page.next()),
+        let limit = {
+            // In memory pages are turned without `moving`.
+            let _turning = lock(&self.turning);
+            // Acquire: pairs with the Release of the thread that adds a page. That may get its
+            // first record at any moment, so that it is closed also while it has none.
+            let page = PageNumber::new(self.tail.load(Ordering::Acquire) >> OFFSET_BITS);
+            let limit = self.page_start(page.next());
+            self.change_pinned(|pinned| pinned.push(limit));
+            if limit > self.read_only() {
+                self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
+            }
+            self.seal(limit);
+            limit
         };
-        self.change_pinned(|pinned| pinned.push(limit));
-        if limit > self.read_only() {
-            self.bounds.read_only.store(limit.units(), Ordering::SeqCst);
-        }
-        self.seal(limit);
         if self.edits.any() {
             // One may be at what is still below `safe_read_only`.
             self.wait_for_epoch(self.epochs.bump());

@@ -11,6 +11,7 @@ use crate::record::address::Address;
 use crate::record::layout::slot;
 use crate::{HashLog, Layout};
 use sapwood_disk::{Disk as _, SimDisk};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 const PAGE_BYTES: u64 = 4096;
@@ -149,4 +150,36 @@ fn tables_of_version_2_without_a_manifest() {
     // As before the first checkpoint.
     disk.remove(&FileKind::Image.file_name(CheckpointNumber::FIRST)).expect("it is there");
     assert_eq!(open(&disk).expect("it had none").len_exact(), Ok(0));
+}
+
+/// A snapshot may come when a page has been begun and no record is in it.
+#[test]
+fn a_page_that_is_closed_without_a_record_is_stored_and_goes() {
+    let disk = table();
+    let log = open(&disk).expect("a checkpoint");
+    log.store.log.turn(false, 0).expect("room");
+    let begun = log.stats().tail;
+    let taken = log.checkpoint(Cut::Full).expect("a disk without faults");
+    assert_eq!(taken.end, begun + PAGE_BYTES);
+    // None is begun since.
+    let again = log.checkpoint(Cut::Incremental).expect("a disk without faults");
+    assert_eq!(again.end, taken.end);
+    drop(log);
+    let log = open(&disk).expect("a checkpoint");
+    log.put(&500_u64.to_le_bytes(), &[7; 8]).expect("room");
+    let garbage = log.estimate_garbage().expect("a disk without faults");
+    assert!(garbage >= PAGE_BYTES, "{garbage} bytes");
+    let counted = || {
+        let mut count = 0;
+        let _all = log.scan_log(|_, _| {
+            count += 1;
+            ControlFlow::<()>::Continue(())
+        });
+        (log.len_exact(), count)
+    };
+    assert_eq!(counted(), (Ok(501), 501));
+    log.compact(1.0).expect("a disk without faults");
+    assert_eq!(counted(), (Ok(501), 501));
+    assert!(log.stats().begin >= taken.end, "the page went");
+    log.check().expect("a sound log");
 }

@@ -3,8 +3,9 @@
 //! A writer that turned a page calls ([`Store::request_compaction`]) when the log has grown by an
 //! eighth since it was last looked at. A thread of the log's own, which starts with the first call,
 //! then estimates the garbage ([`Store::sample_garbage`]) and, while there is too much, compacts an
-//! eighth of the log at a time, in chunks between which walks and checkpoints have their turn. It
-//! sleeps otherwise, and ends when the log is dropped.
+//! eighth of the log at a time, in chunks between which walks and checkpoints have their turn. While
+//! it does, writers do not call: it calls itself if the log has grown by an eighth since its last
+//! look. It sleeps otherwise, and ends when the log is dropped.
 //!
 //! What fails is kept for [`HashStats`](crate::HashStats), and tried again after a pause. Pauses
 //! are counted in calls, that is in pages that were filled or could not be: a log without writes
@@ -22,7 +23,7 @@
 //! holds `begin_lock`.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::error::Result;
 use crate::ops::compactor::Work;
@@ -36,6 +37,14 @@ use crate::record::{Fixed, Variable};
 const STEPS: u64 = 8;
 /// A log that is too long is compacted for so little garbage.
 const LEAST_SHARE: f64 = 0.1;
+
+/// How far the log had come when it was last looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    tail: u64,
+    log_bytes: u64,
+}
+
 /// Once through the log.
 struct Lap {
     limit: Address,
@@ -67,7 +76,10 @@ impl Store {
     /// that may be due. Call it unpinned.
     pub(crate) fn request_compaction(&self) {
         let Some(policy) = &self.compactor.policy else { return };
-        let (tail, log_bytes) = (self.log.tail().bytes(), self.log_bytes());
+        // Pairs with itself: of a writer that has moved the tail, and the log's own thread that has
+        // moved `look_at`, one sees what the other did.
+        fence(Ordering::SeqCst);
+        let Seen { tail, log_bytes } = self.seen();
         if log_bytes >= policy.log_bytes_min
             && tail >= self.compactor.look_at.load(Ordering::Relaxed)
         {
@@ -125,29 +137,36 @@ impl Store {
                     self.compactor.state().fail(error);
                     self.compactor.look_at.store(0, Ordering::Relaxed);
                 }
-                Ok(()) => {
+                Ok(seen) => {
                     self.compactor.state().succeed();
-                    let growth = (self.log_bytes() / STEPS).max(self.log.page_bytes as u64);
-                    let next = self.log.tail().bytes() + growth;
-                    self.compactor.look_at.store(next, Ordering::Relaxed);
+                    let growth = (seen.log_bytes / STEPS).max(self.log.page_bytes as u64);
+                    // As if called in time: a call may be overdue.
+                    self.compactor.end_at(seen.tail + growth, seen.log_bytes + growth);
+                    // Writers that filled pages since it looked have not called, and may be done.
+                    self.request_compaction();
                 }
             }
         }
     }
 
-    /// Compacts until there is little garbage, or to go on would give little room.
-    fn compact_while_due<F: InPlace>(&self) -> Result<()> {
-        let Some(policy) = &self.compactor.policy else { return Ok(()) };
+    /// Compacts until there is little garbage, or to go on would give little room. Answers how far
+    /// the log had come when that was seen: what is written meanwhile may be garbage.
+    fn compact_while_due<F: InPlace>(&self) -> Result<Seen> {
+        let Some(policy) = &self.compactor.policy else { return Ok(self.seen()) };
         // All of the log that is there, once; what has been moved and written meanwhile, another
         // time, if this one was worth it.
         let mut lap = Lap::new(self.log.tail());
-        while self.log_bytes() >= policy.log_bytes_min {
-            if self.has_to_wait_for_checkpoint() || self.begin_lock.is_ended() {
-                return Ok(());
+        loop {
+            let seen = self.seen();
+            if seen.log_bytes < policy.log_bytes_min
+                || self.has_to_wait_for_checkpoint()
+                || self.begin_lock.is_ended()
+            {
+                return Ok(seen);
             }
             let share = self.sample_garbage::<F>()?;
             if !policy.is_due(self.log_bytes(), share) {
-                return Ok(());
+                return Ok(seen);
             }
             let step = (self.log_bytes() / STEPS).max(self.log.page_bytes as u64);
             let until = Address::from_bytes(self.log.begin().bytes() + step).min(lap.limit);
@@ -157,12 +176,12 @@ impl Store {
             lap.moved += done.bytes_moved;
             if done.bytes_freed == 0 || self.log.begin() >= lap.limit {
                 if !lap.was_worth_it() {
-                    return Ok(());
+                    // What it moved itself is no reason to look again.
+                    return Ok(self.seen());
                 }
                 lap = Lap::new(self.log.tail());
             }
         }
-        Ok(())
     }
 
     /// Whether to compact would only lengthen the files: more of them is kept for checkpoints than
@@ -177,10 +196,13 @@ impl Store {
         would_not_help()
     }
 
+    fn seen(&self) -> Seen {
+        let (begin, tail) = self.log.ends();
+        Seen { tail: tail.bytes(), log_bytes: tail.bytes().saturating_sub(begin.bytes()) }
+    }
+
     pub(crate) fn log_bytes(&self) -> u64 {
-        // In this order: both only grow.
-        let begin = self.log.begin().bytes();
-        self.log.tail().bytes().saturating_sub(begin)
+        self.seen().log_bytes
     }
 
     /// Of the log that was given up, bytes whose files are kept for checkpoints.

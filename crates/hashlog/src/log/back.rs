@@ -128,9 +128,10 @@ impl Log {
 
     /// Bytes of the log that are to come back.
     pub(crate) fn bytes_to_come(&self) -> u64 {
-        let from =
-            Address::from_units(self.back.from.load(Ordering::Acquire).min(self.head().units()));
-        self.head().bytes() - from.max(self.begin()).min(self.head()).bytes()
+        // Once: a page may leave memory meanwhile.
+        let head = self.head();
+        let from = Address::from_units(self.back.from.load(Ordering::Acquire).min(head.units()));
+        head.bytes() - from.max(self.begin()).min(head).bytes()
     }
 
     /// Bytes of pages in memory whose records lack marks.

@@ -33,7 +33,8 @@ pub(crate) struct Compactor {
     went_on: Condvar,
     /// The work of the thread, while the log is there.
     work: OnceLock<Box<Employer>>,
-    /// Calls are due when the tail is here; never, while the thread is at it.
+    /// Calls are due when the tail is here; not while the thread is at it, which looks afterwards
+    /// whether one was.
     pub(crate) look_at: AtomicU64,
     /// Bytes of a log that is too long for writers to go on at once.
     pub(crate) too_long: AtomicU64,
@@ -150,6 +151,15 @@ impl Compactor {
         }
         drop(state);
         self.called.notify_one();
+    }
+
+    /// The thread is done, and may be called when the tail is at an address: the log has so many
+    /// bytes then.
+    pub(crate) fn end_at(&self, look_at: u64, log_bytes: u64) {
+        // Not by what the log has now: each call that is late would let it grow to twice as much.
+        let due_bytes = self.policy.map_or(0, |policy| policy.log_bytes_min).max(log_bytes);
+        self.too_long.store(2 * due_bytes, Ordering::Relaxed);
+        self.look_at.store(look_at, Ordering::Relaxed);
     }
 
     /// Sleeps until it is called; false at the end.

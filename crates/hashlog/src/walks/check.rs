@@ -6,6 +6,7 @@ use crate::index::bucket::Link;
 use crate::index::depth_of;
 use crate::ops::store::Store;
 use crate::record::Form;
+use crate::record::address::Address;
 use crate::record::layout::{bucket, slot};
 use crate::stats::HashStats;
 
@@ -13,6 +14,9 @@ impl Store {
     pub(crate) fn stats(&self) -> HashStats {
         let parts = self.log.parts.as_ref();
         let beside = self.bytes_beside();
+        let (begin, tail) = self.log.ends();
+        // Others move meanwhile; they are told in their order.
+        let within = |address: Address| address.clamp(begin, tail).bytes();
         HashStats {
             entries_estimate: self.entries.sum(),
             buckets: self.index.count(),
@@ -22,12 +26,12 @@ impl Store {
             log_bytes: self.log.mapped_bytes(),
             reserved_bytes: self.log.mapped_bytes() + beside,
             budget_bytes: self.options.memory_budget,
-            begin: self.log.begin().bytes(),
-            head: self.log.head().bytes(),
+            begin: begin.bytes(),
+            head: within(self.log.head()),
             returning_bytes: self.log.bytes_to_come(),
             unmarked_bytes: self.log.bytes_unmarked(),
-            safe_read_only: self.log.safe_read_only().bytes(),
-            tail: self.log.tail().bytes(),
+            safe_read_only: within(self.log.safe_read_only()),
+            tail: tail.bytes(),
             garbage_bytes: self.garbage_bytes(),
             file_bytes: parts.map_or(0, |parts| parts.file_bytes()),
             held_bytes: self.held_bytes(),

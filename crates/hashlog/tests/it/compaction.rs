@@ -5,11 +5,12 @@
 //! guard against hangs is what fails a test that waits in vain.
 
 use crate::adapter::{Configuration, KEPT_SHORT, ON_DISK, contents, key, value};
-use sapwood_disk::{Faults, ReadFault, SimDisk};
+use crate::background::BackgroundDisk;
+use sapwood_disk::{Disk as _, Faults, ReadFault, SimDisk};
 use sapwood_hashlog::{Compaction, Cut, Error, HashLog, HashStats, Layout, Options};
 use sapwood_testkit::case;
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, mpsc};
 
 const KEYS: u64 = 2_000;
 const VALUE_BYTES: usize = 1_000;
@@ -86,6 +87,50 @@ fn a_log_keeps_itself_and_its_files_short() {
         assert!(stats.compactions > 0 && stats.compacted_bytes > 80 * LIVE_BYTES, "{stats:?}");
         assert!(disk.file_bytes() <= 3 * PART_BYTES, "{} bytes", disk.file_bytes());
         assert_round(&log, 99);
+    });
+}
+
+/// Found on a busy machine: pages that were filled while the log's own thread looked were not
+/// counted as growth, and the log stayed long once nothing more was written.
+#[test]
+fn what_is_written_during_a_look_is_looked_at() {
+    case!().once(|| {
+        let disk = SimDisk::new();
+        let mut before = options(0.3, 0);
+        before.compaction = None;
+        let log = open(&disk, before);
+        overwrite(&log, 0..1);
+        // Superseded on the disk: a look ends by reading what their chains go on at.
+        for index in (0..KEYS).step_by(40) {
+            log.put(&key(index), &bytes(0, index)).unwrap();
+        }
+        log.checkpoint(Cut::Full).unwrap();
+        drop(log);
+
+        let ((begin, begun), (go, gone)) = (mpsc::channel(), mpsc::channel::<()>());
+        let first = Mutex::new(Some((begin, gone)));
+        let sim = disk.clone();
+        let held = BackgroundDisk::over(&disk, move |works| {
+            if std::thread::current().name() == Some("sapwood-compact")
+                && let Some((begin, gone)) = first.lock().unwrap().take()
+            {
+                begin.send(()).unwrap();
+                // Or the test has failed.
+                let _or_failed = gone.recv();
+            }
+            sim.spawn(works);
+        });
+        let log = HashLog::open(held, options(0.3, 0)).unwrap();
+        let overwrite = |index| log.put(&key(index), &bytes(1, index)).unwrap();
+        // It begins a page, and so calls the thread.
+        overwrite(0);
+        begun.recv().unwrap();
+        (1..KEYS * 4 / 5).for_each(overwrite);
+        let long = log_bytes(&log.stats());
+        assert!(long > LIVE_BYTES / 4 * 7, "{long} bytes");
+        go.send(()).unwrap();
+        wait_until(&log, |it| log_bytes(it) < LIVE_BYTES / 10 * 16);
+        log.check().unwrap();
     });
 }
 

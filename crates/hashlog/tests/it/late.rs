@@ -2,13 +2,14 @@
 //! of order, reads answer out of order, some of them fail, and nothing is lost.
 
 use crate::adapter::{COLDEST, Configuration, ON_DISK, contents, key, value};
+use crate::background::BackgroundDisk;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use sapwood_disk::{CachedFile, Disk, Faults, File, Presence, Read, SimDisk, Work, WriteFault};
+use sapwood_disk::{Disk, Faults, SimDisk, Work, WriteFault};
 use sapwood_hashlog::{ColdReads, Cut, Error, HashLog, Layout};
 use sapwood_testkit::engine::Pair;
 use std::collections::BTreeMap;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
@@ -31,9 +32,8 @@ fn configurations() -> impl Iterator<Item = Configuration> {
 }
 
 /// A simulated disk whose works wait in a bag, out of which threads draw.
-#[derive(Debug)]
 struct LateDisk {
-    disk: SimDisk,
+    disk: Arc<dyn Disk>,
     bag: Arc<Bag>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -44,13 +44,12 @@ struct Bag {
     more: Condvar,
 }
 
-impl std::fmt::Debug for Bag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Bag")
-    }
-}
-
 impl Bag {
+    fn put(&self, works: Vec<Work>) {
+        self.works.lock().unwrap().0.extend(works);
+        self.more.notify_all();
+    }
+
     fn serve(&self, seed: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut works = self.works.lock().unwrap();
@@ -75,14 +74,15 @@ impl Bag {
 }
 
 impl LateDisk {
-    fn new(disk: &SimDisk, seed: u64) -> Arc<LateDisk> {
+    fn new(disk: &SimDisk, seed: u64) -> LateDisk {
         let bag = Arc::new(Bag::default());
         let threads = (0..3).map(|thread| {
             let bag = Arc::clone(&bag);
             std::thread::spawn(move || bag.serve(seed * 3 + thread))
         });
-        let threads = threads.collect();
-        Arc::new(LateDisk { disk: disk.clone(), bag, threads })
+        let (threads, to) = (threads.collect(), Arc::clone(&bag));
+        let disk = BackgroundDisk::over(disk, move |works| to.put(works));
+        LateDisk { disk, bag, threads }
     }
 }
 
@@ -96,48 +96,8 @@ impl Drop for LateDisk {
     }
 }
 
-impl Disk for LateDisk {
-    fn create(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.disk.create(name)
-    }
-    fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
-        self.disk.open(name)
-    }
-    fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {
-        self.disk.cached(name, presence)
-    }
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
-    }
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-    fn sync(&self) -> io::Result<()> {
-        self.disk.sync()
-    }
-    fn read_many(&self, reads: &mut [Read<'_>]) {
-        self.disk.read_many(reads);
-    }
-    fn spawn(&self, works: Vec<Work>) {
-        self.bag.works.lock().unwrap().0.extend(works);
-        self.more();
-    }
-    fn place(&self) -> String {
-        self.disk.place()
-    }
-}
-
-impl LateDisk {
-    fn more(&self) {
-        self.bag.more.notify_all();
-    }
-}
-
-fn open(configuration: Configuration, disk: &Arc<LateDisk>) -> HashLog {
-    HashLog::open(Arc::clone(disk) as Arc<dyn Disk>, configuration.options()).unwrap()
+fn open(configuration: Configuration, late: &LateDisk) -> HashLog {
+    HashLog::open(Arc::clone(&late.disk), configuration.options()).unwrap()
 }
 
 fn pairs(right: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<Pair> {

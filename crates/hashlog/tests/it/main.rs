@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod adapter;
+mod background;
 mod compaction;
 mod compute;
 mod crashes;
