@@ -147,6 +147,25 @@ fn loom_rebalance_insert() {
     });
 }
 
+/// A chunk that was appended to splits where it grew, and both threads find their end.
+#[test]
+fn loom_growth_insert() {
+    model(|| {
+        let map = small_map();
+        for key in [b"a", b"b", b"c", b"d"] {
+            map.put(key, b"1").expect("memory");
+        }
+        // Two are sorted, and the delta is full.
+        let other = spawn(&map, |map| map.put(b"e", b"2").expect("memory"));
+        assert!(!map.put(b"bb", b"3").expect("memory"));
+        assert!(!other.join().expect("no panic"));
+        for key in [&b"a"[..], b"b", b"bb", b"c", b"d", b"e"] {
+            assert!(map.contains_key(key).expect("a fine key"), "{key:?}");
+        }
+        assert_eq!(map.len_exact(), 6);
+    });
+}
+
 /// A value replaced while its chunk is rebalanced is replaced in the new chunk.
 #[test]
 fn loom_rebalance_replace() {

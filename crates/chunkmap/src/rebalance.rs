@@ -8,6 +8,9 @@
 //! never do. Between 2 and 5 no user code runs and no record is waited for. If
 //! memory runs out, the words thaw and nothing has changed.
 
+use std::cmp::Ordering as KeyOrder;
+use std::ops::Range;
+
 use sapwood_mem::OutOfMemory;
 use sapwood_mem::reclaim::Guard;
 
@@ -41,7 +44,9 @@ impl ChunkMap {
             }
         }
         let bounds = Bounds { low: chunk.low(), high: chunk.high() };
-        let replaced = self.replace_chunks(guard, &[leaf], bounds, &entries, Some(chunk.shape()));
+        let split = self.split_point(&chunk, &entries);
+        let shape = Some(chunk.shape());
+        let replaced = self.replace_chunks(guard, &[leaf], bounds, &entries, split, shape);
         replaced.map_err(|refused| {
             chunk.thaw();
             match refused {
@@ -80,7 +85,8 @@ impl ChunkMap {
                 HalfSide::Left => ([neighbour, leaf], [&theirs, entries].concat()),
             };
             let bounds = Bounds { low: old[0].chunk.low(), high: old[1].chunk.high() };
-            match self.replace_chunks(guard, &old, bounds, &joined, None) {
+            let middle = self.middle(&leaf.chunk, &joined);
+            match self.replace_chunks(guard, &old, bounds, &joined, middle, None) {
                 Ok(()) => {
                     self.tree.merge_inner(guard, low);
                     return Ok(true);
@@ -133,18 +139,18 @@ impl ChunkMap {
         entry_count == 0 || entry_count + neighbour.sorted_len() <= self.options.chunk_entries
     }
 
-    /// Builds chunks of `entries` and puts them in the place of frozen ones.
+    /// Builds chunks of `entries`, one or two that meet at `split`, and puts them in the place of
+    /// frozen ones.
     fn replace_chunks(
         &self,
         guard: &Guard,
         old: &[Leaf<'_>],
         bounds: Bounds<'_>,
         entries: &[Gathered],
+        split: Option<usize>,
         abbreviated_with: Option<Shape<'_>>,
     ) -> std::result::Result<(), NotReplaced> {
-        let chunk = &old[0].chunk;
-        let key = |at: usize| chunk.record(entries[at].slice).key();
-        let split = self.split_point(entries.len(), key);
+        let key = |at: usize| old[0].chunk.record(entries[at].slice).key();
         let least = bounds.low.unwrap_or_default();
         let mut built: Vec<Child<'_>> = Vec::with_capacity(2);
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
@@ -182,15 +188,61 @@ impl ChunkMap {
         result
     }
 
-    /// Where to split so many entries, between two different keys; `None` if
-    /// they fit into one chunk.
-    fn split_point<'k>(&self, len: usize, key: impl Fn(usize) -> &'k [u8]) -> Option<usize> {
-        if len <= self.options.chunk_entries {
+    /// Where to split the entries of a frozen chunk; `None` if they fit into one.
+    fn split_point(&self, chunk: &Chunk<'_>, entries: &[Gathered]) -> Option<usize> {
+        let middle = self.middle(chunk, entries)?;
+        let (half, limit) = (entries.len() / 2, self.options.chunk_entries);
+        // The side that grew ends where it grew, and is as full as can be: what comes next
+        // finds nothing behind it that would be copied each time. Never less than half, for the
+        // next keys may come elsewhere.
+        let at = match growth(chunk, entries) {
+            Some(Growth::Up(run)) => run.end.min(limit).max(half),
+            Some(Growth::Down(run)) => run.start.max(entries.len() - limit).min(half),
+            None => return Some(middle),
+        };
+        between_keys(chunk, entries, at).or(Some(middle))
+    }
+
+    /// Where to cut entries into halves; `None` if they fit into one chunk.
+    fn middle(&self, chunk: &Chunk<'_>, entries: &[Gathered]) -> Option<usize> {
+        if entries.len() <= self.options.chunk_entries {
             return None;
         }
-        // A removed record can still be there beside its successor of the same key.
-        (len / 2..len).find(|at| key(at - 1) != key(*at))
+        between_keys(chunk, entries, entries.len() / 2)
     }
+}
+
+/// The first place from `at` on that lies between two different keys.
+fn between_keys(chunk: &Chunk<'_>, entries: &[Gathered], at: usize) -> Option<usize> {
+    let key = |at: usize| chunk.record(entries[at].slice).key();
+    // A removed record can still be there beside its successor of the same key.
+    (at..entries.len()).find(|at| key(at - 1) != key(*at))
+}
+
+/// The place of the entries, in key order, that a chunk was given since it was built.
+enum Growth {
+    /// Each was put behind the one before, mostly.
+    Up(Range<usize>),
+    /// Each was put in front of the one before, mostly.
+    Down(Range<usize>),
+}
+
+/// Where a frozen chunk grew, if that is one place: keys in no order lie everywhere.
+fn growth(chunk: &Chunk<'_>, entries: &[Gathered]) -> Option<Growth> {
+    let delta: Vec<Gathered> = chunk.delta_entries().map(|(_, entry)| entry).collect();
+    let (first, last) = (delta.first()?, delta.last()?);
+    let least = delta.iter().min_by(|a, b| chunk.compare(a, b))?;
+    let greatest = delta.iter().max_by(|a, b| chunk.compare(a, b))?;
+    let place = |of: &Gathered| entries.partition_point(|entry| chunk.compare(entry, of).is_lt());
+    let run = place(least)..place(greatest) + 1;
+    // Threads that append to one place overtake each other: a few of their keys are sorted already.
+    let is_one_place = run.len() <= delta.len() + delta.len() / 4;
+    // A few entries lie in one place by chance.
+    let is_grown = delta.len() > chunk.delta_cap() / 2;
+    (is_one_place && is_grown).then(|| match chunk.compare(first, last) {
+        KeyOrder::Greater => Growth::Down(run),
+        KeyOrder::Less | KeyOrder::Equal => Growth::Up(run),
+    })
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

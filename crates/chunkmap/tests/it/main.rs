@@ -5,6 +5,7 @@
 mod accounting;
 mod adapter;
 mod ending;
+mod growth;
 mod journal;
 mod limits;
 mod linearizable;
