@@ -1,12 +1,11 @@
 //! Many keys at a time: their cache misses overlap.
 
 use sapwood_engine::Upsert;
-use sapwood_mem::SliceRef;
 
 use crate::chunk::RECORD_LINES;
 use crate::error::{BatchError, Result};
 use crate::map::{ChunkMap, check_key};
-use crate::tree::Node;
+use crate::tree::Found;
 use crate::value::ValueMut;
 
 /// Keys whose searches run side by side: about as many as a core keeps loads in
@@ -26,15 +25,13 @@ impl ChunkMap {
         keys: &[K],
         mut read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        for (group, keys) in keys.chunks(GROUP).enumerate() {
-            self.prefetch_keys(keys, AsRef::as_ref);
-            for (at, key) in keys.iter().enumerate() {
-                check_key(key.as_ref())?;
-                let lock = self.read_lock_unpinned(key.as_ref())?;
-                read(group * GROUP + at, lock.as_ref().map(|lock| lock.value()));
-            }
-        }
-        Ok(())
+        self.in_groups(keys, AsRef::as_ref, |index, key, _, _| {
+            check_key(key)?;
+            let lock = self.read_lock_unpinned(key)?;
+            read(index, lock.as_ref().map(|lock| lock.value()));
+            Ok(())
+        })
+        .map_err(|stopped| stopped.error)
     }
 
     /// Puts many pairs, in order; returns how many replaced a value. Each put is
@@ -51,8 +48,8 @@ impl ChunkMap {
         self.in_groups(
             entries,
             |entry| entry.0.as_ref(),
-            |_, (key, value)| {
-                replaced += usize::from(self.put(key.as_ref(), value.as_ref())?);
+            |_, key, (_, value), _| {
+                replaced += usize::from(self.put(key, value.as_ref())?);
                 Ok(())
             },
         )?;
@@ -71,8 +68,8 @@ impl ChunkMap {
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
         let mut found = 0;
-        self.in_groups(keys, AsRef::as_ref, |index, key| {
-            let changed = self.update(key.as_ref(), |value| change(index, value))?;
+        self.in_groups(keys, AsRef::as_ref, |index, key, _, _| {
+            let changed = self.update(key, |value| change(index, value))?;
             found += usize::from(changed.is_some());
             Ok(())
         })?;
@@ -105,9 +102,10 @@ impl ChunkMap {
         self.in_groups(
             entries,
             |entry| entry.0.as_ref(),
-            |index, (key, value)| {
+            |index, key, (_, value), found| {
+                let (found, value) = (Some(found), value.as_ref());
                 let change = |known: &mut ValueMut<'_>| change(index, known);
-                let upsert = self.put_if_absent_or_update(key.as_ref(), value.as_ref(), change)?;
+                let upsert = self.put_if_absent_or_update_at(found, key, value, change)?;
                 inserted += usize::from(upsert == Upsert::Inserted);
                 Ok(())
             },
@@ -127,24 +125,29 @@ impl ChunkMap {
         self.in_groups(
             deltas,
             |entry| entry.0.as_ref(),
-            |_, (key, delta)| self.add(key.as_ref(), *delta).map(drop),
+            |_, key, (_, delta), _| self.add(key, *delta).map(drop),
         )
     }
 
-    /// Calls `each` with the index of every entry and the entry, in order, while the
-    /// searches of the entries behind it are under way.
+    /// Calls `each` with the index of every entry, its key, the entry, and the chunk that was found for
+    /// the key, in order, while the searches of the entries behind it are under way.
     #[inline]
     fn in_groups<E>(
         &self,
         entries: &[E],
         key_of: impl Fn(&E) -> &[u8],
-        mut each: impl FnMut(usize, &E) -> Result<()>,
+        mut each: impl FnMut(usize, &[u8], &E, Found) -> Result<()>,
     ) -> std::result::Result<(), BatchError> {
         for (group, entries) in entries.chunks(GROUP).enumerate() {
-            self.prefetch_keys(entries, &key_of);
+            let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
+            for (key, entry) in keys.iter_mut().zip(entries) {
+                *key = key_of(entry);
+            }
+            let found = self.prefetch_keys(&keys[..entries.len()]);
             for (at, entry) in entries.iter().enumerate() {
                 let done = group * GROUP + at;
-                each(done, entry).map_err(|error| BatchError { done, error })?;
+                let chunk = found[at].expect("each key has a chunk");
+                each(done, keys[at], entry, chunk).map_err(|error| BatchError { done, error })?;
             }
         }
         Ok(())
@@ -152,24 +155,14 @@ impl ChunkMap {
 
     /// Goes down to the chunk of each key, then to its group, then to its likely
     /// record: each step for all keys before the next one for any, asking for what
-    /// comes next instead of waiting for it.
-    fn prefetch_keys<'k, E>(&self, entries: &'k [E], key_of: impl Fn(&'k E) -> &'k [u8]) {
-        let mut keys: [&[u8]; GROUP] = [&[]; GROUP];
-        for (key, entry) in keys.iter_mut().zip(entries) {
-            *key = key_of(entry);
-        }
-        let keys = &keys[..entries.len()];
-        // Only now: what a key is, is up to the caller's code.
+    /// comes next instead of waiting for it. Returns the chunks.
+    fn prefetch_keys(&self, keys: &[&[u8]]) -> [Option<Found>; GROUP] {
         let guard = self.tree.reclaimer.pin();
-        let mut slices = [None; GROUP];
-        for (slice, key) in slices.iter_mut().zip(keys) {
-            *slice = Some(self.tree.leaf_slice(&guard, key));
+        let mut found = [None; GROUP];
+        for (found, key) in found.iter_mut().zip(keys) {
+            *found = Some(self.tree.find_leaf(&guard, key));
         }
-        let chunk_of = |slice: Option<SliceRef>| match self.tree.node(&guard, slice?) {
-            Node::Chunk(chunk) => Some(chunk),
-            Node::Inner(_) => None,
-        };
-        let chunks = slices.map(chunk_of);
+        let chunks = found.map(|found| Some(self.tree.found_leaf(&guard, found?)?.chunk));
         for (chunk, key) in chunks.iter().zip(keys) {
             if let Some(chunk) = chunk {
                 chunk.prefetch_group(key);
@@ -180,5 +173,6 @@ impl ChunkMap {
                 self.tree.arena.prefetch(slice, RECORD_LINES);
             }
         }
+        found
     }
 }

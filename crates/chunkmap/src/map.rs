@@ -23,7 +23,7 @@ use crate::layout::{KEY_BYTES_MAX, VALUE_BYTES_MAX, record};
 use crate::options::Options;
 use crate::record::{Entered, ReadLock, Record, WriteLock, WriteMode};
 use crate::striped::StripedCounters;
-use crate::tree::{Leaf, Tree};
+use crate::tree::{Found, Leaf, Tree};
 use crate::value::{Change, ValueMut};
 
 /// A concurrent ordered map of byte keys to byte values, outside every managed heap.
@@ -397,13 +397,31 @@ impl ChunkMap {
         value: &[u8],
         change: impl FnOnce(&mut ValueMut<'_>) -> R,
     ) -> Result<Upsert<R>> {
+        self.put_if_absent_or_update_at(None, key, value, change)
+    }
+
+    /// The same for a key whose chunk was found before. If the chunk was replaced since, its words
+    /// are frozen (I-FROZEN): a record of the key that lives is the one record of the key, and
+    /// nothing is appended.
+    #[inline]
+    pub(crate) fn put_if_absent_or_update_at<R>(
+        &self,
+        found: Option<Found>,
+        key: &[u8],
+        value: &[u8],
+        change: impl FnOnce(&mut ValueMut<'_>) -> R,
+    ) -> Result<Upsert<R>> {
         check_key(key)?;
         check_value(value.len())?;
-        let mut change = Some(change);
+        let (mut found, mut change) = (found, Some(change));
         self.with_memory(|guard| {
             let mut fresh = Fresh::new(&self.tree.arena);
             loop {
-                match self.lock_writer(guard, key, Intent::Change)? {
+                let leaf = || {
+                    let found = found.take().and_then(|found| self.tree.found_leaf(guard, found));
+                    found.unwrap_or_else(|| self.tree.leaf(guard, key))
+                };
+                match self.lock_writer_in(guard, key, Intent::Change, leaf)? {
                     Writer::Locked(hit, lock) => {
                         return self.change(guard, hit, lock, &mut change).map(Upsert::Updated);
                     }
@@ -543,14 +561,27 @@ impl ChunkMap {
         }
     }
 
+    #[inline]
     fn lock_writer<'g>(
         &'g self,
         guard: &'g Guard,
         key: &[u8],
         intent: Intent,
     ) -> Result<Writer<'g>> {
+        self.lock_writer_in(guard, key, intent, || self.tree.leaf(guard, key))
+    }
+
+    /// The same in the chunk that `leaf` tells, each time the key is to be looked up.
+    #[inline]
+    fn lock_writer_in<'g>(
+        &'g self,
+        guard: &'g Guard,
+        key: &[u8],
+        intent: Intent,
+        mut leaf: impl FnMut() -> Leaf<'g>,
+    ) -> Result<Writer<'g>> {
         loop {
-            let leaf = self.tree.leaf(guard, key);
+            let leaf = leaf();
             match leaf.chunk.find(key, intent.wanted()) {
                 Find::Hit(entry) => {
                     let lock = enter(guard, || match intent.is_in_place() {

@@ -166,6 +166,29 @@ fn loom_growth_insert() {
     });
 }
 
+/// A batch that found its chunks before another thread replaces them loses nothing.
+#[test]
+fn loom_growth_batch() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"1").expect("memory");
+        map.put(b"c", b"1").expect("memory");
+        let other = spawn(&map, |map| {
+            let inserted = map.put_if_absent(b"d", b"2").expect("memory");
+            map.tree.reclaimer.flush();
+            inserted
+        });
+        let entries = [(b"a", b"7"), (b"d", b"7")];
+        let inserted = map.put_if_absent_or_update_many(&entries, |_, value| value[0] += 1);
+        let theirs = other.join().expect("no panic");
+        assert_eq!(inserted.expect("memory"), usize::from(!theirs), "one of the two inserts");
+        assert_eq!(map.get(b"a").expect("a fine key").as_deref(), Some(&b"2"[..]));
+        let wanted = if theirs { b"3" } else { b"7" };
+        assert_eq!(map.get(b"d").expect("a fine key").as_deref(), Some(&wanted[..]));
+        assert_eq!(map.len_exact(), 3);
+    });
+}
+
 /// A value replaced while its chunk is rebalanced is replaced in the new chunk.
 #[test]
 fn loom_rebalance_replace() {

@@ -15,7 +15,7 @@
 
 use std::sync::Arc;
 
-use sapwood_mem::reclaim::{Guard, Kind, Reclaimer};
+use sapwood_mem::reclaim::{Epoch, Guard, Kind, Reclaimer};
 use sapwood_mem::sync::{Backoff, Ordering, RawAtomicU64};
 use sapwood_mem::{Arena, ArenaOptions, OutOfMemory, SliceRef};
 
@@ -41,6 +41,13 @@ pub(crate) enum Node<'g> {
 pub(crate) struct Leaf<'g> {
     pub(crate) chunk: Chunk<'g>,
     pub(crate) slice: SliceRef,
+}
+
+/// A chunk that was found for a key by an earlier search, and when. It may have been replaced since.
+#[derive(Clone, Copy)]
+pub(crate) struct Found {
+    slice: SliceRef,
+    epoch: Epoch,
 }
 
 /// Why nodes could not be replaced.
@@ -128,10 +135,10 @@ impl Tree {
         self.leaf_at(guard, |inner| inner.index_of(key, Side::Covering))
     }
 
-    /// The slice of the chunk that covers `key`. The chunk itself is not touched, but
-    /// its first lines are asked for.
+    /// The chunk that covers `key`. The chunk itself is not touched, but its first lines
+    /// are asked for.
     #[inline]
-    pub(crate) fn leaf_slice<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> SliceRef {
+    pub(crate) fn find_leaf<'g>(&'g self, guard: &'g Guard, key: &[u8]) -> Found {
         let mut slice = self.root();
         while let Node::Inner(inner) = self.node(guard, slice) {
             slice = inner.child(inner.index_of(key, Side::Covering));
@@ -140,7 +147,20 @@ impl Tree {
             }
         }
         self.arena.prefetch(slice, HEAD_LINES);
-        slice
+        Found { slice, epoch: guard.epoch() }
+    }
+
+    /// A chunk that was found, unless it may be gone.
+    #[inline]
+    pub(crate) fn found_leaf<'g>(&'g self, guard: &'g Guard, found: Found) -> Option<Leaf<'g>> {
+        if !guard.keeps(found.epoch) {
+            return None;
+        }
+        // INVARIANT: I-PINNED: reached under a guard, and no epoch has begun since.
+        match self.node(guard, found.slice) {
+            Node::Chunk(chunk) => Some(Leaf { chunk, slice: found.slice }),
+            Node::Inner(_) => None,
+        }
     }
 
     /// The chunk with the keys just below `key`.
