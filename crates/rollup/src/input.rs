@@ -4,3 +4,4 @@ pub(crate) mod batch;
 pub(crate) mod builder;
 pub(crate) mod csv;
 pub(crate) mod json_lines;
+pub(crate) mod message_pack;

@@ -42,10 +42,10 @@
 //! Roll-ups are in memory for now, and in no [`Db`](crate::Db): nothing of them lasts.
 
 pub use sapwood_rollup::{
-    Aggregation, AggregationKind, Answer, BadLine, Column, Compiled as CompiledFilter, CsvRows,
-    Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error, Expression,
-    FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric, MetricKind,
-    NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch, RowBatchBuilder,
-    SAMPLES_MAX, Sample, ScanOrder, Schema, SyntaxError, TIME_COLUMN, TimestampFormat, TopNMetric,
-    Transform, Value, Writer,
+    Aggregation, AggregationKind, Answer, BadLine, BadRow, Column, Compiled as CompiledFilter,
+    CsvRows, Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error,
+    Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric,
+    MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
+    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, SyntaxError, TIME_COLUMN,
+    TimestampFormat, TopNMetric, Transform, Value, Writer,
 };

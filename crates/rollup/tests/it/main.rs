@@ -2,6 +2,7 @@
 
 mod ingestion;
 mod made_up;
+mod message_pack;
 mod model;
 mod oracle;
 mod queries;
