@@ -21,6 +21,14 @@ pub enum Error {
     /// Rows cannot be read as what they are said to be.
     #[error("{0}")]
     Input(String),
+    /// Stored bytes are not what they should be.
+    #[error("corrupt at offset {offset}: {what}")]
+    Corrupt {
+        /// What is wrong.
+        what: &'static str,
+        /// At which byte.
+        offset: usize,
+    },
     /// The limits of the live facts would be passed. No row of the batch is in.
     #[error(
         "{what} would pass the limit of {limit}: seal the facts into a segment, raise the limit, or drop old intervals; no row of the batch was taken"
