@@ -24,6 +24,8 @@
 mod error;
 mod expression;
 mod filter;
+#[cfg(any(fuzzing, test))]
+pub mod fuzzing;
 mod input;
 mod json;
 mod live;

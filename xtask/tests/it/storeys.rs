@@ -138,6 +138,7 @@ const HOUSES: &[House] = &[
             &["live"],
             &["rollup"],
             &["query", "writer"],
+            &["fuzzing"],
         ],
         steps_up: &[],
     },
