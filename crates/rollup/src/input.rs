@@ -1,5 +1,7 @@
 //! Rows as they come in: columns, the parsers that make them, and their stored form.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 pub(crate) mod batch;
 mod budget;
 pub(crate) mod builder;
