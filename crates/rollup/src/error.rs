@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a schema, rows or a query were refused.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The parts of a schema do not fit together, or one of them is not known.

@@ -11,6 +11,7 @@ mod ordered_tables;
 mod problem;
 mod recovery;
 mod replay;
+mod rollup_tables;
 mod salvage;
 #[cfg(feature = "sim")]
 mod simulated;
@@ -28,7 +29,9 @@ use crate::db_log::DbLog;
 use crate::directory::Directory;
 use crate::error::KNOWN_COUNT;
 use crate::tree_table::Home;
-use crate::{DbOptions, Engine, Error, OrderedTable, Result, Table, TreeEngineError, TreeTable};
+use crate::{
+    DbOptions, Engine, Error, OrderedTable, Result, RollupTable, Table, TreeEngineError, TreeTable,
+};
 
 #[cfg(doc)]
 use crate::HashTable;
@@ -45,7 +48,8 @@ pub use stats::DbStats;
 
 /// A database of named tables.
 ///
-/// A table is ordered ([`OrderedTable`]) or hashed ([`HashTable`]); a name is one or the other. A
+/// A table is ordered ([`OrderedTable`]), hashed ([`HashTable`]), a tree ([`TreeTable`]) or a roll-up
+/// ([`RollupTable`]); a name is one of them. A
 /// `Db` is a handle: clones are the same database, which lives until the last handle of it and of
 /// its tables is gone. It costs next to nothing beyond its tables and, in a directory, the log.
 ///
@@ -102,6 +106,7 @@ enum Slot {
     Ordered(OrderedTable),
     Hash(Arc<HashSlot>),
     Tree(TreeTable),
+    Rollup(RollupTable),
 }
 
 impl Slot {
@@ -110,6 +115,7 @@ impl Slot {
             Self::Ordered(_) => Engine::Ordered,
             Self::Hash(_) => Engine::Hash,
             Self::Tree(_) => Engine::Tree,
+            Self::Rollup(_) => Engine::Rollup,
         }
     }
 }
@@ -309,10 +315,10 @@ impl Db {
         self.shared.directory.as_ref().map(|directory| directory.path())
     }
 
-    /// Opens a table that is there, of whichever kind it is.
+    /// Opens a table of keys and values that is there, of whichever kind it is.
     ///
     /// # Errors
-    /// [`Error::TableMissing`]; for a hash table as [`hash_table`](Self::hash_table).
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is a roll-up, which has no keys; for a hash table as [`hash_table`](Self::hash_table).
     ///
     /// ```
     /// # use sapwood::{Db, Engine, HashTableOptions, OrderedTableOptions};
@@ -328,6 +334,7 @@ impl Db {
             match self.slots().get(name) {
                 Some(Slot::Ordered(table)) => return Ok(table.clone().into()),
                 Some(Slot::Tree(table)) => return Ok(table.clone().into()),
+                Some(slot @ Slot::Rollup(_)) => return Err(other_engine(name, slot)),
                 Some(Slot::Hash(_)) | None => {}
             }
             // Without the lock on the names: it may have to be recovered.
@@ -395,6 +402,7 @@ impl Db {
             (Some(Slot::Tree(there)), Slot::Tree(found)) => {
                 Arc::ptr_eq(&there.shared, &found.shared)
             }
+            (Some(Slot::Rollup(there)), Slot::Rollup(found)) => there.is_same(found),
             _ => false,
         };
         if !removed {

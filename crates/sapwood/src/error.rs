@@ -113,7 +113,7 @@ pub enum Error {
         known: Vec<String>,
     },
     /// The table is there, with another engine than the one asked for.
-    #[error("table `{name}` is {engine}; open it with `{}`", engine.opened_by())]
+    #[error("table `{name}` is {engine}{}; open it with `{}`", engine.absent(), engine.opened_by())]
     OtherEngine {
         /// Its name.
         name: String,
@@ -204,6 +204,14 @@ pub enum Error {
         path: Option<PathBuf>,
         /// What the engine says.
         cause: TreeEngineError,
+    },
+    /// A roll-up refused a schema, rows or a query.
+    #[error("table `{table}`: {cause}")]
+    Rollup {
+        /// The name of the table.
+        table: Arc<str>,
+        /// What it said.
+        cause: crate::rollup::Error,
     },
     /// A transaction met a change of what it had read, or of what it wants to change. Nothing changed.
     #[error(
@@ -446,6 +454,25 @@ impl Error {
         }
     }
 
+    /// What a roll-up said, when it was one that refused.
+    ///
+    /// ```
+    /// use sapwood::rollup::{self, Query, Schema};
+    /// use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let options = RollupTableOptions::new(Schema::new("time"));
+    /// let table = Db::in_memory().create_rollup_table("t", options)?;
+    /// let refused = table.query(&Query::group_by(["page"])).unwrap_err();
+    /// assert!(matches!(refused.rollup(), Some(rollup::Error::Query(_))));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn rollup(&self) -> Option<&crate::rollup::Error> {
+        match self {
+            Self::Rollup { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
     /// What concerns all tree tables.
     pub(crate) fn trees(cause: TreeEngineError) -> Self {
         Self::Trees { path: None, cause }
@@ -462,7 +489,7 @@ pub(crate) const KNOWN_COUNT: usize = 8;
 
 fn known_tables(known: &[String]) -> String {
     match known {
-        [] => "there is none yet; `Db::create_ordered_table`, `Db::create_hash_table` and `Db::create_tree_table` make them"
+        [] => "there is none yet; `Db::create_ordered_table`, `Db::create_hash_table`, `Db::create_tree_table` and `Db::create_rollup_table` make them"
             .to_owned(),
         some if some.len() < KNOWN_COUNT => format!("there are: {}", some.join(", ")),
         some => format!("there are: {}, ...", some.join(", ")),

@@ -93,7 +93,10 @@
 //! # Ok::<(), sapwood::Error>(())
 //! ```
 //!
-//! A [`Table`] is any of them, for code that needs no more than all can do: single keys,
+//! A fourth kind has no keys: a [`RollupTable`] folds rows of event streams into facts, and answers
+//! queries meanwhile ([`rollup`]). It lives in memory.
+//!
+//! A [`Table`] is any of those with keys, for code that needs no more than all can do: single keys,
 //! batches, counters, figures. [`Db::table`] opens one by its name.
 //!
 //! Names come in threes: [`OrderedTableOptions`], [`HashTableOptions`] and [`TreeTableOptions`];
@@ -150,6 +153,8 @@ mod range;
 pub mod record;
 mod records;
 pub mod rollup;
+mod rollup_options;
+mod rollup_table;
 mod stored_options;
 mod table;
 mod transaction;
@@ -172,6 +177,8 @@ pub use ordered_options::OrderedTableOptions;
 pub use ordered_table::OrderedTable;
 pub use range::Range;
 pub use records::{RecordRange, Records};
+pub use rollup_options::RollupTableOptions;
+pub use rollup_table::{RollupTable, RollupWriter};
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
     OrderedStats, Upsert, VALUE_BYTES_MAX,

@@ -39,7 +39,8 @@
 //! # Ok::<(), sapwood::rollup::Error>(())
 //! ```
 //!
-//! Roll-ups are in memory for now, and in no [`Db`](crate::Db): nothing of them lasts.
+//! A [`RollupTable`](crate::RollupTable) is a roll-up of a [`Db`](crate::Db), by its name. Roll-ups are in
+//! memory for now: nothing of them lasts.
 
 pub use sapwood_rollup::{
     Aggregation, AggregationKind, Answer, BadLine, BadRow, Column, Compiled as CompiledFilter,

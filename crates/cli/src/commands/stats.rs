@@ -81,6 +81,7 @@ pub(crate) fn engine_name(engine: Engine) -> &'static str {
         Engine::Ordered => "ordered",
         Engine::Hash => "hash",
         Engine::Tree => "tree",
+        Engine::Rollup => "rollup",
         _ => "other",
     }
 }

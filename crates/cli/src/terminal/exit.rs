@@ -11,7 +11,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use sapwood::aggregate;
-use sapwood::{Error, HashEngineError, OrderedEngineError};
+use sapwood::{Engine, Error, HashEngineError, OrderedEngineError};
 
 use crate::terminal::format::shown;
 use crate::terminal::stderr;
@@ -78,6 +78,10 @@ pub(crate) fn words(error: &Error) -> String {
         Error::TableInUse { name, what } => {
             format!("table `{name}` is in use, so this command cannot {what} it; try again")
         }
+        Error::OtherEngine { name, engine: Engine::Rollup } => format!(
+            "table `{name}` is a roll-up table, which has no keys: `SW.QUERY` and `SW.INGEST` of \
+             `sapwood serve` reach it; choose another --table"
+        ),
         Error::OtherEngine { name, engine } | Error::TableExists { name, engine } => {
             format!("table `{name}` is there already and is {engine}; choose another --table")
         }

@@ -32,7 +32,7 @@ pub struct CheckedTable {
     pub name: String,
     /// Its engine.
     pub engine: Engine,
-    /// How many entries it has.
+    /// How many entries it has; of a roll-up, facts.
     pub entries: u64,
 }
 
@@ -162,10 +162,8 @@ impl DbCheck {
             Err(cause) => self.problems.push(Problem::of_trees(pool_path, &cause)),
         }
         for name in db.table_names() {
-            let counted = db.table(&name).and_then(|table| Ok((table.engine(), table.len()?)));
-            match counted {
+            match count(db, &name) {
                 Ok((engine, entries)) => {
-                    let entries = entries as u64;
                     self.tables.push(CheckedTable { name, engine, entries });
                 }
                 // What is damaged was told in particular.
@@ -176,6 +174,17 @@ impl DbCheck {
                     self.problems.push(Problem::new(path, error).of_table(&name));
                 }
             }
+        }
+    }
+}
+
+/// The engine and the entries of a table; of a roll-up, its facts.
+pub(super) fn count(db: &Db, name: &str) -> Result<(Engine, u64)> {
+    match db.engine(name) {
+        Some(engine @ Engine::Rollup) => Ok((engine, db.rollup_table(name)?.stats().facts)),
+        _ => {
+            let table = db.table(name)?;
+            Ok((table.engine(), table.len()? as u64))
         }
     }
 }

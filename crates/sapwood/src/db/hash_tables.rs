@@ -186,7 +186,7 @@ impl Db {
         let slots: Vec<Slot> = self.slots().values().cloned().collect();
         let opened = slots.into_iter().filter_map(|slot| match slot {
             Slot::Hash(slot) => slot.opened(),
-            Slot::Ordered(_) | Slot::Tree(_) => None,
+            Slot::Ordered(_) | Slot::Tree(_) | Slot::Rollup(_) => None,
         });
         opened.collect()
     }

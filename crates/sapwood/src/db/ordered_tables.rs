@@ -117,6 +117,6 @@ impl Db {
 fn ordered(name: &str, slot: &Slot) -> Result<OrderedTable> {
     match slot {
         Slot::Ordered(table) => Ok(table.clone()),
-        Slot::Hash(_) | Slot::Tree(_) => Err(other_engine(name, slot)),
+        Slot::Hash(_) | Slot::Tree(_) | Slot::Rollup(_) => Err(other_engine(name, slot)),
     }
 }

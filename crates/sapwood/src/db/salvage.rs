@@ -9,6 +9,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_ptree::DamagedPool;
 use sapwood_wal::{Recovery, TableId, Wal};
 
+use super::check::count;
 use super::{Db, Problem};
 use crate::db_log::{Description, Stopped};
 use crate::directory::{Directory, Folder};
@@ -128,10 +129,8 @@ fn salvage(damaged: &Path, new: &Path, goes_on: bool) -> Result<Salvage> {
     let Saving { db, tables, mut salvage, .. } = saving;
     drop(tables);
     for name in db.table_names() {
-        let table = db.table(&name)?;
-        let engine = table.engine();
+        let (engine, entries) = count(&db, &name)?;
         if engine != Engine::Tree {
-            let entries = table.len()? as u64;
             salvage.tables.push(SalvagedTable { name, engine, entries });
         }
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Db, Slot};
+use crate::rollup::RollupStats;
 use crate::{HashStats, LogStats, OrderedStats, TreePoolStats, TreeStats};
 
 #[cfg(doc)]
@@ -19,6 +20,8 @@ pub struct DbStats {
     pub hash_tables: BTreeMap<String, HashStats>,
     /// Of each tree table, by name.
     pub tree_tables: BTreeMap<String, TreeStats>,
+    /// Of each roll-up table, by name.
+    pub rollup_tables: BTreeMap<String, RollupStats>,
     /// What all tree tables cost, if there was ever one.
     pub trees: Option<TreePoolStats>,
     /// What the log costs, and whether it takes changes, of a directory that is open to be written.
@@ -27,11 +30,11 @@ pub struct DbStats {
     /// sums below know nothing of them.
     pub unopened: Vec<String>,
     /// Sum of the tables' entries: of hash tables in a directory, what
-    /// [`HashTable::len_estimate`] says.
+    /// [`HashTable::len_estimate`] says; of roll-ups, their facts.
     pub entries_estimate: u64,
     /// Sum of the bytes of live keys and values in ordered tables.
     pub data_bytes: u64,
-    /// Sum of the bytes mapped from the system; of the heap of tree tables, all of it.
+    /// Sum of the bytes mapped from the system, and of the dictionaries of roll-ups; of the heap of tree tables, all of it.
     pub reserved_bytes: u64,
     /// Sum of the bytes that tables and the log have on the disk.
     pub file_bytes: u64,
@@ -56,6 +59,7 @@ impl Db {
             ordered_tables: BTreeMap::new(),
             hash_tables: BTreeMap::new(),
             tree_tables: BTreeMap::new(),
+            rollup_tables: BTreeMap::new(),
             trees: None,
             log: None,
             unopened: Vec::new(),
@@ -88,6 +92,12 @@ impl Db {
                     let table = table.stats();
                     stats.entries_estimate += table.entries;
                     stats.tree_tables.insert(name, table);
+                }
+                Slot::Rollup(table) => {
+                    let table = table.stats();
+                    stats.entries_estimate += table.facts;
+                    stats.reserved_bytes += table.fact_bytes + table.dictionary_bytes;
+                    stats.rollup_tables.insert(name, table);
                 }
             }
         }

@@ -169,6 +169,6 @@ impl Db {
 fn tree(name: &str, slot: &Slot) -> Result<TreeTable> {
     match slot {
         Slot::Tree(table) => Ok(table.clone()),
-        Slot::Hash(_) | Slot::Ordered(_) => Err(other_engine(name, slot)),
+        Slot::Hash(_) | Slot::Ordered(_) | Slot::Rollup(_) => Err(other_engine(name, slot)),
     }
 }

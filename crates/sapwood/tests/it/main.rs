@@ -19,6 +19,7 @@ mod names;
 mod ordered_table;
 mod record;
 mod removal;
+mod rollup_table;
 mod salvage;
 mod serialized;
 mod transactions;

@@ -1,0 +1,112 @@
+//! Roll-up tables of a database: made, opened.
+//!
+//! They live in memory alone, in a database with a directory, too: nothing of them is in its log.
+
+use std::sync::Arc;
+
+use super::{Db, Slot, Slots, check_name, other_engine};
+use crate::{Error, Result, RollupTable, RollupTableOptions};
+
+impl Db {
+    /// Makes a roll-up table; refuses a name that is taken. It lives in memory, and ends with the process.
+    ///
+    /// # Errors
+    /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Rollup`] if the schema's parts do not fit;
+    /// [`Error::ReadOnly`].
+    ///
+    /// ```
+    /// use sapwood::rollup::{Dimension, Metric, Schema};
+    /// use sapwood::{Db, Engine, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").dimension(Dimension::text("page")).metric(Metric::count("edits"));
+    /// let db = Db::in_memory();
+    /// db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// assert_eq!(db.engine("edits"), Some(Engine::Rollup));
+    /// // It has no keys.
+    /// assert!(db.table("edits").is_err());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn create_rollup_table(
+        &self,
+        name: &str,
+        options: RollupTableOptions,
+    ) -> Result<RollupTable> {
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        Self::expect_free(&slots, name)?;
+        self.create_rollup(&mut slots, name, options)
+    }
+
+    /// Opens a roll-up table that is there.
+    ///
+    /// # Errors
+    /// [`Error::TableMissing`]; [`Error::OtherEngine`] if it is of another kind.
+    ///
+    /// ```
+    /// # use sapwood::{Db, Error, RollupTableOptions, rollup::Schema};
+    /// # let db = Db::in_memory();
+    /// db.create_rollup_table("edits", RollupTableOptions::new(Schema::new("time")))?;
+    /// assert_eq!(db.rollup_table("edits")?.name(), "edits");
+    /// assert!(matches!(db.rollup_table("others"), Err(Error::TableMissing { .. })));
+    /// # Ok::<(), Error>(())
+    /// ```
+    pub fn rollup_table(&self, name: &str) -> Result<RollupTable> {
+        let slots = self.slots();
+        match slots.get(name) {
+            Some(slot) => rollup(name, slot),
+            None => Err(Self::missing(&slots, name)),
+        }
+    }
+
+    /// Opens a roll-up table, after making it with these options if it is not there. A table that is
+    /// there keeps its own.
+    ///
+    /// # Errors
+    /// [`Error::OtherEngine`] if it is of another kind; else as
+    /// [`create_rollup_table`](Self::create_rollup_table).
+    ///
+    /// ```
+    /// # use sapwood::{Db, RollupTableOptions, rollup::Schema};
+    /// # let db = Db::in_memory();
+    /// for _ in 0..2 {
+    ///     let options = RollupTableOptions::new(Schema::new("time"));
+    ///     db.open_or_create_rollup_table("edits", options)?;
+    /// }
+    /// assert_eq!(db.table_names(), ["edits"]);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn open_or_create_rollup_table(
+        &self,
+        name: &str,
+        options: RollupTableOptions,
+    ) -> Result<RollupTable> {
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        match slots.get(name) {
+            Some(slot) => rollup(name, slot),
+            None => self.create_rollup(&mut slots, name, options),
+        }
+    }
+
+    fn create_rollup(
+        &self,
+        slots: &mut Slots,
+        name: &str,
+        options: RollupTableOptions,
+    ) -> Result<RollupTable> {
+        if let Some(directory) = &self.shared.directory {
+            directory.expect_writable()?;
+        }
+        let name: Arc<str> = name.into();
+        let table = RollupTable::in_memory(Arc::clone(&name), options)?;
+        slots.insert(name, Slot::Rollup(table.clone()));
+        Ok(table)
+    }
+}
+
+fn rollup(name: &str, slot: &Slot) -> Result<RollupTable> {
+    match slot {
+        Slot::Rollup(table) => Ok(table.clone()),
+        Slot::Ordered(_) | Slot::Hash(_) | Slot::Tree(_) => Err(other_engine(name, slot)),
+    }
+}
