@@ -313,6 +313,11 @@ impl Schema {
         self
     }
 
+    /// Its metrics.
+    pub fn metrics(&self) -> &[Metric] {
+        &self.metrics
+    }
+
     /// With one more metric.
     #[must_use]
     pub fn metric(mut self, metric: Metric) -> Schema {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::replicas::Exclusive;
 use crate::store::keyspace::Keyspace;
-use crate::store::tables::Tables;
+use crate::store::tables::{Handle, Tables};
 
 /// Databases by number, each made when it is used first, and tables by name.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub(crate) enum Access<'a> {
 pub(crate) trait AllReplicas {
     fn databases(&self) -> &Databases;
     fn set(&mut self, number: usize, space: Option<Arc<Keyspace>>);
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>);
+    fn set_table(&mut self, name: &str, handle: Option<&Handle>);
 }
 
 impl AllReplicas for Exclusive<'_, Databases> {
@@ -76,8 +76,8 @@ impl AllReplicas for Exclusive<'_, Databases> {
         self.change(|databases| databases.set(number, space));
     }
 
-    fn set_table(&mut self, name: &str, table: Option<&sapwood::Table>) {
-        self.change(|databases| databases.tables_mut().set(name, table));
+    fn set_table(&mut self, name: &str, handle: Option<&Handle>) {
+        self.change(|databases| databases.tables_mut().set(name, handle));
     }
 }
 

@@ -71,6 +71,15 @@ impl std::fmt::Debug for Job {
     }
 }
 
+/// Tells a job to end when what waits for it does.
+pub(crate) struct CancelOnDrop(pub(crate) Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}
+
 /// The effect of a job on its table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effect {

@@ -76,7 +76,8 @@ pub(crate) struct Network {
     #[arg(long, env = "SAPWOOD_THREADS", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: Option<u16>,
 
-    /// The address for /metrics, /healthz and /readyz over HTTP [default: none]
+    /// The address for /metrics, /healthz and /readyz over HTTP, and for roll-ups at /druid/v2 and
+    /// /ingest; it has no TLS [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "SAPWOOD_HTTP")]
     pub(crate) http: Option<SocketAddr>,
 }

@@ -273,7 +273,7 @@ async fn listen_and_serve(
         let http = Http::listen(address).await;
         let http = http.map_err(|error| in_use("--http", &address, &error))?;
         let address = http.address().unwrap_or(address);
-        tracing::info!(%address, "metrics and health are at /metrics, /healthz and /readyz");
+        tracing::info!(%address, "metrics and health are at /metrics, /healthz and /readyz, roll-ups at /druid/v2");
         tokio::spawn(http.run(Arc::clone(service), stop.clone(), end.clone()));
     }
     tokio::spawn(stop_when_asked(interrupted, terminated, service.stop_wanted(), stop.clone()));

@@ -5,7 +5,10 @@
 use std::sync::Arc;
 
 use super::{Db, Slot, Slots, check_name, other_engine};
-use crate::{Error, Result, RollupTable, RollupTableOptions};
+use crate::{Result, RollupTable, RollupTableOptions};
+
+#[cfg(doc)]
+use crate::Error;
 
 impl Db {
     /// Makes a roll-up table; refuses a name that is taken. It lives in memory, and ends with the process.

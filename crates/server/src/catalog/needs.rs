@@ -61,6 +61,7 @@ const BLIND: &[&str] = &[
     "setrange",
     "sw.create",
     "sw.drop",
+    "sw.ingest",
     "sw.madd",
     "sw.mput",
     "sw.put",

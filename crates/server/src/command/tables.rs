@@ -7,6 +7,7 @@
 //! | `update` | `SW.UPDATE` |
 //! | `ranges` | `SW.RANGE`, `SW.REVRANGE`, `SW.SCAN` |
 //! | `figures` | `SW.AGGREGATE`, `SW.EXPLAIN`, `SW.MERGE` |
+//! | `rollups` | `SW.INGEST`, `SW.QUERY` |
 //! | `spread` | `SW.DISAGGREGATE` |
 //! | `work` | `SW.JOBS`, `SW.CANCEL`, and what jobs have in common |
 //! | `question`, `words` | arguments: clauses of queries, and keywords |
@@ -30,19 +31,20 @@ mod entries;
 mod figures;
 mod question;
 mod ranges;
+mod rollups;
 mod spread;
 mod update;
 mod words;
 mod work;
 
-use sapwood::Table;
+use sapwood::{Engine, RollupTable, Table};
 
 use crate::catalog::{Categories, Flags};
 use crate::command::{Answer, Call, Command, Run};
 use crate::databases::Access;
 use crate::protocol::reply::Reply;
 use crate::refusal::{OUT_OF_MEMORY, Refusal};
-use crate::store::tables::is_own;
+use crate::store::tables::{Handle, is_own};
 
 const fn table(name: &'static str, arity: isize, run: Run) -> Command {
     Command::new("table", name, arity, run).categories(Categories::TABLE).keys(1, 1, 1)
@@ -79,8 +81,9 @@ macro_rules! query {
 pub(crate) const COMMANDS: &[Command] = &[
     table("sw.create", -4, catalog::create).grows().alone().about(
         "1.0.0",
-        "table ENGINE <HASH | ORDERED | TREE> [KIND <BTREE | CRIT-BIT | RED-BLACK>] \
-         [LAYOUT layout] [RECORD <VARIABLE | FIXED8>] [BUDGET bytes] [ENTRIES expected] [PAGE bytes] [CHUNK entries] [VOLATILE]",
+        "table ENGINE <HASH | ORDERED | TREE | ROLLUP> [KIND <BTREE | CRIT-BIT | RED-BLACK>] \
+         [LAYOUT layout] [RECORD <VARIABLE | FIXED8>] [BUDGET bytes] [ENTRIES expected] [PAGE bytes] [CHUNK entries] [VOLATILE] \
+         [SCHEMA json]",
         "Creates a table.",
     ),
     table("sw.drop", 2, catalog::drop_table).writes().alone().about(
@@ -90,7 +93,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     ),
     jobs("sw.list", -1, catalog::list).reads().tips(IN_ANY_ORDER).about(
         "1.0.0",
-        "[MATCH pattern]",
+        "[MATCH pattern] [ENGINE <HASH | ORDERED | TREE | ROLLUP>]",
         "Returns the names of tables.",
     ),
     table("sw.info", 2, catalog::info).reads().fast().tips(CHANGES).about(
@@ -203,6 +206,17 @@ pub(crate) const COMMANDS: &[Command] = &[
         ),
         "Spreads a total over a field of entries, in parts that add up to it exactly.",
     ),
+    table("sw.ingest", -3, rollups::ingest).grows().about(
+        "1.0.0",
+        "table [FORMAT <JSON | CSV>] payload [payload ...]",
+        "Folds rows of events into the facts of a roll-up, all or none of them at one moment, and \
+         returns what became of them.",
+    ),
+    table("sw.query", -3, rollups::query).reads().flags(Flags::SLOW_SCAN).about(
+        "1.0.0",
+        "table query [FORMAT <ROWS | JSON | CSV>] [THREADS threads]",
+        "Returns the answer of a roll-up to a native query of Druid.",
+    ),
     jobs("sw.jobs", 1, work::jobs).flags(Flags::ADMIN).tips(IN_ANY_ORDER).about(
         "1.0.0",
         "",
@@ -216,15 +230,45 @@ pub(crate) const COMMANDS: &[Command] = &[
 ];
 
 const NO_TABLE: Refusal = Refusal::text("ERR no such table");
+/// The refusal of a job that was told to stop.
+const CANCELLED: Refusal = Refusal::text("ERR cancelled");
 const OWN: Refusal =
     Refusal::text("ERR names that begin with 'redis.' are those of the server's own tables");
 
-/// The command's table, and the reply.
+/// The command's table with keys, and the reply.
 fn open<'c, 'a>(call: &'c mut Call<'a>) -> Result<(&'c Table, &'c mut Reply<'a>), Refusal> {
+    match open_any(call)? {
+        (Handle::Keyed(table), reply) => Ok((table, reply)),
+        (Handle::Rollup(table), _) => Err(without_keys(table.name())),
+    }
+}
+
+/// The command's table, and the reply.
+fn open_any<'c, 'a>(call: &'c mut Call<'a>) -> Result<(&'c Handle, &'c mut Reply<'a>), Refusal> {
     let name = call.args[1];
     make_known(call, name)?;
-    let table = call.access.databases().tables().get(name).ok_or(NO_TABLE)?;
-    Ok((table, &mut call.reply))
+    let handle = call.access.databases().tables().get(name).ok_or(NO_TABLE)?;
+    Ok((handle, &mut call.reply))
+}
+
+/// The command's roll-up, and the reply.
+fn open_rollup<'c, 'a>(
+    call: &'c mut Call<'a>,
+) -> Result<(&'c RollupTable, &'c mut Reply<'a>), Refusal> {
+    match open_any(call)? {
+        (Handle::Rollup(table), reply) => Ok((table, reply)),
+        (Handle::Keyed(table), _) => Err(Refusal::err(format!(
+            "table '{}' is {}, and no roll-up: SW.PUT brings values, SW.AGGREGATE answers",
+            table.name(),
+            table.engine()
+        ))),
+    }
+}
+
+fn without_keys(name: &str) -> Refusal {
+    Refusal::err(format!(
+        "table '{name}' is a roll-up, which has no keys: SW.INGEST brings rows, SW.QUERY answers"
+    ))
 }
 
 /// Keeps the handle of a table at hand. Tables that are there are opened at once, and noted with no
@@ -237,11 +281,16 @@ fn make_known(call: &mut Call<'_>, name: &[u8]) -> Answer {
         return Err(OWN);
     }
     let name = std::str::from_utf8(name).map_err(|_| NO_TABLE)?;
-    let table = call.service.db.table(name).map_err(refused)?;
+    let db = &call.service.db;
+    let handle = match db.engine(name) {
+        Some(Engine::Rollup) => db.rollup_table(name).map(Handle::Rollup),
+        _ => db.table(name).map(Handle::Keyed),
+    };
+    let handle = handle.map_err(refused)?;
     match &mut call.access {
         Access::Shared(_) => Err(Refusal::NeedsExclusive),
         Access::Exclusive(all) => {
-            all.set_table(name, Some(&table));
+            all.set_table(name, Some(&handle));
             Ok(())
         }
     }
@@ -268,11 +317,24 @@ fn refused(error: sapwood::Error) -> Refusal {
         Error::OrderedEngine { cause, .. } => Refusal::err(cause),
         Error::HashBatch { done, cause, .. } => stopped(done, &cause),
         Error::OrderedBatch { done, cause, .. } => stopped(done, &cause),
+        Error::Rollup { cause, .. } => unfit(cause),
+        Error::OtherEngine { name, engine: Engine::Rollup } => without_keys(&name),
         Error::Cancelled { visited, .. } => {
             Refusal::err(format!("cancelled after {visited} visits"))
         }
         // What follows on other lines draws where in the text.
         error @ Error::Log { .. } => error.into(),
+        error => Refusal::err(error.to_string().lines().next().unwrap_or_default()),
+    }
+}
+
+/// The refusal of a schema, of rows, or of a query of a roll-up.
+fn unfit(error: sapwood::rollup::Error) -> Refusal {
+    use sapwood::{OrderedEngineError, rollup::Error};
+    match error {
+        Error::Facts(OrderedEngineError::OutOfMemory { .. }) => OUT_OF_MEMORY,
+        error @ Error::Full { .. } => Refusal::Text(format!("OOM {error}").into()),
+        Error::Cancelled => CANCELLED,
         error => Refusal::err(error.to_string().lines().next().unwrap_or_default()),
     }
 }

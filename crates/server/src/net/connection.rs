@@ -19,13 +19,12 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use sapwood::Lasting;
-use sapwood::aggregate::Cancel;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
 use crate::clients::Order;
-use crate::jobs::Job;
+use crate::jobs::{CancelOnDrop, Job};
 use crate::session::{Next, Session};
 
 /// Bytes that are read at a time.
@@ -38,15 +37,6 @@ const OUT_BYTES_KEPT: usize = 1 << 20;
 struct Buffers {
     input: Box<[u8]>,
     out: Vec<u8>,
-}
-
-/// Tells a job to end when the connection does.
-struct CancelOnDrop(Cancel);
-
-impl Drop for CancelOnDrop {
-    fn drop(&mut self) {
-        self.0.cancel();
-    }
 }
 
 thread_local! {
@@ -396,6 +386,7 @@ mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
 
     use sapwood::Db;
+    use sapwood::aggregate::Cancel;
     use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
     use super::*;

@@ -4,12 +4,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::FixedState;
-use sapwood::{Table, TableStats};
+use sapwood::{RollupTable, Table, TableStats};
+
+/// A handle of a table of any kind.
+#[derive(Debug, Clone)]
+pub(crate) enum Handle {
+    /// Of one with keys and values.
+    Keyed(Table),
+    /// Of a roll-up, which has none.
+    Rollup(RollupTable),
+}
 
 /// Handles of the tables that commands have used. Clones share them until one is changed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tables {
-    by_name: Arc<HashMap<Box<[u8]>, Table, FixedState>>,
+    by_name: Arc<HashMap<Box<[u8]>, Handle, FixedState>>,
 }
 
 /// The beginning of the names of tables that hold databases of Redis.
@@ -22,15 +31,15 @@ pub(crate) fn is_own(name: &[u8]) -> bool {
 
 impl Tables {
     #[inline]
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&Table> {
+    pub(crate) fn get(&self, name: &[u8]) -> Option<&Handle> {
         self.by_name.get(name)
     }
 
     /// Sets a handle, or takes it out.
-    pub(crate) fn set(&mut self, name: &str, table: Option<&Table>) {
+    pub(crate) fn set(&mut self, name: &str, handle: Option<&Handle>) {
         let by_name = Arc::make_mut(&mut self.by_name);
-        match table {
-            Some(table) => drop(by_name.insert(name.as_bytes().into(), table.clone())),
+        match handle {
+            Some(handle) => drop(by_name.insert(name.as_bytes().into(), handle.clone())),
             None => drop(by_name.remove(name.as_bytes())),
         }
     }
@@ -38,12 +47,18 @@ impl Tables {
     /// Bytes of memory that the tables have taken. Tree tables have one heap.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         let mut trees = 0;
-        let bytes = |table: &Table| {
-            let stats = table.stats();
-            if let TableStats::Tree(stats) = &stats {
-                trees = stats.trees.heap_bytes;
+        let bytes = |handle: &Handle| match handle {
+            Handle::Keyed(table) => {
+                let stats = table.stats();
+                if let TableStats::Tree(stats) = &stats {
+                    trees = stats.trees.heap_bytes;
+                }
+                stats.reserved_bytes()
             }
-            stats.reserved_bytes()
+            Handle::Rollup(table) => {
+                let stats = table.stats();
+                stats.fact_bytes + stats.dictionary_bytes
+            }
         };
         let others: u64 = self.by_name.values().map(bytes).sum();
         others + trees
@@ -52,20 +67,27 @@ impl Tables {
 
 #[cfg(test)]
 mod tests {
-    use sapwood::{Db, OrderedTableOptions};
+    use sapwood::rollup::Schema;
+    use sapwood::{Db, OrderedTableOptions, RollupTableOptions};
 
     use super::*;
 
     #[test]
     fn clones_keep_what_they_had() {
-        let table = Db::in_memory().create_ordered_table("t", OrderedTableOptions::default());
-        let table = Table::from(table.expect("a table"));
-        let mut tables = Tables::default();
-        tables.set("t", Some(&table));
-        let before = tables.clone();
-        tables.set("t", None);
-        assert!(before.get(b"t").is_some() && tables.get(b"t").is_none());
-        assert!(before.reserved_bytes() > 0 && tables.reserved_bytes() == 0);
+        let db = Db::in_memory();
+        let keyed = db.create_ordered_table("t", OrderedTableOptions::default());
+        let rollup = db.create_rollup_table("r", RollupTableOptions::new(Schema::new("time")));
+        for handle in [
+            Handle::Keyed(keyed.expect("a table").into()),
+            Handle::Rollup(rollup.expect("a table")),
+        ] {
+            let mut tables = Tables::default();
+            tables.set("t", Some(&handle));
+            let before = tables.clone();
+            tables.set("t", None);
+            assert!(before.get(b"t").is_some() && tables.get(b"t").is_none());
+            assert!(before.reserved_bytes() > 0 && tables.reserved_bytes() == 0, "{handle:?}");
+        }
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod pubsub;
 mod random_beside_redis;
 mod reply;
 mod request;
+mod rollups;
 mod saves;
 mod sessions;
 mod sockets;

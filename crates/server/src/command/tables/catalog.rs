@@ -1,8 +1,9 @@
 //! Commands on tables as a whole.
 
+use sapwood::rollup::Schema;
 use sapwood::{
-    Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout, Table,
-    TableStats, TreeKind, TreeStats, TreeTableOptions,
+    Engine, HashStats, HashTableOptions, OrderedStats, OrderedTableOptions, RecordLayout,
+    RollupTableOptions, Table, TableStats, TreeKind, TreeStats, TreeTableOptions,
 };
 
 use crate::command::arguments::is;
@@ -12,14 +13,20 @@ use crate::jobs::Effect;
 use crate::protocol::glob;
 use crate::protocol::reply::Reply;
 use crate::refusal::{Refusal, SYNTAX};
-use crate::store::tables::is_own;
+use crate::store::tables::{Handle, is_own};
 
 use super::words::{Words, one_of, word_of};
 use super::work::{Telling, Work, start};
-use super::{NO_TABLE, OWN, cells, misfit, open, refused};
+use super::{NO_TABLE, OWN, cells, misfit, open_any, refused, rollups, unfit};
 
-const ENGINES: &[(&str, Engine)] =
-    &[("hash", Engine::Hash), ("ordered", Engine::Ordered), ("tree", Engine::Tree)];
+pub(super) const ENGINES: &[(&str, Engine)] = &[
+    ("hash", Engine::Hash),
+    ("ordered", Engine::Ordered),
+    ("tree", Engine::Tree),
+    ("rollup", Engine::Rollup),
+];
+/// Those whose tables have keys.
+const KEYED: &[Engine] = &[Engine::Hash, Engine::Ordered, Engine::Tree];
 const TREES: &[(&str, TreeKind)] = &[
     ("btree", TreeKind::BTree),
     ("crit-bit", TreeKind::CritBit),
@@ -34,6 +41,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
     let mut hash = HashTableOptions::default();
     let mut ordered = OrderedTableOptions::default();
     let mut tree = TreeTableOptions::default();
+    let mut schema = None;
     // Options that not all engines have, and the engines that have them.
     let mut special: Vec<(&str, &[Engine])> = Vec::new();
     let mut words = Words::new(&call.args[2..]);
@@ -45,6 +53,7 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
             hash = hash.fields(layout.clone());
             tree = tree.fields(layout.clone());
             ordered = ordered.fields(layout);
+            special.push(("LAYOUT", KEYED));
         } else if is(word, "budget") {
             let bytes = words.number()?;
             hash = hash.memory_budget(bytes);
@@ -70,6 +79,9 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
         } else if is(word, "volatile") {
             ordered = ordered.volatile();
             special.push(("VOLATILE", &[Engine::Ordered]));
+        } else if is(word, "schema") {
+            schema = Some(Schema::from_json(words.text()?).map_err(unfit)?);
+            special.push(("SCHEMA", &[Engine::Rollup]));
         } else {
             return words.unknown();
         }
@@ -84,17 +96,28 @@ pub(super) fn create(call: &mut Call<'_>) -> Answer {
     // A name of other bytes is refused as every name that no table can have.
     let name = String::from_utf8_lossy(name);
     let db = &call.service.db;
-    let table = match engine {
-        Engine::Ordered => db.create_ordered_table(&name, ordered).map(Table::from),
-        Engine::Tree => db.create_tree_table(&name, tree).map(Table::from),
-        _ => db.create_hash_table(&name, hash).map(Table::from),
+    let handle = match engine {
+        Engine::Ordered => db.create_ordered_table(&name, ordered).map(keyed),
+        Engine::Tree => db.create_tree_table(&name, tree).map(keyed),
+        Engine::Rollup => {
+            let schema = schema.ok_or(NO_SCHEMA)?;
+            db.create_rollup_table(&name, RollupTableOptions::new(schema)).map(Handle::Rollup)
+        }
+        _ => db.create_hash_table(&name, hash).map(keyed),
     };
-    let table = table.map_err(refused)?;
+    let handle = handle.map_err(refused)?;
     if let Access::Exclusive(all) = &mut call.access {
-        all.set_table(&name, Some(&table));
+        all.set_table(&name, Some(&handle));
     }
     call.reply.simple("OK");
     Ok(())
+}
+
+const NO_SCHEMA: Refusal =
+    Refusal::text("ERR a roll-up needs a SCHEMA: a dataSchema of Druid, as JSON");
+
+fn keyed(table: impl Into<Table>) -> Handle {
+    Handle::Keyed(table.into())
 }
 
 /// A number of bytes or entries; too many are refused by the table.
@@ -124,16 +147,24 @@ pub(super) fn drop_table(call: &mut Call<'_>) -> Answer {
 }
 
 pub(super) fn list(call: &mut Call<'_>) -> Answer {
-    let pattern = match call.args[1..] {
-        [] => None,
-        [word, pattern] if is(word, "match") => Some(pattern),
-        _ => return Err(SYNTAX),
-    };
+    let (mut pattern, mut engine) = (None, None);
+    let mut words = Words::new(&call.args[1..]);
+    while let Some(word) = words.keyword() {
+        if is(word, "match") {
+            pattern = Some(words.value()?);
+        } else if is(word, "engine") {
+            engine = Some(one_of(words.value()?, ENGINES)?);
+        } else {
+            return Err(SYNTAX);
+        }
+    }
+    let db = &call.service.db;
     let is_listed = |name: &String| {
         !is_own(name.as_bytes())
             && pattern.is_none_or(|pattern| glob::matches(pattern, name.as_bytes()))
+            && engine.is_none_or(|engine| db.engine(name) == Some(engine))
     };
-    let names: Vec<String> = call.service.db.table_names().into_iter().filter(is_listed).collect();
+    let names: Vec<String> = db.table_names().into_iter().filter(is_listed).collect();
     call.reply.array(names.len());
     names.iter().for_each(|name| call.reply.bulk(name.as_bytes()));
     Ok(())
@@ -141,7 +172,13 @@ pub(super) fn list(call: &mut Call<'_>) -> Answer {
 
 pub(super) fn info(call: &mut Call<'_>) -> Answer {
     let is_kept = call.service.db.directory().is_some();
-    let (table, reply) = open(call)?;
+    let (table, reply) = match open_any(call)? {
+        (Handle::Keyed(table), reply) => (table, reply),
+        (Handle::Rollup(table), reply) => {
+            rollups::info(table, reply);
+            return Ok(());
+        }
+    };
     let record = match table {
         Table::Hash(table) => table.layout(),
         Table::Tree(table) => table.layout(),
@@ -168,7 +205,13 @@ pub(super) fn info(call: &mut Call<'_>) -> Answer {
 }
 
 pub(super) fn stats(call: &mut Call<'_>) -> Answer {
-    let (table, reply) = open(call)?;
+    let (table, reply) = match open_any(call)? {
+        (Handle::Keyed(table), reply) => (table, reply),
+        (Handle::Rollup(table), reply) => {
+            rollups::stats(table, reply);
+            return Ok(());
+        }
+    };
     match table.stats() {
         TableStats::Ordered(stats) => of_ordered(reply, &stats),
         TableStats::Hash(stats) => of_hash(reply, &stats),
@@ -178,7 +221,7 @@ pub(super) fn stats(call: &mut Call<'_>) -> Answer {
     Ok(())
 }
 
-fn figures(reply: &mut Reply<'_>, figures: &[(&str, u64)]) {
+pub(super) fn figures(reply: &mut Reply<'_>, figures: &[(&str, u64)]) {
     for (name, figure) in figures {
         reply.bulk(name.as_bytes());
         cells::count(reply, *figure);

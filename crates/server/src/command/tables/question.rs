@@ -89,14 +89,7 @@ impl Scope {
         } else if is(word, "using") {
             self.run.executor = one_of(words.value()?, EXECUTORS)?;
         } else if is(word, "threads") {
-            self.run.threads = match words.number()? {
-                threads @ 1..=THREADS_MAX => Some(threads as usize),
-                _ => {
-                    return Err(Refusal::err(format!(
-                        "THREADS is a number from 1 to {THREADS_MAX}"
-                    )));
-                }
-            };
+            self.run.threads = Some(threads(words)?);
         } else if is(word, "moment") {
             self.run.is_at_one_moment = true;
         } else if is(word, "progress") {
@@ -244,6 +237,14 @@ impl Question {
             (states, _) => states.unwrap_or_default(),
         };
         Ok(Question { query, run: scope.run, form, states })
+    }
+}
+
+/// A number of threads.
+pub(super) fn threads(words: &mut Words<'_>) -> Result<usize, Refusal> {
+    match words.number()? {
+        threads @ 1..=THREADS_MAX => Ok(threads as usize),
+        _ => Err(Refusal::err(format!("THREADS is a number from 1 to {THREADS_MAX}"))),
     }
 }
 

@@ -16,11 +16,11 @@ use crate::refusal::refuse;
 use crate::refusal::{NOT_AN_INTEGER, Refusal};
 use crate::replicas::Replicas;
 
-use super::{NO_TABLE, cells, make_known};
+use super::{CANCELLED, cells, open};
 
 /// What a job works on.
-pub(super) struct Work<'w> {
-    pub(super) table: &'w Table,
+pub(super) struct Work<'w, T = Table> {
+    pub(super) table: &'w T,
     pub(super) running: &'w Running,
     /// `None` of a job inside a transaction, which has the databases for itself.
     pub(super) databases: Option<&'w Replicas<Databases>>,
@@ -28,7 +28,7 @@ pub(super) struct Work<'w> {
     told: Option<&'w Messages>,
 }
 
-impl Work<'_> {
+impl<T> Work<'_, T> {
     /// Does something while no transaction runs.
     pub(super) fn between_transactions(&self, act: &mut dyn FnMut()) {
         let _shared = self.databases.map(Replicas::shared);
@@ -55,7 +55,7 @@ impl Work<'_> {
     /// The refusal of a job that was told to stop.
     pub(super) fn check_cancelled(&self) -> Answer {
         match self.running.cancel.is_cancelled() {
-            true => Err(Refusal::text("ERR cancelled")),
+            true => Err(CANCELLED),
             false => Ok(()),
         }
     }
@@ -70,12 +70,25 @@ pub(super) enum Telling {
     Progress,
 }
 
-/// Leaves the rest of a command, its reply with it, to a job on the command's table.
+/// Leaves the rest of a command, its reply with it, to a job on the command's table with keys.
 pub(super) fn start(
     call: &mut Call<'_>,
     effect: Effect,
     telling: Telling,
     work: impl FnOnce(&Work<'_>, &mut Reply<'_>) -> Answer + Send + 'static,
+) -> Answer {
+    let table = open(call)?.0.clone();
+    let name: Box<str> = table.name().into();
+    start_on(call, (&name, table), effect, telling, work)
+}
+
+/// Leaves the rest of a command, its reply with it, to a job on a table, of which this is a handle.
+pub(super) fn start_on<T: Send + 'static>(
+    call: &mut Call<'_>,
+    (name, table): (&str, T),
+    effect: Effect,
+    telling: Telling,
+    work: impl FnOnce(&Work<'_, T>, &mut Reply<'_>) -> Answer + Send + 'static,
 ) -> Answer {
     let told = match (telling, call.client.protocol) {
         (Telling::Nothing, _) => None,
@@ -84,12 +97,9 @@ pub(super) fn start(
             return Err(Refusal::text("ERR PROGRESS needs version 3 of the protocol: HELLO 3"));
         }
     };
-    let name = call.args[1];
-    make_known(call, name)?;
-    let table = call.access.databases().tables().get(name).cloned().ok_or(NO_TABLE)?;
     let databases = (!call.is_exclusive()).then(|| Arc::clone(&call.service.databases));
     let (client, command) = (call.client.id, call.command.name);
-    let begun = call.service.jobs.begin(client, command, table.name(), call.now, effect);
+    let begun = call.service.jobs.begin(client, command, name, call.now, effect);
     let protocol = call.client.protocol;
     let cancel = begun.running.cancel.clone();
     call.job = Some(Job::with_cancel(cancel, move |out| {
