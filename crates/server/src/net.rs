@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `connection` | a session behind a stream of bytes |
-//! | `http`, `metrics` | metrics and health over HTTP |
+//! | `http`, `metrics` | metrics, health, and queries of roll-ups over HTTP |
 //! | [`tls`] | certificates |
 //! | `listener` | addresses, and the connections that come there |
 //! | `protected` | clients of other machines, which are not served without a password |

@@ -10,6 +10,7 @@ mod cut_anywhere;
 mod failures;
 mod glob;
 mod histories;
+mod http;
 mod oracle;
 mod paths;
 mod pubsub;

@@ -1,0 +1,179 @@
+//! A session for one request: its user, its command, its job.
+
+use std::future::{IntoFuture, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+
+use hyper::{HeaderMap, StatusCode};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::body::Room;
+use super::failure::Failure;
+use super::login::Login;
+use super::{Door, replies};
+use crate::clients::{Order, Origin};
+use crate::jobs::{CancelOnDrop, Job};
+use crate::net::protected;
+use crate::session::{Next, Session};
+
+/// A client that comes for one request.
+pub(super) struct Visit {
+    session: Session,
+    /// The place among requests, kept until the command is done.
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl Visit {
+    /// Lets a client in, as the user that the request names.
+    ///
+    /// # Errors
+    /// If it is not, or if as many are in as may be.
+    pub(super) fn begin(
+        door: &Door,
+        origin: Origin,
+        headers: &HeaderMap,
+    ) -> Result<Visit, Failure> {
+        if let Origin::Tcp { peer, .. } = &origin
+            && protected::refusal(&door.service, peer.ip()).is_some()
+        {
+            let why = "the server is in protected mode, and no password is set: it answers clients \
+                       of its own machine alone; set a password, or `protected-mode no`";
+            return Err(Failure::new(StatusCode::FORBIDDEN, why));
+        }
+        let login = Login::of(headers);
+        let login = login.map_err(|why| Failure::new(StatusCode::UNAUTHORIZED, why))?;
+        let Ok(place) = Arc::clone(&door.requests).try_acquire_owned() else {
+            let why = "too many requests are answered at a time: try again later";
+            return Err(Failure::new(StatusCode::TOO_MANY_REQUESTS, why));
+        };
+        let Some(session) = Session::connect(Arc::clone(&door.service), origin) else {
+            let why = "max number of clients reached";
+            return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+        };
+        let mut visit = Visit { session, place: Some(place) };
+        let mut hello: Vec<&[u8]> = vec![b"HELLO", b"3"];
+        if let Some(Login { user, password }) = &login {
+            hello.extend([b"AUTH", &user[..], password]);
+        }
+        let mut said = Vec::new();
+        visit.session.run(&request(&hello), &mut said);
+        match replies::error(&said) {
+            Some(error) => Err(Failure::of_reply(&error)),
+            None => Ok(visit),
+        }
+    }
+
+    /// Executes a command, and answers its reply. `room` is that of its arguments.
+    ///
+    /// # Errors
+    /// The refusal of the command.
+    pub(super) async fn call(mut self, args: &[&[u8]], room: Room) -> Result<Vec<u8>, Failure> {
+        let mut out = Vec::new();
+        let bytes = request(args);
+        let (_used, next) = self.session.run(&bytes, &mut out);
+        drop(bytes);
+        match next {
+            Next::Job(job) => out = self.wait_for(job, room).await?,
+            Next::Full if out.is_empty() => {
+                let why = "clients are paused: try again later";
+                return Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, why));
+            }
+            Next::More | Next::Full | Next::Close => {}
+        }
+        if let Some(changes) = self.session.take_unlasting() {
+            changes.into_future().await.map_err(|error| {
+                tracing::error!(%error, "changes of a client may not last");
+                Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
+            })?;
+        }
+        match replies::error(&out) {
+            Some(error) => Err(Failure::of_reply(&error)),
+            None if out.is_empty() => Err(ended()),
+            None => Ok(out),
+        }
+    }
+
+    /// Waits for a job. It is told to end when this is dropped, which is when the client goes.
+    async fn wait_for(&mut self, job: Job, room: Room) -> Result<Vec<u8>, Failure> {
+        let _cancel = CancelOnDrop(job.cancel());
+        let synced = self.session.always_synced();
+        let place = self.place.take();
+        let work = tokio::task::spawn_blocking(move || {
+            // A job that was told to end takes its place until it has ended.
+            let _taken = (place, room);
+            let mut replies = Vec::new();
+            job.run(&mut replies);
+            synced.map_or(Ok(()), |db| db.changes().wait())?;
+            Ok::<_, sapwood::Error>(replies)
+        });
+        let mailbox = &self.session.entry().mailbox;
+        let killed = poll_fn(|context| match mailbox.attend(context) {
+            Order::End => Poll::Ready(()),
+            _ => Poll::Pending,
+        });
+        let done = tokio::select! {
+            done = work => done,
+            () = killed => return Err(ended()),
+        };
+        let failed = |error: String| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error);
+        let replies = done.map_err(|error| failed(error.to_string()))?;
+        let replies = replies.map_err(|error| failed(error.to_string()))?;
+        self.session.note_end_of_job(replies.len());
+        Ok(replies)
+    }
+}
+
+fn ended() -> Failure {
+    let why = "the server ends, or has ended this client";
+    Failure::new(StatusCode::SERVICE_UNAVAILABLE, why)
+}
+
+/// A command, as clients send it.
+fn request(args: &[&[u8]]) -> Vec<u8> {
+    let len = args.iter().map(|arg| arg.len() + 32).sum();
+    let mut bytes = Vec::with_capacity(len);
+    bytes.extend_from_slice(format!("*{}\r\n", args.len()).as_bytes());
+    for arg in args {
+        bytes.extend_from_slice(format!("${}\r\n", arg.len()).as_bytes());
+        bytes.extend_from_slice(arg);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use sapwood::Db;
+    use tokio::sync::Semaphore;
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::Service;
+    use crate::acl::Secret;
+    use crate::net::http::body::Bodies;
+    use crate::service::Options;
+
+    #[test]
+    fn other_machines_are_let_in_when_there_is_a_password() {
+        let service = Service::new(Db::in_memory(), Options::default()).expect("memory");
+        let door = Door {
+            service: Arc::new(service),
+            ending: CancellationToken::new(),
+            requests: Arc::new(Semaphore::new(1)),
+            bodies: Bodies::default(),
+        };
+        let status = |peer: &str| {
+            let peer = peer.parse().expect("an address");
+            let origin = Origin::Tcp { peer, local: peer, descriptor: -1 };
+            let visit = Visit::begin(&door, origin, &HeaderMap::new());
+            visit.map_or_else(|failure| failure.into_response().status(), |_| StatusCode::OK)
+        };
+        assert_eq!(status("127.0.0.1:1"), StatusCode::OK);
+        assert_eq!(status("10.0.0.1:1"), StatusCode::FORBIDDEN);
+        door.service.users.set_default_password(Some(&Secret::from("said")));
+        assert_eq!(status("10.0.0.1:1"), StatusCode::UNAUTHORIZED);
+        assert_eq!(status("127.0.0.1:1"), StatusCode::UNAUTHORIZED);
+        door.service.users.set_default_password(None);
+        assert_eq!(status("127.0.0.1:1"), StatusCode::OK, "refusals give their place back");
+    }
+}

@@ -1,0 +1,441 @@
+//! HTTP: metrics and health, and roll-ups as Druid has them.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use sapwood::Db;
+use sapwood_server::acl;
+use sapwood_server::net::Http;
+use sapwood_server::service::Options;
+use sapwood_server::{Service, Session};
+use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
+
+use crate::client::{Client, Value, field, ok};
+use crate::rollups::{BY_PAGE, create};
+
+/// A time that is over only when something is wrong.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Lets the thread of jobs go on.
+struct Held(Sender<()>);
+
+/// A server on a port of its own, with one thread for jobs.
+struct Running {
+    service: Arc<Service>,
+    address: SocketAddr,
+    ending: CancellationToken,
+    stop: CancellationToken,
+    runtime: Handle,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    fn new() -> Running {
+        Running::start(Options { threads: 1, ..Options::default() })
+    }
+
+    fn start(options: Options) -> Running {
+        let service = Arc::new(Service::new(Db::in_memory(), options).expect("memory"));
+        let (ending, stop) = (CancellationToken::new(), CancellationToken::new());
+        let (tell, told) = channel();
+        let parts = (Arc::clone(&service), ending.clone(), stop.clone());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .worker_threads(1)
+                .max_blocking_threads(1)
+                .enable_all()
+                .build()
+                .expect("threads");
+            let handle = runtime.handle().clone();
+            runtime.block_on(async {
+                let any = SocketAddr::from(([127, 0, 0, 1], 0));
+                let http = Http::listen(any).await.expect("a port");
+                tell.send((http.address().expect("an address"), handle)).expect("a listener");
+                let (service, ending, stop) = parts;
+                http.run(service, ending, stop).await;
+            });
+        });
+        let (address, runtime) = told.recv().expect("an address");
+        Running { service, address, ending, stop, runtime, thread: Some(thread) }
+    }
+
+    /// With a roll-up `edits`.
+    fn with_edits() -> (Running, Client) {
+        let running = Running::new();
+        let mut client = Client::new(&running.service);
+        create(&mut client);
+        (running, client)
+    }
+
+    /// Keeps the one thread of jobs until the answer is dropped.
+    fn hold_jobs(&self) -> Held {
+        let (release, until) = channel::<()>();
+        let (begin, begun) = channel();
+        self.runtime.spawn_blocking(move || {
+            begin.send(()).expect("it is waited for");
+            let _dropped = until.recv();
+        });
+        begun.recv().expect("the thread is free");
+        Held(release)
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).expect("a connection");
+        stream.set_read_timeout(Some(PATIENCE)).expect("an option");
+        stream
+    }
+
+    fn ask(&self, head: &str, body: &[u8]) -> Response {
+        let mut stream = self.connect();
+        stream.write_all(&request(head, body)).expect("the server reads");
+        response(&mut stream)
+    }
+
+    fn get(&self, path: &str) -> Response {
+        self.ask(&format!("GET {path} HTTP/1.1"), b"")
+    }
+
+    fn query(&self, query: &str) -> Response {
+        self.ask(&format!("POST /druid/v2 HTTP/1.1\r\n{JSON}"), query.as_bytes())
+    }
+
+    fn ingest(&self, rows: &str) -> Response {
+        self.ask(&format!("POST /ingest/edits HTTP/1.1\r\n{JSON}"), rows.as_bytes())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+        if let Some(thread) = self.thread.take()
+            && !std::thread::panicking()
+        {
+            thread.join().expect("the server ends");
+        }
+    }
+}
+
+const JSON: &str = "Content-Type: application/json";
+
+fn request(head: &str, body: &[u8]) -> Vec<u8> {
+    let head = format!("{head}\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n", body.len());
+    [head.as_bytes(), body].concat()
+}
+
+#[derive(Debug)]
+struct Response {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Response {
+    fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The status, and what Druid's clients read of an error.
+    fn failure(&self) -> (u16, String, String) {
+        let json = self.json();
+        let text =
+            |name: &str| json[name].as_str().unwrap_or_else(|| panic!("{self:?}")).to_owned();
+        (self.status, text("error"), text("errorMessage"))
+    }
+}
+
+fn response(stream: &mut TcpStream) -> Response {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("the server answers");
+        bytes.push(byte[0]);
+    }
+    let head = String::from_utf8(bytes).expect("text").to_lowercase();
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+    let mut body = vec![0; len.expect("a length").parse().expect("a number")];
+    stream.read_exact(&mut body).expect("the server answers");
+    Response { status, head, body: String::from_utf8(body).expect("text") }
+}
+
+/// Waits until something holds.
+fn until(mut holds: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "it does not come to hold");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+const ROWS: &str = r#"{"time": "2013-01-01T00:10Z", "page": "Oak", "size": 1, "added": 3}
+{"time": "2013-01-01T00:20Z", "page": "Oak", "size": 1, "added": 4}
+{"time": "2013-01-01T01:20Z", "page": "Elm", "size": 2, "added": 5}
+"#;
+
+const ANSWER: &str = r#"[{"event":{"added":5,"page":"Elm"},"timestamp":"2013-01-01T00:00:00.000Z","version":"v1"},{"event":{"added":7,"page":"Oak"},"timestamp":"2013-01-01T00:00:00.000Z","version":"v1"}]"#;
+
+#[test]
+fn metrics_and_health_answer() {
+    let running = Running::new();
+    let metrics = running.get("/metrics");
+    assert_eq!(metrics.status, 200);
+    assert!(metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"));
+    assert!(metrics.body.contains("sapwood_connected_clients"), "{metrics:?}");
+    assert_eq!(
+        (running.get("/healthz").status, running.get("/readyz").body.as_str()),
+        (200, "ready\n")
+    );
+    assert_eq!(running.ask("POST /metrics HTTP/1.1", b"").status, 405);
+    assert_eq!(running.get("/elsewhere").status, 404);
+    running.ending.cancel();
+    let ready = running.get("/readyz");
+    assert_eq!((ready.status, ready.body.as_str()), (503, "ending\n"));
+}
+
+#[test]
+fn rows_come_in_and_queries_are_answered() {
+    let (running, _) = Running::with_edits();
+    let told = running.ingest(ROWS);
+    assert_eq!(told.status, 200, "{told:?}");
+    let json = told.json();
+    assert_eq!((&json["processed"], &json["new_facts"]), (&3.into(), &2.into()));
+    assert_eq!(json["samples"], serde_json::json!([]));
+    for path in ["/druid/v2", "/druid/v2/"] {
+        let head = format!("POST {path} HTTP/1.1\r\nContent-Type: application/json; charset=utf-8");
+        let answer = running.ask(&head, BY_PAGE.as_bytes());
+        assert_eq!((answer.status, answer.body.as_str()), (200, ANSWER));
+        assert!(answer.head.contains("content-type: application/json"));
+    }
+    let pretty =
+        running.ask(&format!("POST /druid/v2/?pretty HTTP/1.1\r\n{JSON}"), BY_PAGE.as_bytes());
+    assert!(pretty.body.starts_with("[\n  {\n"), "{pretty:?}");
+    assert_eq!(pretty.json(), serde_json::from_str::<serde_json::Value>(ANSWER).expect("JSON"));
+    let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}\r\nAccept: text/csv");
+    let csv = running.ask(&head, BY_PAGE.as_bytes());
+    assert!(csv.head.contains("content-type: text/csv"));
+    let expected =
+        "timestamp,page,added\n2013-01-01T00:00:00.000Z,Elm,5\n2013-01-01T00:00:00.000Z,Oak,7\n";
+    assert_eq!(csv.body, expected);
+}
+
+#[test]
+fn csv_comes_in_and_what_is_no_row_is_told() {
+    let (running, _) = Running::with_edits();
+    let head = "POST /ingest/edits HTTP/1.1\r\nContent-Type: text/csv";
+    let told =
+        running.ask(head, b"time,page,added\n2013-01-01,Oak,1\n2013-01-01,Oak\nnever,Oak,1\n");
+    let json = told.json();
+    assert_eq!((&json["processed"], &json["unparseable"]), (&1.into(), &2.into()), "{told:?}");
+    assert_eq!((&json["samples"][0]["line"], &json["samples"][1]["row"]), (&2.into(), &1.into()));
+    let told = running.ingest("{}\n{\n");
+    assert_eq!(told.json()["unparseable"], 2);
+    assert_eq!(running.ingest("").json()["processed"], 0);
+}
+
+#[test]
+fn roll_ups_are_listed_with_their_columns() {
+    let (running, mut client) = Running::with_edits();
+    client.line("sw.create t engine hash");
+    assert_eq!(running.get("/druid/v2/datasources").body, r#"["edits"]"#);
+    let columns = running.get("/druid/v2/datasources/edits");
+    assert_eq!(columns.body, r#"{"dimensions":["page","size"],"metrics":["edits","added"]}"#);
+    for name in ["t", "none", "%2e%2e", "a/b"] {
+        let failure = running.get(&format!("/druid/v2/datasources/{name}")).failure();
+        assert_eq!((failure.0, failure.1.as_str()), (404, "Unknown datasource"), "{name}");
+    }
+    let own = running.get("/druid/v2/datasources/redis.0").failure();
+    assert!(own.0 == 400 && own.2.contains("the server's own tables"), "{own:?}");
+}
+
+#[test]
+fn bad_requests_are_refused_as_druid_does() {
+    let (running, mut client) = Running::with_edits();
+    client.line("sw.create t engine hash");
+    let unknown = BY_PAGE.replace("\"edits\"", "\"none\"");
+    let of_keys = BY_PAGE.replace("\"edits\"", "\"t\"");
+    let invalid = "Query validation failed";
+    for (query, status, error, words) in [
+        (&*unknown, 404, "Unknown datasource", "no such table"),
+        (&of_keys, 400, invalid, "table 't' is a hash table, and no roll-up"),
+        ("", 400, invalid, "the query is no JSON"),
+        ("{\"queryType\": \"timeBoundary\"}", 400, invalid, "the query has no dataSource"),
+        ("{\"dataSource\": \"edits\"}", 400, invalid, "queryType"),
+        ("{\"dataSource\": [\"edits\"]}", 400, invalid, "dataSource is no table"),
+        (
+            r#"{"queryType": "groupBy", "dataSource": "edits", "dimensions": ["user"]}"#,
+            400,
+            invalid,
+            "the query cannot be answered",
+        ),
+    ] {
+        let failure = running.query(query).failure();
+        assert_eq!((failure.0, failure.1.as_str()), (status, error), "{query}: {failure:?}");
+        assert!(failure.2.contains(words), "{query}: {failure:?}");
+    }
+    let unsupported = "Unsupported operation";
+    for (head, status, error) in [
+        ("POST /druid/v2/sql HTTP/1.1\r\nContent-Type: application/json", 501, unsupported),
+        ("GET /druid/v2 HTTP/1.1", 405, unsupported),
+        ("DELETE /druid/v2/datasources/edits HTTP/1.1", 405, unsupported),
+        ("GET /ingest/edits HTTP/1.1", 405, unsupported),
+        ("POST /druid/v2 HTTP/1.1", 415, unsupported),
+        ("POST /druid/v2 HTTP/1.1\r\nContent-Type: text/plain", 415, unsupported),
+        ("POST /ingest/edits HTTP/1.1\r\nContent-Type: text/plain", 415, unsupported),
+        ("POST /ingest/edits HTTP/1.1\r\nContent-Type: application/x-msgpack", 415, unsupported),
+        ("POST /ingest/none HTTP/1.1\r\nContent-Type: text/csv", 404, "Unknown datasource"),
+        ("POST /ingest/t HTTP/1.1\r\nContent-Type: application/json", 400, invalid),
+        ("POST /druid/v3 HTTP/1.1", 404, "Unknown datasource"),
+    ] {
+        let failure = running.ask(head, b"{}").failure();
+        assert_eq!((failure.0, failure.1.as_str()), (status, error), "{head}: {failure:?}");
+    }
+    assert!(running.ask("GET /druid/v2 HTTP/1.1", b"").head.contains("allow: post"));
+    assert_eq!(running.query(BY_PAGE).body, "[]", "nothing has come in");
+}
+
+#[test]
+fn a_body_that_is_too_long_is_refused_before_it_comes() {
+    let (running, _) = Running::with_edits();
+    let mut stream = running.connect();
+    let head = format!(
+        "POST /ingest/edits HTTP/1.1\r\nHost: localhost\r\n{JSON}\r\nContent-Length: {}\r\n\r\n",
+        (64 << 20) + 1
+    );
+    stream.write_all(head.as_bytes()).expect("the server reads");
+    let failure = response(&mut stream).failure();
+    assert_eq!((failure.0, failure.1.as_str()), (413, "Resource limit exceeded"));
+}
+
+/// `user:password` in Base64.
+fn login(user_and_password: &str) -> String {
+    use base64::Engine as _;
+    let coded = base64::engine::general_purpose::STANDARD.encode(user_and_password);
+    format!("Authorization: Basic {coded}")
+}
+
+#[test]
+fn users_and_rights_are_those_of_the_redis_protocol() {
+    let options = Options {
+        threads: 1,
+        users: acl::Options { requirepass: Some("secret".into()), ..Default::default() },
+        ..Options::default()
+    };
+    let running = Running::start(options);
+    let mut admin = Client::new(&running.service);
+    assert_eq!(admin.line("auth secret"), ok());
+    create(&mut admin);
+    for rule in [
+        "acl setuser reader on >pw %R~edits +sw.query",
+        "acl setuser writer on >pw %W~edits +sw.ingest",
+        "acl setuser off off >pw ~* +@all",
+    ] {
+        assert_eq!(admin.line(rule), ok(), "{rule}");
+    }
+    let ask = |user: Option<&str>, head: &str, body: &str| {
+        let login = user.map_or_else(|| "X-None: 1".to_owned(), login);
+        running.ask(&format!("{head} HTTP/1.1\r\n{JSON}\r\n{login}"), body.as_bytes())
+    };
+    for (user, asked, brought, listed) in [
+        (None, 401, 401, 401),
+        (Some("default:wrong"), 401, 401, 401),
+        (Some("unknown:pw"), 401, 401, 401),
+        (Some("off:pw"), 401, 401, 401),
+        (Some("reader:pw"), 200, 403, 403),
+        (Some("writer:pw"), 403, 200, 403),
+        (Some("default:secret"), 200, 200, 200),
+        (Some(":secret"), 200, 200, 200),
+    ] {
+        let statuses = [
+            ask(user, "POST /druid/v2", BY_PAGE).status,
+            ask(user, "POST /ingest/edits", ROWS).status,
+            ask(user, "GET /druid/v2/datasources", "").status,
+        ];
+        assert_eq!(statuses, [asked, brought, listed], "{user:?}");
+    }
+    let refused = ask(None, "POST /druid/v2", BY_PAGE);
+    assert!(refused.head.contains("www-authenticate: basic realm=\"sapwood\""), "{refused:?}");
+    assert_eq!(refused.failure().1, "Unauthorized request");
+    assert_eq!(ask(None, "POST /druid/v2/sql", "{}").status, 401, "all is closed");
+    // Metrics and health are as they were.
+    assert_eq!((running.get("/metrics").status, running.get("/healthz").status), (200, 200));
+    // A connection is no user: each request says its own.
+    let mut stream = running.connect();
+    for (header, status) in [(login("reader:pw"), 200), ("X-None: 1".to_owned(), 401)] {
+        let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}\r\n{header}");
+        stream.write_all(&request(&head, BY_PAGE.as_bytes())).expect("the server reads");
+        assert_eq!(response(&mut stream).status, status);
+    }
+    // What is refused is in the log, as of other clients.
+    let Value::Array(log) = admin.line("acl log") else { panic!("no list") };
+    let objects: Vec<Value> = log.iter().map(|entry| field(entry, "object")).collect();
+    assert!(objects.contains(&"sw.ingest".into()), "{objects:?}");
+}
+
+#[test]
+fn the_work_of_a_client_that_goes_is_given_up() {
+    let (running, mut client) = Running::with_edits();
+    let held = running.hold_jobs();
+    let before = running.service.client_counts().connected;
+    // So many rows are a job.
+    let rows = ROWS.repeat(1_000);
+    let mut stream = running.connect();
+    let head = format!("POST /ingest/edits HTTP/1.1\r\n{JSON}");
+    stream.write_all(&request(&head, rows.as_bytes())).expect("the server reads");
+    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 1));
+    assert_eq!(running.service.client_counts().connected, before + 1);
+    drop(stream);
+    until(|| running.service.client_counts().connected == before);
+    drop(held);
+    until(|| client.line("sw.jobs") == Value::Array(vec![]));
+    assert_eq!(field(&client.line("sw.stats edits"), "processed"), 0.into());
+    assert_eq!(running.ingest(&rows).json()["processed"], 3_000, "and the server goes on");
+}
+
+#[test]
+fn so_many_requests_are_answered_at_a_time() {
+    let (running, mut client) = Running::with_edits();
+    let held = running.hold_jobs();
+    let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}");
+    let mut streams: Vec<TcpStream> = (0..8).map(|_| running.connect()).collect();
+    for stream in &mut streams {
+        stream.write_all(&request(&head, BY_PAGE.as_bytes())).expect("the server reads");
+    }
+    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 8));
+    let refused = running.query(BY_PAGE);
+    assert_eq!(refused.failure().1, "Query capacity exceeded");
+    assert!(refused.status == 429 && refused.head.contains("retry-after: 1"), "{refused:?}");
+    assert_eq!(running.get("/healthz").status, 200);
+    drop(held.0);
+    for stream in &mut streams {
+        assert_eq!(response(stream).status, 200);
+    }
+    until(|| running.query(BY_PAGE).status == 200);
+}
+
+#[test]
+fn clients_that_are_killed_paused_or_too_many_are_told() {
+    let (running, mut client) = Running::with_edits();
+    let held = running.hold_jobs();
+    let mut stream = running.connect();
+    let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}");
+    stream.write_all(&request(&head, BY_PAGE.as_bytes())).expect("the server reads");
+    until(|| matches!(client.line("sw.jobs"), Value::Array(jobs) if jobs.len() == 1));
+    let local = stream.local_addr().expect("an address");
+    assert_eq!(client.line(&format!("client kill {local}")), ok());
+    assert_eq!(response(&mut stream).status, 503);
+    drop(held);
+    assert_eq!(client.line("client pause 100000 write"), ok());
+    assert_eq!(running.ingest(ROWS).status, 503);
+    assert_eq!(running.query(BY_PAGE).status, 200);
+    assert_eq!(client.line("client unpause"), ok());
+    running.service.limits().set_clients(0);
+    assert_eq!(running.query(BY_PAGE).status, 503);
+    running.service.limits().set_clients(10);
+    let _other = Session::new(Arc::clone(&running.service));
+    assert_eq!(running.query(BY_PAGE).status, 200);
+}
