@@ -61,8 +61,8 @@ fn a_missing_table_is_answered_with_those_that_are_there() {
     let message = |name: &str| db.ordered_table(name).expect_err("not there").to_string();
     assert_eq!(
         message("t"),
-        "no table `t`; there is none yet; `Db::create_ordered_table`, `Db::create_hash_table` and \
-         `Db::create_tree_table` make them"
+        "no table `t`; there is none yet; `Db::create_ordered_table`, `Db::create_hash_table`, \
+         `Db::create_tree_table` and `Db::create_rollup_table` make them"
     );
     db.create_ordered_table("b", plain()).expect("a free name");
     db.create_ordered_table("a", plain()).expect("a free name");
