@@ -244,19 +244,28 @@ impl HashSlot {
             directory.expect_writable()?;
         }
         // Its files are closed before they go; if they cannot go, it can be opened again.
-        let known = match &*state {
-            State::Open(table) => closed(table)?,
-            State::Stored(known) => known.clone(),
-            State::Dropped => Stored::default(),
+        let (known, is_saved) = match &*state {
+            State::Open(table) => let_go(table, name)?,
+            State::Stored(known) => (known.clone(), true),
+            State::Dropped => (Stored::default(), true),
         };
         let logged = known.logged.clone();
         *state = State::Stored(known);
-        if let Some((log, _)) = &logged {
-            // The table ends with its files: changes of other tables before that must last, too.
-            log.sync()?;
-        }
-        if let Some(directory) = directory {
-            directory.remove(name)?;
+        let removed = || -> Result<()> {
+            if let Some((log, _)) = &logged {
+                // The table ends with its files: changes of other tables before that must last, too.
+                log.sync()?;
+            }
+            directory.map_or(Ok(()), |directory| directory.remove(name))
+        };
+        if let Err(error) = removed() {
+            if let State::Stored(known) = &mut *state
+                && !is_saved
+            {
+                // Its files have less than the log, which is done again when the database is opened.
+                known.unrecovered = Some(error.clone());
+            }
+            return Err(error);
         }
         *state = State::Dropped;
         // A crash in between leaves a table of the log that has no folder: opening takes it out.
@@ -281,6 +290,18 @@ fn closed(table: &HashTable) -> Result<Stored> {
     let newest = table.checkpoints()?.last().map_or(0, |info| info.number);
     log.close_hash(*id, newest)?;
     Ok(Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None })
+}
+
+/// Closes a table that is about to be dropped, and says whether its newest checkpoint has all changes. If not, they are in
+/// the log alone, which keeps them until the table is gone or the database is opened again.
+fn let_go(table: &HashTable, name: &str) -> Result<(Stored, bool)> {
+    match &table.shared.kept.place {
+        Place::Logged { log, id } if table.log().unchanged_since().is_none() => {
+            log.suspend_hash(*id, name)?;
+            Ok((Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None }, false))
+        }
+        _ => closed(table).map(|known| (known, true)),
+    }
 }
 
 fn is_read_only(directory: Option<&Arc<Directory>>) -> bool {

@@ -104,6 +104,16 @@ impl DbLog {
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(Unrecovered(why))));
     }
 
+    /// Lets go of a table that is to be dropped, and keeps what the log has of it until then.
+    ///
+    /// # Errors
+    /// As of [`close_hash`](Self::close_hash).
+    pub(crate) fn suspend_hash(&self, id: TableId, name: &str) -> Result<()> {
+        let why = format!("table `{name}` is dropped, and its files are not gone");
+        let unsaved = Contents::Checkpoints(Arc::new(Unrecovered(why)));
+        self.wal.replace(id, unsaved).map_err(|cause| self.named(cause))
+    }
+
     pub(crate) fn drop_hash(&self, id: TableId) -> Result<()> {
         self.wal.drop_table(id).map_err(|cause| self.named(cause))
     }

@@ -50,6 +50,30 @@ fn any_call_that_fails_is_told_and_loses_nothing() {
     assert!(told.get() > 20, "only {} were told", told.get());
 }
 
+/// The table had been closed then, and opened again as its newest checkpoint had left it.
+#[test]
+fn a_drop_that_fails_takes_no_change_back() {
+    let (disk, setting) = (SimDisk::new(), SETTINGS[1]);
+    let db = setting.open(&disk).expect("nothing fails");
+    let table = db.create_hash_table("t", sapwood::HashTableOptions::default()).expect("made");
+    table.put(b"saved", b"1").expect("put");
+    table.checkpoint(sapwood::Cut::Full).expect("saved");
+    table.put(b"logged", b"2").expect("put");
+    drop(table);
+    disk.set_faults(Faults::new().names(.., ErrorKind::StorageFull));
+    db.drop_table("t").expect_err("no name goes");
+    disk.set_faults(Faults::new());
+    assert!(db.hash_table("t").is_err(), "its files have less than there was");
+    assert!(db.checkpoint().is_err(), "the log still has the change");
+    drop(db);
+    let db = setting.open(&disk).expect("opened again");
+    let table = db.hash_table("t").expect("it was not dropped");
+    assert_eq!(table.get(b"logged").expect("read"), Some(b"2".to_vec()));
+    assert_eq!(table.get(b"saved").expect("read"), Some(b"1".to_vec()));
+    drop(table);
+    db.drop_table("t").expect("dropped");
+}
+
 struct Ran {
     calls: [u64; 4],
     was_told: bool,
