@@ -78,6 +78,24 @@ pub trait Mapped: Send + Sync + std::fmt::Debug {
     }
 }
 
+/// The bytes of a file that nothing changes any more.
+pub trait View: Send + Sync + std::fmt::Debug {
+    /// All of them.
+    fn bytes(&self) -> &[u8];
+}
+
+impl View for Vec<u8> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
+impl View for sapwood_mem::view::FileView {
+    fn bytes(&self) -> &[u8] {
+        sapwood_mem::view::FileView::bytes(self)
+    }
+}
+
 impl Mapped for sapwood_mem::shared::SharedMapping {
     #[inline]
     fn write(&mut self, offset: usize, bytes: &[u8]) {

@@ -15,8 +15,11 @@ use std::sync::Arc;
 
 use crate::pool::{Job, Pool};
 use sapwood_mem::shared::{Dax, SharedMapping};
+use sapwood_mem::view::FileView;
 
-use crate::{BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, Work, name};
+use crate::{
+    BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, View, Work, name,
+};
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
@@ -333,6 +336,15 @@ impl Disk for FileDisk {
 
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>> {
         self.open_with(name, &mut fs::OpenOptions::new())
+    }
+
+    fn view(&self, name: &str) -> io::Result<Arc<dyn View>> {
+        name::check(name)?;
+        let file = fs::File::open(self.folder.path.join(name))?;
+        match usize::try_from(file.metadata()?.len()).map_err(io::Error::other)? {
+            0 => Ok(Arc::new(Vec::new())),
+            bytes => Ok(Arc::new(FileView::map(file.as_fd(), bytes)?)),
+        }
     }
 
     fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>> {

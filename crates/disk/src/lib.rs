@@ -27,7 +27,7 @@ mod pool;
 mod sim;
 
 pub use blocks::{BLOCK_BYTES, Blocks};
-pub use cached::{CachedFile, Mapped, Presence};
+pub use cached::{CachedFile, Mapped, Presence, View};
 pub use checksum::checksum;
 pub use clock::{Clock, SystemClock};
 pub use file::FileDisk;
@@ -55,6 +55,15 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn create(&self, name: &str) -> io::Result<Arc<dyn File>>;
     /// Opens a file that is there, for reading and writing.
     fn open(&self, name: &str) -> io::Result<Arc<dyn File>>;
+    /// All bytes of a file that nothing changes any more, as long as the view lives: it may be removed,
+    /// but not written. Where the disk can, it is mapped.
+    fn view(&self, name: &str) -> io::Result<Arc<dyn View>> {
+        let file = self.cached(name, Presence::There)?;
+        let bytes = usize::try_from(file.bytes()?).map_err(io::Error::other)?;
+        let mut read = vec![0; bytes];
+        file.read_at(0, &mut read)?;
+        Ok(Arc::new(read))
+    }
     /// Opens a file through the page cache, for reading and writing where the disk is.
     fn cached(&self, name: &str, presence: Presence) -> io::Result<Arc<dyn CachedFile>>;
     /// The names of all files.

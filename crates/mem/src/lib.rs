@@ -7,6 +7,7 @@
 //! | [`reserve`] | address space that is filled with memory as it grows, without moving |
 //! | [`words`] | an array of atomic words, which a file may fill |
 //! | [`shared`] | bytes of a file that are written by storing to memory |
+//! | [`view`] | bytes of a file that nothing changes any more |
 //! | [`slice`](mod@slice) | names and size classes of the pieces of an arena |
 //! | [`arena`] | an allocator of slices |
 //! | [`epoch`] | pins of threads, and the epochs that they are pinned in |
@@ -32,6 +33,7 @@ pub mod shared;
 pub mod slice;
 mod stripe;
 pub mod sync;
+pub mod view;
 pub mod words;
 
 pub use arena::{Arena, ArenaOptions, ArenaStats, OutOfMemory};

@@ -19,7 +19,7 @@ const HOUSES: &[House] = &[
     House {
         name: "mem",
         storeys: &[
-            &["flush", "reentry", "slice", "sync"],
+            &["flush", "reentry", "slice", "sync", "view"],
             &["region"],
             &["buddy", "epoch", "reserve", "shared"],
             &["model", "stripe", "words"],
