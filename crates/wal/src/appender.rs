@@ -294,6 +294,18 @@ pub(crate) struct TableJournal {
     pub(crate) appender: Arc<Appender>,
 }
 
+impl TableJournal {
+    /// Why an append ahead of its change did not come.
+    fn refused(&self, error: Error) -> io::Error {
+        match error {
+            Error::Io { kind, .. } if !self.appender.has_failed.load(Ordering::Acquire) => {
+                io::Error::new(kind, error)
+            }
+            error => io::Error::other(error),
+        }
+    }
+}
+
 impl Journal for TableJournal {
     fn log(&self, key: &[u8], effect: Effect<'_>) {
         self.appender.tell(&Frame::Change { table: self.table, key, effect });
@@ -302,6 +314,36 @@ impl Journal for TableJournal {
     fn sync(&self) -> io::Result<()> {
         self.appender.check().map_err(io::Error::other)?;
         self.appender.log.sync(self.appender.end())
+    }
+}
+
+/// Records of one table, whose changes come behind them.
+#[derive(Debug)]
+pub struct Records(pub(crate) TableJournal);
+
+impl Records {
+    /// Takes a record down: as one of its own, or as part of the changes of this thread that go
+    /// [together](crate::Wal::together).
+    ///
+    /// # Errors
+    /// `StorageFull`: nothing is appended, and another record may be; any other is for good.
+    pub fn append(&self, record: &[u8]) -> io::Result<()> {
+        let TableJournal { table, appender } = &self.0;
+        let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
+        if appender.is_together() {
+            appender.check().map_err(io::Error::other)?;
+            appender.tell(&frame);
+            return Ok(());
+        }
+        appender.append_ahead(&frame, false).map(drop).map_err(|error| self.0.refused(error))
+    }
+
+    /// Makes all that was told before last.
+    ///
+    /// # Errors
+    /// Why it is not known to last.
+    pub fn sync(&self) -> io::Result<()> {
+        self.0.sync()
     }
 }
 
@@ -325,12 +367,7 @@ impl SharedLog for TableLog {
     fn append(&self, record: &[u8], ends_group: bool) -> io::Result<Lsn> {
         let TableJournal { table, appender } = &self.journal;
         let frame = Frame::Change { table: *table, key: &[], effect: Effect::Put(record) };
-        appender.append_ahead(&frame, ends_group).map_err(|error| match error {
-            Error::Io { kind, .. } if !appender.has_failed.load(Ordering::Acquire) => {
-                io::Error::new(kind, error)
-            }
-            error => io::Error::other(error),
-        })
+        appender.append_ahead(&frame, ends_group).map_err(|error| self.journal.refused(error))
     }
 
     fn bound_unsynced(&self) -> io::Result<()> {

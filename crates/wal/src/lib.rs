@@ -36,6 +36,7 @@ mod salvage;
 mod snapshot;
 mod wal;
 
+pub use appender::Records;
 pub use error::{Error, Result};
 pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::{RECORDS, TableId};

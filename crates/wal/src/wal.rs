@@ -10,7 +10,7 @@ use sapwood_disk::Disk;
 use sapwood_disk::log::{Durability, Log, LogOptions, LogStart, Lsn, SharedLog, Synced};
 use sapwood_engine::Journal;
 
-use crate::appender::{Appender, TableJournal, TableLog, lock};
+use crate::appender::{Appender, Records, TableJournal, TableLog, lock};
 use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
@@ -289,6 +289,12 @@ impl Wal {
     pub fn shared_log(&self, table: TableId) -> Arc<dyn SharedLog> {
         let WalOptions { id, unsynced_bytes, .. } = self.options;
         Arc::new(TableLog { log: id, journal: self.table_journal(table), unsynced_bytes })
+    }
+
+    /// What an engine takes records down in that changes its memory only once a record is there. Opening tells each
+    /// as of a [`shared_log`](Self::shared_log), whose name the table has, too.
+    pub fn records(&self, table: TableId) -> Records {
+        Records(self.table_journal(table))
     }
 
     fn table_journal(&self, table: TableId) -> TableJournal {
