@@ -21,14 +21,6 @@ pub enum Error {
     /// Rows cannot be read as what they are said to be.
     #[error("{0}")]
     Input(String),
-    /// Stored bytes are not what they should be.
-    #[error("corrupt at offset {offset}: {what}")]
-    Corrupt {
-        /// What is wrong.
-        what: &'static str,
-        /// At which byte.
-        offset: usize,
-    },
     /// The limits of the live facts would be passed. No row of the batch is in.
     #[error(
         "{what} would pass the limit of {limit}: seal the facts into a segment, raise the limit, or drop old intervals; no row of the batch was taken"
@@ -45,6 +37,29 @@ pub enum Error {
         /// The column of the answer.
         column: String,
     },
+    /// Bytes of a stored file are not what was written.
+    #[error("{file} is corrupt at offset {offset}: {what}")]
+    Corrupt {
+        /// The file.
+        file: String,
+        /// At which byte of it.
+        offset: u64,
+        /// What is wrong there.
+        what: String,
+    },
+    /// A file cannot be written or read.
+    #[error("{what}: {cause}")]
+    Io {
+        /// What was tried.
+        what: String,
+        /// What the system answered.
+        cause: String,
+        /// Its kind.
+        kind: std::io::ErrorKind,
+    },
+    /// An earlier failure left in memory less than what lasts, or the other way round.
+    #[error("the roll-up takes nothing more since a failure: {0}; open it again")]
+    Failed(String),
     /// The caller cancelled the query.
     #[error("the query was cancelled")]
     Cancelled,
@@ -54,6 +69,29 @@ pub enum Error {
     /// A sketch was refused.
     #[error(transparent)]
     Sketch(#[from] sapwood_aggregate::QueryError),
+}
+
+impl Error {
+    /// Bytes that are wrong, of a file that [`in_file`](Self::in_file) names.
+    #[cold]
+    pub(crate) fn corrupt(offset: u64, what: impl Into<String>) -> Error {
+        Error::Corrupt { file: String::new(), offset, what: what.into() }
+    }
+
+    /// Names the file that is corrupt.
+    pub(crate) fn in_file(self, name: &str) -> Error {
+        match self {
+            Error::Corrupt { file, offset, what } if file.is_empty() => {
+                Error::Corrupt { file: name.to_owned(), offset, what }
+            }
+            error => error,
+        }
+    }
+
+    #[cold]
+    pub(crate) fn io(what: impl Into<String>, cause: &std::io::Error) -> Error {
+        Error::Io { what: what.into(), cause: cause.to_string(), kind: cause.kind() }
+    }
 }
 
 /// The result of what this crate does.

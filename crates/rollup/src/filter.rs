@@ -1,5 +1,6 @@
 //! Filters: which rows of input, which facts, which rows of an answer.
 
+mod document;
 mod json;
 mod test;
 

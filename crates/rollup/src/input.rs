@@ -8,8 +8,4 @@ pub(crate) mod builder;
 pub(crate) mod csv;
 pub(crate) mod json_lines;
 pub(crate) mod message_pack;
-#[cfg_attr(
-    not(any(fuzzing, test)),
-    expect(dead_code, reason = "batches are stored by a log that is not there yet")
-)]
 mod stored;

@@ -21,6 +21,7 @@
 //! - A figure that its type cannot hold is an error of the query, never a wrong number.
 #![forbid(unsafe_code)]
 
+mod contents;
 mod error;
 mod expression;
 mod filter;
@@ -29,10 +30,13 @@ pub mod fuzzing;
 mod input;
 mod json;
 mod live;
+mod log;
 mod query;
 mod report;
 mod rollup;
 mod schema;
+mod segment;
+mod store;
 mod time;
 mod value;
 mod writer;
@@ -45,12 +49,13 @@ pub use input::builder::RowBatchBuilder;
 pub use input::csv::CsvRows;
 pub use input::json_lines::BadLine;
 pub use input::message_pack::BadRow;
+pub use log::BatchLog;
 pub use query::answer::Answer;
 pub use query::{
     Aggregation, AggregationKind, DimensionSpec, OrderBy, Query, ScanOrder, TopNMetric,
 };
 pub use report::{Ingested, SAMPLES_MAX, Sample};
-pub use rollup::{Rollup, RollupStats};
+pub use rollup::{FilesHeld, Rollup, RollupStats, Sealed};
 pub use schema::{
     Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, TIME_COLUMN,
     Transform,

@@ -10,6 +10,7 @@ mod json;
 mod plan;
 mod rows;
 mod run;
+mod source;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

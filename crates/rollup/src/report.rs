@@ -1,7 +1,7 @@
 //! What became of the rows of a batch.
 
-/// What became of the rows of a batch. Each row is in `processed`, `thrown_away`, `unparseable` or
-/// `overflowed`.
+/// What became of the rows of a batch. Each row is in `processed`, `thrown_away`, `unparseable`,
+/// `overflowed` or `repeated`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Ingested {
@@ -15,6 +15,8 @@ pub struct Ingested {
     pub unparseable: u64,
     /// Rows that would take a sum beyond its type. They are in no figure.
     pub overflowed: u64,
+    /// Rows of a batch whose offsets were taken before: they are in already, and were not taken again.
+    pub repeated: u64,
     /// Facts that are new.
     pub new_facts: u64,
     /// The first of the rows with errors.
@@ -49,6 +51,7 @@ impl Ingested {
         self.thrown_away += other.thrown_away;
         self.unparseable += other.unparseable;
         self.overflowed += other.overflowed;
+        self.repeated += other.repeated;
         self.new_facts += other.new_facts;
         let room = SAMPLES_MAX - self.samples.len();
         let samples = other.samples.into_iter().take(room);

@@ -1,5 +1,6 @@
 //! Schemas: which columns rows have, and how they become facts.
 
+mod document;
 mod json;
 
 use crate::error::{Error, Result};
@@ -227,9 +228,10 @@ pub struct Transform {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Most live facts.
+    /// Most live facts: beyond them, facts are sealed into segments. By default there is no limit.
     pub facts_max: Option<u64>,
-    /// Most bytes of live facts and dictionaries.
+    /// Most bytes of live facts and dictionaries, 8 MiB at least: beyond them, facts are sealed. While they are,
+    /// as many may be on their way. By default there is no limit.
     pub bytes_max: Option<u64>,
     /// Rows whose time lies so many milliseconds before the present are thrown away.
     pub late_max: Option<i64>,
@@ -389,11 +391,25 @@ impl Schema {
                 "dimensions and metrics have a name, and `{TIME_COLUMN}` is that of the time"
             ));
         }
+        if names.iter().any(|name| name.len() > NAME_BYTES_MAX) || self.metrics.len() > METRICS_MAX
+        {
+            return refused(format!(
+                "names have {NAME_BYTES_MAX} bytes at most, and there are {METRICS_MAX} metrics at most"
+            ));
+        }
         if let Some(excluded) = names.iter().find(|name| self.exclusions.contains(name)) {
             return refused(format!("`{excluded}` is both declared and excluded"));
         }
         if self.dimensions.len() > DIMENSIONS_MAX {
             return refused(format!("there are more than {DIMENSIONS_MAX} dimensions"));
+        }
+        if let Some(bytes) = self.limits.bytes_max.filter(|bytes| *bytes < BYTES_MAX_LEAST) {
+            return refused(format!(
+                "the limit of {bytes} bytes is below {BYTES_MAX_LEAST}: a few blocks of memory are more than that"
+            ));
+        }
+        if self.limits.facts_max == Some(0) {
+            return refused("a limit of no facts leaves no room for any".to_owned());
         }
         for metric in &self.metrics {
             let name = &metric.name;
@@ -421,6 +437,15 @@ impl Schema {
         Ok(())
     }
 }
+
+/// The least limit of bytes.
+const BYTES_MAX_LEAST: u64 = 8 << 20;
+
+/// Most bytes of the name of a column.
+pub(crate) const NAME_BYTES_MAX: usize = 1 << 12;
+
+/// Most metrics.
+const METRICS_MAX: usize = 1 << 12;
 
 /// Most dimensions, declared and discovered.
 pub(crate) const DIMENSIONS_MAX: usize = 1 << 12;

@@ -32,6 +32,20 @@ pub(crate) fn time_zone(name: &str) -> Result<TimeZone> {
     })
 }
 
+/// The name by which [`time_zone`] finds a zone.
+pub(crate) fn zone_name(zone: &TimeZone) -> String {
+    match zone.to_fixed_offset() {
+        Ok(offset) if zone.iana_name().is_none() => {
+            let (sign, seconds) = match offset.seconds() {
+                seconds @ ..0 => ('-', -seconds),
+                seconds => ('+', seconds),
+            };
+            format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60)
+        }
+        _ => zone.iana_name().unwrap_or("UTC").to_owned(),
+    }
+}
+
 fn fixed_offset(name: &str) -> Option<jiff::tz::Offset> {
     let (sign, digits) = match name.split_at_checked(1)? {
         ("+", digits) => (1, digits),

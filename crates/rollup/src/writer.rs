@@ -13,12 +13,15 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::input::batch::{Column, RowBatch, Values, is_null, text};
 use crate::live::dictionary::{Cache, DictionaryFull, NULL, list_bytes};
+use crate::live::facts::{DimensionColumn, Facts, Reserved};
+use crate::live::history::Batch;
 use crate::live::key;
+use crate::log;
 use crate::report::Ingested;
-use crate::rollup::{DimensionColumn, Rollup};
+use crate::rollup::{Rollup, Taking};
 use crate::schema::{Dimension, DimensionKind, Discovery, TIME_COLUMN};
 use crate::time::granularity::Buckets;
 use crate::value::{Value, canonical};
@@ -32,6 +35,8 @@ use rows::Rows;
 #[derive(Debug)]
 pub struct Writer {
     rollup: Arc<Rollup>,
+    /// The facts whose dictionaries the caches know.
+    facts: Arc<Facts>,
     /// By dimension.
     caches: Vec<Cache>,
     buckets: Buckets,
@@ -182,6 +187,7 @@ impl Writer {
         };
         Writer {
             rollup: Arc::clone(rollup),
+            facts: rollup.live(),
             caches: Vec::new(),
             buckets: Buckets::new(granularity),
             now: None,
@@ -199,32 +205,118 @@ impl Writer {
     /// nothing of it.
     ///
     /// # Errors
-    /// [`Error::Full`](crate::Error::Full) if the facts would pass their limits: no row of the batch is
-    /// in. [`Error::Input`](crate::Error::Input) if it has more than 2^32 rows or would make too many
-    /// dimensions. [`Error::Facts`](crate::Error::Facts) if the system has no memory; then some rows may
-    /// be in.
+    /// [`Error::Full`] if the facts would pass their limits though all others were sealed: no row of the batch is
+    /// in. [`Error::Input`] if it has more than 2^32 rows or would make too many dimensions. [`Error::Io`] if the
+    /// log refuses it, or facts cannot be sealed; no row is in. [`Error::Facts`] if the system has no memory; then
+    /// some rows may be in, and an index with a log takes no more ([`Error::Failed`]).
     pub fn ingest(&mut self, batch: &RowBatch) -> Result<Ingested> {
+        self.ingest_from(batch, &[])
+    }
+
+    /// As [`ingest`](Self::ingest), with the offset that each source has behind these rows: they are in together
+    /// or not at all, also after a crash. A batch whose offsets were taken before is not taken again, so that
+    /// after an error, or a crash, its rows can be brought once more.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use sapwood::rollup::{Metric, Rollup, RowBatch, Schema, Writer};
+    ///
+    /// let rollup = Arc::new(Rollup::new(Schema::new("time").metric(Metric::count("events")))?);
+    /// let (batch, _) = RowBatch::from_json_lines(br#"{"time": "2013-01-01"}"#);
+    /// let mut writer = Writer::new(&rollup);
+    /// assert_eq!(writer.ingest_from(&batch, &[("partition 0", 1)])?.processed, 1);
+    /// assert_eq!(writer.ingest_from(&batch, &[("partition 0", 1)])?.repeated, 1);
+    /// assert_eq!(rollup.offsets()["partition 0"], 1);
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`ingest`](Self::ingest); [`Error::Input`] if some of its offsets were taken before and others not.
+    pub fn ingest_from(&mut self, batch: &RowBatch, offsets: &[(&str, u64)]) -> Result<Ingested> {
+        self.rollup.expect_sound()?;
+        let now = self.now.unwrap_or_else(rows::clock);
+        if !offsets.is_empty() && self.rollup.is_taken(offsets)? {
+            return Ok(repeated(batch));
+        }
+        let record = || match self.rollup.is_logged() {
+            true => log::encode(batch, now, offsets).map(Some),
+            false => Ok(None),
+        };
+        let mut record = record()?;
+        let taking = Taking::New { record: record.as_mut(), offsets };
+        match self.take(batch, now, taking, Limits::Held) {
+            Err(Error::Full { .. }) => {
+                self.rollup.make_room(&self.facts)?;
+                let taking = Taking::New { record: record.as_mut(), offsets };
+                self.take(batch, now, taking, Limits::Held)
+            }
+            taken => taken,
+        }
+    }
+
+    /// Takes a batch again that the log of an earlier life tells, unless it is in a segment already. Records are told
+    /// in their order, by one thread, before the index has its log; limits of live facts do not hold.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`]; [`Error::Facts`] if the system has no memory.
+    pub fn redo(&mut self, record: &[u8]) -> Result<()> {
+        let record = log::decode(record).map_err(|error| error.in_file("a record of the log"))?;
+        let log::Record { number, now, offsets, rows } = record;
+        if self.rollup.has_sealed(number) {
+            return Ok(());
+        }
+        let taking = Taking::Again { number, offsets: &offsets };
+        self.take(&rows, now, taking, Limits::Passed).map(drop)
+    }
+
+    fn take(
+        &mut self,
+        batch: &RowBatch,
+        now: i64,
+        taking: Taking<'_>,
+        limits: Limits,
+    ) -> Result<Ingested> {
         if batch.rows() > ROWS_MAX {
             let why = format!("a batch of {} rows: split it into smaller ones", batch.rows());
-            return Err(crate::Error::Input(why));
+            return Err(Error::Input(why));
         }
         let rollup = Arc::clone(&self.rollup);
-        let mut told = Ingested::default();
-        let rows = Rows::new(&rollup, batch, self.now, &mut told);
-        let columns = self.columns(&rows)?;
-        let coded = self.code(&columns, &rows, &mut told)?;
-        let keys = self.keys(&coded, &rows);
-        let inputs = Inputs::new(&rollup, &rows, &mut told);
-        let states = inputs.fold(&keys.rows, keys.ends.len());
-        self.apply(&columns, &keys, &inputs, states, &mut told)?;
-        rollup.count(&told);
-        Ok(told)
+        loop {
+            let facts = rollup.live();
+            if !Arc::ptr_eq(&facts, &self.facts) {
+                self.facts = Arc::clone(&facts);
+                self.caches.clear();
+            }
+            let mut told = Ingested::default();
+            let rows = Rows::new(&rollup, batch, now, &mut told);
+            let columns = self.columns(&rows)?;
+            let coded = self.code(&columns, &rows, &mut told)?;
+            let keys = self.keys(&coded, &rows);
+            let inputs = Inputs::new(&rollup, &rows, &mut told);
+            let mut states = inputs.fold(&keys.rows, keys.ends.len());
+            states.encode(rollup.layout());
+            let folded = Folded { keys: &keys, inputs: &inputs, states: &states };
+            // No batch comes once the facts are closed: this one then goes to those after them.
+            let Some(within) = facts.batch() else { continue };
+            let room = match limits {
+                Limits::Held => self.expect_room(&facts, &folded)?,
+                Limits::Passed => None,
+            };
+            if !rollup.take_down(taking)? {
+                return Ok(repeated(batch));
+            }
+            let applied = self.apply(&within, &folded, &mut told);
+            drop(room);
+            applied.inspect_err(|error| rollup.fail(error))?;
+            rollup.count(&told);
+            return Ok(told);
+        }
     }
 
     /// The dimensions, with those that the batch is the first to have.
     fn columns(&mut self, rows: &Rows<'_>) -> Result<Arc<Vec<DimensionColumn>>> {
         let schema = self.rollup.schema();
-        let mut columns = self.rollup.columns();
+        let mut columns = self.facts.columns();
         if schema.discovery != Discovery::Off {
             let is_known = |name: &str| {
                 name == schema.timestamp.column
@@ -249,8 +341,8 @@ impl Writer {
                 })
                 .collect();
             if !found.is_empty() {
-                self.rollup.discover(&found)?;
-                columns = self.rollup.columns();
+                self.facts.discover(&found)?;
+                columns = self.facts.columns();
             }
         }
         self.caches.resize_with(columns.len(), Cache::default);
@@ -264,9 +356,6 @@ impl Writer {
         rows: &Rows<'_>,
         told: &mut Ingested,
     ) -> Result<Vec<Coded>> {
-        let full = |_: DictionaryFull| {
-            crate::Error::Input("a dimension has more than 2^32 different values".to_owned())
-        };
         let mut coded = Vec::with_capacity(columns.len());
         for (dimension, cache) in columns.iter().zip(&mut self.caches) {
             let Some(column) = rows.find(&dimension.name) else {
@@ -281,7 +370,7 @@ impl Writer {
                         let row = row as usize;
                         if !is_null(nulls, row) {
                             let text = text(bytes, ends, row).as_bytes();
-                            ids[row] = cache.intern(dictionary, text).map_err(full)?;
+                            ids[row] = cache.intern(dictionary, text)?;
                         }
                     }
                     Coded::Ids(ids)
@@ -290,8 +379,7 @@ impl Writer {
                     let mut ids = vec![NULL; column.len()];
                     for &row in rows.kept() {
                         let mut intern = |text: &[u8]| cache.intern(dictionary, text);
-                        ids[row as usize] =
-                            number_of(&column.value(row as usize), &mut intern).map_err(full)?;
+                        ids[row as usize] = number_of(&column.value(row as usize), &mut intern)?;
                     }
                     Coded::Ids(ids)
                 }
@@ -316,7 +404,7 @@ impl Writer {
     fn keys(&mut self, coded: &[Coded], rows: &Rows<'_>) -> Keys {
         let kept = rows.kept();
         let rollup = self.rollup.schema().rollup;
-        let mut number = if rollup { 0 } else { self.rollup.facts().take_numbers(kept.len()) };
+        let mut number = if rollup { 0 } else { self.facts.take_numbers(kept.len()) };
         let mut keys = Keys {
             bytes: Vec::with_capacity(kept.len() * 16),
             ends: Vec::with_capacity(if rollup { kept.len() / 4 } else { kept.len() }),
@@ -357,17 +445,30 @@ impl Writer {
         keys
     }
 
-    /// Merges the states of the batch into the facts.
-    fn apply(
+    /// Room for the facts that a batch may add.
+    fn expect_room<'f>(
         &self,
-        columns: &[DimensionColumn],
-        keys: &Keys,
-        inputs: &Inputs<'_>,
-        mut states: States,
-        told: &mut Ingested,
-    ) -> Result<()> {
-        let (rollup, layout) = (&*self.rollup, &**self.rollup.layout());
-        states.encode(layout);
+        facts: &'f Facts,
+        folded: &Folded<'_>,
+    ) -> Result<Option<Reserved<'f>>> {
+        let Folded { keys, states, .. } = *folded;
+        let limits = &self.rollup.schema().limits;
+        let numbers = || 0..keys.ends.len();
+        if limits.bytes_max.is_some() {
+            let bytes = numbers()
+                .map(|number| keys.get(number).len() + states.get(number).len() + RECORD_BYTES);
+            self.rollup.expect_room(facts, bytes.sum::<usize>() as u64)?;
+        }
+        let Some(max) = limits.facts_max else { return Ok(None) };
+        let all: Vec<&[u8]> = numbers().map(|number| keys.get(number)).collect();
+        facts.reserve(&all, max).map(Some)
+    }
+
+    /// Merges the states of the batch into the facts.
+    fn apply(&self, batch: &Batch<'_>, folded: &Folded<'_>, told: &mut Ingested) -> Result<()> {
+        let (rollup, facts) = (&*self.rollup, &*self.facts);
+        let layout = &**rollup.layout();
+        let Folded { keys, inputs, states } = *folded;
         // Facts of one batch lie mostly in few chunks: neighbours find theirs in the cache.
         let order = keys.sorted();
         let entries: Vec<(&[u8], &[u8])> = order
@@ -375,25 +476,12 @@ impl Writer {
             .filter(|&&number| !states.is_overflowed(number))
             .map(|&number| (keys.get(number as usize), states.get(number as usize)))
             .collect();
-        let facts = rollup.facts();
-        if rollup.schema().limits.bytes_max.is_some() {
-            let bytes = entries.iter().map(|(key, state)| key.len() + state.len() + RECORD_BYTES);
-            rollup.expect_room(columns, bytes.sum::<usize>() as u64)?;
-        }
-        let _reserved = match rollup.schema().limits.facts_max {
-            Some(max) => {
-                let all: Vec<&[u8]> = (0..keys.ends.len()).map(|number| keys.get(number)).collect();
-                Some(facts.reserve(&all, max)?)
-            }
-            None => None,
-        };
-        let batch = facts.batch();
         let numbers: Vec<u32> = match states.any_overflowed() {
             false => order,
             true => order.into_iter().filter(|&number| !states.is_overflowed(number)).collect(),
         };
         let mut refused: Vec<u32> = states.overflowed().collect();
-        let new = facts.merge(&batch, layout, &entries, |index, _| refused.push(numbers[index]))?;
+        let new = facts.merge(batch, layout, &entries, |index, _| refused.push(numbers[index]))?;
         told.new_facts += new as u64;
         told.processed = keys.rows.len() as u64;
         if refused.is_empty() {
@@ -408,7 +496,7 @@ impl Writer {
             let mut state = inputs.fold(&[(row, 0)], 1);
             state.encode(layout);
             let key = keys.get(number as usize);
-            match facts.merge_one(&batch, layout, key, state.get(0))? {
+            match facts.merge_one(batch, layout, key, state.get(0))? {
                 Ok(upsert) => {
                     told.new_facts += u64::from(upsert == sapwood_engine::Upsert::Inserted);
                 }
@@ -425,6 +513,25 @@ impl Writer {
         }
         Ok(())
     }
+}
+
+/// A batch that is folded, and in no fact yet.
+struct Folded<'f> {
+    keys: &'f Keys,
+    inputs: &'f Inputs<'f>,
+    states: &'f States,
+}
+
+/// Whether a batch has to fit the limits of live facts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Limits {
+    Held,
+    Passed,
+}
+
+/// What became of a batch that was taken before.
+fn repeated(batch: &RowBatch) -> Ingested {
+    Ingested { repeated: batch.rows() as u64, ..Ingested::default() }
 }
 
 /// About what a fact takes in the map beside its key and its state.

@@ -16,7 +16,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-hashlog", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
     ("sapwood-occ", &["sapwood-mem"]),
     ("sapwood-ptree", &["sapwood-disk", "sapwood-engine", "sapwood-mem"]),
-    ("sapwood-rollup", &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-engine"]),
+    (
+        "sapwood-rollup",
+        &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-engine"],
+    ),
     ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
     (
         "sapwood-execute",

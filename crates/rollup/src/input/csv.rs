@@ -62,6 +62,30 @@ impl<R: Read> CsvRows<R> {
         Ok(CsvRows { reader, names })
     }
 
+    /// Passes over so many lines, those that are no rows counted too; how many there were.
+    ///
+    /// ```
+    /// use sapwood::rollup::CsvRows;
+    ///
+    /// let mut rows = CsvRows::new(&b"time,page\n2013-01-01\n2013-01-02,Elm\n"[..])?;
+    /// assert_eq!((rows.skip(1)?, rows.skip(9)?), (1, 1));
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the input cannot be read.
+    pub fn skip(&mut self, lines: u64) -> Result<u64> {
+        let mut record = csv::ByteRecord::new();
+        for passed in 0..lines {
+            match self.reader.read_byte_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => return Ok(passed),
+                Err(error) => return Err(Error::Input(error.to_string())),
+            }
+        }
+        Ok(lines)
+    }
+
     /// Up to so many rows; none at the end. Lines with another number of fields than the first are told
     /// beside the batch.
     ///

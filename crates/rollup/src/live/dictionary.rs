@@ -36,6 +36,12 @@ pub(crate) struct Entries {
 #[derive(Debug)]
 pub(crate) struct DictionaryFull;
 
+impl From<DictionaryFull> for crate::Error {
+    fn from(_full: DictionaryFull) -> crate::Error {
+        crate::Error::Input("a dimension has more than 2^32 different values".to_owned())
+    }
+}
+
 impl Dictionary {
     /// The entries, to read many of them.
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Entries> {
@@ -54,6 +60,11 @@ impl Dictionary {
 }
 
 impl Entries {
+    /// The number of a text, or of a list that [`list_bytes`] wrote; a new one if it is new.
+    pub(crate) fn intern(&mut self, bytes: &[u8]) -> Result<u32, DictionaryFull> {
+        self.add(xxh3_64(bytes), bytes)
+    }
+
     fn find(&self, hash: u64, bytes: &[u8]) -> Option<u32> {
         self.table.find(hash, |&id| self.bytes(id) == bytes).copied()
     }
@@ -132,7 +143,12 @@ pub(crate) enum Entry<'d> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ids<'d>(&'d [u8]);
 
-impl Ids<'_> {
+impl<'d> Ids<'d> {
+    /// Numbers of 4 bytes each, little endian.
+    pub(crate) fn new(bytes: &'d [u8]) -> Ids<'d> {
+        Ids(bytes)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = u32> + '_ {
         let words = self.0.as_chunks::<4>().0;
         words.iter().map(|word| u32::from_le_bytes(*word))

@@ -1,16 +1,18 @@
-//! The facts: a map from time and dimensions to states.
+//! The facts: a map from time and dimensions to states, and the texts of the dimensions.
 
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use sapwood_chunkmap::{ChunkMap, Direction};
 use sapwood_engine::Upsert;
 
+use super::dictionary::Dictionary;
 use super::history::{Batch, Generation, History};
 use super::key::time_bound;
 use super::state::StateLayout;
 use crate::error::{Error, Result};
+use crate::schema::{DIMENSIONS_MAX, Dimension, DimensionKind, NAME_BYTES_MAX};
 use crate::time::interval::Interval;
 
 /// Live facts, which change while they are read.
@@ -18,10 +20,35 @@ use crate::time::interval::Interval;
 pub(crate) struct Facts {
     map: ChunkMap,
     history: History,
+    /// Declared dimensions, then those that were discovered; only ever longer.
+    dimensions: RwLock<Arc<Vec<DimensionColumn>>>,
     /// Rows so far, without roll-up.
     sequence: AtomicU64,
     /// Facts that batches under way may add, beside those that are there.
     reserved: AtomicU64,
+}
+
+/// A dimension, and its texts.
+#[derive(Debug, Clone)]
+pub(crate) struct DimensionColumn {
+    pub(crate) name: String,
+    pub(crate) kind: DimensionKind,
+    /// Empty of numbers.
+    pub(crate) dictionary: Arc<Dictionary>,
+}
+
+impl DimensionColumn {
+    fn new(dimension: &Dimension) -> DimensionColumn {
+        DimensionColumn {
+            name: dimension.name.clone(),
+            kind: dimension.kind,
+            dictionary: Arc::default(),
+        }
+    }
+
+    pub(crate) fn dimension(&self) -> Dimension {
+        Dimension { name: self.name.clone(), kind: self.kind }
+    }
 }
 
 /// Facts as they were at one moment.
@@ -45,8 +72,11 @@ impl Drop for Reserved<'_> {
 }
 
 impl Facts {
-    pub(crate) fn new() -> Result<Facts> {
+    /// Without facts and texts.
+    pub(crate) fn new(dimensions: &[Dimension]) -> Result<Facts> {
+        let columns = dimensions.iter().map(DimensionColumn::new).collect();
         Ok(Facts {
+            dimensions: RwLock::new(Arc::new(columns)),
             map: ChunkMap::with_options(sapwood_chunkmap::Options::default())?,
             history: History::default(),
             sequence: AtomicU64::new(0),
@@ -58,9 +88,43 @@ impl Facts {
         self.map.len() as u64
     }
 
-    /// Bytes mapped for them.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.map.reserved_bytes()
+    /// Bytes mapped for them, and those of dictionaries.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let columns = self.columns();
+        let dictionaries = columns.iter().map(|column| column.dictionary.read().heap_bytes());
+        (self.map.reserved_bytes(), dictionaries.sum())
+    }
+
+    /// The dimensions, with those that were discovered so far.
+    pub(crate) fn columns(&self) -> Arc<Vec<DimensionColumn>> {
+        Arc::clone(&self.dimensions.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds dimensions that are not there yet.
+    pub(crate) fn discover(&self, found: &[Dimension]) -> Result<()> {
+        let mut dimensions = self.dimensions.write().unwrap_or_else(PoisonError::into_inner);
+        let mut more: Vec<DimensionColumn> = dimensions.to_vec();
+        for dimension in found {
+            if more.iter().any(|known| known.name == dimension.name) {
+                continue;
+            }
+            if more.len() == DIMENSIONS_MAX {
+                return Err(Error::Input(format!(
+                    "`{}` would be dimension {}: declare the dimensions, or exclude columns",
+                    dimension.name,
+                    DIMENSIONS_MAX + 1
+                )));
+            }
+            if dimension.name.len() > NAME_BYTES_MAX {
+                return Err(Error::Input(format!(
+                    "a column has a name of {} bytes, and dimensions have {NAME_BYTES_MAX} at most: exclude it",
+                    dimension.name.len()
+                )));
+            }
+            more.push(DimensionColumn::new(dimension));
+        }
+        *dimensions = Arc::new(more);
+        Ok(())
     }
 
     /// Numbers for so many rows: the first of them.
@@ -95,9 +159,22 @@ impl Facts {
             .map_err(|(facts, _)| Error::Full { what: format!("{facts} facts"), limit: max })
     }
 
-    /// Begins a batch, which no snapshot cuts.
-    pub(crate) fn batch(&self) -> Batch<'_> {
+    /// Begins a batch, which no snapshot cuts; none once the facts are closed.
+    pub(crate) fn batch(&self) -> Option<Batch<'_>> {
         self.history.batch()
+    }
+
+    /// Waits for the batches under way. No fact changes from here on.
+    pub(crate) fn close(&self) {
+        self.history.close();
+    }
+
+    /// Shows all facts in their order, as they are: of closed facts, for good.
+    pub(crate) fn for_each<B>(
+        &self,
+        mut show: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>> {
+        Ok(self.map.scan(.., Direction::Ascending, |key, state| show(key, state))?)
     }
 
     /// Merges states into the facts of their keys, all within one batch. Calls `refused` with the index
@@ -157,9 +234,8 @@ impl Facts {
 }
 
 impl FactsSnapshot {
-    /// The same facts once more.
-    pub(crate) fn again(&self) -> FactsSnapshot {
-        FactsSnapshot { facts: Arc::clone(&self.facts), generation: Arc::clone(&self.generation) }
+    pub(crate) fn facts(&self) -> &Facts {
+        &self.facts
     }
 
     /// The keys of an interval: the least of them, and the least beyond.

@@ -19,8 +19,15 @@ const SHARDS: usize = 64;
 /// Where generations begin.
 #[derive(Debug, Default)]
 pub(crate) struct History {
+    gate: RwLock<Gate>,
+}
+
+#[derive(Debug, Default)]
+struct Gate {
     /// The newest generation, if a snapshot needs it.
-    gate: RwLock<Weak<Generation>>,
+    newest: Weak<Generation>,
+    /// Whether no batch comes any more.
+    is_closed: bool,
 }
 
 /// What facts were when a snapshot was taken, of those that have changed since.
@@ -39,22 +46,27 @@ type Kept = HashMap<Box<[u8]>, Option<Box<[u8]>>>;
 /// Keeps snapshots from being taken while a batch is applied.
 #[derive(Debug)]
 pub(crate) struct Batch<'h> {
-    _gate: RwLockReadGuard<'h, Weak<Generation>>,
+    _gate: RwLockReadGuard<'h, Gate>,
     newest: Option<Arc<Generation>>,
 }
 
 impl History {
-    /// Begins a batch, which no snapshot cuts.
-    pub(crate) fn batch(&self) -> Batch<'_> {
+    /// Begins a batch, which no snapshot cuts; none after [`close`](Self::close).
+    pub(crate) fn batch(&self) -> Option<Batch<'_>> {
         let gate = self.gate.read().unwrap_or_else(PoisonError::into_inner);
-        let newest = gate.upgrade();
-        Batch { _gate: gate, newest }
+        let newest = gate.newest.upgrade();
+        (!gate.is_closed).then_some(Batch { _gate: gate, newest })
+    }
+
+    /// Waits for the batches under way, and lets no other come.
+    pub(crate) fn close(&self) {
+        self.gate.write().unwrap_or_else(PoisonError::into_inner).is_closed = true;
     }
 
     /// Takes a snapshot: waits for the batches under way, and keeps others out until it is there.
     pub(crate) fn snapshot(&self) -> Arc<Generation> {
         let mut gate = self.gate.write().unwrap_or_else(PoisonError::into_inner);
-        let newest = gate.upgrade();
+        let newest = gate.newest.upgrade();
         if let Some(newest) = &newest
             && !newest.kept.load(Ordering::Acquire)
         {
@@ -70,7 +82,7 @@ impl History {
         if let Some(newest) = newest {
             newest.next.set(Arc::clone(&generation)).expect("the newest has none after it");
         }
-        *gate = Arc::downgrade(&generation);
+        gate.newest = Arc::downgrade(&generation);
         generation
     }
 }
@@ -148,7 +160,7 @@ mod tests {
     fn each_snapshot_has_its_own_past() {
         let history = History::default();
         let keep = |key: &[u8], was: Option<&[u8]>| {
-            let batch = history.batch();
+            let batch = history.batch().expect("it is open");
             let Some(newest) = batch.newest() else { return false };
             newest.keep(key, || Ok::<_, ()>(was.map(<[u8]>::to_vec))).expect("no error");
             true
@@ -179,13 +191,21 @@ mod tests {
         let history = History::default();
         let first = history.snapshot();
         for _ in 0..200_000 {
-            let batch = history.batch();
+            let batch = history.batch().expect("it is open");
             let newest = batch.newest().expect("the first is open");
             newest.keep(b"a", || Ok::<_, ()>(None)).expect("no error");
             drop(batch);
             drop(history.snapshot());
         }
         drop(first);
-        assert!(history.batch().newest().is_none());
+        assert!(history.batch().expect("it is open").newest().is_none());
+    }
+    #[test]
+    fn a_closed_history_has_no_more_batches() {
+        let history = History::default();
+        assert!(history.batch().is_some());
+        history.close();
+        assert!(history.batch().is_none());
+        let _past = history.snapshot();
     }
 }

@@ -11,6 +11,7 @@
 
 use sapwood_aggregate::{Accumulator, Function};
 
+use crate::error::Result;
 use crate::schema::{Metric, MetricKind, Number};
 
 /// Where the states of metrics lie in the value of a fact.
@@ -51,6 +52,24 @@ pub(crate) enum CellKind {
     LastLong,
     FirstDouble,
     LastDouble,
+}
+
+impl CellKind {
+    /// Whether its values are floating point numbers.
+    pub(crate) fn is_double(self) -> bool {
+        match self {
+            CellKind::SumLong
+            | CellKind::MinLong
+            | CellKind::MaxLong
+            | CellKind::FirstLong
+            | CellKind::LastLong => false,
+            CellKind::SumDouble
+            | CellKind::MinDouble
+            | CellKind::MaxDouble
+            | CellKind::FirstDouble
+            | CellKind::LastDouble => true,
+        }
+    }
 }
 
 /// A figure would leave the range of its type. Nothing was changed.
@@ -237,7 +256,11 @@ impl StateLayout {
     ///
     /// # Errors
     /// Which metric would leave its type; the cells may be changed then.
-    pub(crate) fn merge_cells(&self, into: &mut [u8], from: &[u8]) -> Result<(), Overflow> {
+    pub(crate) fn merge_cells(
+        &self,
+        into: &mut [u8],
+        from: &[u8],
+    ) -> std::result::Result<(), Overflow> {
         for (metric, slot) in self.slots.iter().enumerate() {
             let Place::Cell(kind, at) = slot.place else { continue };
             if !slot.is_set(from) {
@@ -265,7 +288,7 @@ impl StateLayout {
         left: &[u8],
         right: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(), Overflow> {
+    ) -> std::result::Result<(), Overflow> {
         out.clear();
         out.extend_from_slice(&left[..self.fixed_bytes]);
         self.merge_cells(out, right)?;
@@ -274,9 +297,9 @@ impl StateLayout {
             match (left, right) {
                 ([], one) | (one, []) => push_sketch(out, |out| out.extend_from_slice(one)),
                 (left, right) => {
-                    let mut merged = sketch_of(function, left);
+                    let mut merged = sound(function, left);
                     // A counter of 64 bits does not overflow, and the functions are one.
-                    merged.merge(sketch_of(function, right)).expect("states of one metric merge");
+                    merged.merge(sound(function, right)).expect("states of one metric merge");
                     push_sketch(out, |out| merged.encode(out));
                 }
             }
@@ -285,9 +308,17 @@ impl StateLayout {
     }
 }
 
-/// Reads a sketch that this process wrote.
-pub(crate) fn sketch_of(function: &Function, bytes: &[u8]) -> Accumulator {
-    Accumulator::decode(function.clone(), bytes).expect("a fact has what was written into it")
+/// Reads a sketch.
+///
+/// # Errors
+/// [`Error::Sketch`](crate::Error::Sketch) if it is none of the function: a live fact has what was written into it.
+pub(crate) fn sketch_of(function: &Function, bytes: &[u8]) -> Result<Accumulator> {
+    Ok(Accumulator::decode(function.clone(), bytes)?)
+}
+
+/// Reads a sketch that was looked at before, or that this process wrote.
+fn sound(function: &Function, bytes: &[u8]) -> Accumulator {
+    sketch_of(function, bytes).expect("a fact has what was written into it")
 }
 
 /// Appends a sketch behind its length.

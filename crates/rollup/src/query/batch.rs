@@ -5,15 +5,16 @@ use std::sync::RwLockReadGuard;
 use sapwood_aggregate::Function;
 
 use super::columns::{Columns, Form, Source};
-use crate::live::dictionary::{Entries, Entry};
+use crate::error::Result;
+use crate::live::dictionary::{Entries, Entry, NULL};
 use crate::live::key::Parts;
 use crate::live::state::{Place, StateLayout, double, long, sketch_of};
-use crate::rollup::DimensionColumn;
 use crate::schema::DimensionKind;
+use crate::segment::{BLOCK_ROWS, CellValues, Cells, Numbered, Segment, SegmentTexts};
 use crate::value::Value;
 
 /// So many facts are looked at together: their columns stay in the first caches.
-pub(crate) const BATCH_ROWS: usize = 1024;
+pub(crate) const BATCH_ROWS: usize = BLOCK_ROWS;
 
 /// Some facts, as columns.
 #[derive(Debug)]
@@ -100,6 +101,43 @@ impl FactColumn {
         }
     }
 
+    /// Appends nulls.
+    fn fill_null(&mut self, rows: usize) {
+        match self {
+            FactColumn::Ids(ids) => ids.resize(rows, NULL),
+            FactColumn::Longs { values, present } => {
+                values.resize(rows, 0);
+                present.resize(rows, false);
+            }
+            FactColumn::Doubles { values, present } => {
+                values.resize(rows, 0.0);
+                present.resize(rows, false);
+            }
+            FactColumn::TimedLongs { .. }
+            | FactColumn::TimedDoubles { .. }
+            | FactColumn::Sketches { .. } => unreachable!("a segment has each metric"),
+        }
+    }
+
+    /// Where the cells of a metric are read to.
+    fn cells(&mut self) -> Cells<'_> {
+        match self {
+            FactColumn::Longs { values, present } => {
+                Cells { times: None, values: CellValues::Longs(values), present }
+            }
+            FactColumn::Doubles { values, present } => {
+                Cells { times: None, values: CellValues::Doubles(values), present }
+            }
+            FactColumn::TimedLongs { times, values, present } => {
+                Cells { times: Some(times), values: CellValues::Longs(values), present }
+            }
+            FactColumn::TimedDoubles { times, values, present } => {
+                Cells { times: Some(times), values: CellValues::Doubles(values), present }
+            }
+            FactColumn::Ids(_) | FactColumn::Sketches { .. } => unreachable!("{FORMS}"),
+        }
+    }
+
     fn push_long(&mut self, value: Option<i64>) {
         let FactColumn::Longs { values, present } = self else { unreachable!("{FORMS}") };
         values.push(value.unwrap_or_default());
@@ -151,7 +189,7 @@ impl FactColumn {
 
 const FORMS: &str = "a column is made for the form that it is read in";
 
-/// Takes facts apart into columns.
+/// Takes live facts apart into columns.
 #[derive(Debug)]
 pub(crate) struct FactReader<'r> {
     layout: &'r StateLayout,
@@ -164,16 +202,14 @@ pub(crate) struct FactReader<'r> {
     /// The sketches that are read, and their columns.
     sketches: Vec<(usize, usize)>,
     /// Whether a row number stands behind the time.
-    numbered: bool,
-    forms: Vec<Form>,
+    numbered: Numbered,
 }
 
 impl<'r> FactReader<'r> {
     pub(crate) fn new(
         columns: &Columns<'_>,
-        dimensions: &[DimensionColumn],
         layout: &'r StateLayout,
-        numbered: bool,
+        numbered: Numbered,
     ) -> FactReader<'r> {
         let mut reader = FactReader {
             layout,
@@ -182,14 +218,13 @@ impl<'r> FactReader<'r> {
             cells: Vec::new(),
             sketches: Vec::new(),
             numbered,
-            forms: columns.read.iter().map(|(_, form)| *form).collect(),
         };
         for (column, (source, _)) in columns.read.iter().enumerate() {
             match *source {
                 Source::Time => reader.times.push(column),
                 Source::Dimension(number) => {
                     while reader.dimensions.len() <= number {
-                        let kind = dimensions[reader.dimensions.len()].kind;
+                        let kind = columns.dimension_at(reader.dimensions.len()).kind;
                         reader.dimensions.push((kind, None));
                     }
                     reader.dimensions[number].1 = Some(column);
@@ -203,13 +238,6 @@ impl<'r> FactReader<'r> {
         reader
     }
 
-    pub(crate) fn new_batch(&self) -> FactBatch {
-        FactBatch {
-            times: Vec::with_capacity(BATCH_ROWS),
-            columns: self.forms.iter().map(|form| FactColumn::new(*form)).collect(),
-        }
-    }
-
     /// Appends a fact.
     pub(crate) fn push(&self, batch: &mut FactBatch, key: &[u8], state: &[u8]) {
         let (time, mut parts) = Parts::new(key);
@@ -217,7 +245,7 @@ impl<'r> FactReader<'r> {
         for &column in &self.times {
             batch.columns[column].push_long(Some(time));
         }
-        if self.numbered {
+        if self.numbered == Numbered::Yes {
             let _ = parts.long();
         }
         for &(kind, column) in &self.dimensions {
@@ -255,6 +283,15 @@ impl<'r> FactReader<'r> {
 }
 
 impl FactBatch {
+    /// Without facts, for the columns that a query reads.
+    pub(crate) fn new(columns: &Columns<'_>) -> FactBatch {
+        let new_column = |(_, form): &(Source, Form)| FactColumn::new(*form);
+        FactBatch {
+            times: Vec::with_capacity(BATCH_ROWS),
+            columns: columns.read.iter().map(new_column).collect(),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.times.len()
     }
@@ -265,31 +302,145 @@ impl FactBatch {
     }
 }
 
-/// The dictionaries of the columns of texts that a query reads; none of other columns.
+/// Reads the columns of a segment.
+#[derive(Debug)]
+pub(crate) struct SegmentReader {
+    /// Of each column that is read.
+    columns: Vec<SegmentColumn>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum SegmentColumn {
+    Time,
+    Dimension(usize),
+    Metric(usize),
+    /// The segment does not have it.
+    Absent,
+}
+
+impl SegmentReader {
+    pub(crate) fn new(columns: &Columns<'_>, segment: &Segment) -> SegmentReader {
+        let find = |(source, _): &(Source, Form)| match *source {
+            Source::Time => SegmentColumn::Time,
+            Source::Metric(number) => SegmentColumn::Metric(number),
+            Source::Dimension(number) => {
+                let wanted = columns.dimension_at(number);
+                match segment.dimension(&wanted.name) {
+                    Some((at, kind)) if kind == wanted.kind => SegmentColumn::Dimension(at),
+                    _ => SegmentColumn::Absent,
+                }
+            }
+        };
+        SegmentReader { columns: columns.read.iter().map(find).collect() }
+    }
+
+    /// The number of the segment's dimension that a column is read from.
+    pub(crate) fn dimension(&self, column: usize) -> Option<usize> {
+        match self.columns[column] {
+            SegmentColumn::Dimension(at) => Some(at),
+            _ => None,
+        }
+    }
+
+    /// Reads a block into an empty batch.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    pub(crate) fn read(
+        &self,
+        segment: &Segment,
+        block: usize,
+        batch: &mut FactBatch,
+    ) -> Result<()> {
+        segment.read_times(block, &mut batch.times)?;
+        let rows = batch.times.len();
+        for (from, into) in self.columns.iter().zip(&mut batch.columns) {
+            match (*from, into) {
+                (SegmentColumn::Time, FactColumn::Longs { values, present }) => {
+                    values.extend_from_slice(&batch.times);
+                    present.resize(rows, true);
+                }
+                (SegmentColumn::Absent, into) => into.fill_null(rows),
+                (SegmentColumn::Dimension(at), FactColumn::Ids(ids)) => {
+                    segment.read_ids(at, block, ids)?;
+                }
+                (SegmentColumn::Dimension(at), FactColumn::Longs { values, present }) => {
+                    segment.read_long_dimension(at, block, values, present)?;
+                }
+                (SegmentColumn::Dimension(at), FactColumn::Doubles { values, present }) => {
+                    segment.read_double_dimension(at, block, values, present)?;
+                }
+                (SegmentColumn::Metric(at), FactColumn::Sketches { bytes, ends }) => {
+                    segment.read_sketches(at, block, bytes, ends)?;
+                }
+                (SegmentColumn::Metric(at), into) => {
+                    segment.read_cells(at, block, into.cells())?;
+                }
+                _ => unreachable!("{FORMS}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The words of a dimension of texts, where they lie.
+#[derive(Debug)]
+pub(crate) enum Words<'d> {
+    /// Holds the lock of the dictionary.
+    Live(RwLockReadGuard<'d, Entries>),
+    Segment(SegmentTexts<'d>),
+    /// The facts do not have the dimension: all are null.
+    None,
+}
+
+impl Words<'_> {
+    /// How many numbers there are, null not counted.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Words::Live(entries) => entries.len(),
+            Words::Segment(texts) => texts.len(),
+            Words::None => 0,
+        }
+    }
+
+    /// What a number stands for.
+    #[inline]
+    pub(crate) fn entry(&self, id: u32) -> Entry<'_> {
+        match self {
+            Words::Live(entries) => entries.entry(id),
+            Words::Segment(texts) => texts.entry(id),
+            Words::None => Entry::Null,
+        }
+    }
+
+    /// The text of a number that is none of a list; `None` of null.
+    pub(crate) fn text(&self, id: u32) -> Option<&str> {
+        match self.entry(id) {
+            Entry::Text(text) => Some(text),
+            Entry::Null | Entry::List(_) => None,
+        }
+    }
+}
+
+/// The words of the columns of texts that a query reads; none of other columns.
 #[derive(Debug)]
 pub(crate) struct Texts<'d> {
-    entries: Vec<Option<RwLockReadGuard<'d, Entries>>>,
+    words: Vec<Option<Words<'d>>>,
 }
 
 impl<'d> Texts<'d> {
-    /// Holds the locks of the dictionaries: writers that meet new texts wait while it lives.
-    pub(crate) fn of(columns: &Columns<'d>) -> Texts<'d> {
-        let entries = columns.read.iter().map(|(source, form)| match (source, form) {
-            (Source::Dimension(number), Form::Ids) => {
-                Some(columns.dimension_at(*number).dictionary.read())
-            }
-            _ => None,
-        });
-        Texts { entries: entries.collect() }
+    /// Writers that meet new texts wait while live ones are held.
+    pub(crate) fn new(words: Vec<Option<Words<'d>>>) -> Texts<'d> {
+        Texts { words }
     }
 
-    pub(crate) fn entries(&self, column: usize) -> &Entries {
-        self.entries[column].as_deref().expect("a column of texts has a dictionary")
+    pub(crate) fn words(&self, column: usize) -> &Words<'d> {
+        self.words[column].as_ref().expect("a column of texts has words")
     }
 
     /// What the number of a text stands for.
     pub(crate) fn value(&self, column: usize, id: u32) -> Value<'_> {
-        let entries = self.entries(column);
+        let entries = self.words(column);
         let text = |id: u32| entries.text(id).map_or(Value::Null, Value::text);
         match entries.entry(id) {
             Entry::Null => Value::Null,
@@ -325,7 +476,8 @@ impl<'d> Texts<'d> {
                 match sketches.sketch(row) {
                     [] => figure_of_nothing(&layout.sketches[number]),
                     bytes => {
-                        let cell = sketch_of(&layout.sketches[number], bytes).cell();
+                        let sketch = sketch_of(&layout.sketches[number], bytes);
+                        let cell = sketch.and_then(|sketch| Ok(sketch.cell()?));
                         cell.map_or(Value::Null, |cell| from_cell(&cell))
                     }
                 }

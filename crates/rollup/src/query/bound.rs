@@ -61,6 +61,21 @@ impl BoundFilter {
         rows.retain(|&row| mask[row as usize]);
     }
 
+    /// Columns of texts of which each row that it takes has one of some numbers: which these are.
+    pub(crate) fn needed(&self) -> Vec<(usize, &[bool])> {
+        match &self.node {
+            BoundNode::Texts { column, takes, .. } => vec![(*column, takes)],
+            BoundNode::And(parts) => {
+                let texts = parts.iter().filter_map(|part| match part {
+                    BoundNode::Texts { column, takes, .. } => Some((*column, &takes[..])),
+                    _ => None,
+                });
+                texts.collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Which rows it takes.
     pub(crate) fn mask(
         &self,
@@ -113,7 +128,7 @@ fn row_by_row<'n>(
 
 /// Tests each text of a dictionary once; a list by its elements.
 fn tables(column: usize, test: &Test, texts: &Texts<'_>) -> (Vec<bool>, Vec<bool>) {
-    let entries = texts.entries(column);
+    let entries = texts.words(column);
     let count = entries.len() + 1;
     let table = |unknown: bool| {
         let mut takes: Vec<bool> = Vec::with_capacity(count);

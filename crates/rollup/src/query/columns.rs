@@ -2,8 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::live::state::{CellKind, Place, StateLayout};
-use crate::rollup::DimensionColumn;
-use crate::schema::{DimensionKind, Metric, TIME_COLUMN};
+use crate::schema::{Dimension, DimensionKind, Metric, TIME_COLUMN};
 
 /// Where a column of a fact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub(crate) enum Form {
 /// The columns that there are, by name, and those of them that a query reads, by number.
 #[derive(Debug)]
 pub(crate) struct Columns<'r> {
-    dimensions: &'r [DimensionColumn],
+    dimensions: &'r [Dimension],
     metrics: &'r [Metric],
     layout: &'r StateLayout,
     /// Whether a column that is not there is one that has not come yet, and null.
@@ -41,7 +40,7 @@ pub(crate) struct Columns<'r> {
 
 impl<'r> Columns<'r> {
     pub(crate) fn new(
-        dimensions: &'r [DimensionColumn],
+        dimensions: &'r [Dimension],
         metrics: &'r [Metric],
         layout: &'r StateLayout,
         lenient: bool,
@@ -92,7 +91,7 @@ impl<'r> Columns<'r> {
         Ok(Some((at, form)))
     }
 
-    pub(crate) fn dimension_at(&self, number: usize) -> &'r DimensionColumn {
+    pub(crate) fn dimension_at(&self, number: usize) -> &'r Dimension {
         &self.dimensions[number]
     }
 

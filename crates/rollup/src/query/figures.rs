@@ -366,7 +366,7 @@ fn fold_states(
         if bytes.is_empty() {
             continue;
         }
-        let state = sketch_of(function, bytes);
+        let state = sketch_of(function, bytes)?;
         match &mut sketches[group as usize] {
             Some(sketch) => sketch.merge(state)?,
             none => *none = Some(state),

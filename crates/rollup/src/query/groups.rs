@@ -7,10 +7,11 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::batch::{FactBatch, FactColumn, Texts};
+use super::batch::{FactBatch, FactColumn, Texts, Words};
+use super::columns::{Columns, Form};
 use super::figures::{Figure, FigureStates};
 use crate::error::{Error, Result};
-use crate::live::dictionary::Entry;
+use crate::live::dictionary::{Dictionary, Entry, NULL};
 use crate::time::granularity::Buckets;
 use crate::value::Value;
 
@@ -90,8 +91,9 @@ impl Groups {
         texts: &Texts<'_>,
         rows: &[u32],
         masks: &[Vec<bool>],
+        numbers: &mut Numbers<'_>,
     ) -> Result<()> {
-        self.assign(batch, texts, rows);
+        self.assign(batch, texts, rows, numbers)?;
         self.expect_few()?;
         let count = self.count;
         let mut taken = Vec::new();
@@ -121,7 +123,13 @@ impl Groups {
     }
 
     /// Finds the group of each row, or the groups, where a dimension has several values.
-    fn assign(&mut self, batch: &FactBatch, texts: &Texts<'_>, rows: &[u32]) {
+    fn assign(
+        &mut self,
+        batch: &FactBatch,
+        texts: &Texts<'_>,
+        rows: &[u32],
+        numbers: &mut Numbers<'_>,
+    ) -> Result<()> {
         let mut pairs = std::mem::take(&mut self.pairs);
         pairs.clear();
         let mut key = vec![0; self.words];
@@ -137,12 +145,16 @@ impl Groups {
                     Part::Null => (0, true),
                     Part::Column(column) => match word(&batch.columns[*column], row as usize) {
                         Some(id) if matches!(batch.columns[*column], FactColumn::Ids(_)) => {
-                            match texts.entries(*column).entry(id as u32) {
+                            let words = texts.words(*column);
+                            match words.entry(id as u32) {
                                 Entry::List(ids) => {
-                                    lists.push((at, ids.iter().map(u64::from).collect()));
+                                    let ids = ids
+                                        .iter()
+                                        .map(|id| Ok(numbers.of(*column, id, words)?.into()));
+                                    lists.push((at, ids.collect::<Result<_>>()?));
                                     (0, false)
                                 }
-                                _ => (id, false),
+                                _ => (numbers.of(*column, id as u32, words)?.into(), false),
                             }
                         }
                         Some(word) => (word, false),
@@ -165,6 +177,7 @@ impl Groups {
             }
         }
         self.pairs = pairs;
+        Ok(())
     }
 
     /// A fact of several values is in the group of each combination of them.
@@ -227,12 +240,12 @@ impl Groups {
         self.states.iter_mut().for_each(|states| states.grow(count));
     }
 
-    /// The value of a part of a group's key. `batch` says of which form the column is.
+    /// The value of a part of a group's key.
     pub(crate) fn part(
         &self,
         group: usize,
         at: usize,
-        batch: &FactBatch,
+        columns: &Columns<'_>,
         texts: &Texts<'_>,
     ) -> Value<'static> {
         let key = self.key(group);
@@ -242,17 +255,54 @@ impl Groups {
         match &self.parts[at] {
             Part::Time(_) => Value::Long(key[at].cast_signed()),
             Part::Null => Value::Null,
-            Part::Column(column) => match &batch.columns[*column] {
-                FactColumn::Ids(_) => texts.value(*column, key[at] as u32).into_owned(),
-                FactColumn::Longs { .. } | FactColumn::TimedLongs { .. } => {
-                    Value::Long(key[at].cast_signed())
-                }
-                FactColumn::Doubles { .. } | FactColumn::TimedDoubles { .. } => {
-                    Value::Double(f64::from_bits(key[at]))
-                }
-                FactColumn::Sketches { .. } => Value::Null,
+            Part::Column(column) => match columns.read[*column].1 {
+                Form::Ids => texts.value(*column, key[at] as u32).into_owned(),
+                Form::Long | Form::TimedLong => Value::Long(key[at].cast_signed()),
+                Form::Double | Form::TimedDouble => Value::Double(f64::from_bits(key[at])),
+                Form::Sketch => Value::Null,
             },
         }
+    }
+}
+
+/// The numbers by which groups tell texts: those of the facts, where these lie at one place, and else numbers of
+/// dictionaries that the query has.
+#[derive(Debug)]
+pub(crate) enum Numbers<'q> {
+    Same,
+    Others {
+        /// By column.
+        dictionaries: &'q [Dictionary],
+        /// By column: the number of the query for each number of the facts, or [`UNKNOWN`].
+        known: Vec<Vec<u32>>,
+    },
+}
+
+/// No text has this number: a dictionary would have to be full.
+const UNKNOWN: u32 = u32::MAX;
+
+impl<'q> Numbers<'q> {
+    pub(crate) fn others(dictionaries: &'q [Dictionary]) -> Numbers<'q> {
+        Numbers::Others { dictionaries, known: vec![Vec::new(); dictionaries.len()] }
+    }
+
+    /// The number of a text, or of null, that has another one among the facts.
+    #[inline]
+    fn of(&mut self, column: usize, id: u32, words: &Words<'_>) -> Result<u32> {
+        let Numbers::Others { dictionaries, known } = self else { return Ok(id) };
+        let known = &mut known[column];
+        if let Some(&number) = known.get(id as usize)
+            && number != UNKNOWN
+        {
+            return Ok(number);
+        }
+        known.resize(known.len().max(words.len() + 1), UNKNOWN);
+        let number = match words.text(id) {
+            Some(text) => dictionaries[column].intern(text.as_bytes())?,
+            None => NULL,
+        };
+        known[id as usize] = number;
+        Ok(number)
     }
 }
 

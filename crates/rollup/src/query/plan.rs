@@ -1,16 +1,14 @@
 //! From a query to what is read, how facts are grouped, and which figures are made.
 
 use super::Query;
-use super::batch::{FactReader, Texts};
-use super::bound::{BoundFilter, declare};
+use super::bound::declare;
 use super::columns::Columns;
 use super::figures::Figure;
 use super::groups::Part;
 use crate::error::{Error, Result};
 use crate::filter::Compiled;
 use crate::live::state::StateLayout;
-use crate::rollup::DimensionColumn;
-use crate::schema::{Discovery, Schema};
+use crate::schema::{Dimension, Discovery, Schema};
 use crate::time::granularity::Buckets;
 
 /// The key of a group says by bits of a word which parts are null.
@@ -20,12 +18,11 @@ const PARTS_MAX: usize = 63;
 #[derive(Debug)]
 pub(crate) struct Plan<'r> {
     pub(crate) columns: Columns<'r>,
-    pub(crate) reader: FactReader<'r>,
     /// The parts of the keys of groups: time first, if there are buckets of it.
     pub(crate) parts: Vec<Part>,
     pub(crate) figures: Vec<Figure>,
-    pub(crate) filter: Option<BoundFilter>,
-    pub(crate) figure_filters: Vec<BoundFilter>,
+    pub(crate) filter: Option<Compiled>,
+    pub(crate) figure_filters: Vec<Compiled>,
     pub(crate) layout: &'r StateLayout,
 }
 
@@ -37,7 +34,7 @@ impl<'r> Plan<'r> {
     pub(crate) fn new(
         query: &Query,
         schema: &'r Schema,
-        dimensions: &'r [DimensionColumn],
+        dimensions: &'r [Dimension],
         layout: &'r StateLayout,
         more: &[String],
     ) -> Result<Plan<'r>> {
@@ -78,13 +75,7 @@ impl<'r> Plan<'r> {
         for name in more {
             columns.read(name)?;
         }
-        let reader = FactReader::new(&columns, dimensions, layout, !schema.rollup);
         let filter = query.filter.as_ref().map(|filter| filter.compile()).transpose()?;
-        let texts = Texts::of(&columns);
-        let bind = |filter: &Compiled| BoundFilter::new(filter, &columns, &texts);
-        let filter = filter.as_ref().map(bind);
-        let figure_filters = filters.iter().map(bind).collect();
-        drop(texts);
-        Ok(Plan { columns, reader, parts, figures, filter, figure_filters, layout })
+        Ok(Plan { columns, parts, figures, filter, figure_filters: filters, layout })
     }
 }

@@ -40,12 +40,13 @@ pub(crate) fn names(query: &Query) -> Result<Vec<String>> {
 pub(crate) fn answer(
     query: &Query,
     plan: &Plan<'_>,
+    texts: &Texts<'_>,
     mut groups: Groups,
     names: Vec<String>,
     start: i64,
 ) -> Result<Answer> {
     groups.grow();
-    let table = Table { query, plan, names: &names, start };
+    let table = Table { query, plan, texts, names: &names, start };
     let having = query.having.as_ref().map(|having| having.compile()).transpose()?;
     let order = table.order()?;
     let rows = match &query.kind {
@@ -135,6 +136,8 @@ fn add_empty(query: &Query, groups: &mut Groups) -> Result<()> {
 struct Table<'q> {
     query: &'q Query,
     plan: &'q Plan<'q>,
+    /// By which groups tell texts.
+    texts: &'q Texts<'q>,
     names: &'q [String],
     start: i64,
 }
@@ -142,20 +145,19 @@ struct Table<'q> {
 impl Table<'_> {
     /// A row for each group.
     fn rows(&self, groups: &Groups, hidden: &[usize]) -> Result<Vec<Row>> {
-        let texts = Texts::of(&self.plan.columns);
-        let batch = self.plan.reader.new_batch();
+        let (columns, texts) = (&self.plan.columns, self.texts);
         let has_time = matches!(self.plan.parts.first(), Some(Part::Time(_)));
         let mut rows = Vec::with_capacity(groups.len());
         for group in 0..groups.len() {
             let mut row = Vec::with_capacity(self.names.len());
             row.push(match has_time {
-                true => groups.part(group, 0, &batch, &texts),
+                true => groups.part(group, 0, columns, texts),
                 false => Value::Long(self.start),
             });
             for at in 0..self.query.dimensions.len() {
                 row.push(match hidden.contains(&at) {
                     true => Value::Null,
-                    false => groups.part(group, at + usize::from(has_time), &batch, &texts),
+                    false => groups.part(group, at + usize::from(has_time), columns, texts),
                 });
             }
             for (figure, states) in self.plan.figures.iter().zip(&groups.states) {

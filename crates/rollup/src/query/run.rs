@@ -1,24 +1,24 @@
-//! How a query runs: over a snapshot, by one thread or several, each with its own groups.
+//! How a query runs: over all places of facts, by one thread or several, each with its own groups.
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use sapwood_chunkmap::Direction;
 
 use super::answer::{Answer, Shape};
-use super::batch::{BATCH_ROWS, FactBatch, Texts};
-use super::columns::{Form, Source};
-use super::groups::Groups;
+use super::batch::{FactBatch, FactColumn, Texts, Words};
+use super::columns::{Columns, Form, Source};
+use super::groups::{Groups, Numbers};
 use super::plan::Plan;
 use super::rows;
+use super::source::{BoundPlace, Cursor, Part, Place, places};
 use super::{Aggregation, Kind, Query, ScanOrder};
+use crate::contents::numbered;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
-use crate::live::dictionary::Entry;
-use crate::live::facts::FactsSnapshot;
+use crate::live::dictionary::{Dictionary, Entry};
 use crate::rollup::Rollup;
-use crate::schema::TIME_COLUMN;
+use crate::schema::{Dimension, TIME_COLUMN};
 use crate::time::interval::Interval;
 use crate::value::Value;
 
@@ -30,10 +30,15 @@ impl Rollup {
     ///
     /// # Errors
     /// [`Error::Query`] if it does not fit the schema, [`Error::Overflow`] if a figure leaves its type,
-    /// [`Error::Cancelled`].
+    /// [`Error::Corrupt`] if a segment is damaged, [`Error::Cancelled`].
     pub fn query(&self, query: &Query) -> Result<Answer> {
-        let snapshot = self.snapshot();
-        let run = Run { rollup: self, query, snapshot };
+        let contents = self.contents();
+        let live = std::sync::Arc::clone(&contents.live);
+        let places = places(contents, &query.intervals);
+        // After the snapshots: no fact of them has a dimension that came later.
+        let dimensions: Vec<Dimension> =
+            live.columns().iter().map(|column| column.dimension()).collect();
+        let run = Run { rollup: self, query, places: &places, dimensions: &dimensions };
         match &query.kind {
             Kind::Timeseries { .. } | Kind::TopN { .. } | Kind::GroupBy { .. } => run.grouped(),
             Kind::Scan { columns, order, compact } => run.scan(columns, *order, *compact),
@@ -46,59 +51,98 @@ impl Rollup {
     }
 }
 
-/// A range of keys.
-type Range = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
 struct Run<'r> {
     rollup: &'r Rollup,
     query: &'r Query,
-    snapshot: FactsSnapshot,
+    places: &'r [Place],
+    /// All that there are, wherever facts have them.
+    dimensions: &'r [Dimension],
 }
 
-impl Run<'_> {
+impl<'r> Run<'r> {
+    /// The same facts for another query.
+    fn with<'o>(&'o self, query: &'o Query) -> Run<'o> {
+        Run { rollup: self.rollup, query, places: self.places, dimensions: self.dimensions }
+    }
+
+    fn plan(&self, more: &[String]) -> Result<Plan<'r>> {
+        let (schema, layout) = (self.rollup.schema(), self.rollup.layout());
+        Plan::new(self.query, schema, self.dimensions, layout, more)
+    }
+
+    /// Those that have facts, as a plan reads them; one that has none, where all are empty.
+    fn bind<'p>(&self, plan: &'p Plan<'p>) -> Result<Vec<BoundPlace<'p>>>
+    where
+        'r: 'p,
+    {
+        let numbered = numbered(self.rollup.schema());
+        let bind = |place: &'r Place| BoundPlace::new(place, plan, numbered);
+        let full = self.places.iter().filter(|place| !place.is_empty());
+        let bound: Vec<BoundPlace<'p>> = full.map(bind).collect::<Result<_>>()?;
+        match (bound.is_empty(), self.places.first()) {
+            (true, Some(empty)) => Ok(vec![bind(empty)?]),
+            _ => Ok(bound),
+        }
+    }
+
     fn grouped(&self) -> Result<Answer> {
-        let dimensions = self.rollup.columns();
-        let layout = self.rollup.layout();
-        let plan = Plan::new(self.query, self.rollup.schema(), &dimensions, layout, &[])?;
+        let plan = self.plan(&[])?;
         let names = rows::names(self.query)?;
+        let bound = self.bind(&plan)?;
         let first = AtomicI64::new(i64::MAX);
-        let groups = self.groups(&plan, &first)?;
-        // Of all of time the bucket begins where the question does, or the facts do.
-        let start = match self.query.intervals.first() {
+        let start = |first: AtomicI64| match self.query.intervals.first() {
+            // Of all of time the bucket begins where the question does, or the facts do.
             Some(interval) if *interval != Interval::ETERNITY => interval.start,
             _ => first.into_inner(),
         };
-        rows::answer(self.query, &plan, groups, names, start)
+        if let [one] = &bound[..] {
+            let groups = self.groups(&plan, &bound, &|| Numbers::Same, &first)?;
+            let texts = one.place().texts(&plan.columns)?;
+            return rows::answer(self.query, &plan, &texts, groups, names, start(first));
+        }
+        // Each place has numbers of its own: the query has others, for the texts that it finds.
+        let dictionaries: Vec<Dictionary> =
+            plan.columns.read.iter().map(|_| Dictionary::default()).collect();
+        let groups = self.groups(&plan, &bound, &|| Numbers::others(&dictionaries), &first)?;
+        let words = plan.columns.read.iter().zip(&dictionaries).map(|((_, form), dictionary)| {
+            (*form == Form::Ids).then(|| Words::Live(dictionary.read()))
+        });
+        let texts = Texts::new(words.collect());
+        rows::answer(self.query, &plan, &texts, groups, names, start(first))
     }
 
     /// Groups all facts of the intervals. `first` becomes the time of the first.
-    fn groups(&self, plan: &Plan<'_>, first: &AtomicI64) -> Result<Groups> {
+    fn groups<'n>(
+        &self,
+        plan: &Plan<'_>,
+        bound: &[BoundPlace<'_>],
+        numbers: &(dyn Fn() -> Numbers<'n> + Sync),
+        first: &AtomicI64,
+    ) -> Result<Groups> {
         let threads = self.query.threads;
-        let ranges = self.ranges(if threads == 1 { 1 } else { threads * PARTS_A_THREAD });
+        let parts = if threads == 1 { 1 } else { threads * PARTS_A_THREAD };
+        let mut works: Vec<(usize, Part)> = Vec::new();
+        for (at, bound) in bound.iter().enumerate() {
+            let parts = bound.place().parts(&self.query.intervals, parts)?;
+            works.extend(parts.into_iter().map(|part| (at, part)));
+        }
         let next = AtomicUsize::new(0);
         let work = || {
             let mut groups = Groups::new(plan.parts.clone(), &plan.figures);
-            let mut batch = plan.reader.new_batch();
-            while let Some(range) = ranges.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let _ = self.each_batch(
-                    plan,
-                    range,
-                    Direction::Ascending,
-                    &mut batch,
-                    |batch, rows| {
-                        if let Some(&row) = rows.first() {
-                            first.fetch_min(batch.times[row as usize], Ordering::Relaxed);
-                        }
-                        let texts = Texts::of(&plan.columns);
-                        let masks: Vec<Vec<bool>> = plan
-                            .figure_filters
-                            .iter()
-                            .map(|filter| filter.mask(batch, &texts, plan.layout))
-                            .collect();
-                        groups.fold(&plan.figures, batch, &texts, rows, &masks)?;
-                        Ok(ControlFlow::Continue(()))
-                    },
-                )?;
+            let mut batch = FactBatch::new(&plan.columns);
+            let mut known: Vec<Option<Numbers<'n>>> = bound.iter().map(|_| None).collect();
+            while let Some((at, part)) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let bound = &bound[*at];
+                let numbers = known[*at].get_or_insert_with(numbers);
+                bound.each_batch(part, &mut batch, |batch, rows| {
+                    self.expect_wanted()?;
+                    if let Some(&row) = rows.first() {
+                        first.fetch_min(batch.times[row as usize], Ordering::Relaxed);
+                    }
+                    let texts = bound.place().texts(&plan.columns)?;
+                    let masks = bound.masks(batch, &texts);
+                    groups.fold(&plan.figures, batch, &texts, rows, &masks, numbers)
+                })?;
             }
             Ok(groups)
         };
@@ -122,83 +166,29 @@ impl Run<'_> {
         Ok(groups)
     }
 
-    /// The keys of the intervals, in so many parts about.
-    fn ranges(&self, parts: usize) -> Vec<Range> {
-        let mut ranges = Vec::new();
-        for interval in &self.query.intervals {
-            let (low, high) = FactsSnapshot::bounds(*interval);
-            let mut low = Bound::Included(low);
-            if parts > 1 {
-                for key in self.snapshot.split(*interval, parts) {
-                    let end = Bound::Excluded(key.clone());
-                    ranges.push((std::mem::replace(&mut low, Bound::Included(key)), end));
-                }
-            }
-            ranges.push((low, Bound::Excluded(high)));
-        }
-        ranges
-    }
-
-    /// Hands over the facts of a range in batches, with the rows that the filter takes.
-    fn each_batch(
-        &self,
-        plan: &Plan<'_>,
-        range: &Range,
-        direction: Direction,
-        batch: &mut FactBatch,
-        mut each: impl FnMut(&FactBatch, &[u32]) -> Result<ControlFlow<()>>,
-    ) -> Result<ControlFlow<()>> {
-        let cancel = self.query.cancel.as_deref();
-        let mut rows = Vec::with_capacity(BATCH_ROWS);
-        let mut finish = |batch: &mut FactBatch| -> Result<ControlFlow<()>> {
-            if cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-                return Err(Error::Cancelled);
-            }
-            rows.clear();
-            rows.extend(0..batch.len() as u32);
-            if let Some(filter) = &plan.filter {
-                let texts = Texts::of(&plan.columns);
-                filter.retain(batch, &texts, plan.layout, &mut rows);
-            }
-            let flow = each(batch, &rows)?;
-            batch.clear();
-            Ok(flow)
-        };
-        batch.clear();
-        let (low, high) = (range.0.as_ref(), range.1.as_ref());
-        let flow = self.snapshot.scan_keys((low, high), direction, &mut |key, state| {
-            plan.reader.push(batch, key, state);
-            if batch.len() < BATCH_ROWS {
-                return ControlFlow::Continue(());
-            }
-            match finish(batch) {
-                Ok(ControlFlow::Continue(())) => ControlFlow::Continue(()),
-                Ok(ControlFlow::Break(())) => ControlFlow::Break(Ok(())),
-                Err(error) => ControlFlow::Break(Err(error)),
-            }
-        })?;
-        match flow {
-            ControlFlow::Break(Ok(())) => Ok(ControlFlow::Break(())),
-            ControlFlow::Break(Err(error)) => Err(error),
-            ControlFlow::Continue(()) => finish(batch),
+    /// # Errors
+    /// [`Error::Cancelled`].
+    fn expect_wanted(&self) -> Result<()> {
+        match self.query.cancel.as_deref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            true => Err(Error::Cancelled),
+            false => Ok(()),
         }
     }
 
     fn scan(&self, columns: &[String], order: ScanOrder, compact: bool) -> Result<Answer> {
-        let dimensions = self.rollup.columns();
-        let (schema, layout) = (self.rollup.schema(), self.rollup.layout());
         let mut names = columns.to_vec();
         if names.is_empty() {
             names.push(TIME_COLUMN.to_owned());
-            names.extend(dimensions.iter().map(|dimension| dimension.name.clone()));
-            names.extend(schema.metrics.iter().map(|metric| metric.name.clone()));
+            names.extend(self.dimensions.iter().map(|dimension| dimension.name.clone()));
+            let metrics = &self.rollup.schema().metrics;
+            names.extend(metrics.iter().map(|metric| metric.name.clone()));
         }
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
         {
             return Err(Error::Query(format!("it asks for `{}` twice", twice.1)));
         }
-        let plan = Plan::new(self.query, schema, &dimensions, layout, &names)?;
-        let places: Vec<Option<(usize, Source)>> = names
+        let plan = self.plan(&names)?;
+        let columns: Vec<Option<(usize, Source)>> = names
             .iter()
             .map(|name| {
                 let (source, _) = plan.columns.find(name)?;
@@ -208,47 +198,46 @@ impl Run<'_> {
             .collect();
         let (mut skip, limit) = (self.query.offset, self.query.limit.unwrap_or(usize::MAX));
         let mut found = Vec::new();
-        let mut ranges = self.ranges(1);
         let direction = match order {
             ScanOrder::Ascending => Direction::Ascending,
-            ScanOrder::Descending => {
-                ranges.reverse();
-                Direction::Descending
-            }
+            ScanOrder::Descending => Direction::Descending,
         };
-        let mut batch = plan.reader.new_batch();
-        for range in &ranges {
-            let flow = self.each_batch(&plan, range, direction, &mut batch, |batch, rows| {
-                let texts = Texts::of(&plan.columns);
-                for &row in rows {
-                    if found.len() == limit {
-                        return Ok(ControlFlow::Break(()));
-                    }
-                    if skip > 0 {
-                        skip -= 1;
-                        continue;
-                    }
-                    let cell = |place: &Option<(usize, Source)>| match place {
-                        None => Value::Null,
-                        Some((at, source)) => texts
-                            .value_of(batch, *at, row as usize, plan.layout, *source)
-                            .into_owned(),
-                    };
-                    found.push(places.iter().map(cell).collect());
+        let bound = self.bind(&plan)?;
+        let cursors =
+            bound.iter().map(|bound| Cursor::new(bound, &self.query.intervals, direction));
+        let mut cursors: Vec<Cursor<'_>> = cursors.collect::<Result<_>>()?;
+        while found.len() < limit {
+            let Some(Next { cursor, until }) = next_cursor(&cursors, direction)? else { break };
+            let cursor = &mut cursors[cursor];
+            if !cursor.is_read() {
+                self.expect_wanted()?;
+                cursor.read()?;
+                continue;
+            }
+            let texts = cursor.place().texts(&plan.columns)?;
+            // Facts of one cursor, up to where another may have an earlier one.
+            while found.len() < limit
+                && let Some(row) = cursor.take_until(until)
+            {
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
                 }
-                Ok(ControlFlow::Continue(()))
-            })?;
-            if flow.is_break() {
-                break;
+                let cell = |column: &Option<(usize, Source)>| match column {
+                    None => Value::Null,
+                    Some((at, source)) => texts
+                        .value_of(&cursor.batch, *at, row as usize, plan.layout, *source)
+                        .into_owned(),
+                };
+                found.push(columns.iter().map(cell).collect());
             }
         }
         Ok(Answer::new(names, found, Shape::Scan { compact }, self.query))
     }
 
     fn search(&self, wanted: &[String], text: &str, case_sensitive: bool) -> Result<Answer> {
-        let dimensions = self.rollup.columns();
         let names: Vec<String> = match wanted {
-            [] => dimensions.iter().map(|dimension| dimension.name.clone()).collect(),
+            [] => self.dimensions.iter().map(|dimension| dimension.name.clone()).collect(),
             wanted => wanted.to_vec(),
         };
         let mut found = Vec::new();
@@ -266,8 +255,7 @@ impl Run<'_> {
                 .threads(self.query.threads);
             query.intervals.clone_from(&self.query.intervals);
             query.cancel.clone_from(&self.query.cancel);
-            let run = Run { rollup: self.rollup, query: &query, snapshot: self.snapshot.again() };
-            for mut row in run.grouped()?.rows {
+            for mut row in self.with(&query).grouped()?.rows {
                 // Of several values of a fact only those that contain the text are found.
                 if test.matches(&|_| row[1].borrowed()) {
                     row[0] = Value::Text(name.clone().into());
@@ -286,8 +274,7 @@ impl Run<'_> {
             query.intervals.clone_from(&self.query.intervals);
             query.filter.clone_from(&self.query.filter);
             query.cancel.clone_from(&self.query.cancel);
-            let run = Run { rollup: self.rollup, query: &query, snapshot: self.snapshot.again() };
-            let answer = run.scan(&[TIME_COLUMN.to_owned()], order, false)?;
+            let answer = self.with(&query).scan(&[TIME_COLUMN.to_owned()], order, false)?;
             Ok(answer.rows.into_iter().flatten().next().unwrap_or(Value::Null))
         };
         let (mut names, mut row) = (Vec::new(), Vec::new());
@@ -304,60 +291,61 @@ impl Run<'_> {
     }
 
     fn segment_metadata(&self) -> Result<Answer> {
-        let dimensions = self.rollup.columns();
         let (schema, layout) = (self.rollup.schema(), self.rollup.layout());
-        let all = super::columns::Columns::new(&dimensions, &schema.metrics, layout, false);
+        let all = Columns::new(self.dimensions, &schema.metrics, layout, false);
         let names: Vec<String> = all.names().map(str::to_owned).collect();
-        let plan = Plan::new(self.query, schema, &dimensions, layout, &names)?;
+        let plan = self.plan(&names)?;
         let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();
         let mut count = 0;
-        let mut batch = plan.reader.new_batch();
-        for range in &self.ranges(1) {
-            let _ =
-                self.each_batch(&plan, range, Direction::Ascending, &mut batch, |batch, rows| {
-                    let texts = Texts::of(&plan.columns);
+        let mut batch = FactBatch::new(&plan.columns);
+        for bound in &self.bind(&plan)? {
+            let mut ids: Vec<BTreeSet<u32>> = names.iter().map(|_| BTreeSet::new()).collect();
+            for part in bound.place().parts(&self.query.intervals, 1)? {
+                bound.each_batch(&part, &mut batch, |batch, rows| {
+                    self.expect_wanted()?;
+                    let texts = bound.place().texts(&plan.columns)?;
                     count += rows.len() as i64;
-                    for (at, ((source, form), seen)) in
-                        plan.columns.read.iter().zip(&mut seen).enumerate()
-                    {
-                        for &row in rows {
-                            if let (Form::Ids, super::batch::FactColumn::Ids(ids)) =
-                                (form, &batch.columns[at])
-                            {
-                                seen.see_id(ids[row as usize], texts.entries(at));
-                            } else {
-                                let row = row as usize;
-                                seen.see(&texts.value_of(batch, at, row, plan.layout, *source));
+                    for (at, (source, _)) in plan.columns.read.iter().enumerate() {
+                        for row in rows.iter().map(|row| *row as usize) {
+                            match &batch.columns[at] {
+                                FactColumn::Ids(known) => drop(ids[at].insert(known[row])),
+                                _ => seen[at].see(&texts.value_of(
+                                    batch,
+                                    at,
+                                    row,
+                                    plan.layout,
+                                    *source,
+                                )),
                             }
                         }
                     }
-                    Ok(ControlFlow::Continue(()))
+                    Ok(())
                 })?;
+            }
+            let texts = bound.place().texts(&plan.columns)?;
+            for (at, ids) in ids.iter().enumerate() {
+                ids.iter().for_each(|id| seen[at].see_word(*id, texts.words(at)));
+            }
         }
-        let texts = Texts::of(&plan.columns);
         let mut found = Vec::with_capacity(names.len());
-        for (at, ((name, seen), (_, form))) in
-            names.into_iter().zip(&seen).zip(&plan.columns.read).enumerate()
-        {
+        for ((name, seen), (_, form)) in names.into_iter().zip(seen).zip(&plan.columns.read) {
             let (kind, cardinality) = match form {
-                Form::Ids => ("STRING", Value::Long(seen.ids.len() as i64)),
+                Form::Ids => ("STRING", Value::Long(seen.texts.len() as i64)),
                 Form::Long | Form::TimedLong => ("LONG", Value::Null),
                 Form::Double | Form::TimedDouble => ("DOUBLE", Value::Null),
                 Form::Sketch => ("SKETCH", Value::Null),
             };
-            let mut known: Vec<Value<'_>> =
-                seen.ids.iter().map(|id| texts.value(at, *id)).collect();
-            known.sort_by(Value::compare);
-            let least = known.first().map(Value::borrowed).or_else(|| seen.least.clone());
-            let greatest = known.last().map(Value::borrowed).or_else(|| seen.greatest.clone());
+            let text = |text: Option<&String>| text.map(|text| Value::Text(text.clone().into()));
+            let least = text(seen.texts.first()).or(seen.least);
+            let greatest = text(seen.texts.last()).or(seen.greatest);
             found.push(vec![
                 Value::Text(name.into()),
                 Value::text(kind),
                 flag(seen.multiple),
                 flag(seen.null),
                 cardinality,
-                least.unwrap_or(Value::Null).into_owned(),
-                greatest.unwrap_or(Value::Null).into_owned(),
+                least.unwrap_or(Value::Null),
+                greatest.unwrap_or(Value::Null),
             ]);
         }
         let columns = ["column", "type", "hasMultipleValues", "hasNulls", "cardinality"];
@@ -368,6 +356,40 @@ impl Run<'_> {
     }
 }
 
+/// The cursor that has the next fact, or has to read to say so.
+struct Next {
+    cursor: usize,
+    /// The time up to which no other has one that comes before.
+    until: Option<i64>,
+}
+
+fn next_cursor(cursors: &[Cursor<'_>], direction: Direction) -> Result<Option<Next>> {
+    let is_before = |time: i64, other: i64| match direction {
+        Direction::Ascending => time < other,
+        Direction::Descending => time > other,
+    };
+    let mut next: Option<(i64, usize)> = None;
+    let mut until: Option<i64> = None;
+    for (at, cursor) in cursors.iter().enumerate() {
+        let Some(time) = cursor.bound()? else { continue };
+        let other = match next {
+            None => {
+                next = Some((time, at));
+                continue;
+            }
+            Some((before, _)) if is_before(time, before) => {
+                next = Some((time, at));
+                before
+            }
+            Some(_) => time,
+        };
+        if until.is_none_or(|until| is_before(other, until)) {
+            until = Some(other);
+        }
+    }
+    Ok(next.map(|(_, cursor)| Next { cursor, until }))
+}
+
 fn flag(is_true: bool) -> Value<'static> {
     Value::text(if is_true { "true" } else { "false" })
 }
@@ -375,7 +397,7 @@ fn flag(is_true: bool) -> Value<'static> {
 /// What was seen in a column.
 #[derive(Debug, Default)]
 struct Seen {
-    ids: BTreeSet<u32>,
+    texts: BTreeSet<String>,
     multiple: bool,
     null: bool,
     least: Option<Value<'static>>,
@@ -383,13 +405,17 @@ struct Seen {
 }
 
 impl Seen {
-    fn see_id(&mut self, id: u32, entries: &crate::live::dictionary::Entries) {
-        match entries.entry(id) {
+    fn see_word(&mut self, id: u32, words: &Words<'_>) {
+        match words.entry(id) {
             Entry::Null => self.null = true,
-            Entry::Text(_) => drop(self.ids.insert(id)),
+            Entry::Text(text) => {
+                if !self.texts.contains(text) {
+                    self.texts.insert(text.to_owned());
+                }
+            }
             Entry::List(ids) => {
                 self.multiple = true;
-                ids.iter().for_each(|id| self.see_id(id, entries));
+                ids.iter().for_each(|id| self.see_word(id, words));
             }
         }
     }

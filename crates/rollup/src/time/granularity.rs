@@ -4,7 +4,7 @@ use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp};
 
-use super::{TIME_END, TIME_MIN, time_zone, timestamp};
+use super::{TIME_END, TIME_MIN, iso, time_zone, timestamp, zone_name};
 use crate::error::{Error, Result};
 
 /// How times fall into buckets.
@@ -165,6 +165,41 @@ impl Granularity {
     /// Whether all of time is one bucket.
     pub fn is_all(&self) -> bool {
         self.0 == Kind::All
+    }
+
+    /// The document that a schema has for it.
+    pub(crate) fn document(&self) -> serde_json::Value {
+        let mut document = serde_json::Map::new();
+        let mut set = |name: &str, value: String| {
+            document.insert(name.to_owned(), value.into());
+        };
+        match &self.0 {
+            Kind::None => return "none".into(),
+            Kind::All => return "all".into(),
+            Kind::Fixed { length, origin } => {
+                set("type", "duration".to_owned());
+                set("origin", iso(*origin, &TimeZone::UTC));
+                document.insert("duration".to_owned(), (*length).into());
+            }
+            Kind::Calendar { unit, count, zone, origin } => {
+                set("type", "period".to_owned());
+                set(
+                    "period",
+                    match unit {
+                        Unit::Second => format!("PT{count}S"),
+                        Unit::Hour => format!("PT{count}H"),
+                        Unit::Day => format!("P{count}D"),
+                        Unit::Month => format!("P{count}M"),
+                    },
+                );
+                set("timeZone", zone_name(zone));
+                // Of a time that the clock shows twice, either is read as the same.
+                if let Some(time) = origin.and_then(|origin| origin.to_zoned(zone.clone()).ok()) {
+                    set("origin", iso(time.timestamp().as_millisecond(), &TimeZone::UTC));
+                }
+            }
+        }
+        document.into()
     }
 
     /// The zone whose clock it goes by.

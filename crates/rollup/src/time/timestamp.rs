@@ -46,6 +46,18 @@ impl TimestampFormat {
         })
     }
 
+    /// The name that a schema has for it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TimestampFormat::Auto => "auto",
+            TimestampFormat::Iso => "iso",
+            TimestampFormat::Seconds => "posix",
+            TimestampFormat::Millis => "millis",
+            TimestampFormat::Micros => "micro",
+            TimestampFormat::Nanos => "nano",
+        }
+    }
+
     /// Reads a time.
     pub(crate) fn read(self, value: &Value<'_>) -> Result<i64> {
         let time = match (self, value) {

@@ -26,7 +26,7 @@ impl<'b> Rows<'b> {
     pub(super) fn new(
         rollup: &'b Rollup,
         batch: &'b RowBatch,
-        now: Option<i64>,
+        now: i64,
         told: &mut Ingested,
     ) -> Rows<'b> {
         let count = batch.rows();
@@ -171,12 +171,11 @@ impl<'b> Rows<'b> {
     }
 
     /// Leaves out what the filter and the windows of time do.
-    fn filter(&mut self, rollup: &Rollup, now: Option<i64>, told: &mut Ingested) {
+    fn filter(&mut self, rollup: &Rollup, now: i64, told: &mut Ingested) {
         let limits = &rollup.schema().limits;
         let mut kept = std::mem::take(&mut self.kept);
         let before = kept.len();
         if limits.late_max.is_some() || limits.early_max.is_some() {
-            let now = now.unwrap_or_else(system_time);
             let from = limits.late_max.map_or(i64::MIN, |late| now.saturating_sub(late));
             let to = limits.early_max.map_or(i64::MAX, |early| now.saturating_add(early));
             kept.retain(|&row| (from..=to).contains(&self.times[row as usize]));
@@ -222,7 +221,8 @@ impl<'b> Rows<'b> {
     }
 }
 
-fn system_time() -> i64 {
+/// The present by the system's clock, in milliseconds.
+pub(super) fn clock() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

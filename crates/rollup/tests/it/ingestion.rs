@@ -138,7 +138,7 @@ fn a_row_that_is_refused_is_no_processed_one_with_an_error() {
 }
 
 #[test]
-fn limits_refuse_a_batch_whole() {
+fn facts_that_reach_a_limit_are_sealed_and_a_batch_beyond_it_is_refused_whole() {
     let limits = {
         let mut limits = Limits::default();
         limits.facts_max = Some(3);
@@ -147,32 +147,35 @@ fn limits_refuse_a_batch_whole() {
     let schema = Schema::new("t").metric(Metric::count("n")).limits(limits);
     let rollup = rollup(schema);
     ingest(&rollup, "{\"t\": 1}\n{\"t\": 2}");
-    let refused = Writer::new(&rollup).ingest(&lines("{\"t\": 2}\n{\"t\": 3}\n{\"t\": 4}"));
-    assert!(matches!(refused, Err(Error::Full { limit: 3, .. })), "{refused:?}");
-    assert_eq!(facts(&rollup), ["1 1", "2 1"]);
     // Facts that are there take none of the room.
     ingest(&rollup, "{\"t\": 2}\n{\"t\": 3}\n{\"t\": 1}");
     assert_eq!(facts(&rollup), ["1 2", "2 2", "3 1"]);
+    assert_eq!((rollup.stats().facts, rollup.stats().segments), (3, 0));
+    ingest(&rollup, "{\"t\": 3}\n{\"t\": 4}");
+    assert_eq!((rollup.stats().facts, rollup.stats().segments), (2, 1));
+    // What is live, and what is in a segment, are facts of their own until segments are merged.
+    assert_eq!(facts(&rollup), ["1 2", "2 2", "3 1", "3 1", "4 1"]);
+    let all: String = (1..5).map(|time| format!("{{\"t\": {time}}}\n")).collect();
+    let refused = Writer::new(&rollup).ingest(&lines(&all));
+    assert!(matches!(refused, Err(Error::Full { limit: 3, .. })), "{refused:?}");
+    assert_eq!(facts(&rollup), ["1 2", "2 2", "3 1", "3 1", "4 1"]);
+    assert!(rollup.merge_all().expect("segments") && !rollup.merge_all().expect("segments"));
+    assert_eq!(facts(&rollup), ["1 2", "2 2", "3 2", "4 1"]);
 
     let mut limits = Limits::default();
-    limits.bytes_max = Some(1 << 20);
-    let schema = Schema::new("t").dimension(Dimension::text("d")).limits(limits);
-    let rollup = self::rollup(schema);
+    limits.bytes_max = Some(8 << 20);
+    let schema = Schema::new("t").dimension(Dimension::text("d")).metric(Metric::count("n"));
+    let rollup = self::rollup(schema.limits(limits));
     let mut writer = Writer::new(&rollup);
-    let mut refused = None;
-    for number in 0..10_000 {
+    for number in 0..20_000 {
         let batch = lines(&format!("{{\"t\": 0, \"d\": \"{number:0>1000}\"}}"));
-        match writer.ingest(&batch) {
-            Ok(_) => {}
-            Err(error) => {
-                refused = Some((number, error));
-                break;
-            }
-        }
+        writer.ingest(&batch).expect("room");
+        let stats = rollup.stats();
+        assert!(stats.dictionary_bytes + stats.fact_bytes <= 10 << 20);
     }
-    let (number, error) = refused.expect("ten million bytes are more than one");
-    assert!(matches!(error, Error::Full { .. }) && rollup.stats().facts == number, "{error}");
-    assert!(rollup.stats().dictionary_bytes + rollup.stats().fact_bytes <= 3 << 20);
+    let stats = rollup.stats();
+    assert_eq!(stats.facts + stats.segment_facts, 20_000);
+    assert!((2..20).contains(&stats.segments), "{stats:?}");
 }
 
 #[test]

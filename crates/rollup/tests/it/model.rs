@@ -44,6 +44,8 @@ pub(crate) struct Seen {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Fact {
+    /// Time and dimensions.
+    key: (i64, Vec<Key>),
     pub(crate) time: i64,
     pub(crate) dimensions: BTreeMap<String, Value<'static>>,
     pub(crate) metrics: BTreeMap<String, Seen>,
@@ -54,6 +56,8 @@ pub(crate) struct Fact {
 pub(crate) struct Model {
     pub(crate) facts: Vec<Fact>,
     known: BTreeMap<(i64, Vec<Key>), usize>,
+    /// How many of the facts are in segments.
+    pub(crate) sealed: usize,
 }
 
 pub(crate) fn get(row: &Row, name: &str) -> Value<'static> {
@@ -103,6 +107,41 @@ fn metric_number(kind: MetricKind) -> Option<Number> {
 }
 
 impl Model {
+    /// Live facts become those of segments: rows make others from here on.
+    pub(crate) fn seal(&mut self) {
+        self.sealed = self.facts.len();
+        self.known.clear();
+    }
+
+    /// Facts of segments that agree become one, if there is roll-up.
+    pub(crate) fn merge(&mut self, rollup: bool) {
+        if !rollup {
+            return;
+        }
+        let live = self.facts.split_off(self.sealed);
+        let mut places: BTreeMap<(i64, Vec<Key>), usize> = BTreeMap::new();
+        for fact in std::mem::take(&mut self.facts) {
+            let at = *places.entry(fact.key.clone()).or_insert(self.facts.len());
+            let Some(known) = self.facts.get_mut(at) else {
+                self.facts.push(fact);
+                continue;
+            };
+            for (name, seen) in fact.metrics {
+                let into = known.metrics.get_mut(&name).expect("facts have the same metrics");
+                into.count += seen.count;
+                into.values.extend(seen.values);
+            }
+        }
+        self.sealed = self.facts.len();
+        self.known.clear();
+        self.facts.extend(live);
+        // The live facts stand elsewhere now.
+        for (at, fact) in self.facts.iter().enumerate().skip(self.sealed) {
+            let key = fact.key.clone();
+            self.known.insert(key, at);
+        }
+    }
+
     pub(crate) fn add(
         &mut self,
         row: &Row,
@@ -121,8 +160,9 @@ impl Model {
         let at = match self.known.get(&key) {
             Some(&at) if rollup => at,
             _ => {
-                self.known.insert(key, self.facts.len());
+                self.known.insert(key.clone(), self.facts.len());
                 self.facts.push(Fact {
+                    key,
                     time: start,
                     dimensions: coded.into_iter().collect(),
                     metrics: BTreeMap::new(),

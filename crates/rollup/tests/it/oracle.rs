@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fastrand::Rng;
+use sapwood_disk::SimDisk;
 use sapwood_rollup::{
     Aggregation, Column, Dimension, DimensionKind, Filter, Granularity, Interval, Metric,
     MetricKind, Number, Query, Rollup, RowBatch, RowBatchBuilder, ScanOrder, Schema, TopNMetric,
@@ -402,13 +403,58 @@ fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
     }
 }
 
+/// Where segments are kept.
+enum Home {
+    Memory,
+    /// A folder, which is opened again now and then.
+    Disk(Arc<SimDisk>),
+}
+
+impl Home {
+    fn open(&self, schema: Schema) -> Arc<Rollup> {
+        Arc::new(match self {
+            Home::Memory => Rollup::new(schema).expect("a schema"),
+            Home::Disk(disk) => Rollup::on_disk(schema, disk.clone()).expect("segments"),
+        })
+    }
+}
+
+/// Seals, merges and opens again, or does not.
+fn settle(case: &mut Case, home: &Home, rollup: &mut Arc<Rollup>, model: &mut Model) {
+    match case.rng.u8(0..6) {
+        0 | 1 => {}
+        2 => {
+            // In two steps, between which queries see facts that are no more live.
+            rollup.cut().expect("memory");
+            model.seal();
+        }
+        action => {
+            rollup.seal().expect("a disk that works");
+            model.seal();
+            if action == 4 {
+                while rollup.merge_all().expect("segments") {}
+                model.merge(case.rollup);
+            }
+            if action == 5 && matches!(home, Home::Disk(_)) {
+                *rollup = home.open(case.schema());
+            }
+        }
+    }
+}
+
 fn check(seed: u64) {
     let mut case = Case::new(seed);
-    let rollup = Arc::new(Rollup::new(case.schema()).expect("a schema"));
+    let home = match case.rng.bool() {
+        true => Home::Memory,
+        false => Home::Disk(Arc::new(SimDisk::new())),
+    };
+    let mut rollup = home.open(case.schema());
     let mut model = Model::default();
     let threads = case.rng.usize(1..4);
-    for _ in 0..case.rng.usize(1..5) {
-        let rows: Vec<(i64, Row)> = (0..case.rng.usize(0..150))
+    for _ in 0..case.rng.usize(1..6) {
+        // Now and then more than a block of a segment.
+        let count = if case.rng.u8(0..8) == 0 { 3_000 } else { 150 };
+        let rows: Vec<(i64, Row)> = (0..case.rng.usize(0..count))
             .map(|_| (BEGIN + case.rng.i64(0..40 * HOUR / 60_000) * 60_000 / 7, case.row()))
             .collect();
         let columnar = case.rng.bool();
@@ -431,7 +477,9 @@ fn check(seed: u64) {
                 model.add(row, *time, dimensions, &case.metrics, granularity, case.rollup);
             }
         }
-        assert_eq!(rollup.stats().facts, model.facts.len() as u64, "seed {seed}");
+        settle(&mut case, &home, &mut rollup, &mut model);
+        let stats = rollup.stats();
+        assert_eq!(stats.facts + stats.segment_facts, model.facts.len() as u64, "seed {seed}");
         check_queries(seed, &mut case, &rollup, &model);
     }
 }

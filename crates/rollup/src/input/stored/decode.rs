@@ -22,7 +22,7 @@ impl RowBatch {
     /// [`Error::Corrupt`] if they are no batch: what is wrong, and at which byte, compressed ones counted
     /// as they are unpacked.
     pub(crate) fn decode(bytes: &[u8]) -> Result<RowBatch> {
-        let head = |offset, what| Error::Corrupt { what, offset };
+        let head = |offset: usize, what: &str| Error::corrupt(offset as u64, what);
         let [version, packing, body @ ..] = bytes else { return Err(head(bytes.len(), CUT)) };
         if *version != VERSION {
             return Err(head(0, "the version is not known here"));
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
     }
 
     fn corrupt(&self, what: &'static str) -> Error {
-        Error::Corrupt { what, offset: self.at }
+        Error::corrupt(self.at as u64, what)
     }
 
     /// Before memory is allocated.
