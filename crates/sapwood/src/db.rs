@@ -275,6 +275,9 @@ impl Db {
         for (name, table) in tables.hash {
             slots.insert(name, Slot::Hash(HashSlot::logged(table, log.as_ref())));
         }
+        for table in tables.rollups {
+            slots.insert(table.name().into(), Slot::Rollup(table));
+        }
         for table in tables.ordered {
             slots.insert(Arc::clone(&table.shared.name), Slot::Ordered(table));
         }
@@ -384,6 +387,9 @@ impl Db {
         }
         if let Slot::Ordered(table) = &slot {
             table.shared.kept.drop_table()?;
+        }
+        if let Slot::Rollup(table) = &slot {
+            self.drop_rollup(table)?;
         }
         if let Slot::Tree(table) = &slot {
             match table.tree().pool().remove_tree(table.tree()) {

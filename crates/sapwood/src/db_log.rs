@@ -6,25 +6,28 @@
 //! | `kept` | what a table does around a change |
 //! | `changes` | changes that are waited for |
 //! | `hash` | hash tables, whose engine writes their checkpoints |
+//! | `rollups` | roll-up tables, which seal their facts |
 //! | `trees` | the pool of tree tables, which has its commits in the log |
 //!
-//! Threads: one that writes checkpoints when they are due. It ends with the last handle of the `Db`
+//! Threads: one that writes checkpoints when they are due, and merges segments of roll-ups. It ends with the last handle of the `Db`
 //! and of its tables.
 
 mod changes;
 mod description;
 mod hash;
 mod kept;
+mod rollups;
 mod trees;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sapwood_chunkmap::ChunkMap;
+use sapwood_rollup::Rollup;
 use sapwood_wal::{Contents, Entries, Recovery, TableId, Wal};
 
 use crate::directory::{self, Directory};
@@ -80,6 +83,8 @@ pub(crate) struct DbLog {
     directory: Arc<Directory>,
     checkpoints: Mutex<Option<JoinHandle<()>>>,
     last_failure: Arc<Mutex<Option<LogError>>>,
+    /// Those that are open.
+    rollups: Arc<Mutex<Vec<Weak<Rollup>>>>,
     recovery_time: Duration,
     /// Whether checkpoints of hash tables are to be quick to open.
     is_closing: Arc<AtomicBool>,
@@ -108,6 +113,7 @@ impl DbLog {
             is_logged: options.is_logged,
             directory: Arc::clone(directory),
             last_failure: Arc::default(),
+            rollups: Arc::default(),
             recovery_time: started.elapsed(),
             is_closing: Arc::default(),
         }))
@@ -119,7 +125,7 @@ impl DbLog {
             // What the log has must not be done again over changes that it does not have.
             self.checkpoint()?;
         }
-        let thread = log_thread(&self.wal, &self.last_failure, options, &self.directory)?;
+        let thread = self.log_thread(options)?;
         *self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
     }
@@ -163,6 +169,35 @@ impl DbLog {
         let made = self.wal.create_table(id, name, description.as_bytes(), contents(&map));
         made.map_err(|cause| self.named(cause))?;
         Ok((map, Kept::logged(self, id)))
+    }
+
+    /// Starts the thread that writes checkpoints when they are due.
+    fn log_thread(&self, options: &DbOptions) -> Result<JoinHandle<()>> {
+        let (wal, last_failure) = (Arc::clone(&self.wal), Arc::clone(&self.last_failure));
+        let rollups = Arc::clone(&self.rollups);
+        let interval = options.checkpoint_interval;
+        let merge = move || {
+            let open = rollups.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for rollup in open.iter().filter_map(Weak::upgrade) {
+                // Segments that cannot be merged stay as they are, and their table says why when it is asked
+                // to seal or to answer.
+                while matches!(rollup.merge(), Ok(true)) {}
+            }
+        };
+        let run = move || {
+            // Each life of the database may have left a segment.
+            merge();
+            while wal.wait_until_due(interval) {
+                if wal.bytes_since_checkpoint() > 0 {
+                    // The next one may succeed; until then the log grows, and the figures say why.
+                    note(&last_failure, wal.checkpoint_in_background().as_ref().err());
+                }
+                merge();
+            }
+        };
+        let spawned = std::thread::Builder::new().name("sapwood-saves".to_owned()).spawn(run);
+        spawned
+            .map_err(|cause| Error::directory(self.directory.path(), "served by a thread", &cause))
     }
 
     fn journaled(&self, id: TableId, map: ChunkMap) -> Arc<ChunkMap> {
@@ -280,27 +315,6 @@ impl Entries for OrderedEntries {
             Err(cause) => Err(LogError::Contents { why: cause.to_string() }),
         }
     }
-}
-
-/// Starts the thread that writes checkpoints when they are due.
-fn log_thread(
-    wal: &Arc<Wal>,
-    last_failure: &Arc<Mutex<Option<LogError>>>,
-    options: &DbOptions,
-    directory: &Directory,
-) -> Result<JoinHandle<()>> {
-    let (wal, last_failure) = (Arc::clone(wal), Arc::clone(last_failure));
-    let interval = options.checkpoint_interval;
-    let run = move || {
-        while wal.wait_until_due(interval) {
-            if wal.bytes_since_checkpoint() > 0 {
-                // The next one may succeed; until then the log grows, and the figures say why.
-                note(&last_failure, wal.checkpoint_in_background().as_ref().err());
-            }
-        }
-    };
-    let spawned = std::thread::Builder::new().name("sapwood-saves".to_owned()).spawn(run);
-    spawned.map_err(|cause| Error::directory(directory.path(), "served by a thread", &cause))
 }
 
 fn note(failure: &Mutex<Option<LogError>>, cause: Option<&LogError>) {

@@ -5,6 +5,7 @@
 //! <directory>/tables/<name>/options  the table's options; with it the table exists
 //! <directory>/tables/<name>/...      the files of the table's engine
 //! <directory>/trees/...              the pool of all tree tables, from the first one on
+//! <directory>/rollups/<number>/...   the segments of a roll-up table, by its number in the log
 //! <directory>/log/...                the log, with the entries of ordered tables
 //! ```
 //!
@@ -38,6 +39,9 @@ pub(crate) const LOG: &str = "log";
 
 /// The folder of the pool.
 const TREES: &str = "trees";
+
+/// The folder of the folders of roll-up tables.
+const ROLLUPS: &str = "rollups";
 
 /// The folder of the folders of hash tables.
 const TABLES: &str = "tables";
@@ -176,6 +180,57 @@ impl Directory {
         disk.map_err(|cause| Error::directory(&path, "made", &cause))
     }
 
+    /// The folder of a roll-up table.
+    pub(crate) fn rollup_path(&self, number: u64) -> PathBuf {
+        self.path.join(ROLLUPS).join(number.to_string())
+    }
+
+    /// An empty folder for a roll-up table that is made.
+    pub(crate) fn make_rollup(&self, number: u64) -> Result<Arc<dyn Disk>> {
+        self.expect_writable()?;
+        let path = self.rollup_path(number);
+        self.clear(&of_rollup(number))?;
+        let is_first = !self.folders.is_there(ROLLUPS);
+        let around = self.folders.make(ROLLUPS).and_then(|()| self.disk.sync());
+        if around.is_err() && is_first {
+            // After a sync that failed, a later one says nothing about this name: the next attempt makes it anew.
+            let _left = self.folders.remove(ROLLUPS);
+        }
+        around
+            .and_then(|()| self.folders.open(&of_rollup(number)))
+            .map_err(|cause| Error::directory(&path, "made", &cause))
+    }
+
+    /// The folder of a roll-up table that the log knows.
+    pub(crate) fn rollup_disk(&self, number: u64) -> Result<Arc<dyn Disk>> {
+        let path = self.rollup_path(number);
+        if !self.folders.is_there(&of_rollup(number)) {
+            let missing =
+                io::Error::new(io::ErrorKind::NotFound, "the log knows it, and it is not there");
+            return Err(Error::directory(&path, "opened", &missing));
+        }
+        self.open_folder(&of_rollup(number)).map_err(|cause| unopened(&path, &cause))
+    }
+
+    /// Takes the folder of a roll-up table away that is no more in the log.
+    pub(crate) fn remove_rollup(&self, number: u64) -> Result<()> {
+        self.clear(&of_rollup(number))
+    }
+
+    /// Takes the folders of roll-up tables away that a crash left which came while they were made or dropped.
+    pub(crate) fn keep_rollups(&self, is_known: impl Fn(u64) -> bool) -> Result<()> {
+        if !self.folders.is_there(ROLLUPS) {
+            return Ok(());
+        }
+        let path = self.path.join(ROLLUPS);
+        let names = self.folders.list(ROLLUPS);
+        let names = names.map_err(|cause| Error::directory(&path, "listed", &cause))?;
+        let numbers = names.iter().filter_map(|name| name.parse().ok());
+        numbers
+            .filter(|number| !is_known(*number))
+            .try_for_each(|number| self.remove_rollup(number))
+    }
+
     /// The names of the hash tables that are there.
     pub(crate) fn table_names(&self) -> Result<Vec<String>> {
         if self.is_pool && !self.folders.is_there(TABLES) {
@@ -261,6 +316,11 @@ fn unopened(path: &Path, cause: &io::Error) -> Error {
         io::ErrorKind::WouldBlock => Error::DirectoryInUse { path: path.to_owned() },
         _ => Error::directory(path, "opened", cause),
     }
+}
+
+/// The folder of a roll-up table, in the directory.
+fn of_rollup(number: u64) -> String {
+    format!("{ROLLUPS}/{number}")
 }
 
 /// The folder of a table, in the directory.

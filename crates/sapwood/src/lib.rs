@@ -94,7 +94,7 @@
 //! ```
 //!
 //! A fourth kind has no keys: a [`RollupTable`] folds rows of event streams into facts, and answers
-//! queries meanwhile ([`rollup`]). It lives in memory.
+//! queries meanwhile ([`rollup`]).
 //!
 //! A [`Table`] is any of those with keys, for code that needs no more than all can do: single keys,
 //! batches, counters, figures. [`Db::table`] opens one by its name.

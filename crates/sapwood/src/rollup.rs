@@ -39,14 +39,14 @@
 //! # Ok::<(), sapwood::rollup::Error>(())
 //! ```
 //!
-//! A [`RollupTable`](crate::RollupTable) is a roll-up of a [`Db`](crate::Db), by its name. Roll-ups are in
-//! memory for now: nothing of them lasts.
+//! A [`RollupTable`](crate::RollupTable) is a roll-up of a [`Db`](crate::Db), by its name, and
+//! lasts with it.
 
 pub use sapwood_rollup::{
     Aggregation, AggregationKind, Answer, BadLine, BadRow, Column, Compiled as CompiledFilter,
     CsvRows, Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error,
     Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric,
     MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
-    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, SyntaxError, TIME_COLUMN,
+    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SyntaxError, TIME_COLUMN,
     TimestampFormat, TopNMetric, Transform, Value, Writer,
 };

@@ -1,13 +1,16 @@
 //! A roll-up table: rows of events become facts as they come in, and queries answer meanwhile.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::db_log::{Kept, Place};
 use crate::rollup::{
     Answer, Dimension, Error as Cause, Ingested, Query, Result as EngineResult, Rollup,
-    RollupStats, RowBatch, Schema, Writer,
+    RollupStats, RowBatch, Schema, Sealed, Writer,
 };
-use crate::{Error, Result, RollupTableOptions};
+use crate::{Error, Result};
 
 /// So many writers are kept for threads that have none of their own: one that is not kept has to learn the
 /// numbers of texts again.
@@ -16,7 +19,8 @@ const WRITERS_MAX: usize = 16;
 /// A named table of facts, into which rows of event streams fold as they come in.
 ///
 /// A fact is all rows of the same time, truncated to a granularity, with the same dimensions; it keeps a
-/// state for each metric. Schemas, rows and queries are those of [`rollup`](crate::rollup), after Apache
+/// state for each metric. Facts that reach a limit, or that a checkpoint of the database finds, are sealed into
+/// segments, which are columns that change no more. Schemas, rows and queries are those of [`rollup`](crate::rollup), after Apache
 /// Druid. There are no keys: rows are ingested, and queries answered. A `RollupTable` is a handle: clones
 /// are the same table, and threads share it freely.
 ///
@@ -24,6 +28,12 @@ const WRITERS_MAX: usize = 16;
 ///
 /// A query sees each batch of rows whole or not at all, and every batch whose ingestion returned before
 /// the query began. Ingestion is no part of [transactions](crate::Transaction).
+///
+/// # Durability
+///
+/// In a database with a directory a batch is in the log before any query sees it, and is there after a crash whole
+/// or not at all, in the order of all changes to the database; [`ingest`](Self::ingest) waits as the durability of
+/// the database wants. With [`ingest_from`](Self::ingest_from), so is how far each source was read.
 ///
 /// ```
 /// use sapwood::rollup::{Aggregation, Dimension, Granularity, Metric, Query, RowBatch, Schema};
@@ -56,16 +66,35 @@ pub struct RollupTable {
 struct Shared {
     name: Arc<str>,
     rollup: Arc<Rollup>,
+    kept: Kept,
+    /// Where its segments are, in a directory.
+    folder: Option<PathBuf>,
     /// Those that no thread uses right now.
     writers: Mutex<Vec<Writer>>,
 }
 
 impl RollupTable {
-    /// A table that ends with the process.
-    pub(crate) fn in_memory(name: Arc<str>, options: RollupTableOptions) -> Result<RollupTable> {
-        let rollup = named(&name, Rollup::new(options.schema))?;
-        let shared = Shared { name, rollup: Arc::new(rollup), writers: Mutex::default() };
-        Ok(RollupTable { shared: Arc::new(shared) })
+    pub(crate) fn new(
+        name: Arc<str>,
+        rollup: Arc<Rollup>,
+        kept: Kept,
+        folder: Option<PathBuf>,
+    ) -> RollupTable {
+        let shared = Shared { name, rollup, kept, folder, writers: Mutex::default() };
+        RollupTable { shared: Arc::new(shared) }
+    }
+
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.shared.kept
+    }
+
+    /// Where its segments are, in a directory.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.shared.folder.as_deref()
+    }
+
+    pub(crate) fn rollup(&self) -> &Rollup {
+        &self.shared.rollup
     }
 
     pub(crate) fn is_same(&self, other: &RollupTable) -> bool {
@@ -83,6 +112,18 @@ impl RollupTable {
     /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// Whether the table lasts: it is in a database with a directory.
+    ///
+    /// ```
+    /// # use sapwood::{Db, RollupTableOptions, rollup::Schema};
+    /// # let options = RollupTableOptions::new(Schema::new("time"));
+    /// assert!(!Db::in_memory().create_rollup_table("edits", options)?.is_kept());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn is_kept(&self) -> bool {
+        !matches!(self.shared.kept.place, Place::Memory)
     }
 
     /// The schema that the table was made with.
@@ -140,15 +181,131 @@ impl RollupTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn ingest(&self, batch: &RowBatch) -> Result<Ingested> {
+        self.ingest_from(batch, &[])
+    }
+
+    /// As [`ingest`](Self::ingest), with the offset that each source has behind these rows: they are in together or
+    /// not at all, also after a crash. A batch whose offsets were taken before is not taken again. So rows that a
+    /// source can tell again are counted once each: after a crash, go on from [`offsets`](Self::offsets).
+    ///
+    /// # Errors
+    /// As of [`ingest`](Self::ingest); [`Error::Rollup`] with [`Input`](Cause::Input) if some of the offsets were
+    /// taken before, and others not.
+    ///
+    /// ```
+    /// use sapwood::rollup::{Metric, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// let db = Db::open(directory.path())?;
+    /// let schema = Schema::new("time").metric(Metric::count("edits"));
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// let (batch, _) = RowBatch::from_csv(b"time\n2013-01-01\n").expect("CSV");
+    /// table.ingest_from(&batch, &[("partition 0", 17)])?;
+    /// drop((table, db));
+    ///
+    /// let table = Db::open(directory.path())?.rollup_table("edits")?;
+    /// assert_eq!(table.offsets()["partition 0"], 17);
+    /// assert_eq!(table.ingest_from(&batch, &[("partition 0", 17)])?.repeated, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn ingest_from(&self, batch: &RowBatch, offsets: &[(&str, u64)]) -> Result<Ingested> {
         let kept = self.writers(Vec::pop);
         let mut writer = kept.unwrap_or_else(|| Writer::new(&self.shared.rollup));
-        let told = writer.ingest(batch);
+        let told = self.keep(|| writer.ingest_from(batch, offsets));
         self.writers(|writers| {
             if writers.len() < WRITERS_MAX {
                 writers.push(writer);
             }
         });
-        self.named(told)
+        told
+    }
+
+    /// How far rows of each source were taken.
+    ///
+    /// ```
+    /// # use sapwood::{Db, RollupTableOptions, rollup::Schema};
+    /// # let options = RollupTableOptions::new(Schema::new("time"));
+    /// let table = Db::in_memory().create_rollup_table("edits", options)?;
+    /// assert!(table.offsets().is_empty());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn offsets(&self) -> BTreeMap<String, u64> {
+        self.shared.rollup.offsets()
+    }
+
+    /// Makes segments of the live facts, while rows go on into fresh ones, and says what it has made. Limits of the
+    /// schema and checkpoints of the database do the same.
+    ///
+    /// # Errors
+    /// [`Error::Rollup`] if the disk refuses, and within changes that go [together](crate::Db::together).
+    /// [`Error::ReadOnly`], [`Error::Log`].
+    ///
+    /// ```
+    /// use sapwood::rollup::{Metric, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").metric(Metric::count("edits"));
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// table.ingest(&RowBatch::from_csv(b"time\n2013-01-01\n2013-01-02\n").expect("CSV").0)?;
+    /// // A segment for each day.
+    /// assert_eq!(table.seal()?.segments, 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn seal(&self) -> Result<Sealed> {
+        self.keep(|| self.shared.rollup.seal())
+    }
+
+    /// Merges all segments of each interval into one, so that facts of the same time and dimensions are one. Small
+    /// segments are merged in the background where they are many.
+    ///
+    /// # Errors
+    /// As of [`seal`](Self::seal).
+    ///
+    /// ```
+    /// use sapwood::rollup::{Metric, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").metric(Metric::count("edits"));
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// for _ in 0..2 {
+    ///     table.ingest(&RowBatch::from_csv(b"time\n2013-01-01\n").expect("CSV").0)?;
+    ///     table.seal()?;
+    /// }
+    /// table.merge()?;
+    /// assert_eq!((table.stats().segments, table.stats().segment_facts), (1, 1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn merge(&self) -> Result<()> {
+        self.keep(|| {
+            while self.shared.rollup.merge_all()? {}
+            Ok(())
+        })
+    }
+
+    /// Drops all segments whose interval ends at a time, in milliseconds since 1970, or before it: how many. Live
+    /// facts stay until they are sealed.
+    ///
+    /// # Errors
+    /// As of [`seal`](Self::seal).
+    ///
+    /// ```
+    /// use sapwood::rollup::{Metric, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").metric(Metric::count("edits"));
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// table.ingest(&RowBatch::from_csv(b"time\n2013-01-01\n2013-01-02\n").expect("CSV").0)?;
+    /// table.seal()?;
+    /// // 2013-01-02T00:00Z.
+    /// assert_eq!(table.drop_before(1_357_084_800_000)?, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn drop_before(&self, time: i64) -> Result<u64> {
+        self.keep(|| self.shared.rollup.drop_before(time))
     }
 
     /// A writer for one thread, which brings batch after batch.
@@ -217,6 +374,11 @@ impl RollupTable {
         self.shared.rollup.stats()
     }
 
+    /// Changes something, and waits until it lasts as the durability wants.
+    fn keep<T>(&self, change: impl FnOnce() -> EngineResult<T>) -> Result<T> {
+        self.shared.kept.keep(|| self.named(change()))
+    }
+
     fn named<T>(&self, result: EngineResult<T>) -> Result<T> {
         named(&self.shared.name, result)
     }
@@ -227,7 +389,7 @@ impl RollupTable {
     }
 }
 
-fn named<T>(table: &Arc<str>, result: EngineResult<T>) -> Result<T> {
+pub(crate) fn named<T>(table: &Arc<str>, result: EngineResult<T>) -> Result<T> {
     result.map_err(|cause: Cause| Error::Rollup { table: Arc::clone(table), cause })
 }
 
@@ -302,6 +464,30 @@ impl RollupWriter {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn ingest(&mut self, batch: &RowBatch) -> Result<Ingested> {
-        self.table.named(self.writer.ingest(batch))
+        self.ingest_from(batch, &[])
+    }
+
+    /// As [`RollupTable::ingest_from`].
+    ///
+    /// # Errors
+    /// As [`RollupTable::ingest_from`].
+    ///
+    /// ```
+    /// use sapwood::rollup::{RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(Schema::new("time")))?;
+    /// let mut writer = table.writer();
+    /// for (text, line) in [("time\n2013-01-01\n", 1), ("time\n2013-01-02\n", 2)] {
+    ///     let (batch, _) = RowBatch::from_csv(text.as_bytes()).expect("CSV");
+    ///     writer.ingest_from(&batch, &[("edits.csv", line)])?;
+    /// }
+    /// assert_eq!(table.offsets()["edits.csv"], 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn ingest_from(&mut self, batch: &RowBatch, offsets: &[(&str, u64)]) -> Result<Ingested> {
+        let RollupWriter { table, writer } = self;
+        table.keep(|| writer.ingest_from(batch, offsets))
     }
 }

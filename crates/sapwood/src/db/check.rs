@@ -38,7 +38,7 @@ pub struct CheckedTable {
 
 impl Db {
     /// Reads every file of a database that counts, and tells all that is wrong with them: the log with each
-    /// of its records, snapshots, checkpoints of hash tables with each page, the heap of the tree tables; at
+    /// of its records, snapshots, checkpoints of hash tables with each page, segments of roll-ups, the heap of the tree tables; at
     /// last it opens the database to be read. Nothing is changed, and all ordered tables must fit in memory.
     ///
     /// A record that a crash cut off at the end of the log is no problem; [`LogInspection::end`](crate::LogInspection::end) says where it ends.
@@ -162,6 +162,12 @@ impl DbCheck {
             Err(cause) => self.problems.push(Problem::of_trees(pool_path, &cause)),
         }
         for name in db.table_names() {
+            if let Ok(table) = db.rollup_table(&name) {
+                let folder = table.folder().unwrap_or(Path::new(""));
+                let found = table.rollup().check();
+                let found = found.iter().map(|error| Problem::of_rollup(folder, &name, error));
+                self.problems.extend(found);
+            }
             match count(db, &name) {
                 Ok((engine, entries)) => {
                     self.tables.push(CheckedTable { name, engine, entries });
@@ -181,7 +187,10 @@ impl DbCheck {
 /// The engine and the entries of a table; of a roll-up, its facts.
 pub(super) fn count(db: &Db, name: &str) -> Result<(Engine, u64)> {
     match db.engine(name) {
-        Some(engine @ Engine::Rollup) => Ok((engine, db.rollup_table(name)?.stats().facts)),
+        Some(engine @ Engine::Rollup) => {
+            let stats = db.rollup_table(name)?.stats();
+            Ok((engine, stats.facts + stats.segment_facts))
+        }
         _ => {
             let table = db.table(name)?;
             Ok((table.engine(), table.len()? as u64))

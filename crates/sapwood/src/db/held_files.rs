@@ -2,8 +2,8 @@
 
 use std::sync::{PoisonError, RwLockWriteGuard};
 
-use super::{Db, Shared};
-use crate::{Engine, Error, HashTable, Result};
+use super::{Db, Shared, Slot};
+use crate::{Engine, Error, HashTable, Result, RollupTable};
 
 impl Db {
     /// Takes a checkpoint, then runs something while no other is taken and no table is dropped: all
@@ -23,6 +23,16 @@ impl Db {
         let _no_checkpoint = log.wal().hold_files();
         let _nor_of_tables: Vec<_> =
             tables.iter().map(HashTable::log).map(|log| log.hold_files()).collect();
+        let rollups: Vec<RollupTable> = self
+            .slots()
+            .values()
+            .filter_map(|slot| match slot {
+                Slot::Rollup(table) => Some(table.clone()),
+                _ => None,
+            })
+            .collect();
+        let _nor_of_rollups: Vec<_> =
+            rollups.iter().map(|table| table.rollup().hold_files()).collect();
         let pool = self.shared.trees.opened();
         let _nor_of_trees = pool.map(|pool| pool.hold_files());
         log.sync()?;

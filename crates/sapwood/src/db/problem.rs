@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::{Path, PathBuf};
 
-use crate::{HashEngineError, LogError, TreeEngineError};
+use crate::{HashEngineError, LogError, TreeEngineError, rollup};
 
 /// Something wrong with the files of a database in a directory: what, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +60,17 @@ impl Problem {
     pub(super) fn of_hash(folder: &Path, name: &str, error: &HashEngineError) -> Problem {
         let problem = match error {
             HashEngineError::Corrupt { file, offset, what } => {
+                Problem::at(folder, file, *offset, what)
+            }
+            other => Problem::new(folder, other),
+        };
+        problem.of_table(name)
+    }
+
+    /// Of a roll-up table, in its folder.
+    pub(super) fn of_rollup(folder: &Path, name: &str, error: &rollup::Error) -> Problem {
+        let problem = match error {
+            rollup::Error::Corrupt { file, offset, what } => {
                 Problem::at(folder, file, *offset, what)
             }
             other => Problem::new(folder, other),

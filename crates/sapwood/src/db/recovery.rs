@@ -13,8 +13,10 @@ use sapwood_wal::{Recovery, TableId};
 use crate::db_log::{DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
+use crate::rollup::{self, Rollup, Schema, Writer};
+use crate::rollup_table::named;
 use crate::{
-    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result,
+    DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, RollupTable,
     TreeEngineError, aggregate,
 };
 
@@ -27,6 +29,7 @@ pub(super) struct LoggedTables {
     pub(super) hash: BTreeMap<Arc<str>, LoggedHash>,
     /// The pool of tree tables, if there is one.
     pub(super) trees: Option<Pool>,
+    pub(super) rollups: Vec<RollupTable>,
 }
 
 /// A hash table that the log has.
@@ -45,7 +48,7 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
-    let (log, Told { ordered, hash, trees }) = tell(directory, options, recover)?;
+    let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, recover)?;
     let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
         let (name, options, map) = table.finish()?;
@@ -54,8 +57,15 @@ pub(super) fn open(
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
+    directory.keep_rollups(|number| rollups.contains_key(&number))?;
+    let rollups = rollups.into_iter().map(|(id, RecoveredRollup { name, rollup, writer })| {
+        drop(writer);
+        let (rollup, kept) = log.open_rollup(id, rollup);
+        RollupTable::new(name, rollup, kept, Some(directory.rollup_path(id)))
+    });
+    let rollups = rollups.collect();
     log.begin(options)?;
-    Ok((log, LoggedTables { ordered, hash, trees }))
+    Ok((log, LoggedTables { ordered, hash, trees, rollups }))
 }
 
 /// Opens the pool, after moving it to the log where it has one of its own.
@@ -174,7 +184,7 @@ fn unrecovered(log: &DbLog, id: TableId, name: &str, error: Error) -> LoggedHash
 /// The tables of the log of a directory that is open to be read.
 pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<LoggedTables> {
     let view = |tables: &mut dyn Recovery<Stopped>| DbLog::view(directory, tables);
-    let (log, Told { ordered, hash, trees }) = tell(directory, options, view)?;
+    let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, view)?;
     let trees = view_trees(directory, options, trees, log)?;
     let ordered = ordered.into_values().map(|table| {
         let (name, options, map) = table.finish()?;
@@ -208,7 +218,11 @@ pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<Lo
         };
         Some((name, table))
     });
-    Ok(LoggedTables { ordered, hash: hash.collect(), trees })
+    let rollups = rollups.into_iter().map(|(id, RecoveredRollup { name, rollup, .. })| {
+        let folder = Some(directory.rollup_path(id));
+        RollupTable::new(name, rollup, Kept::read_only(directory), folder)
+    });
+    Ok(LoggedTables { ordered, hash: hash.collect(), trees, rollups: rollups.collect() })
 }
 
 /// The pool of a directory that is open to be read, and has a log of this number which ends there.
@@ -239,6 +253,40 @@ struct Told {
     ordered: BTreeMap<TableId, Recovered>,
     hash: BTreeMap<TableId, RecoveredHash>,
     trees: ToldTrees,
+    rollups: BTreeMap<TableId, RecoveredRollup>,
+}
+
+/// A roll-up table with its segments, which takes the batches of the log.
+struct RecoveredRollup {
+    name: Arc<str>,
+    rollup: Arc<Rollup>,
+    writer: Writer,
+}
+
+impl RecoveredRollup {
+    /// Opens a table of which the log had so many batches in segments when it had a checkpoint last.
+    fn open(
+        directory: &Directory,
+        id: TableId,
+        name: &str,
+        schema: &str,
+        sealed: Option<u64>,
+    ) -> Result<RecoveredRollup> {
+        let name: Arc<str> = name.into();
+        let schema = named(&name, Schema::from_json(schema))?;
+        let disk = directory.rollup_disk(id)?;
+        let rollup = Arc::new(named(&name, Rollup::on_disk(schema, disk))?);
+        if rollup.sealed_batches() < sealed.unwrap_or(0) {
+            let cause = rollup::Error::Corrupt {
+                file: directory.rollup_path(id).join("manifest").display().to_string(),
+                offset: 0,
+                what: "it is of a moment before the log begins: put the newer one back".to_owned(),
+            };
+            return Err(Error::Rollup { table: name, cause });
+        }
+        let writer = Writer::new(&rollup);
+        Ok(RecoveredRollup { name, rollup, writer })
+    }
 }
 
 /// The pool of tree tables.
@@ -394,6 +442,10 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 let (newest, state) = (own.unwrap_or(0), HashState::Unchanged);
                 self.told.hash.insert(table, RecoveredHash { name, newest, state });
             }
+            Description::Rollup { name, schema } => {
+                let opened = RecoveredRollup::open(self.directory, table, &name, &schema, own);
+                self.told.rollups.insert(table, opened.map_err(Stopped::Table)?);
+            }
             Description::Trees => {
                 let told = self.told.trees.create(table, self.directory, own);
                 told.map_err(Stopped::Table)?;
@@ -414,6 +466,11 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             && self.told.trees.table == Some(table)
         {
             return self.told.trees.redo(self.directory, record).map_err(Stopped::Table);
+        }
+        if let Effect::Put(record) = effect
+            && let Some(RecoveredRollup { name, writer, .. }) = self.told.rollups.get_mut(&table)
+        {
+            return named(name, writer.redo(record)).map_err(Stopped::Table);
         }
         let target = match self.told.ordered.get(&table) {
             Some(ordered) => Some(&ordered.target),

@@ -1,21 +1,19 @@
 //! Roll-up tables of a database: made, opened.
-//!
-//! They live in memory alone, in a database with a directory, too: nothing of them is in its log.
 
 use std::sync::Arc;
 
 use super::{Db, Slot, Slots, check_name, other_engine};
-use crate::{Result, RollupTable, RollupTableOptions};
-
-#[cfg(doc)]
-use crate::Error;
+use crate::db_log::{Kept, Place};
+use crate::rollup::Rollup;
+use crate::rollup_table::named;
+use crate::{Error, Result, RollupTable, RollupTableOptions};
 
 impl Db {
-    /// Makes a roll-up table; refuses a name that is taken. It lives in memory, and ends with the process.
+    /// Makes a roll-up table; refuses a name that is taken. Where the database has a directory, the table lasts.
     ///
     /// # Errors
     /// [`Error::TableName`], [`Error::TableExists`]; [`Error::Rollup`] if the schema's parts do not fit;
-    /// [`Error::ReadOnly`].
+    /// [`Error::Directory`] where its folder cannot be made; [`Error::Log`]; [`Error::ReadOnly`].
     ///
     /// ```
     /// use sapwood::rollup::{Dimension, Metric, Schema};
@@ -97,13 +95,42 @@ impl Db {
         name: &str,
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
-        if let Some(directory) = &self.shared.directory {
-            directory.expect_writable()?;
-        }
         let name: Arc<str> = name.into();
-        let table = RollupTable::in_memory(Arc::clone(&name), options)?;
+        let RollupTableOptions { schema } = options;
+        let (rollup, kept, folder) = match (&self.shared.log, &self.shared.directory) {
+            (Some(log), Some(directory)) => {
+                let id = log.reserve_rollup();
+                let disk = directory.make_rollup(id)?;
+                let made = named(&name, Rollup::on_disk(schema, disk));
+                let made = made.and_then(|rollup| log.create_rollup(id, &name, rollup));
+                let (rollup, kept) = made.inspect_err(|_| {
+                    // Where it cannot go now, it goes when the directory is opened: the log does not know it.
+                    let _left = directory.remove_rollup(id);
+                })?;
+                (rollup, kept, Some(directory.rollup_path(id)))
+            }
+            (None, Some(directory)) => {
+                return Err(Error::ReadOnly { path: directory.path().to_owned() });
+            }
+            (_, None) => {
+                let rollup = Arc::new(named(&name, Rollup::new(schema))?);
+                (rollup, Kept::in_memory(&self.shared.versions), None)
+            }
+        };
+        let table = RollupTable::new(Arc::clone(&name), rollup, kept, folder);
         slots.insert(name, Slot::Rollup(table.clone()));
         Ok(table)
+    }
+
+    /// Takes a roll-up table out of the log, and its files out of the directory.
+    pub(super) fn drop_rollup(&self, table: &RollupTable) -> Result<()> {
+        let kept = table.kept();
+        kept.drop_table()?;
+        if let (Place::Logged { id, .. }, Some(directory)) = (&kept.place, &self.shared.directory) {
+            // Where it cannot go now, it goes when the directory is opened: the log does not know it any more.
+            let _left = directory.remove_rollup(*id);
+        }
+        Ok(())
     }
 }
 

@@ -331,6 +331,13 @@ impl Recovery<Stopped> for Saving {
                 Err(error) => return Err(Stopped::Table(error)),
             },
             Ok(Description::Trees) => return Ok(()),
+            Ok(Description::Rollup { name, .. }) => {
+                let what = "it is a roll-up table, of which nothing is copied: its segments are whole files, \
+                            which a backup has";
+                let path = self.from.rollup_path(table);
+                self.problem(Problem::new(&path, what).of_table(&name));
+                return Ok(());
+            }
             Ok(Description::Ordered(options)) => {
                 self.create_ordered(table, name, options).map_err(Stopped::Table)?
             }

@@ -7,18 +7,25 @@
 //! fields hits:i64le
 //! ```
 //! Of a hash table, whose folder has its options, `sapwood hash 1` alone; of the pool of tree tables
-//! `sapwood trees 1`.
+//! `sapwood trees 1`. Of a roll-up table, which the log knows as one of records, its name and its schema:
+//!
+//! ```text
+//! sapwood rollup 1
+//! name edits
+//! schema {"timestampSpec":...}
+//! ```
 //!
 //! Words and order are stored: do not change them without another version in the first line.
 
 use sapwood_aggregate::Layout;
 
 use crate::OrderedTableOptions;
-use crate::stored_options::{Lines, fields_of, parse_number};
+use crate::stored_options::{Lines, Unreadable, fields_of, parse_number};
 
 const ORDERED: &str = "sapwood ordered 1";
 const HASH: &str = "sapwood hash 1";
 const TREES: &str = "sapwood trees 1";
+const ROLLUP: &str = "sapwood rollup 1";
 
 /// The engine of a table, and what it was made with.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +34,11 @@ pub(crate) enum Description {
     Hash,
     /// The pool of all tree tables.
     Trees,
+    /// Its schema as a document, in one line.
+    Rollup {
+        name: String,
+        schema: String,
+    },
 }
 
 impl Description {
@@ -35,6 +47,9 @@ impl Description {
             Description::Ordered(options) => options,
             Description::Hash => return format!("{HASH}\n"),
             Description::Trees => return format!("{TREES}\n"),
+            Description::Rollup { name, schema } => {
+                return format!("{ROLLUP}\nname {name}\nschema {schema}\n");
+            }
         };
         let budget =
             options.memory_budget.map_or_else(|| "none".to_owned(), |bytes| bytes.to_string());
@@ -61,7 +76,15 @@ impl Description {
                 };
                 return lines.expect_end().map(|()| read).map_err(|unreadable| unreadable.what);
             }
-            _ => return Err(format!("`{ORDERED}`, `{HASH}` or `{TREES}` is expected")),
+            ROLLUP => {
+                let mut read = || {
+                    let some = |word: &str| Some(word.to_owned());
+                    let (name, schema) = (lines.value("name", some)?, lines.value("schema", some)?);
+                    lines.expect_end().map(|()| Description::Rollup { name, schema })
+                };
+                return read().map_err(|unreadable: Unreadable| unreadable.what);
+            }
+            _ => return Err(format!("`{ORDERED}`, `{HASH}`, `{TREES}` or `{ROLLUP}` is expected")),
         }
         let mut read = || {
             let memory_budget = lines.value("memory_budget", |word| match word {
@@ -73,7 +96,7 @@ impl Description {
             lines.expect_end()?;
             Ok(OrderedTableOptions { memory_budget, chunk_entries, volatile: false, fields })
         };
-        let read: Result<_, crate::stored_options::Unreadable> = read();
+        let read: Result<_, Unreadable> = read();
         read.map(Description::Ordered).map_err(|unreadable| unreadable.what)
     }
 }
@@ -102,6 +125,12 @@ mod tests {
         assert_eq!(Description::decode(b"sapwood hash 1\n"), Ok(Description::Hash));
         assert_eq!(Description::Trees.encode(), "sapwood trees 1\n");
         assert_eq!(Description::decode(b"sapwood trees 1\n"), Ok(Description::Trees));
+        let schema = r#"{"timestampSpec": {"column": "time"}}"#.to_owned();
+        let rollup = Description::Rollup { name: "edits".to_owned(), schema };
+        let text =
+            "sapwood rollup 1\nname edits\nschema {\"timestampSpec\": {\"column\": \"time\"}}\n";
+        assert_eq!(rollup.encode(), text);
+        assert_eq!(Description::decode(text.as_bytes()), Ok(rollup));
     }
 
     #[test]

@@ -64,6 +64,16 @@ impl Kept {
         done.and_then(|done| settled.map(|()| done))
     }
 
+    /// The same of a change that no transaction has to know of.
+    pub(crate) fn keep<R>(&self, change: impl FnOnce() -> Result<R>) -> Result<R> {
+        if matches!(self.place, Place::Memory) {
+            return change();
+        }
+        self.expect_changes()?;
+        let done = change()?;
+        self.settle(None).map(|()| done)
+    }
+
     /// Refuses where a change could not be kept.
     pub(crate) fn expect_changes(&self) -> Result<()> {
         match &self.place {

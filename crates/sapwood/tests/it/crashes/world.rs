@@ -5,9 +5,12 @@ use std::ops::ControlFlow;
 use std::time::Duration;
 
 use fastrand::Rng;
+use sapwood::rollup::{
+    Aggregation, Column, Dimension, Granularity, Metric, Query, RowBatch, Schema, Value,
+};
 use sapwood::{
     Cut, Db, DbOptions, Durability, HashTableOptions, OrderedTableOptions, RecordLayout, Result,
-    Table, Transaction, TreeTableOptions,
+    RollupTableOptions, Table, Transaction, TreeTableOptions,
 };
 use sapwood_disk::SimDisk;
 
@@ -66,7 +69,8 @@ impl History {
         let near = near.min_by_key(|(_, difference)| difference.len()).unwrap_or_default();
         panic!(
             "{what}: what is there is no moment from {lasting} on of {count}, but {earlier:?}; \
-             the nearest has otherwise: {near:?}"
+             the nearest has otherwise: {near:?}, and the last: {:?}",
+            difference(&self.states[count - 1], found)
         );
     }
 }
@@ -127,13 +131,22 @@ impl Setting {
 }
 
 /// Tables of all kinds, by name.
-pub(super) const NAMES: [&str; 8] =
-    ["bytes", "cold", "cold8", "fixed", "ordered", "tree", "tree8", "volatile"];
+pub(super) const NAMES: [&str; 9] =
+    ["bytes", "cold", "cold8", "fixed", "ordered", ROLLUP, "tree", "tree8", "volatile"];
+
+const ROLLUP: &str = "rollup";
 
 const VOLATILE: &str = "volatile";
 
 fn is_fixed(name: &str) -> bool {
     name.ends_with('8') || name == "fixed"
+}
+
+fn model(name: &str, op: &Op, entries: &mut Entries) {
+    match name {
+        ROLLUP => model_rows(op, entries),
+        _ => op.model(entries),
+    }
 }
 
 fn is_tree(name: &str) -> bool {
@@ -152,6 +165,13 @@ fn create(db: &Db, name: &str) -> Result<()> {
         VOLATILE => db.create_ordered_table(name, ordered.volatile()).map(drop),
         // Most of it lies on the disk.
         "cold" | "cold8" => db.create_hash_table(name, hash.memory_budget(40 << 10)).map(drop),
+        ROLLUP => {
+            let schema = Schema::new("time")
+                .dimension(Dimension::text("page"))
+                .metric(Metric::count("rows"))
+                .metric(Metric::long_sum("added", "added"));
+            db.create_rollup_table(name, RollupTableOptions::new(schema)).map(drop)
+        }
         "bytes" | "fixed" => db.create_hash_table(name, hash).map(drop),
         _ => db.create_tree_table(name, TreeTableOptions::default().layout(layout)).map(drop),
     }
@@ -249,10 +269,84 @@ impl Op {
     }
 }
 
+/// The rows that a change of an entry is taken as for the roll-up: their time, page and number, and how often they come.
+fn rows(op: &Op) -> (i64, u8, i64, i64) {
+    let day = 24 * 3_600_000;
+    match op {
+        Op::Put(key, value) | Op::Set(key, value) => {
+            (i64::from(key[0] % 3) * day, key[1] % 4, value.len() as i64, 1)
+        }
+        Op::Remove(key) => (0, key[0] % 4, -1, 2),
+        Op::Write(key, at, byte) => (i64::from(key[0] % 2) * day, *byte % 8, *at as i64, 3),
+        Op::Add(_, delta) => (2 * day, 0, *delta, 1),
+    }
+}
+
+/// The key of what the model has of how far rows were taken.
+const OFFSET: &[u8] = b"offset";
+
+fn number(entries: &Entries, key: &[u8], at: usize) -> i64 {
+    let word = entries.get(key).map(|value| value[at..at + 8].try_into().expect("8 bytes"));
+    word.map_or(0, i64::from_le_bytes)
+}
+
+/// What a batch of a change makes of the roll-up.
+fn model_rows(op: &Op, entries: &mut Entries) {
+    let (time, page, added, count) = rows(op);
+    let key = [&time.to_be_bytes()[..], &[page]].concat();
+    let (rows, sum) = (number(entries, &key, 0), number(entries, &key, 8));
+    let value = [(rows + count).to_le_bytes(), (sum + count * added).to_le_bytes()].concat();
+    entries.insert(key, value);
+    let offset = number(entries, OFFSET, 0) + 1;
+    entries.insert(OFFSET.to_vec(), offset.to_le_bytes().to_vec());
+}
+
+/// Brings the rows of a change, with the next offset.
+fn ingest(db: &Db, op: &Op) -> Result<()> {
+    let table = db.rollup_table(ROLLUP)?;
+    let (time, page, added, count) = rows(op);
+    let rows = 0..count as usize;
+    let batch = RowBatch::new(rows.len())
+        .column("time", Column::longs(rows.clone().map(|_| time)))
+        .and_then(|batch| {
+            batch.column("page", Column::texts(rows.clone().map(|_| page.to_string())))
+        })
+        .and_then(|batch| batch.column("added", Column::longs(rows.map(|_| added))));
+    let offset = table.offsets().get("source").copied().unwrap_or(0) + 1;
+    let told = table.ingest_from(&batch.expect("columns of one length"), &[("source", offset)])?;
+    assert_eq!(told.processed, count as u64);
+    Ok(())
+}
+
+/// What a roll-up has: for each day and page how many rows and their sum, and how far they were taken.
+fn groups(db: &Db) -> Result<Entries> {
+    let table = db.rollup_table(ROLLUP)?;
+    let day = Granularity::parse("day").expect("known");
+    let query = Query::group_by(["page"])
+        .granularity(day)
+        .aggregation(Aggregation::long_sum("rows", "rows"))
+        .aggregation(Aggregation::long_sum("added", "added"));
+    let long = |value: &Value<'_>| value.to_long().ok().flatten().expect("a number");
+    let mut entries = Entries::new();
+    for row in &table.query(&query)?.rows {
+        let key = [&long(&row[0]).to_be_bytes()[..], &[long(&row[1]) as u8]].concat();
+        let value = [long(&row[2]).to_le_bytes(), long(&row[3]).to_le_bytes()].concat();
+        entries.insert(key, value);
+    }
+    if let Some(offset) = table.offsets().get("source") {
+        entries.insert(OFFSET.to_vec(), offset.to_le_bytes().to_vec());
+    }
+    Ok(entries)
+}
+
 /// What the tables have.
 pub(super) fn contents(db: &Db) -> Result<Tables> {
     let names = db.table_names().into_iter();
-    names.map(|name| Ok((name.clone(), entries(&db.table(&name)?)?))).collect()
+    let entries = |name: &String| match &**name {
+        ROLLUP => groups(db),
+        _ => entries(&db.table(name)?),
+    };
+    names.map(|name| entries(&name).map(|entries| (name, entries))).collect()
 }
 
 fn entries(table: &Table) -> Result<Entries> {
@@ -364,7 +458,14 @@ impl World {
         if !self.db().table_names().iter().any(|there| there == name) {
             return Ok(());
         }
-        self.foresee(name, |after| op.model(after.entry(name.to_owned()).or_default()));
+        self.foresee(name, |after| model(name, op, after.entry(name.to_owned()).or_default()));
+        if name == ROLLUP {
+            ingest(self.db(), op)?;
+            if self.setting.durability == Durability::Sync {
+                self.history.all_lasts();
+            }
+            return Ok(());
+        }
         let mut table = self.db().table(name)?;
         let mut is_lasting = self.setting.durability == Durability::Sync;
         if !is_lasting && self.rng.u8(..8) == 0 && name != VOLATILE {
@@ -385,30 +486,42 @@ impl World {
     /// Changes of some tables that go together: all or none.
     fn together(&mut self) -> Result<()> {
         let mut ops = Vec::new();
+        let is_transaction = self.rng.bool();
         for name in self.db().table_names() {
+            if name == ROLLUP && is_transaction {
+                continue;
+            }
             for _ in 0..self.rng.u8(..3) {
                 ops.push((name.clone(), Op::random(&mut self.rng, is_fixed(&name))));
             }
         }
         let mut after = self.history.now().clone();
         for (name, op) in ops.iter().filter(|(name, _)| name != VOLATILE) {
-            op.model(after.get_mut(name).expect("it is there"));
+            model(name, op, after.get_mut(name).expect("it is there"));
         }
         self.history.note(after);
-        let is_transaction = self.rng.bool();
         let db = self.db();
         // Opened before, so that nothing but changes is within.
-        let tables = ops.iter().map(|(name, _)| db.table(name)).collect::<Result<Vec<_>>>()?;
+        let open = |(name, _): &(String, Op)| match &**name {
+            ROLLUP => Ok(None),
+            name => db.table(name).map(Some),
+        };
+        let tables = ops.iter().map(open).collect::<Result<Vec<_>>>()?;
         let changes = match is_transaction {
             false => {
-                let run = || ops.iter().zip(&tables).try_for_each(|((_, op), table)| op.run(table));
+                let change = |(op, table): (&Op, &Option<Table>)| match table {
+                    Some(table) => op.run(table),
+                    None => ingest(db, op),
+                };
+                let ops = ops.iter().map(|(_, op)| op);
+                let run = || ops.zip(&tables).try_for_each(change);
                 let (done, changes) = db.together(run)?;
                 done?;
                 changes
             }
             true => {
                 let tx = db.begin()?;
-                for ((_, op), table) in ops.iter().zip(&tables) {
+                for ((_, op), table) in ops.iter().zip(tables.iter().flatten()) {
                     op.run_in(&tx, table)?;
                 }
                 tx.commit()?
@@ -466,6 +579,13 @@ impl World {
                 self.foresee(name, |after| drop(after.remove(name)));
                 self.db().drop_table(name)?;
                 self.table_changed(name);
+            }
+            8..14 if name == ROLLUP => {
+                let table = self.db().rollup_table(name)?;
+                match self.rng.bool() {
+                    true => drop(table.seal()?),
+                    false => table.merge()?,
+                }
             }
             8..14 => match self.db().table(name)? {
                 Table::Hash(table) if self.rng.u8(..3) == 0 => drop(table.compact(0.5)?),

@@ -256,9 +256,10 @@ pub(super) fn info(table: &RollupTable, reply: &mut Reply<'_>) {
         column(reply, &metric.name, type_of_metric(metric.kind));
     }
     reply.bulk(b"facts");
-    cells::count(reply, table.stats().facts);
+    let stats = table.stats();
+    cells::count(reply, stats.facts + stats.segment_facts);
     reply.bulk(b"kept");
-    reply.boolean(false);
+    reply.boolean(table.is_kept());
 }
 
 fn column(reply: &mut Reply<'_>, name: &str, kind: &str) {
