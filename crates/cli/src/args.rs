@@ -124,14 +124,27 @@ Figures are exact, or say under the table how far they may be off. Floats are sh
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
     Aggregate(Box<Aggregate>),
 
-    /// Roll up rows of files in memory, and answer one of Druid's native queries about them
+    /// Bring rows of files into a roll-up table of a directory, each once
     #[command(after_help = "\
 Examples:
+  sapwood ingest flights.csv.zst --dir events --table flights --schema schema.json
+  sapwood ingest flights.csv.zst --dir events --table flights --seal
+
+Schemas are those of Druid's dataSchema: docs/design/rollup.md lists their fields. The table is made where
+it is not there. It remembers how far it has taken each file: run it again after it was interrupted, or
+when a file has grown, and it goes on from there. Rows without a time, and values that cannot be
+read, are counted and shown.")]
+    Ingest(rows::Ingest),
+
+    /// Answer one of Druid's native queries about a roll-up table, or about rows of files
+    #[command(after_help = "\
+Examples:
+  sapwood query query.json events --table flights
   sapwood query --schema schema.json query.json flights.csv.zst
   sapwood query --schema schema.json '{\"queryType\": \"timeBoundary\"}' flights.csv.zst --json
 
 Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
-fields. Both may be files. With --json the answer is as Druid writes it, with --csv a table. Rows that
+fields. Both may be files. Rows of files are rolled up in memory first. With --json the answer is as Druid writes it, with --csv a table. Rows that
 have no time, and values that cannot be read, are counted and shown.")]
     Query(rows::Query),
 

@@ -5,7 +5,8 @@
 //! | `load` | `sapwood load` |
 //! | `get`, `scan` | the row with a key; rows in order |
 //! | `aggregate` | figures of rows |
-//! | `query` | a native query over rows that are rolled up |
+//! | `ingest` | rows of files into a roll-up table |
+//! | `query` | a native query over a roll-up table, or over rows that are rolled up |
 //! | `stats` | the costs of a table |
 //! | `check` | whether files are what was written |
 //! | `checkpoints` | the checkpoints of a directory |
@@ -27,6 +28,7 @@ pub(crate) mod checkpoints;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod import;
+pub(crate) mod ingest;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod manual;

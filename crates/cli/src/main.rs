@@ -25,8 +25,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{
-    aggregate, backup, bench, check, checkpoints, export, get, import, inspect, load, manual,
-    query, repair, scan, serve, shell, stats, tail,
+    aggregate, backup, bench, check, checkpoints, export, get, import, ingest, inspect, load,
+    manual, query, repair, scan, serve, shell, stats, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Command::BookFlights(args) => samples::ledger::book_until_killed(args, &ui),
         Command::Load(load) => load::run(load, &ui),
         Command::Get(get) => get::run(get, &ui),
+        Command::Ingest(args) => ingest::run(args, &ui),
         Command::Query(query) => query::run(query, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),

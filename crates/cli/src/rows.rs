@@ -11,10 +11,12 @@
 //! | `rows_table` | rows of a key in a table, of either engine |
 //! | `kept` | rows in a directory, and how to read them |
 //! | `loader` | a file into a table |
+//! | `events` | rows of files as events of a roll-up, and what became of them |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
 //! | `exchange` | rows of tables in files of other programs, there and back |
 
 pub(crate) mod encoding;
+pub(crate) mod events;
 pub(crate) mod exchange;
 pub(crate) mod kept;
 pub(crate) mod key_columns;

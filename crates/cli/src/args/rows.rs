@@ -322,18 +322,50 @@ pub(crate) struct Stats {
     pub(crate) input: Input,
 }
 
-/// Rows of files, rolled up, and a question about them.
+/// Rows of files, into a roll-up table of a directory.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Ingest {
+    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// The directory, made if it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// The table
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: String,
+
+    /// How rows become facts, for a table that is not there yet: a JSON object, or the path of a file with one
+    #[arg(long, value_name = "SCHEMA")]
+    pub(crate) schema: Option<String>,
+
+    /// The format of the rows [default: by the file's name]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// Seal the facts into segments at the end
+    #[arg(long)]
+    pub(crate) seal: bool,
+}
+
+/// A question about a roll-up table, or about rows of files that are rolled up.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Query {
-    /// How rows become facts: a JSON object, or the path of a file with one
+    /// How rows of files become facts: a JSON object, or the path of a file with one
     #[arg(long, value_name = "SCHEMA")]
-    pub(crate) schema: String,
+    pub(crate) schema: Option<String>,
+
+    /// The table of a directory [default: the `dataSource` of the query, or the only one]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) table: Option<String>,
 
     /// The question: a JSON object, or the path of a file with one
     pub(crate) query: String,
 
-    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// A directory; or CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    #[arg(required = true, value_name = "DIR | FILE")]
     pub(crate) files: Vec<PathBuf>,
 
     /// The format of the rows [default: by the file's name]

@@ -66,6 +66,7 @@ fn examples_run() {
         "get",
         "scan",
         "aggregate",
+        "ingest",
         "query",
         "stats",
         "checkpoints",
@@ -93,5 +94,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 51, "as many examples as there are in the help texts");
+    assert_eq!(ran, 54, "as many examples as there are in the help texts");
 }

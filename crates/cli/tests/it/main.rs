@@ -15,6 +15,7 @@ mod failed_loads;
 mod files;
 mod flights;
 mod hash;
+mod ingest;
 mod inspect;
 mod kills;
 mod ledger;

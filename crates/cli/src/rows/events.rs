@@ -1,0 +1,200 @@
+//! Rows of files as events of a roll-up: read in batches, with what became of them.
+
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use sapwood::rollup::{CsvRows, Ingested, RowBatch, SAMPLES_MAX};
+
+use crate::args::rows::Format;
+use crate::rows::source::{Source, plain};
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::{count, escaped, plural};
+use crate::terminal::stderr;
+use crate::terminal::ui::Ui;
+
+/// Lines of JSON that are read together, about.
+const CHUNK_BYTES: usize = 4 << 20;
+/// Rows of CSV that come in together.
+const BATCH_ROWS: usize = 8_192;
+
+/// A document that was given as text, or as the path of a file.
+pub(crate) fn document(given: &str) -> Outcome<String> {
+    if given.trim_start().starts_with('{') {
+        return Ok(given.to_owned());
+    }
+    std::fs::read_to_string(Path::new(given)).map_err(|error| {
+        Failure::Usage(format!(
+            "{given} is neither a JSON object nor a file that can be read: {}",
+            plain(&error)
+        ))
+    })
+}
+
+/// Takes a batch of rows; up to which line of its file, header not counted, they go is told with it.
+pub(crate) type Take<'t> = dyn FnMut(&RowBatch, u64) -> sapwood::Result<Ingested> + 't;
+
+/// What became of the rows of all files.
+#[derive(Default)]
+pub(crate) struct Told {
+    rows: usize,
+    pub(crate) rolled_up: Ingested,
+    /// Lines that are no rows.
+    pub(crate) bad_lines: u64,
+    /// The first of them.
+    examples: Vec<String>,
+}
+
+impl Told {
+    fn refused(&self) -> u64 {
+        self.bad_lines + self.rolled_up.unparseable + self.rolled_up.overflowed
+    }
+
+    /// Fails if any row was refused.
+    pub(crate) fn strictly(&self) -> Outcome {
+        match self.refused() {
+            0 => Ok(()),
+            refused => Err(Failure::Failed(format!(
+                "{} refused; leave --strict out to go on without them",
+                plural(refused as usize, "row")
+            ))),
+        }
+    }
+
+    /// Reads a file, without so many of its first lines.
+    pub(crate) fn read(
+        &mut self,
+        path: &Path,
+        format: Option<Format>,
+        skip: u64,
+        take: &mut Take<'_>,
+        ui: &Ui,
+    ) -> Outcome {
+        let Source { name, format, bytes, progress } = Source::open(path, format, ui)?;
+        let read = match format {
+            Format::Jsonl => self.read_json(&name, BufReader::new(bytes), skip, take, ui),
+            Format::Csv => self.read_csv(&name, bytes, skip, take, ui),
+        };
+        progress.finish_and_clear();
+        read
+    }
+
+    fn read_json(
+        &mut self,
+        name: &str,
+        mut input: impl BufRead,
+        skip: u64,
+        take: &mut Take<'_>,
+        ui: &Ui,
+    ) -> Outcome {
+        let mut chunk = Vec::with_capacity(CHUNK_BYTES);
+        let mut lines = 0;
+        while lines < skip {
+            chunk.clear();
+            let read = input.read_until(b'\n', &mut chunk);
+            if read.map_err(|error| self.failed(name, &error, ui))? == 0 {
+                return Ok(());
+            }
+            lines += 1;
+        }
+        loop {
+            chunk.clear();
+            let read = input.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut chunk);
+            let read = read.and_then(|_| input.read_until(b'\n', &mut chunk));
+            read.map_err(|error| self.failed(name, &error, ui))?;
+            if chunk.is_empty() {
+                return Ok(());
+            }
+            let (batch, bad) = RowBatch::from_json_lines(&chunk);
+            for bad in bad {
+                self.bad_line(name, lines as usize + bad.line + 1, &bad.why);
+            }
+            lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
+            // The last one may have no end.
+            lines += u64::from(!chunk.ends_with(b"\n"));
+            self.take(&batch, lines, take, ui)?;
+        }
+    }
+
+    fn read_csv(
+        &mut self,
+        name: &str,
+        input: impl Read,
+        skip: u64,
+        take: &mut Take<'_>,
+        ui: &Ui,
+    ) -> Outcome {
+        let mut rows = CsvRows::new(input).map_err(|error| self.failed(name, &error, ui))?;
+        let mut lines = 0;
+        while lines < skip {
+            self.expect_wanted(ui)?;
+            let wanted = (skip - lines).min(BATCH_ROWS as u64);
+            match rows.skip(wanted).map_err(|error| self.failed(name, &error, ui))? {
+                0 => return Ok(()),
+                passed => lines += passed,
+            }
+        }
+        loop {
+            let read =
+                rows.next_batch(BATCH_ROWS).map_err(|error| self.failed(name, &error, ui))?;
+            let Some((batch, bad)) = read else { return Ok(()) };
+            lines += (batch.rows() + bad.len()) as u64;
+            for bad in bad {
+                self.bad_line(name, bad.line + 1, &bad.why);
+            }
+            self.take(&batch, lines, take, ui)?;
+        }
+    }
+
+    fn take(&mut self, batch: &RowBatch, lines: u64, take: &mut Take<'_>, ui: &Ui) -> Outcome {
+        self.expect_wanted(ui)?;
+        let told = take(batch, lines)?;
+        self.rolled_up.merge(told, self.rows);
+        self.rows += batch.rows();
+        Ok(())
+    }
+
+    fn expect_wanted(&self, ui: &Ui) -> Outcome {
+        if ui.interrupt.asked() { Err(self.interrupted()) } else { Ok(()) }
+    }
+
+    /// Why the input ended: because it could not be read, or because the user said so.
+    fn failed(&self, name: &str, error: &dyn std::fmt::Display, ui: &Ui) -> Failure {
+        match ui.interrupt.asked() {
+            true => self.interrupted(),
+            false => Failure::Failed(format!("{name} cannot be read: {error}")),
+        }
+    }
+
+    fn interrupted(&self) -> Failure {
+        Failure::Interrupted(format!("{} rows had been rolled up", count(self.rows as u64)))
+    }
+
+    fn bad_line(&mut self, name: &str, line: usize, why: &str) {
+        self.bad_lines += 1;
+        if self.examples.len() < SAMPLES_MAX {
+            self.examples.push(format!("{name}:{line}: {why}"));
+        }
+    }
+
+    /// Warns of rows that were not rolled up, or not as they are.
+    pub(crate) fn warn(&self) {
+        let told = &self.rolled_up;
+        for (number, what) in [
+            (self.bad_lines, "lines that are no rows"),
+            (told.unparseable, "rows without a time that can be read, left out"),
+            (told.overflowed, "rows that would take a sum beyond its type, left out"),
+            (told.processed_with_error, "rows with a value that cannot be read, taken as null"),
+        ] {
+            if number > 0 {
+                stderr::line(format_args!("warning: {what}: {}", count(number)));
+            }
+        }
+        for example in &self.examples {
+            stderr::line(format_args!("  {}", escaped(example)));
+        }
+        for sample in &told.samples {
+            let text = format!("row {}, {}: {}", sample.row + 1, sample.column, sample.why);
+            stderr::line(format_args!("  {}", escaped(&text)));
+        }
+    }
+}
