@@ -35,6 +35,7 @@ use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
 pub(crate) use description::Description;
+pub(crate) use hash::DropOfHash;
 pub(crate) use kept::{Kept, Place};
 
 /// What the log of a database costs, and how it is.

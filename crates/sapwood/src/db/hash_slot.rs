@@ -6,7 +6,7 @@ use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
 use super::recovery::LoggedHash;
-use crate::db_log::{DbLog, Kept, Place};
+use crate::db_log::{DbLog, DropOfHash, Kept, Place};
 use crate::directory::Directory;
 use crate::stored_options;
 use crate::{Cut, Error, HashEngineError, HashTable, HashTableOptions, Result, StoredCheckpoint};
@@ -244,10 +244,10 @@ impl HashSlot {
             directory.expect_writable()?;
         }
         // Its files are closed before they go; if they cannot go, it can be opened again.
-        let (known, is_saved) = match &*state {
-            State::Open(table) => let_go(table, name)?,
-            State::Stored(known) => (known.clone(), true),
-            State::Dropped => (Stored::default(), true),
+        let (known, unsaved) = match &*state {
+            State::Open(table) => let_go(table)?,
+            State::Stored(known) => (known.clone(), None),
+            State::Dropped => (Stored::default(), None),
         };
         let logged = known.logged.clone();
         *state = State::Stored(known);
@@ -259,20 +259,20 @@ impl HashSlot {
             directory.map_or(Ok(()), |directory| directory.remove(name))
         };
         if let Err(error) = removed() {
-            if let State::Stored(known) = &mut *state
-                && !is_saved
-            {
+            if let (State::Stored(known), Some(unsaved)) = (&mut *state, unsaved) {
                 // Its files have less than the log, which is done again when the database is opened.
                 known.unrecovered = Some(error.clone());
+                unsaved.failed(format!("table `{name}` cannot be dropped: {error}"));
             }
             return Err(error);
         }
         *state = State::Dropped;
         // A crash in between leaves a table of the log that has no folder: opening takes it out.
-        if let Some((log, id)) = logged {
-            log.drop_hash(id)?;
+        let ended = logged.map_or(Ok(()), |(log, id)| log.drop_hash(id));
+        if let Some(unsaved) = unsaved {
+            unsaved.done();
         }
-        Ok(true)
+        ended.map(|()| true)
     }
 
     // Each step leaves a state that is true, so that a panic between them does no harm.
@@ -292,15 +292,16 @@ fn closed(table: &HashTable) -> Result<Stored> {
     Ok(Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None })
 }
 
-/// Closes a table that is about to be dropped, and says whether its newest checkpoint has all changes. If not, they are in
-/// the log alone, which keeps them until the table is gone or the database is opened again.
-fn let_go(table: &HashTable, name: &str) -> Result<(Stored, bool)> {
+/// Closes a table that is about to be dropped. Where its newest checkpoint lacks changes, they are in the log alone, which
+/// keeps them until the drop has ended.
+fn let_go(table: &HashTable) -> Result<(Stored, Option<DropOfHash>)> {
     match &table.shared.kept.place {
         Place::Logged { log, id } if table.log().unchanged_since().is_none() => {
-            log.suspend_hash(*id, name)?;
-            Ok((Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None }, false))
+            let unsaved = log.begin_drop_of_hash(*id)?;
+            let known = Stored { logged: Some((Arc::clone(log), *id)), unrecovered: None };
+            Ok((known, Some(unsaved)))
         }
-        _ => closed(table).map(|known| (known, true)),
+        _ => closed(table).map(|known| (known, None)),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Hash tables in the log: their engine writes their checkpoints.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, Weak};
 
 use sapwood_hashlog::HashLog;
 use sapwood_wal::{Checkpoints, Contents, TableId, Wal};
@@ -63,6 +63,54 @@ impl Checkpoints for Unrecovered {
     }
 }
 
+/// A table that is being dropped, whose newest checkpoint lacks changes that the log has.
+#[derive(Debug, Default)]
+struct Dropping {
+    /// Once it has ended: why the table is still there, if it is.
+    ended: Mutex<Option<Option<String>>>,
+    has_ended: Condvar,
+}
+
+impl Checkpoints for Dropping {
+    fn checkpoint(&self) -> sapwood_wal::Result<u64> {
+        let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = self.has_ended.wait_while(ended, |ended| ended.is_none());
+        match ended.unwrap_or_else(PoisonError::into_inner).as_ref().and_then(Option::as_ref) {
+            // It is gone, and the log says so behind the position of any checkpoint that waited.
+            None => Ok(0),
+            Some(why) => Err(LogError::Contents { why: why.clone() }),
+        }
+    }
+}
+
+/// The drop of a table that is under way.
+#[derive(Debug)]
+pub(crate) struct DropOfHash(Arc<Dropping>);
+
+impl DropOfHash {
+    /// The table is gone.
+    pub(crate) fn done(self) {
+        self.end(None);
+    }
+
+    /// The table is there, and the log keeps what it has of it.
+    pub(crate) fn failed(self, why: String) {
+        self.end(Some(why));
+    }
+
+    fn end(&self, why: Option<String>) {
+        self.0.ended.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.0.has_ended.notify_all();
+    }
+}
+
+impl Drop for DropOfHash {
+    /// After a panic: nothing is known to be gone.
+    fn drop(&mut self) {
+        self.end(Some("the drop of a table ended half way".to_owned()));
+    }
+}
+
 /// What the log has of hash tables.
 impl DbLog {
     /// Notes a table that is made, before anything is told of it.
@@ -104,14 +152,16 @@ impl DbLog {
         self.wal.adopt(id, Contents::Checkpoints(Arc::new(Unrecovered(why))));
     }
 
-    /// Lets go of a table that is to be dropped, and keeps what the log has of it until then.
+    /// Lets go of a table that is being dropped, and keeps what the log has of it until the answer is told how that
+    /// ended: checkpoints wait meanwhile.
     ///
     /// # Errors
     /// As of [`close_hash`](Self::close_hash).
-    pub(crate) fn suspend_hash(&self, id: TableId, name: &str) -> Result<()> {
-        let why = format!("table `{name}` is dropped, and its files are not gone");
-        let unsaved = Contents::Checkpoints(Arc::new(Unrecovered(why)));
-        self.wal.replace(id, unsaved).map_err(|cause| self.named(cause))
+    pub(crate) fn begin_drop_of_hash(&self, id: TableId) -> Result<DropOfHash> {
+        let drop = Arc::new(Dropping::default());
+        let contents = Contents::Checkpoints(Arc::clone(&drop) as Arc<dyn Checkpoints>);
+        self.wal.replace(id, contents).map_err(|cause| self.named(cause))?;
+        Ok(DropOfHash(drop))
     }
 
     pub(crate) fn drop_hash(&self, id: TableId) -> Result<()> {
