@@ -274,11 +274,13 @@ impl Rollup {
         if is_empty || !is_meant(&contents.live) {
             return Ok(());
         }
-        let dimensions: Vec<Dimension> =
-            contents.live.columns().iter().map(DimensionColumn::dimension).collect();
-        let fresh = Arc::new(Facts::new(&dimensions)?);
+        let fresh = Arc::new(Facts::new(&[])?);
         // No batch is under way from here on, and each that was is in the facts and in the order.
         contents.live.close();
+        // Only now: a batch that was under way may have brought a dimension.
+        let dimensions: Vec<Dimension> =
+            contents.live.columns().iter().map(DimensionColumn::dimension).collect();
+        fresh.discover(&dimensions).expect("the facts before had as many");
         let facts = std::mem::replace(&mut contents.live, fresh);
         let order = lock(&self.order).clone();
         contents.cut_number = order.number;
