@@ -69,6 +69,9 @@ pub enum Error {
     /// A sketch was refused.
     #[error(transparent)]
     Sketch(#[from] sapwood_aggregate::QueryError),
+    /// A sketch of Apache DataSketches was refused.
+    #[error("the sketch cannot be read: {0}")]
+    Datasketch(String),
 }
 
 impl Error {

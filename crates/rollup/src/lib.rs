@@ -36,6 +36,7 @@ mod report;
 mod rollup;
 mod schema;
 mod segment;
+mod sketch;
 mod store;
 mod time;
 mod value;
@@ -52,13 +53,14 @@ pub use input::message_pack::BadRow;
 pub use log::BatchLog;
 pub use query::answer::Answer;
 pub use query::{
-    Aggregation, AggregationKind, DimensionSpec, OrderBy, Query, ScanOrder, TopNMetric,
+    Aggregation, AggregationKind, DimensionSpec, OrderBy, Query, ScanOrder, SketchFigure, ThetaSet,
+    TopNMetric,
 };
 pub use report::{Ingested, SAMPLES_MAX, Sample};
 pub use rollup::{FilesHeld, Rollup, RollupStats, Sealed};
 pub use schema::{
-    Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, TIME_COLUMN,
-    Transform,
+    Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, SketchInput,
+    TIME_COLUMN, Transform, Utf,
 };
 pub use time::granularity::Granularity;
 pub use time::interval::Interval;

@@ -10,6 +10,7 @@ mod json;
 mod plan;
 mod rows;
 mod run;
+mod sets;
 mod source;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::sync::atomic::AtomicBool;
 use crate::error::Result;
 use crate::expression::Expression;
 use crate::filter::Filter;
-use crate::schema::Number;
+use crate::schema::{Number, Utf};
 use crate::time::granularity::Granularity;
 use crate::time::interval::Interval;
 
@@ -44,6 +45,7 @@ pub struct Query {
     pub(crate) granularity: Granularity,
     pub(crate) dimensions: Vec<DimensionSpec>,
     pub(crate) aggregations: Vec<Aggregation>,
+    pub(crate) sets: Vec<(String, ThetaSet, SketchFigure)>,
     pub(crate) post_aggregations: Vec<(String, Expression)>,
     pub(crate) having: Option<Filter>,
     pub(crate) order: Vec<OrderBy>,
@@ -156,6 +158,86 @@ pub enum AggregationKind {
         /// Whether it is the root.
         root: bool,
     },
+    /// An HLL sketch of Apache DataSketches.
+    Hll {
+        /// 4 to 21; that of the metric, if it is one.
+        lg_k: u8,
+        /// How texts are hashed.
+        texts: Utf,
+        /// An estimate, or bytes.
+        figure: SketchFigure,
+    },
+    /// A theta sketch of Apache DataSketches.
+    Theta {
+        /// 5 to 26; that of the metric, if it is one.
+        lg_k: u8,
+        /// An estimate, or bytes.
+        figure: SketchFigure,
+    },
+    /// A KLL sketch of Apache DataSketches.
+    Kll {
+        /// From 8 on; that of the metric, if it is one.
+        k: u16,
+        /// A count, a quantile, or bytes.
+        figure: SketchFigure,
+    },
+}
+
+/// What is said of a sketch of Apache DataSketches.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum SketchFigure {
+    /// About how many different values there are.
+    Estimate,
+    /// The same as a whole number.
+    Rounded,
+    /// How many values there are.
+    Count,
+    /// The number with this share of the others at or below it.
+    Quantile {
+        /// 0 to 1.
+        share: f64,
+    },
+    /// The sketch itself: its bytes in base64, which other programs read.
+    Bytes,
+}
+
+/// A set of values, by theta sketches.
+///
+/// ```
+/// use std::sync::Arc;
+/// use sapwood::rollup::{
+///     Aggregation, Dimension, Filter, Granularity, Metric, Query, Rollup, RowBatch, Schema, SketchFigure, ThetaSet,
+///     Writer,
+/// };
+///
+/// let schema = Schema::new("time")
+///     .dimension(Dimension::text("page"))
+///     .metric(Metric::theta("users", "user"));
+/// let rollup = Arc::new(Rollup::new(schema)?);
+/// let (batch, _) = RowBatch::from_csv(
+///     b"time,page,user\n2013-01-01,Oak,ann\n2013-01-01,Oak,bob\n2013-01-01,Elm,bob\n2013-01-01,Elm,eve\n",
+/// )?;
+/// Writer::new(&rollup).ingest(&batch)?;
+///
+/// let users_of = |page: &str| Aggregation::theta(page, "users").where_(Filter::equal("page", page));
+/// let both = ThetaSet::Intersection(vec![ThetaSet::Of("Oak".to_owned()), ThetaSet::Of("Elm".to_owned())]);
+/// let query = Query::timeseries(Granularity::ALL)
+///     .aggregation(users_of("Oak"))
+///     .aggregation(users_of("Elm"))
+///     .theta_set("both", both, SketchFigure::Estimate);
+/// assert_eq!(rollup.query(&query)?.value(0, "both"), Some(&1.0.into()));
+/// # Ok::<(), sapwood::rollup::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ThetaSet {
+    /// The values of an aggregation that is a theta sketch, by its name.
+    Of(String),
+    /// Values that any of some sets has.
+    Union(Vec<ThetaSet>),
+    /// Values that each of some sets has.
+    Intersection(Vec<ThetaSet>),
+    /// Values that the first set has, and none of the others.
+    Difference(Box<ThetaSet>, Vec<ThetaSet>),
 }
 
 macro_rules! aggregations {
@@ -200,6 +282,14 @@ impl Aggregation {
         variance AggregationKind::Variance { root: false };
         /// The standard deviation of all there are.
         deviation AggregationKind::Variance { root: true };
+        /// About how many different values, by an HLL sketch of Apache DataSketches.
+        hll AggregationKind::Hll {
+            lg_k: crate::schema::HLL_LG_K, texts: Utf::Utf16, figure: SketchFigure::Estimate
+        };
+        /// About how many different values, by a theta sketch of Apache DataSketches.
+        theta AggregationKind::Theta {
+            lg_k: crate::schema::THETA_LG_K, figure: SketchFigure::Estimate
+        };
     }
 
     /// The number with this share of the others below it.
@@ -208,6 +298,17 @@ impl Aggregation {
             name: name.into(),
             field: Some(field.into()),
             kind: AggregationKind::Quantile { share, accuracy: crate::schema::ACCURACY },
+            filter: None,
+        }
+    }
+
+    /// A quantile by a KLL sketch of Apache DataSketches.
+    pub fn kll(name: impl Into<String>, field: impl Into<String>, share: f64) -> Aggregation {
+        let figure = SketchFigure::Quantile { share };
+        Aggregation {
+            name: name.into(),
+            field: Some(field.into()),
+            kind: AggregationKind::Kll { k: crate::schema::KLL_K, figure },
             filter: None,
         }
     }
@@ -228,6 +329,7 @@ impl Query {
             granularity: Granularity::ALL,
             dimensions: Vec::new(),
             aggregations: Vec::new(),
+            sets: Vec::new(),
             post_aggregations: Vec::new(),
             having: None,
             order: Vec::new(),
@@ -324,6 +426,18 @@ impl Query {
     #[must_use]
     pub fn aggregation(mut self, aggregation: Aggregation) -> Query {
         self.aggregations.push(aggregation);
+        self
+    }
+
+    /// With what is said of a set of values, which aggregations before it sketch.
+    #[must_use]
+    pub fn theta_set(
+        mut self,
+        name: impl Into<String>,
+        set: ThetaSet,
+        figure: SketchFigure,
+    ) -> Query {
+        self.sets.push((name.into(), set, figure));
         self
     }
 

@@ -10,6 +10,7 @@ use crate::time::granularity::Granularity;
 use crate::time::timestamp::TimestampFormat;
 
 pub(crate) use json::granularity as granularity_of_json;
+pub(crate) use json::{Datasketch, datasketch};
 
 /// The name of the time of a row in filters, transforms and queries.
 pub const TIME_COLUMN: &str = "__time";
@@ -157,7 +158,57 @@ pub enum MetricKind {
     },
     /// A state that answers count, mean, variance and deviation.
     Variance,
+    /// An HLL sketch of Apache DataSketches, for how many different values there are: within a standard error of
+    /// about 1.04 / 2^(lg_k / 2).
+    Hll {
+        /// Registers, as a power of two: 4 to 21.
+        lg_k: u8,
+        /// How texts are hashed.
+        texts: Utf,
+        /// What rows bring.
+        input: SketchInput,
+    },
+    /// A theta sketch of Apache DataSketches, for how many different values there are in a set, or in what sets have in
+    /// common: exactly up to 2^lg_k, then within a standard error of 1 / 2^(lg_k / 2).
+    Theta {
+        /// Hashes that are kept, as a power of two: 5 to 26.
+        lg_k: u8,
+        /// What rows bring.
+        input: SketchInput,
+    },
+    /// A KLL sketch of Apache DataSketches, for quantiles: their ranks are within about 2.3 / k^0.9 of what is asked.
+    Kll {
+        /// 8 to 65,535; 200 has a rank error of 1.65 %.
+        k: u16,
+        /// What rows bring.
+        input: SketchInput,
+    },
 }
+
+/// How a sketch hashes texts. Sketches that are merged do it alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Utf {
+    /// By their UTF-8 bytes.
+    Utf8,
+    /// By their UTF-16 units, as Druid does where its schema says nothing.
+    Utf16,
+}
+
+/// What rows bring for a sketch of Apache DataSketches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SketchInput {
+    /// Values.
+    Values,
+    /// Sketches that others made: their bytes, in base64.
+    Sketches,
+}
+
+/// The registers of an HLL sketch, as Druid has them: 2^12.
+pub(crate) const HLL_LG_K: u8 = 12;
+/// The hashes of a theta sketch, as Druid has them: 2^14.
+pub(crate) const THETA_LG_K: u8 = 14;
+/// The size of a KLL sketch, as Druid has it.
+pub(crate) const KLL_K: u16 = 200;
 
 /// Registers of distinct counts, as a power of two: a standard error of 1.6 %.
 pub(crate) const PRECISION: u8 = 12;
@@ -206,6 +257,12 @@ impl Metric {
         quantiles MetricKind::Quantiles { accuracy: ACCURACY };
         /// A state for mean and variance.
         variance MetricKind::Variance;
+        /// An HLL sketch that other programs read, of 2^12 registers and texts in UTF-16: within 1.6 %.
+        hll MetricKind::Hll { lg_k: HLL_LG_K, texts: Utf::Utf16, input: SketchInput::Values };
+        /// A theta sketch that other programs read, of up to 2^14 hashes: within 0.8 %.
+        theta MetricKind::Theta { lg_k: THETA_LG_K, input: SketchInput::Values };
+        /// A KLL sketch that other programs read, of size 200.
+        kll MetricKind::Kll { k: KLL_K, input: SketchInput::Values };
     }
 
     /// The same of the rows that a filter takes.
@@ -424,6 +481,15 @@ impl Schema {
                 }
                 MetricKind::Quantiles { accuracy } if !(0.0001..=0.5).contains(&accuracy) => {
                     return refused(format!("the accuracy of `{name}` is 0.0001 to 0.5"));
+                }
+                MetricKind::Hll { lg_k, .. } if !(4..=21).contains(&lg_k) => {
+                    return refused(format!("the `lgK` of `{name}` is 4 to 21"));
+                }
+                MetricKind::Theta { lg_k, .. } if !(5..=26).contains(&lg_k) => {
+                    return refused(format!("the `size` of `{name}` is 2^5 to 2^26"));
+                }
+                MetricKind::Kll { k, .. } if k < 8 => {
+                    return refused(format!("the `k` of `{name}` is 8 to 65535"));
                 }
                 _ => {}
             }

@@ -22,7 +22,7 @@ use sapwood_disk::{View, checksum};
 
 use crate::error::{Error, Result};
 use crate::live::dictionary::Entries;
-use crate::live::state::{Place, StateLayout, sketch_of};
+use crate::live::state::{Place, StateLayout};
 use crate::schema::{Dimension, DimensionKind};
 use crate::time::interval::Interval;
 use block::{read_doubles, read_longs, read_strings};
@@ -459,11 +459,11 @@ impl Segment {
         for row in 0..rows {
             state.clear();
             state.extend_from_slice(&fixed[row * layout.fixed_bytes..][..layout.fixed_bytes]);
-            for ((bytes, ends), function) in sketches.iter().zip(&layout.sketches) {
+            for ((bytes, ends), kind) in sketches.iter().zip(&layout.sketches) {
                 let sketch = &bytes[if row == 0 { 0 } else { ends[row - 1] }..ends[row]];
                 if !sketch.is_empty() {
                     // Merges take it for granted that a state can be read.
-                    sketch_of(function, sketch)?;
+                    kind.decode(sketch)?;
                 }
                 crate::live::state::push_sketch(&mut state, |out| out.extend_from_slice(sketch));
             }

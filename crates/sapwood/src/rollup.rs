@@ -47,6 +47,6 @@ pub use sapwood_rollup::{
     CsvRows, Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error,
     Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric,
     MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
-    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SyntaxError, TIME_COLUMN,
-    TimestampFormat, TopNMetric, Transform, Value, Writer,
+    RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SketchFigure, SketchInput,
+    SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value, Writer,
 };

@@ -9,10 +9,10 @@
 //!
 //! A row, a batch of rows with one key, and a fact all have such a state, and merge by one rule.
 
-use sapwood_aggregate::{Accumulator, Function};
+use sapwood_aggregate::Function;
 
-use crate::error::Result;
 use crate::schema::{Metric, MetricKind, Number};
+use crate::sketch::{Sketch, SketchKind};
 
 /// Where the states of metrics lie in the value of a fact.
 #[derive(Debug, Clone)]
@@ -20,8 +20,8 @@ pub(crate) struct StateLayout {
     pub(crate) slots: Vec<Slot>,
     /// Bytes before the sketches.
     pub(crate) fixed_bytes: usize,
-    /// The functions of the sketches, in their order.
-    pub(crate) sketches: Vec<Function>,
+    /// Which the sketches are, in their order.
+    pub(crate) sketches: Vec<SketchKind>,
 }
 
 /// Where the state of a metric lies.
@@ -181,21 +181,21 @@ fn set(into: &mut [u8], bytes: [u8; 8]) -> bool {
     true
 }
 
-/// The function of the sketch of a metric.
-pub(crate) fn sketch_function(metric: &Metric) -> Option<Function> {
+/// The sketch of a metric, if it has one.
+pub(crate) fn sketch_kind(metric: &Metric) -> Option<SketchKind> {
     let input = || metric.field.as_deref().unwrap_or_default().into();
-    match metric.kind {
-        MetricKind::Distinct { precision } => {
-            Some(Function::Distinct { input: input(), precision })
-        }
+    let own = match metric.kind {
+        MetricKind::Distinct { precision } => Function::Distinct { input: input(), precision },
         MetricKind::Quantiles { accuracy } => {
-            Some(Function::Quantile { input: input(), share: 0.5, accuracy })
+            Function::Quantile { input: input(), share: 0.5, accuracy }
         }
-        MetricKind::Variance => {
-            Some(Function::Variance(input(), sapwood_aggregate::Spread::Population))
-        }
-        _ => None,
-    }
+        MetricKind::Variance => Function::Variance(input(), sapwood_aggregate::Spread::Population),
+        MetricKind::Hll { lg_k, texts, .. } => return Some(SketchKind::Hll { lg_k, texts }),
+        MetricKind::Theta { lg_k, .. } => return Some(SketchKind::Theta { lg_k }),
+        MetricKind::Kll { k, .. } => return Some(SketchKind::Kll { k }),
+        _ => return None,
+    };
+    Some(SketchKind::Own(own))
 }
 
 impl StateLayout {
@@ -219,10 +219,13 @@ impl StateLayout {
                 MetricKind::Last(Number::Double) => CellKind::LastDouble,
                 MetricKind::Distinct { .. }
                 | MetricKind::Quantiles { .. }
-                | MetricKind::Variance => {
-                    let function = sketch_function(metric).expect("it is a sketch");
+                | MetricKind::Variance
+                | MetricKind::Hll { .. }
+                | MetricKind::Theta { .. }
+                | MetricKind::Kll { .. } => {
+                    let kind = sketch_kind(metric).expect("it is a sketch");
                     layout.slots.push(Slot { place: Place::Sketch(layout.sketches.len()), bit });
-                    layout.sketches.push(function);
+                    layout.sketches.push(kind);
                     continue;
                 }
             };
@@ -293,13 +296,17 @@ impl StateLayout {
         out.extend_from_slice(&left[..self.fixed_bytes]);
         self.merge_cells(out, right)?;
         let pairs = self.sketch_bytes(left).zip(self.sketch_bytes(right));
-        for ((left, right), function) in pairs.zip(&self.sketches) {
+        for (number, ((left, right), kind)) in pairs.zip(&self.sketches).enumerate() {
             match (left, right) {
                 ([], one) | (one, []) => push_sketch(out, |out| out.extend_from_slice(one)),
                 (left, right) => {
-                    let mut merged = sound(function, left);
-                    // A counter of 64 bits does not overflow, and the functions are one.
-                    merged.merge(sound(function, right)).expect("states of one metric merge");
+                    let mut merged = sound(kind, left);
+                    // Only where rows bring sketches that lie about how many values they have.
+                    if merged.merge(sound(kind, right)).is_err() {
+                        let is_it = |slot: &Slot| slot.place == Place::Sketch(number);
+                        let metric = self.slots.iter().position(is_it);
+                        return Err(Overflow { metric: metric.expect("it is that of a metric") });
+                    }
                     push_sketch(out, |out| merged.encode(out));
                 }
             }
@@ -308,17 +315,9 @@ impl StateLayout {
     }
 }
 
-/// Reads a sketch.
-///
-/// # Errors
-/// [`Error::Sketch`](crate::Error::Sketch) if it is none of the function: a live fact has what was written into it.
-pub(crate) fn sketch_of(function: &Function, bytes: &[u8]) -> Result<Accumulator> {
-    Ok(Accumulator::decode(function.clone(), bytes)?)
-}
-
 /// Reads a sketch that was looked at before, or that this process wrote.
-fn sound(function: &Function, bytes: &[u8]) -> Accumulator {
-    sketch_of(function, bytes).expect("a fact has what was written into it")
+fn sound(kind: &SketchKind, bytes: &[u8]) -> Sketch {
+    kind.decode(bytes).expect("a fact has what was written into it")
 }
 
 /// Appends a sketch behind its length.

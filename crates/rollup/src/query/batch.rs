@@ -2,13 +2,11 @@
 
 use std::sync::RwLockReadGuard;
 
-use sapwood_aggregate::Function;
-
 use super::columns::{Columns, Form, Source};
 use crate::error::Result;
 use crate::live::dictionary::{Entries, Entry, NULL};
 use crate::live::key::Parts;
-use crate::live::state::{Place, StateLayout, double, long, sketch_of};
+use crate::live::state::{Place, StateLayout, double, long};
 use crate::schema::DimensionKind;
 use crate::segment::{BLOCK_ROWS, CellValues, Cells, Numbered, Segment, SegmentTexts};
 use crate::value::Value;
@@ -473,37 +471,15 @@ impl<'d> Texts<'d> {
             sketches @ FactColumn::Sketches { .. } => {
                 let Source::Metric(metric) = source else { return Value::Null };
                 let Place::Sketch(number) = layout.slots[metric].place else { return Value::Null };
+                let kind = &layout.sketches[number];
                 match sketches.sketch(row) {
-                    [] => figure_of_nothing(&layout.sketches[number]),
+                    [] => kind.shown().of_nothing(),
                     bytes => {
-                        let sketch = sketch_of(&layout.sketches[number], bytes);
-                        let cell = sketch.and_then(|sketch| Ok(sketch.cell()?));
-                        cell.map_or(Value::Null, |cell| from_cell(&cell))
+                        let sketch = kind.decode(bytes);
+                        sketch.and_then(|sketch| sketch.value(&kind.shown())).unwrap_or(Value::Null)
                     }
                 }
             }
         }
-    }
-}
-
-/// The figure of a sketch that has seen nothing.
-pub(crate) fn figure_of_nothing(function: &Function) -> Value<'static> {
-    match function {
-        Function::Distinct { .. } => Value::Long(0),
-        _ => Value::Null,
-    }
-}
-
-/// A figure of a sketch as a value.
-pub(crate) fn from_cell(cell: &sapwood_aggregate::Cell) -> Value<'static> {
-    match cell.value() {
-        Some(sapwood_aggregate::Value::Int(number)) => match i64::try_from(*number) {
-            Ok(number) => Value::Long(number),
-            Err(_) => Value::Double(*number as f64),
-        },
-        Some(sapwood_aggregate::Value::Float(number)) if number.get().is_finite() => {
-            Value::Double(number.get())
-        }
-        _ => Value::Null,
     }
 }

@@ -1,13 +1,14 @@
 //! The figures of groups, as columns: a state for each group.
 
-use sapwood_aggregate::{Accumulator, Function, Spread};
+use sapwood_aggregate::{Function, Spread};
 
-use super::batch::{FactBatch, FactColumn, Texts, figure_of_nothing, from_cell};
+use super::batch::{FactBatch, FactColumn, Texts};
 use super::columns::{Columns, Form, Source};
-use super::{Aggregation, AggregationKind};
+use super::{Aggregation, AggregationKind, SketchFigure};
 use crate::error::{Error, Result};
-use crate::live::state::{Cell, CellKind, double, long, sketch_of, with_cell};
+use crate::live::state::{Cell, CellKind, double, long, sketch_kind, with_cell};
 use crate::schema::Number;
+use crate::sketch::{Reading, Sketch, SketchKind};
 use crate::value::{Value, long_of};
 
 /// A figure that is asked for, bound to the columns that are read.
@@ -22,20 +23,46 @@ pub(crate) struct Figure {
 #[derive(Debug, Clone)]
 enum FigureKind {
     Count,
-    Cell { kind: CellKind, input: Option<usize> },
-    Sketch { function: Function, input: Option<usize>, is_state: bool, numbers: bool },
+    Cell {
+        kind: CellKind,
+        input: Option<usize>,
+    },
+    Sketch {
+        sketches: Sketches,
+        reading: Reading,
+    },
+    /// Another reading of the sketches of the figure of this number.
+    Shared {
+        of: usize,
+        reading: Reading,
+    },
+}
+
+/// Sketches that grow with the facts of their groups.
+#[derive(Debug, Clone, PartialEq)]
+struct Sketches {
+    kind: SketchKind,
+    input: Option<usize>,
+    /// Whether the column has sketches, and not values.
+    is_state: bool,
 }
 
 /// The states of a figure, by group.
 #[derive(Debug)]
 pub(crate) enum FigureStates {
     Count(Vec<i64>),
-    Cells { kind: CellKind, cells: Vec<u8>, set: Vec<bool> },
-    Sketches { function: Function, sketches: Vec<Option<Accumulator>> },
+    Cells {
+        kind: CellKind,
+        cells: Vec<u8>,
+        set: Vec<bool>,
+    },
+    Sketches(Vec<Option<Sketch>>),
+    /// Those of another figure.
+    Shared,
 }
 
 impl Figure {
-    /// Binds an aggregation.
+    /// Binds an aggregation; `others` are the figures before it.
     ///
     /// # Errors
     /// [`Error::Query`] if there is no such column, or if it is a sketch of another figure.
@@ -43,6 +70,7 @@ impl Figure {
         aggregation: &Aggregation,
         columns: &mut Columns<'_>,
         filter: Option<usize>,
+        others: &[Figure],
     ) -> Result<Figure> {
         let name = aggregation.name.clone();
         let refused = |why: &str| Error::Query(format!("`{name}`: {why}"));
@@ -58,19 +86,30 @@ impl Figure {
             }
             found => Ok(FigureKind::Cell { kind, input: found.map(|(at, _)| at) }),
         };
-        let sketch = |function: Function| -> Result<FigureKind> {
+        let sketch = |(kind, reading): (SketchKind, Reading)| -> Result<FigureKind> {
             let is_state = matches!(found, Some((_, Form::Sketch)));
-            let numbers = !matches!(function, Function::Distinct { .. });
-            let function = match is_state {
-                true => of_metric(columns, field, function).map_err(|why| refused(&why))?,
-                false => function,
+            let (kind, reading) = match is_state {
+                true => of_metric(columns, field, kind, reading).map_err(|why| refused(&why))?,
+                false => (kind, reading),
             };
-            // The numbers of the function are within their ranges, or it says so.
-            Accumulator::new(function.clone())?;
-            let input = found.map(|(at, _)| at);
-            Ok(FigureKind::Sketch { function, input, is_state, numbers })
+            if !reads(&kind, &reading) {
+                return Err(refused("its sketch has no such figure"));
+            }
+            // The numbers of the kind are within their ranges, or it says so.
+            kind.sketch()?;
+            let sketches = Sketches { kind, input: found.map(|(at, _)| at), is_state };
+            let is_same = |other: &Figure| {
+                other.filter == filter
+                    && matches!(&other.kind, FigureKind::Sketch { sketches: of, .. } if *of == sketches)
+            };
+            Ok(match others.iter().position(is_same) {
+                Some(of) => FigureKind::Shared { of, reading },
+                None => FigureKind::Sketch { sketches, reading },
+            })
         };
         let input = || field.into();
+        let own =
+            |kind: Function, reading: Function| (SketchKind::Own(kind), Reading::Own(reading));
         let kind = match aggregation.kind {
             AggregationKind::Count => FigureKind::Count,
             AggregationKind::Sum(Number::Long) => cell(CellKind::SumLong)?,
@@ -84,19 +123,53 @@ impl Figure {
             AggregationKind::Last(Number::Long) => cell(CellKind::LastLong)?,
             AggregationKind::Last(Number::Double) => cell(CellKind::LastDouble)?,
             AggregationKind::Distinct { precision } => {
-                sketch(Function::Distinct { input: input(), precision })?
+                let function = Function::Distinct { input: input(), precision };
+                sketch(own(function.clone(), function))?
             }
             AggregationKind::Quantile { share, accuracy } => {
-                sketch(Function::Quantile { input: input(), share, accuracy })?
+                let function = |share| Function::Quantile { input: input(), share, accuracy };
+                // Also the share is looked at.
+                SketchKind::Own(function(share)).sketch()?;
+                sketch(own(function(0.5), function(share)))?
             }
-            AggregationKind::Variance { root: false } => {
-                sketch(Function::Variance(input(), Spread::Population))?
+            AggregationKind::Variance { root } => {
+                let variance = Function::Variance(input(), Spread::Population);
+                let reading = match root {
+                    false => variance.clone(),
+                    true => Function::Deviation(input(), Spread::Population),
+                };
+                sketch(own(variance, reading))?
             }
-            AggregationKind::Variance { root: true } => {
-                sketch(Function::Deviation(input(), Spread::Population))?
+            AggregationKind::Hll { lg_k, texts, figure } => {
+                sketch((SketchKind::Hll { lg_k, texts }, figure.reading()))?
+            }
+            AggregationKind::Theta { lg_k, figure } => {
+                sketch((SketchKind::Theta { lg_k }, figure.reading()))?
+            }
+            AggregationKind::Kll { k, figure } => {
+                sketch((SketchKind::Kll { k }, figure.reading()))?
             }
         };
         Ok(Figure { name, kind, filter })
+    }
+
+    /// The number of the figure that has its states, if it is another one.
+    pub(crate) fn shares(&self) -> Option<usize> {
+        match self.kind {
+            FigureKind::Shared { of, .. } => Some(of),
+            _ => None,
+        }
+    }
+
+    /// The size of the theta sketches that it is read from, if it is.
+    pub(crate) fn theta_lg_k(&self) -> Option<u8> {
+        match &self.kind {
+            FigureKind::Sketch {
+                sketches: Sketches { kind: SketchKind::Theta { lg_k }, .. },
+                ..
+            } => Some(*lg_k),
+            _ => None,
+        }
     }
 
     pub(crate) fn new_states(&self) -> FigureStates {
@@ -105,9 +178,8 @@ impl Figure {
             FigureKind::Cell { kind, .. } => {
                 FigureStates::Cells { kind: *kind, cells: Vec::new(), set: Vec::new() }
             }
-            FigureKind::Sketch { function, .. } => {
-                FigureStates::Sketches { function: function.clone(), sketches: Vec::new() }
-            }
+            FigureKind::Sketch { .. } => FigureStates::Sketches(Vec::new()),
+            FigureKind::Shared { .. } => FigureStates::Shared,
         }
     }
 
@@ -127,22 +199,21 @@ impl Figure {
                 pairs.iter().for_each(|&(_, group)| counts[group as usize] += 1);
                 true
             }
-            (FigureKind::Cell { input: None, .. }, _)
-            | (FigureKind::Sketch { input: None, .. }, _) => true,
+            (FigureKind::Cell { input: None, .. } | FigureKind::Shared { .. }, _) => true,
             (
                 FigureKind::Cell { kind, input: Some(input) },
                 FigureStates::Cells { cells, set, .. },
             ) => with_cell!(*kind, C => {
                 fold_cells::<C>(*kind, cells, set, batch, texts, *input, pairs)
             }),
-            (
-                FigureKind::Sketch { function, input: Some(input), is_state, numbers },
-                FigureStates::Sketches { sketches, .. },
-            ) => {
-                if *is_state {
-                    fold_states(function, sketches, &batch.columns[*input], pairs)?;
-                } else {
-                    fold_values(function, sketches, batch, texts, *input, *numbers, pairs)?;
+            (FigureKind::Sketch { sketches: of, .. }, FigureStates::Sketches(sketches)) => {
+                let Sketches { kind, input, is_state } = of;
+                match input {
+                    None => {}
+                    Some(at) if *is_state => {
+                        fold_states(kind, sketches, &batch.columns[*at], pairs)?;
+                    }
+                    Some(at) => fold_values(kind, sketches, batch, texts, *at, pairs)?,
                 }
                 true
             }
@@ -151,7 +222,7 @@ impl Figure {
         if done { Ok(()) } else { Err(Error::Overflow { column: format!("`{}`", self.name) }) }
     }
 
-    /// The figure of a group.
+    /// The figure of a group, by its own states, or those of the figure that it [shares](Self::shares).
     ///
     /// # Errors
     /// [`Error::Sketch`] if it leaves its type.
@@ -174,35 +245,105 @@ impl Figure {
                     }
                 }
             }
-            FigureStates::Sketches { function, sketches } => match &sketches[group] {
-                Some(sketch) => from_cell(&sketch.cell_as(function)?),
-                None => figure_of_nothing(function),
-            },
+            FigureStates::Sketches(sketches) => {
+                let (FigureKind::Sketch { reading, .. } | FigureKind::Shared { reading, .. }) =
+                    &self.kind
+                else {
+                    unreachable!("figures of other kinds have no sketches")
+                };
+                match &sketches[group] {
+                    Some(sketch) => sketch.value(reading)?,
+                    None => reading.of_nothing(),
+                }
+            }
+            FigureStates::Shared => unreachable!("the states of the other figure are read"),
         })
     }
 }
 
-/// The function of a metric, if what is asked for can be made of its states.
+impl SketchFigure {
+    pub(crate) fn reading(self) -> Reading {
+        match self {
+            SketchFigure::Estimate => Reading::Estimate { rounded: false },
+            SketchFigure::Rounded => Reading::Estimate { rounded: true },
+            SketchFigure::Count => Reading::Count,
+            SketchFigure::Quantile { share } => Reading::Quantile(share),
+            SketchFigure::Bytes => Reading::Bytes,
+        }
+    }
+}
+
+/// Whether a sketch has a figure.
+fn reads(kind: &SketchKind, reading: &Reading) -> bool {
+    match (kind, reading) {
+        (SketchKind::Own(_), Reading::Own(_)) => true,
+        (SketchKind::Own(_), _) | (_, Reading::Own(_)) => false,
+        (_, Reading::Bytes) => true,
+        (SketchKind::Kll { .. }, Reading::Count) => true,
+        (SketchKind::Kll { .. }, Reading::Quantile(share)) => (0.0..=1.0).contains(share),
+        (SketchKind::Hll { .. } | SketchKind::Theta { .. }, Reading::Estimate { .. }) => true,
+        _ => false,
+    }
+}
+
+/// The sketch of a metric and its reading, if what is asked for can be made of its states.
 fn of_metric(
     columns: &Columns<'_>,
     field: &str,
-    wanted: Function,
-) -> std::result::Result<Function, String> {
+    wanted: SketchKind,
+    reading: Reading,
+) -> std::result::Result<(SketchKind, Reading), String> {
     let Some((Source::Metric(number), _)) = columns.find(field) else {
-        return Ok(wanted);
+        return Ok((wanted, reading));
     };
-    let metric = columns.metric_at(number);
-    let kept = crate::live::state::sketch_function(metric).expect("it is a sketch");
-    match (wanted, kept) {
-        (Function::Distinct { .. }, kept @ Function::Distinct { .. }) => Ok(kept),
-        (Function::Quantile { input, share, .. }, Function::Quantile { accuracy, .. }) => {
-            Ok(Function::Quantile { input, share, accuracy })
+    let kept = sketch_kind(columns.metric_at(number)).expect("it is a sketch");
+    let (own, reading) = match (wanted, reading) {
+        (SketchKind::Own(own), Reading::Own(reading)) => (own, reading),
+        (wanted, reading) => {
+            let is_same = std::mem::discriminant(&wanted) == std::mem::discriminant(&kept);
+            return match (is_same, &wanted, &kept) {
+                // Hashes of the one and of the other have nothing in common.
+                (true, SketchKind::Hll { texts, .. }, SketchKind::Hll { texts: own, .. })
+                    if texts != own =>
+                {
+                    Err(format!("`{field}` has hashes of texts of another `stringEncoding`"))
+                }
+                (true, ..) => Ok((kept, reading)),
+                (false, ..) => Err(format!("`{field}` keeps another sketch: {}", kept.name())),
+            };
         }
-        (wanted @ (Function::Variance(..) | Function::Deviation(..)), Function::Variance(..)) => {
-            Ok(wanted)
+    };
+    let kept = match kept {
+        SketchKind::Own(kept) => kept,
+        // What is asked for of ours can be said by Apache's, too.
+        kept => {
+            return match (&kept, reading) {
+                (SketchKind::Hll { .. } | SketchKind::Theta { .. }, Function::Distinct { .. }) => {
+                    Ok((kept, Reading::Estimate { rounded: true }))
+                }
+                (SketchKind::Kll { .. }, Function::Quantile { share, .. }) => {
+                    Ok((kept, Reading::Quantile(share)))
+                }
+                (_, wanted) => Err(format!(
+                    "`{field}` keeps {}, of which {wanted} cannot be made",
+                    kept.name()
+                )),
+            };
         }
-        (wanted, kept) => Err(format!("`{field}` keeps {kept}, of which {wanted} cannot be made")),
-    }
+    };
+    let reading = match (own, &kept, reading) {
+        (Function::Distinct { .. }, Function::Distinct { .. }, _) => kept.clone(),
+        (
+            Function::Quantile { .. },
+            Function::Quantile { accuracy, .. },
+            Function::Quantile { input, share, .. },
+        ) => Function::Quantile { input, share, accuracy: *accuracy },
+        (Function::Variance(..), Function::Variance(..), reading) => reading,
+        (_, kept, wanted) => {
+            return Err(format!("`{field}` keeps {kept}, of which {wanted} cannot be made"));
+        }
+    };
+    Ok((SketchKind::Own(kept), Reading::Own(reading)))
 }
 
 impl FigureStates {
@@ -214,7 +355,8 @@ impl FigureStates {
                 cells.resize(groups * kind.bytes(), 0);
                 set.resize(groups, false);
             }
-            FigureStates::Sketches { sketches, .. } => sketches.resize_with(groups, || None),
+            FigureStates::Sketches(sketches) => sketches.resize_with(groups, || None),
+            FigureStates::Shared => {}
         }
     }
 
@@ -225,6 +367,7 @@ impl FigureStates {
     /// [`Error::Sketch`] if a counter of a sketch passes its range.
     pub(crate) fn merge(
         &mut self,
+        figure: &Figure,
         group: usize,
         other: &FigureStates,
         other_group: usize,
@@ -248,17 +391,20 @@ impl FigureStates {
                 }
                 into.copy_from_slice(from);
             }
-            (
-                FigureStates::Sketches { sketches, .. },
-                FigureStates::Sketches { sketches: others, .. },
-            ) => {
+            (FigureStates::Sketches(sketches), FigureStates::Sketches(others)) => {
+                let FigureKind::Sketch { sketches: Sketches { kind, .. }, .. } = &figure.kind
+                else {
+                    unreachable!("figures of other kinds have no sketches")
+                };
                 if let Some(other) = &others[other_group] {
-                    match &mut sketches[group] {
-                        Some(sketch) => sketch.merge(other.clone())?,
-                        none => *none = Some(other.clone()),
+                    let sketch = &mut sketches[group];
+                    match sketch {
+                        Some(sketch) => sketch.merge_from(other)?,
+                        none => none.insert(kind.sketch()?).merge_from(other)?,
                     }
                 }
             }
+            (FigureStates::Shared, FigureStates::Shared) => {}
             _ => unreachable!("the states of one figure are of one kind"),
         }
         Ok(true)
@@ -275,14 +421,7 @@ fn fold_cells<C: Cell>(
     input: usize,
     pairs: &[(u32, u32)],
 ) -> bool {
-    let is_long = matches!(
-        kind,
-        CellKind::SumLong
-            | CellKind::MinLong
-            | CellKind::MaxLong
-            | CellKind::FirstLong
-            | CellKind::LastLong
-    );
+    let is_long = !kind.is_double();
     let of_long = |value: i64| match is_long {
         true => Some(value.to_le_bytes()),
         false => Some((value as f64).to_le_bytes()),
@@ -356,8 +495,8 @@ impl Fold<'_> {
 }
 
 fn fold_states(
-    function: &Function,
-    sketches: &mut [Option<Accumulator>],
+    kind: &SketchKind,
+    sketches: &mut [Option<Sketch>],
     column: &FactColumn,
     pairs: &[(u32, u32)],
 ) -> Result<()> {
@@ -366,7 +505,7 @@ fn fold_states(
         if bytes.is_empty() {
             continue;
         }
-        let state = sketch_of(function, bytes)?;
+        let state = kind.decode(bytes)?;
         match &mut sketches[group as usize] {
             Some(sketch) => sketch.merge(state)?,
             none => *none = Some(state),
@@ -376,38 +515,18 @@ fn fold_states(
 }
 
 fn fold_values(
-    function: &Function,
-    sketches: &mut [Option<Accumulator>],
+    kind: &SketchKind,
+    sketches: &mut [Option<Sketch>],
     batch: &FactBatch,
     texts: &Texts<'_>,
     input: usize,
-    numbers: bool,
     pairs: &[(u32, u32)],
 ) -> Result<()> {
-    let mut push = |group: u32, value: &Value<'_>| -> Result<()> {
-        let number = match (numbers, value) {
-            (true, Value::Text(_)) => value.to_double().ok().flatten().map(Value::Double),
-            (true, Value::List(_)) => None,
-            _ => Some(value.borrowed()),
-        };
-        let Some(number) = number else { return Ok(()) };
-        let Some(value) = number.to_aggregate() else { return Ok(()) };
-        let sketch = &mut sketches[group as usize];
-        let sketch = match sketch {
-            Some(sketch) => sketch,
-            none => none.insert(Accumulator::new(function.clone())?),
-        };
-        Ok(sketch.push(&value)?)
-    };
+    let mut push = |group: u32, value: &Value<'_>| kind.push(&mut sketches[group as usize], value);
     for &(row, group) in pairs {
         let at = row as usize;
         match &batch.columns[input] {
-            FactColumn::Ids(ids) => match texts.value(input, ids[at]) {
-                Value::List(values) if !numbers => {
-                    values.iter().try_for_each(|value| push(group, value))?;
-                }
-                value => push(group, &value)?,
-            },
+            FactColumn::Ids(ids) => push(group, &texts.value(input, ids[at]))?,
             FactColumn::Longs { values, present }
             | FactColumn::TimedLongs { values, present, .. } => {
                 if present[at] {

@@ -226,7 +226,7 @@ impl Groups {
             for ((states, others), figure) in self.states.iter_mut().zip(&other.states).zip(figures)
             {
                 states.grow(self.count);
-                if !states.merge(group, others, other_group)? {
+                if !states.merge(figure, group, others, other_group)? {
                     return Err(Error::Overflow { column: format!("`{}`", figure.name) });
                 }
             }

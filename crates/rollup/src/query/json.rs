@@ -3,13 +3,14 @@
 use serde_json::Value as Json;
 
 use super::{
-    Aggregation, AggregationKind, DimensionSpec, Kind, OrderBy, Query, ScanOrder, TopNMetric,
+    Aggregation, AggregationKind, DimensionSpec, Kind, OrderBy, Query, ScanOrder, SketchFigure,
+    ThetaSet, TopNMetric,
 };
 use crate::error::{Error, Result};
 use crate::expression::Expression;
 use crate::filter;
 use crate::json::Object;
-use crate::schema::{ACCURACY, Number, PRECISION, granularity_of_json};
+use crate::schema::{ACCURACY, Datasketch, Number, PRECISION, datasketch, granularity_of_json};
 use crate::time::interval::Interval;
 
 pub(super) fn query(text: &str) -> Result<Query> {
@@ -103,7 +104,7 @@ fn grouped(object: &mut Object, query: &mut Query) -> Result<()> {
         query.aggregations.push(self::aggregation(aggregation, 0)?);
     }
     for post in object.objects("postAggregations")? {
-        query.post_aggregations.push(post_aggregation(post)?);
+        post_aggregation(post, query)?;
     }
     Ok(())
 }
@@ -160,13 +161,17 @@ fn aggregation(mut object: Object, depth: usize) -> Result<Aggregation> {
         }
         "variance" => AggregationKind::Variance { root: false },
         "stddev" => AggregationKind::Variance { root: true },
-        other => {
-            let why = format!(
-                "is `{other}`: say count, longSum, longMin, longMax, longFirst, longLast, the same \
-                 with double, distinct, quantile, variance, stddev or filtered"
-            );
-            return Err(object.refused("type", &why));
-        }
+        other => match datasketch(&mut object, other)? {
+            Some(sketch) => sketch_aggregation(&mut object, sketch)?,
+            None => {
+                let why = format!(
+                    "is `{other}`: say count, longSum, longMin, longMax, longFirst, longLast, the same \
+                     with double, distinct, quantile, variance, stddev, HLLSketchBuild, HLLSketchMerge, thetaSketch, \
+                     KllDoublesSketch, KllDoublesSketchMerge or filtered"
+                );
+                return Err(object.refused("type", &why));
+            }
+        },
     };
     let name = object.text("name")?;
     let field = match kind {
@@ -177,19 +182,149 @@ fn aggregation(mut object: Object, depth: usize) -> Result<Aggregation> {
     Ok(Aggregation { name, field, kind, filter: None })
 }
 
-fn post_aggregation(mut object: Object) -> Result<(String, Expression)> {
+/// An aggregation that is a sketch: what Druid makes of it at the end, unless it is told to leave it.
+fn sketch_aggregation(object: &mut Object, sketch: Datasketch) -> Result<AggregationKind> {
+    let is_final = object.flag("shouldFinalize", true)?;
+    let figure = |at_end: SketchFigure| if is_final { at_end } else { SketchFigure::Bytes };
+    Ok(match sketch {
+        Datasketch::Hll { lg_k, texts, .. } => {
+            let estimate = estimate(object)?;
+            AggregationKind::Hll { lg_k, texts, figure: figure(estimate) }
+        }
+        Datasketch::Theta { lg_k, .. } => {
+            AggregationKind::Theta { lg_k, figure: figure(SketchFigure::Estimate) }
+        }
+        Datasketch::Kll { k, .. } => {
+            AggregationKind::Kll { k, figure: figure(SketchFigure::Count) }
+        }
+    })
+}
+
+fn estimate(object: &mut Object) -> Result<SketchFigure> {
+    Ok(match object.flag("round", false)? {
+        true => SketchFigure::Rounded,
+        false => SketchFigure::Estimate,
+    })
+}
+
+/// Adds a figure of figures to a query whose aggregations were read.
+fn post_aggregation(mut object: Object, query: &mut Query) -> Result<()> {
     let name = object.text("name")?;
-    let (place, text) = match object.text("type")?.as_str() {
+    let kind = object.text("type")?;
+    let (place, text) = match kind.as_str() {
         "expression" => ("expression", object.text("expression")?),
         "arithmetic" => ("fields", arithmetic(&mut object, 0)?),
+        "HLLSketchEstimate" => {
+            let figure = estimate(&mut object)?;
+            return another_figure(object, query, name, figure);
+        }
+        "KllDoublesSketchToQuantile" => {
+            let share = object.optional_double("fraction")?;
+            let share = share.ok_or_else(|| object.refused("fraction", "is missing"))?;
+            return another_figure(object, query, name, SketchFigure::Quantile { share });
+        }
+        "thetaSketchEstimate" => {
+            let set = theta_set(object.object("field")?, 0)?;
+            object.end()?;
+            query.sets.push((name, set, SketchFigure::Estimate));
+            return Ok(());
+        }
+        "thetaSketchSetOp" => {
+            let set = theta_set_of(&mut object, 0)?;
+            object.end()?;
+            query.sets.push((name, set, SketchFigure::Bytes));
+            return Ok(());
+        }
         other => {
-            let why = format!("is `{other}`: say expression or arithmetic");
+            let why = format!(
+                "is `{other}`: say expression, arithmetic, HLLSketchEstimate, thetaSketchEstimate, thetaSketchSetOp \
+                 or KllDoublesSketchToQuantile"
+            );
             return Err(object.refused("type", &why));
         }
     };
     let expression = object.placed(place, Expression::parse(&text))?;
     object.end()?;
-    Ok((name, expression))
+    query.post_aggregations.push((name, expression));
+    Ok(())
+}
+
+/// Another figure of the sketch of an aggregation, whose name `field` has.
+fn another_figure(
+    mut object: Object,
+    query: &mut Query,
+    name: String,
+    figure: SketchFigure,
+) -> Result<()> {
+    let mut field = object.object("field")?;
+    let kind = field.text("type")?;
+    let of = field_access(field, &kind)?;
+    let found = query.aggregations.iter().find(|known| known.name == of);
+    let kind = match (found.map(|known| known.kind), figure) {
+        (
+            Some(AggregationKind::Hll { lg_k, texts, .. }),
+            SketchFigure::Estimate | SketchFigure::Rounded,
+        ) => AggregationKind::Hll { lg_k, texts, figure },
+        (Some(AggregationKind::Kll { k, .. }), SketchFigure::Quantile { .. }) => {
+            AggregationKind::Kll { k, figure }
+        }
+        _ => {
+            let why = format!("is `{of}`: no aggregation of that name has such a sketch");
+            return Err(object.refused("field", &why));
+        }
+    };
+    object.end()?;
+    let found = found.expect("it has a kind").clone();
+    query.aggregations.push(Aggregation { name, kind, ..found });
+    Ok(())
+}
+
+/// The name that a `fieldAccess` has.
+fn field_access(mut field: Object, kind: &str) -> Result<String> {
+    if !matches!(kind, "fieldAccess" | "finalizingFieldAccess") {
+        return Err(field.refused("type", &format!("is `{kind}`: say fieldAccess")));
+    }
+    let name = field.text("fieldName")?;
+    field.ignore(&["name"]);
+    field.end()?;
+    Ok(name)
+}
+
+fn theta_set(mut field: Object, depth: usize) -> Result<ThetaSet> {
+    let kind = field.text("type")?;
+    if kind != "thetaSketchSetOp" {
+        return field_access(field, &kind).map(ThetaSet::Of);
+    }
+    let set = theta_set_of(&mut field, depth)?;
+    field.ignore(&["name"]);
+    field.end()?;
+    Ok(set)
+}
+
+/// The set that a `thetaSketchSetOp` makes.
+fn theta_set_of(object: &mut Object, depth: usize) -> Result<ThetaSet> {
+    if depth > 16 {
+        return Err(object.refused("fields", "nest deeper than 16 levels"));
+    }
+    // The size is the largest of the sketches.
+    object.ignore(&["size"]);
+    let sets = object.objects("fields")?.into_iter().map(|field| theta_set(field, depth + 1));
+    let mut sets: Vec<ThetaSet> = sets.collect::<Result<_>>()?;
+    if sets.len() < 2 {
+        return Err(object.refused("fields", "are less than two"));
+    }
+    Ok(match object.text("func")?.as_str() {
+        "UNION" => ThetaSet::Union(sets),
+        "INTERSECT" => ThetaSet::Intersection(sets),
+        "NOT" => {
+            let first = sets.remove(0);
+            ThetaSet::Difference(Box::new(first), sets)
+        }
+        other => {
+            let why = format!("is `{other}`: say UNION, INTERSECT or NOT");
+            return Err(object.refused("func", &why));
+        }
+    })
 }
 
 /// The expression of an arithmetic post-aggregation. Its divisions are those of doubles.

@@ -5,10 +5,12 @@ use super::bound::declare;
 use super::columns::Columns;
 use super::figures::Figure;
 use super::groups::Part;
+use super::sets::BoundSet;
 use crate::error::{Error, Result};
-use crate::filter::Compiled;
+use crate::filter::{Compiled, Filter};
 use crate::live::state::StateLayout;
 use crate::schema::{Dimension, Discovery, Schema};
+use crate::sketch::Reading;
 use crate::time::granularity::Buckets;
 
 /// The key of a group says by bits of a word which parts are null.
@@ -21,6 +23,8 @@ pub(crate) struct Plan<'r> {
     /// The parts of the keys of groups: time first, if there are buckets of it.
     pub(crate) parts: Vec<Part>,
     pub(crate) figures: Vec<Figure>,
+    /// Sets of theta sketches, and what is said of them.
+    pub(crate) sets: Vec<(BoundSet, Reading)>,
     pub(crate) filter: Option<Compiled>,
     pub(crate) figure_filters: Vec<Compiled>,
     pub(crate) layout: &'r StateLayout,
@@ -56,19 +60,29 @@ impl<'r> Plan<'r> {
                 parts.len()
             )));
         }
-        let mut filters: Vec<Compiled> = Vec::new();
+        let mut filters: Vec<&Filter> = Vec::new();
         let mut figures = Vec::with_capacity(query.aggregations.len());
         for aggregation in &query.aggregations {
             let filter = match &aggregation.filter {
                 Some(filter) => {
                     declare(filter, &mut columns)?;
-                    filters.push(filter.compile()?);
-                    Some(filters.len() - 1)
+                    let known = filters.iter().position(|known| *known == filter);
+                    Some(known.unwrap_or_else(|| {
+                        filters.push(filter);
+                        filters.len() - 1
+                    }))
                 }
                 None => None,
             };
-            figures.push(Figure::new(aggregation, &mut columns, filter)?);
+            figures.push(Figure::new(aggregation, &mut columns, filter, &figures)?);
         }
+        let figure_filters = filters.into_iter().map(Filter::compile).collect::<Result<_>>()?;
+        let sets = query.sets.iter().map(|(name, set, figure)| {
+            let set = BoundSet::new(set, &query.aggregations, &figures);
+            let set = set.map_err(|why| Error::Query(format!("`{name}`: {why}")))?;
+            Ok((set, figure.reading()))
+        });
+        let sets = sets.collect::<Result<_>>()?;
         if let Some(filter) = &query.filter {
             declare(filter, &mut columns)?;
         }
@@ -76,6 +90,6 @@ impl<'r> Plan<'r> {
             columns.read(name)?;
         }
         let filter = query.filter.as_ref().map(|filter| filter.compile()).transpose()?;
-        Ok(Plan { columns, parts, figures, filter, figure_filters: filters, layout })
+        Ok(Plan { columns, parts, figures, sets, filter, figure_filters, layout })
     }
 }

@@ -27,6 +27,7 @@ pub(crate) fn names(query: &Query) -> Result<Vec<String>> {
     let mut names = vec![TIMESTAMP.to_owned()];
     names.extend(query.dimensions.iter().map(|dimension| dimension.output.clone()));
     names.extend(query.aggregations.iter().map(|aggregation| aggregation.name.clone()));
+    names.extend(query.sets.iter().map(|(name, ..)| name.clone()));
     names.extend(query.post_aggregations.iter().map(|(name, _)| name.clone()));
     for (at, name) in names.iter().enumerate() {
         if names[..at].contains(name) {
@@ -160,8 +161,12 @@ impl Table<'_> {
                     false => groups.part(group, at + usize::from(has_time), columns, texts),
                 });
             }
-            for (figure, states) in self.plan.figures.iter().zip(&groups.states) {
+            for (at, figure) in self.plan.figures.iter().enumerate() {
+                let states = &groups.states[figure.shares().unwrap_or(at)];
                 row.push(figure.value(states, group)?);
+            }
+            for (set, reading) in &self.plan.sets {
+                row.push(set.value(&groups.states, group, reading)?);
             }
             for (name, expression) in &self.query.post_aggregations {
                 let value = expression.evaluate(&|name| self.cell(&row, name));

@@ -3,7 +3,9 @@
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use super::{DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema};
+use super::{
+    DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, SketchInput, Utf,
+};
 use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::time::iso;
@@ -105,6 +107,31 @@ fn metric(metric: &Metric) -> Json {
             "quantiles".to_owned()
         }
         MetricKind::Variance => "variance".to_owned(),
+        MetricKind::Hll { lg_k, texts, input } => {
+            fields.insert("lgK".to_owned(), json!(lg_k));
+            let encoding = match texts {
+                Utf::Utf8 => "utf8",
+                Utf::Utf16 => "utf16le",
+            };
+            fields.insert("stringEncoding".to_owned(), json!(encoding));
+            match input {
+                SketchInput::Values => "HLLSketchBuild".to_owned(),
+                SketchInput::Sketches => "HLLSketchMerge".to_owned(),
+            }
+        }
+        MetricKind::Theta { lg_k, input } => {
+            fields.insert("size".to_owned(), json!(1_u64 << lg_k));
+            let is_sketch = input == SketchInput::Sketches;
+            fields.insert("isInputThetaSketch".to_owned(), json!(is_sketch));
+            "thetaSketch".to_owned()
+        }
+        MetricKind::Kll { k, input } => {
+            fields.insert("k".to_owned(), json!(k));
+            match input {
+                SketchInput::Values => "KllDoublesSketch".to_owned(),
+                SketchInput::Sketches => "KllDoublesSketchMerge".to_owned(),
+            }
+        }
     };
     fields.insert("type".to_owned(), json!(kind));
     fields.insert("name".to_owned(), json!(metric.name));

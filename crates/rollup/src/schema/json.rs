@@ -4,8 +4,8 @@ use jiff::{Span, SpanRelativeTo};
 use serde_json::Value as Json;
 
 use super::{
-    ACCURACY, Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, PRECISION,
-    Schema,
+    ACCURACY, Dimension, DimensionKind, Discovery, HLL_LG_K, KLL_K, Limits, Metric, MetricKind,
+    Number, PRECISION, Schema, SketchInput, THETA_LG_K, Utf,
 };
 use crate::error::{Error, Result};
 use crate::expression::Expression;
@@ -130,13 +130,19 @@ fn metric(mut spec: Object, depth: usize) -> Result<Metric> {
             accuracy: spec.optional_double("accuracy")?.unwrap_or(ACCURACY),
         },
         "variance" => MetricKind::Variance,
-        other => {
-            let why = format!(
-                "is `{other}`: say count, longSum, longMin, longMax, longFirst, longLast, the same \
-                 with double, distinct, quantiles, variance or filtered"
-            );
-            return Err(spec.refused("type", &why));
-        }
+        other => match datasketch(&mut spec, other)? {
+            Some(Datasketch::Hll { lg_k, texts, input }) => MetricKind::Hll { lg_k, texts, input },
+            Some(Datasketch::Theta { lg_k, input }) => MetricKind::Theta { lg_k, input },
+            Some(Datasketch::Kll { k, input }) => MetricKind::Kll { k, input },
+            None => {
+                let why = format!(
+                    "is `{other}`: say count, longSum, longMin, longMax, longFirst, longLast, the same \
+                     with double, distinct, quantiles, variance, HLLSketchBuild, HLLSketchMerge, thetaSketch, \
+                     KllDoublesSketch, KllDoublesSketchMerge or filtered"
+                );
+                return Err(spec.refused("type", &why));
+            }
+        },
     };
     let name = spec.text("name")?;
     let field = match kind {
@@ -145,6 +151,57 @@ fn metric(mut spec: Object, depth: usize) -> Result<Metric> {
     };
     spec.end()?;
     Ok(Metric { name, field, kind, filter: None })
+}
+
+/// A sketch of Apache DataSketches, as a metric and an aggregation name it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Datasketch {
+    Hll { lg_k: u8, texts: Utf, input: SketchInput },
+    Theta { lg_k: u8, input: SketchInput },
+    Kll { k: u16, input: SketchInput },
+}
+
+/// Reads the sketch of a type, if it is that of one.
+pub(crate) fn datasketch(spec: &mut Object, kind: &str) -> Result<Option<Datasketch>> {
+    use SketchInput::{Sketches, Values};
+    Ok(Some(match kind {
+        "HLLSketchBuild" | "HLLSketchMerge" => {
+            let lg_k = spec.optional_count("lgK")?.unwrap_or(HLL_LG_K.into());
+            let texts = match spec.optional_text("stringEncoding")?.as_deref() {
+                None | Some("utf16le") => Utf::Utf16,
+                Some("utf8") => Utf::Utf8,
+                Some(other) => {
+                    let why = format!("is `{other}`: say utf16le or utf8");
+                    return Err(spec.refused("stringEncoding", &why));
+                }
+            };
+            if let Some(other) = spec.optional_text("tgtHllType")?
+                && other != "HLL_4"
+            {
+                let why = format!("is `{other}`: sketches are written as HLL_4, and read as any");
+                return Err(spec.refused("tgtHllType", &why));
+            }
+            let input = if kind == "HLLSketchBuild" { Values } else { Sketches };
+            Datasketch::Hll { lg_k: u8::try_from(lg_k).unwrap_or(u8::MAX), texts, input }
+        }
+        "thetaSketch" => {
+            let size = spec.optional_count("size")?.unwrap_or(1 << THETA_LG_K);
+            if !size.is_power_of_two() {
+                return Err(spec.refused("size", &format!("is {size}, and no power of two")));
+            }
+            let input = if spec.flag("isInputThetaSketch", false)? { Sketches } else { Values };
+            Datasketch::Theta { lg_k: size.ilog2() as u8, input }
+        }
+        "KllDoublesSketch" | "KllDoublesSketchMerge" => {
+            let k = spec.optional_count("k")?.unwrap_or(KLL_K.into());
+            let k = u16::try_from(k).map_err(|_| spec.refused("k", "is not 8 to 65535"))?;
+            // Druid's guess of how much memory a sketch takes.
+            spec.ignore(&["maxStreamLength"]);
+            let input = if kind == "KllDoublesSketch" { Values } else { Sketches };
+            Datasketch::Kll { k, input }
+        }
+        _ => return Ok(None),
+    }))
 }
 
 fn granularities(mut spec: Object, schema: &mut Schema) -> Result<()> {
@@ -322,7 +379,15 @@ mod tests {
                 r#"{"metricsSpec": [{"type": "longSum", "name": "x"}]}"#,
                 "`metricsSpec[0].fieldName`",
             ),
-            (r#"{"metricsSpec": [{"type": "thetaSketch"}]}"#, "`metricsSpec[0].type`"),
+            (r#"{"metricsSpec": [{"type": "arrayOfDoubles"}]}"#, "`metricsSpec[0].type`"),
+            (
+                r#"{"metricsSpec": [{"type": "thetaSketch", "size": 100}]}"#,
+                "`metricsSpec[0].size` is 100, and no power of two",
+            ),
+            (
+                r#"{"metricsSpec": [{"type": "HLLSketchBuild", "name": "x", "fieldName": "x", "lgK": 30}]}"#,
+                "the `lgK` of `x` is 4 to 21",
+            ),
             (
                 r#"{"granularitySpec": {"queryGranularity": "hours"}}"#,
                 "`granularitySpec.queryGranularity` cannot be",

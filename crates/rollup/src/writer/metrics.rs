@@ -1,16 +1,16 @@
 //! From the rows of a batch to a state for each key.
 
-use sapwood_aggregate::Accumulator;
-
 use super::rows::Rows;
+use crate::error::Result;
 use crate::filter::Compiled;
 use crate::input::batch::{Column, Nulls, Values, is_null};
 use crate::live::state::{
-    Cell, CellKind, Place, Slot, StateLayout, push_sketch, sketch_function, with_cell,
+    Cell, CellKind, Place, Slot, StateLayout, push_sketch, sketch_kind, with_cell,
 };
 use crate::report::Ingested;
 use crate::rollup::Rollup;
-use crate::schema::MetricKind;
+use crate::schema::{Metric, MetricKind, SketchInput};
+use crate::sketch::{Sketch, SketchKind};
 use crate::value::{Value, canonical};
 
 /// What the rows of a batch give to each metric.
@@ -38,6 +38,8 @@ enum InputValues<'r> {
     ReadDoubles(Vec<Option<f64>>),
     /// For sketches, whatever it is.
     Column(&'r Column),
+    /// Sketches that the rows bring, by row.
+    Sketches(Vec<Option<Sketch>>),
 }
 
 /// The states of the keys of a batch.
@@ -47,7 +49,7 @@ pub(super) struct States {
     cells: Vec<u8>,
     cell_bytes: usize,
     /// So many a key.
-    sketches: Vec<Option<Accumulator>>,
+    sketches: Vec<Option<Sketch>>,
     /// Keys whose figures leave their types within the batch, if there is any.
     overflowed: Vec<bool>,
     /// Cells and sketches of each key, where there are sketches.
@@ -62,7 +64,13 @@ impl<'r> Inputs<'r> {
         for (number, metric) in rollup.schema().metrics.iter().enumerate() {
             let Place::Cell(kind, _) = rollup.layout().slots[number].place else {
                 let field = metric.field.as_deref().unwrap_or_default();
-                let values = rows.find(field).map_or(InputValues::Nothing, InputValues::Column);
+                let values = match (rows.find(field), input_of(metric)) {
+                    (None, _) => InputValues::Nothing,
+                    (Some(column), SketchInput::Values) => InputValues::Column(column),
+                    (Some(column), SketchInput::Sketches) => {
+                        sketches(rows, field, column, metric, told)
+                    }
+                };
                 inputs.push(Input { values, taken: taken(rollup.metric_filter(number), rows) });
                 continue;
             };
@@ -89,7 +97,7 @@ impl<'r> Inputs<'r> {
     fn tell_refused_by_sketches(&self, told: &mut Ingested) {
         for (metric, input) in self.rollup.schema().metrics.iter().zip(&self.inputs) {
             let InputValues::Column(column) = &input.values else { continue };
-            if matches!(metric.kind, MetricKind::Distinct { .. }) {
+            if !sketch_kind(metric).is_some_and(|kind| kind.takes_numbers()) {
                 continue;
             }
             let field = metric.field.as_deref().unwrap_or_default();
@@ -129,16 +137,23 @@ impl<'r> Inputs<'r> {
                     with_cell!(kind, C => self.fold_cells::<C>(&mut states, slot, at, input, pairs));
                 }
                 Place::Sketch(number) => {
-                    let InputValues::Column(column) = &input.values else { continue };
-                    let function = sketch_function(metric).expect("it has the place of one");
-                    let as_number = !matches!(metric.kind, MetricKind::Distinct { .. });
+                    let kind = &layout.sketches[number];
                     for &(row, state) in pairs {
                         let row = row as usize;
                         if !is_taken(row) {
                             continue;
                         }
                         let at = state as usize * layout.sketches.len() + number;
-                        push(&mut states.sketches[at], &function, &column.value(row), as_number);
+                        let sketch = &mut states.sketches[at];
+                        let done = match &input.values {
+                            InputValues::Column(column) => kind.push(sketch, &column.value(row)),
+                            InputValues::Sketches(brought) => merge(kind, sketch, &brought[row]),
+                            _ => break,
+                        };
+                        // The values were looked at: a counter of a sketch that was brought passes its range.
+                        if done.is_err() {
+                            states.set_overflowed(state);
+                        }
                     }
                 }
             }
@@ -155,7 +170,7 @@ impl<'r> Inputs<'r> {
         pairs: &[(u32, u32)],
     ) {
         match &input.values {
-            InputValues::Nothing | InputValues::Column(_) => {}
+            InputValues::Nothing | InputValues::Column(_) | InputValues::Sketches(_) => {}
             InputValues::Ones => {
                 self.fold_each::<C>(states, slot, at, input, pairs, |_| Some(1_i64.to_le_bytes()));
             }
@@ -248,32 +263,53 @@ fn taken(filter: Option<&Compiled>, rows: &Rows<'_>) -> Option<Vec<bool>> {
     Some(taken)
 }
 
-/// Adds a value to a sketch, which is made for the first one. Of a list each value counts.
-fn push(
-    sketch: &mut Option<Accumulator>,
-    function: &sapwood_aggregate::Function,
-    value: &Value<'_>,
-    as_number: bool,
-) {
-    if let Value::List(values) = value {
-        if !as_number {
-            values.iter().for_each(|value| push(sketch, function, value, as_number));
-        }
-        return;
+fn input_of(metric: &Metric) -> SketchInput {
+    match metric.kind {
+        MetricKind::Hll { input, .. }
+        | MetricKind::Theta { input, .. }
+        | MetricKind::Kll { input, .. } => input,
+        _ => SketchInput::Values,
     }
-    let number = match (as_number, value) {
-        (true, Value::Text(_)) => match value.to_double() {
-            Ok(Some(number)) => Value::Double(number),
-            _ => return,
-        },
-        _ => Value::Null,
-    };
-    let value = if number.is_null() { value } else { &number };
-    let Some(value) = value.to_aggregate() else { return };
-    let sketch = sketch
-        .get_or_insert_with(|| Accumulator::new(function.clone()).expect("the schema was checked"));
-    // Texts were read as numbers where numbers are wanted, and there is no infinity.
-    sketch.push(&value).expect("a sketch of numbers is given numbers");
+}
+
+/// The sketches that rows bring. One that cannot be read is null, and told.
+fn sketches<'r>(
+    rows: &'r Rows<'r>,
+    field: &str,
+    column: &'r Column,
+    metric: &Metric,
+    told: &mut Ingested,
+) -> InputValues<'r> {
+    let kind = sketch_kind(metric).expect("it has the place of one");
+    let mut brought = Vec::new();
+    for &row in rows.kept() {
+        let row = row as usize;
+        brought.resize_with(row + 1, || None);
+        brought[row] = match column.value(row) {
+            Value::Null => None,
+            Value::Text(text) => match kind.decode_text(&text) {
+                Ok(sketch) => Some(sketch),
+                Err(error) => {
+                    rows.error(row, field, told, || error.to_string());
+                    None
+                }
+            },
+            _ => {
+                rows.error(row, field, told, || "it is no sketch: its bytes in base64".to_owned());
+                None
+            }
+        };
+    }
+    InputValues::Sketches(brought)
+}
+
+/// Merges a sketch into another, which is made for the first one.
+fn merge(kind: &SketchKind, into: &mut Option<Sketch>, from: &Option<Sketch>) -> Result<()> {
+    let Some(from) = from else { return Ok(()) };
+    match into {
+        Some(sketch) => sketch.merge_from(from),
+        none => none.insert(kind.sketch()?).merge_from(from),
+    }
 }
 
 impl States {

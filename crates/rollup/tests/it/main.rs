@@ -1,5 +1,6 @@
 //! Tests of the roll-up index as its users see it.
 
+mod datasketches;
 mod ingestion;
 mod made_up;
 mod message_pack;

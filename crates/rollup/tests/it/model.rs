@@ -94,6 +94,9 @@ fn number(value: &Value<'static>, kind: Number) -> Value<'static> {
     }
 }
 
+/// The sketches of Apache DataSketches have tests of their own.
+const NOT_DRAWN: &str = "the streams have no such sketch";
+
 fn metric_number(kind: MetricKind) -> Option<Number> {
     match kind {
         MetricKind::Sum(number)
@@ -103,6 +106,9 @@ fn metric_number(kind: MetricKind) -> Option<Number> {
         | MetricKind::Last(number) => Some(number),
         MetricKind::Quantiles { .. } | MetricKind::Variance => Some(Number::Double),
         MetricKind::Count | MetricKind::Distinct { .. } => None,
+        MetricKind::Hll { .. } | MetricKind::Theta { .. } | MetricKind::Kll { .. } => {
+            unreachable!("{NOT_DRAWN}")
+        }
     }
 }
 
@@ -236,6 +242,9 @@ pub(crate) fn figure(kind: MetricKind, seen: &Seen) -> Value<'static> {
         MetricKind::Last(_) => seen.values.iter().max_by(by_time).map(|(_, value)| value.clone()),
         MetricKind::Quantiles { .. } => Some(quantile(seen, 0.5)),
         MetricKind::Variance => Some(variance(seen)),
+        MetricKind::Hll { .. } | MetricKind::Theta { .. } | MetricKind::Kll { .. } => {
+            unreachable!("{NOT_DRAWN}")
+        }
     };
     found.unwrap_or(Value::Null)
 }
@@ -439,5 +448,8 @@ pub(crate) fn aggregate(
                 variance => variance,
             }
         }
+        AggregationKind::Hll { .. }
+        | AggregationKind::Theta { .. }
+        | AggregationKind::Kll { .. } => unreachable!("{NOT_DRAWN}"),
     }
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use sapwood_rollup::{
-    Aggregation, Column, Dimension, Error, Metric, Query, Rollup, RowBatch, ScanOrder, Schema,
-    Value, Writer,
+    Aggregation, Column, Dimension, Discovery, Error, Filter, Metric, Query, Rollup, RowBatch,
+    ScanOrder, Schema, Value, Writer,
 };
 
 const GROUPS: i64 = 200;
@@ -92,5 +92,39 @@ fn a_query_that_is_cancelled_says_so() {
     for query in [Query::scan([], ScanOrder::Ascending), Query::group_by(["__time"]).threads(2)] {
         let answer = rollup.query(&query.cancelled_by(Arc::clone(&flag)));
         assert_eq!(answer, Err(Error::Cancelled));
+    }
+}
+
+#[test]
+fn a_dimension_that_appears_beside_cuts_goes_on() {
+    let schema = Schema::new("t").metric(Metric::count("n")).discover(Discovery::Texts, &[]);
+    let rollup = Arc::new(Rollup::new(schema).expect("it fits"));
+    let done = AtomicBool::new(false);
+    let name = |number: i64| format!("d{number}");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut writer = Writer::new(&rollup);
+            for number in 0..2_000 {
+                let batch = RowBatch::new(1)
+                    .column("t", Column::longs([0]))
+                    .and_then(|batch| batch.column(name(number), Column::texts(["x"])))
+                    .expect("columns of one length");
+                writer.ingest(&batch).expect("room");
+            }
+            done.store(true, Ordering::Release);
+        });
+        while !done.load(Ordering::Acquire) {
+            rollup.cut().expect("memory");
+        }
+    });
+    let known: Vec<String> = rollup.dimensions().into_iter().map(|known| known.name).collect();
+    assert!((0..2_000).all(|number| known.contains(&name(number))), "{} are left", known.len());
+    rollup.seal().expect("memory");
+    for number in [0, 1_000, 1_999] {
+        let query = Query::group_by([name(number).as_str()])
+            .filter(Filter::equal(&name(number), "x"))
+            .aggregation(Aggregation::long_sum("n", "n"));
+        let answer = rollup.query(&query).expect("an answer");
+        assert_eq!(answer.value(0, "n"), Some(&Value::Long(1)));
     }
 }

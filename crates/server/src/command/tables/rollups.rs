@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use sapwood::RollupTable;
 use sapwood::rollup::{
     Answer as Rows, BadLine, DimensionKind, Ingested, MetricKind, Number, Query, RowBatch,
-    SAMPLES_MAX, Value,
+    SAMPLES_MAX, SketchInput, Value,
 };
 
 use crate::command::arguments::is;
@@ -295,6 +295,11 @@ fn type_of_metric(kind: MetricKind) -> &'static str {
         MetricKind::Distinct { .. } => "distinct",
         MetricKind::Quantiles { .. } => "quantiles",
         MetricKind::Variance => "variance",
+        MetricKind::Hll { input: SketchInput::Values, .. } => "HLLSketchBuild",
+        MetricKind::Hll { input: SketchInput::Sketches, .. } => "HLLSketchMerge",
+        MetricKind::Theta { .. } => "thetaSketch",
+        MetricKind::Kll { input: SketchInput::Values, .. } => "KllDoublesSketch",
+        MetricKind::Kll { input: SketchInput::Sketches, .. } => "KllDoublesSketchMerge",
     }
 }
 
