@@ -54,7 +54,7 @@ pub use log::BatchLog;
 pub use query::answer::Answer;
 pub use query::{
     Aggregation, AggregationKind, DimensionSpec, OrderBy, Query, ScanOrder, SketchFigure, ThetaSet,
-    TopNMetric,
+    TopNMetric, VirtualColumn,
 };
 pub use report::{Ingested, SAMPLES_MAX, Sample};
 pub use rollup::{FilesHeld, Rollup, RollupStats, Sealed};

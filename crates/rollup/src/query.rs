@@ -7,6 +7,7 @@ mod columns;
 mod figures;
 mod groups;
 mod json;
+mod made;
 mod plan;
 mod rows;
 mod run;
@@ -16,10 +17,10 @@ mod source;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expression::Expression;
 use crate::filter::Filter;
-use crate::schema::{Number, Utf};
+use crate::schema::{DimensionKind, Number, TIME_COLUMN, Utf};
 use crate::time::granularity::Granularity;
 use crate::time::interval::Interval;
 
@@ -42,6 +43,7 @@ pub struct Query {
     pub(crate) kind: Kind,
     pub(crate) intervals: Vec<Interval>,
     pub(crate) filter: Option<Filter>,
+    pub(crate) virtual_columns: Vec<VirtualColumn>,
     pub(crate) granularity: Granularity,
     pub(crate) dimensions: Vec<DimensionSpec>,
     pub(crate) aggregations: Vec<Aggregation>,
@@ -61,10 +63,19 @@ pub(crate) enum Kind {
     Timeseries { descending: bool, skip_empty: bool },
     TopN { metric: TopNMetric },
     GroupBy { subtotals: Vec<Vec<String>> },
-    Scan { columns: Vec<String>, order: ScanOrder, compact: bool },
+    Scan { columns: Vec<String>, order: ScanOrder, form: ScanForm },
     Search { dimensions: Vec<String>, text: String, case_sensitive: bool },
     TimeBoundary { first: bool, last: bool },
     SegmentMetadata,
+}
+
+/// How Druid writes the facts of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ScanForm {
+    List,
+    CompactedList,
+    /// In pages, each of which says where the next one begins.
+    Select,
 }
 
 /// By what the first of a [`Query::top_n`] are found.
@@ -85,6 +96,17 @@ pub enum ScanOrder {
     Ascending,
     /// By time, the last one first.
     Descending,
+}
+
+/// A column that an expression makes of others, fact by fact, for one query.
+#[derive(Debug, Clone, PartialEq)]
+pub struct VirtualColumn {
+    /// Its name. It hides a column of the facts that has the same.
+    pub name: String,
+    /// Of the columns of facts, and of virtual columns before it.
+    pub expression: Expression,
+    /// What its values become; null where they cannot be.
+    pub kind: DimensionKind,
 }
 
 /// A dimension of an answer.
@@ -326,6 +348,7 @@ impl Query {
             kind,
             intervals: vec![Interval::ETERNITY],
             filter: None,
+            virtual_columns: Vec::new(),
             granularity: Granularity::ALL,
             dimensions: Vec::new(),
             aggregations: Vec::new(),
@@ -369,7 +392,7 @@ impl Query {
     /// The facts themselves, in the order of their times: these columns, or all without any.
     pub fn scan<'c>(columns: impl IntoIterator<Item = &'c str>, order: ScanOrder) -> Query {
         let columns = columns.into_iter().map(str::to_owned).collect();
-        Query::of(Kind::Scan { columns, order, compact: false })
+        Query::of(Kind::Scan { columns, order, form: ScanForm::List })
     }
 
     /// The values of dimensions (all without any) that contain a text, great or small letters alike,
@@ -413,6 +436,57 @@ impl Query {
     pub fn filter(mut self, filter: Filter) -> Query {
         self.filter = Some(filter);
         self
+    }
+
+    /// With a column that an expression makes of others: of facts, and of virtual ones before it. Whatever names columns
+    /// may name it.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use sapwood::rollup::{Dimension, Metric, Rollup, RowBatch, Schema, Writer};
+    /// use sapwood::rollup::{Aggregation, DimensionKind, Query};
+    ///
+    /// # let schema = Schema::new("time").dimension(Dimension::text("page")).metric(Metric::count("edits"));
+    /// # let rollup = Arc::new(Rollup::new(schema)?);
+    /// # let (batch, _) = RowBatch::from_csv(b"time,page\n2013-01-01,Oak\n2013-01-01,oak\n")?;
+    /// # Writer::new(&rollup).ingest(&batch)?;
+    /// let query = Query::group_by(["word"])
+    ///     .virtual_column("word", "lower(page)", DimensionKind::Text)?
+    ///     .aggregation(Aggregation::long_sum("edits", "edits"));
+    /// let answer = rollup.query(&query)?;
+    /// assert_eq!((answer.value(0, "word"), answer.value(0, "edits")), (Some(&"oak".into()), Some(&2.into())));
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Syntax`](crate::Error::Syntax) if it cannot be read.
+    pub fn virtual_column(
+        mut self,
+        name: impl Into<String>,
+        text: &str,
+        kind: DimensionKind,
+    ) -> Result<Query> {
+        let expression = Expression::parse(text)?;
+        self.virtual_columns.push(VirtualColumn { name: name.into(), expression, kind });
+        Ok(self)
+    }
+
+    /// # Errors
+    /// [`Error::Query`] if a virtual column has a name that it cannot have.
+    pub(crate) fn check_virtual_columns(&self) -> Result<()> {
+        for (at, column) in self.virtual_columns.iter().enumerate() {
+            let name = &column.name;
+            let why = match name.as_str() {
+                "" => "has no name".to_owned(),
+                TIME_COLUMN => format!("is called `{TIME_COLUMN}`, as the time is"),
+                _ if self.virtual_columns[..at].iter().any(|known| known.name == *name) => {
+                    format!("is called `{name}`, as another is")
+                }
+                _ => continue,
+            };
+            return Err(Error::Query(format!("a virtual column {why}")));
+        }
+        Ok(())
     }
 
     /// By buckets of time.

@@ -364,11 +364,15 @@ impl Rollup {
     }
 
     /// Merges segments of an interval that has many of them, if there is one: facts of the same time and
-    /// dimensions become one. Returns whether it has. To be called again and again, in the background.
+    /// dimensions become one. Returns whether it has. To be called again and again, in the background: before it
+    /// merges, it drops segments that the schema keeps [no longer](crate::Limits::retention).
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Corrupt`]; the segments stay as they are.
     pub fn merge(&self) -> Result<bool> {
+        if let Some(retention) = self.schema.limits.retention {
+            self.drop_before(crate::time::clock().saturating_sub(retention))?;
+        }
         self.merge_from(contents::MERGED_FROM)
     }
 

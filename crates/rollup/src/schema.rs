@@ -294,6 +294,9 @@ pub struct Limits {
     pub late_max: Option<i64>,
     /// Rows whose time lies so many milliseconds behind the present are thrown away.
     pub early_max: Option<i64>,
+    /// Segments whose interval ended so many milliseconds before the present are dropped, when others are merged, and
+    /// rows that are as late are thrown away. By default facts are kept for good.
+    pub retention: Option<i64>,
 }
 
 impl Schema {

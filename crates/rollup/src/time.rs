@@ -6,6 +6,8 @@ pub(crate) mod granularity;
 pub(crate) mod interval;
 pub(crate) mod timestamp;
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
@@ -15,6 +17,12 @@ use crate::error::{Error, Result};
 pub(crate) const TIME_MIN: i64 = -62_167_219_200_000;
 /// The first time beyond those that a row may have, in the year 8919: keys have 48 bits for it.
 pub(crate) const TIME_END: i64 = TIME_MIN + (1 << 48);
+
+/// The present by the system's clock, in milliseconds.
+pub(crate) fn clock() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
 
 /// A time zone by its name in the IANA database, or `UTC`, or an offset such as `+02:00`.
 pub(crate) fn time_zone(name: &str) -> Result<TimeZone> {

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::input::batch::{Column, RowBatch, Values, is_null, text};
-use crate::live::dictionary::{Cache, DictionaryFull, NULL, list_bytes};
+use crate::live::dictionary::{Cache, NULL, number_of};
 use crate::live::facts::{DimensionColumn, Facts, Reserved};
 use crate::live::history::Batch;
 use crate::live::key;
@@ -24,7 +24,7 @@ use crate::report::Ingested;
 use crate::rollup::{Rollup, Taking};
 use crate::schema::{Dimension, DimensionKind, Discovery, TIME_COLUMN};
 use crate::time::granularity::Buckets;
-use crate::value::{Value, canonical};
+use crate::value::canonical;
 use metrics::{Inputs, States};
 use rows::Rows;
 
@@ -234,7 +234,7 @@ impl Writer {
     /// As of [`ingest`](Self::ingest); [`Error::Input`] if some of its offsets were taken before and others not.
     pub fn ingest_from(&mut self, batch: &RowBatch, offsets: &[(&str, u64)]) -> Result<Ingested> {
         self.rollup.expect_sound()?;
-        let now = self.now.unwrap_or_else(rows::clock);
+        let now = self.now.unwrap_or_else(crate::time::clock);
         if !offsets.is_empty() && self.rollup.is_taken(offsets)? {
             return Ok(repeated(batch));
         }
@@ -561,28 +561,6 @@ fn push_part(key: &mut Vec<u8>, coded: &Coded, row: usize) -> bool {
     }
     key::push_null(key);
     false
-}
-
-/// The number of a value of a dimension of texts.
-fn number_of(
-    value: &Value<'_>,
-    intern: &mut dyn FnMut(&[u8]) -> std::result::Result<u32, DictionaryFull>,
-) -> std::result::Result<u32, DictionaryFull> {
-    let Value::List(values) = value else {
-        return value.to_text().map_or(Ok(NULL), |text| intern(text.as_bytes()));
-    };
-    match values.as_slice() {
-        [] => return Ok(NULL),
-        [one] if !matches!(one, Value::List(_)) => return number_of(one, intern),
-        _ => {}
-    }
-    let mut texts: Vec<_> = values.iter().map(Value::to_text).collect();
-    texts.sort_unstable();
-    let number = |text: &Option<std::borrow::Cow<'_, str>>| {
-        text.as_ref().map_or(Ok(NULL), |text| intern(text.as_bytes()))
-    };
-    let ids: Vec<u32> = texts.iter().map(number).collect::<std::result::Result<_, _>>()?;
-    intern(&list_bytes(&ids))
 }
 
 fn has_values(column: &Column) -> bool {

@@ -48,5 +48,6 @@ pub use sapwood_rollup::{
     Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric,
     MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
     RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SketchFigure, SketchInput,
-    SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value, Writer,
+    SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value,
+    VirtualColumn, Writer,
 };

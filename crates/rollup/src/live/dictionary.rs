@@ -5,10 +5,13 @@
 //! UTF-8 text has and the numbers of its elements, ascending by their texts; the elements are texts of
 //! the same dictionary.
 
+use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use hashbrown::HashTable;
 use xxhash_rust::xxh3::xxh3_64;
+
+use crate::value::Value;
 
 /// The number of null.
 pub(crate) const NULL: u32 = 0;
@@ -161,6 +164,28 @@ pub(crate) fn list_bytes(ids: &[u32]) -> Vec<u8> {
     bytes.push(LIST);
     bytes.extend(ids.iter().flat_map(|id| id.to_le_bytes()));
     bytes
+}
+
+/// The number of a value of a dimension of texts.
+pub(crate) fn number_of(
+    value: &Value<'_>,
+    intern: &mut dyn FnMut(&[u8]) -> std::result::Result<u32, DictionaryFull>,
+) -> std::result::Result<u32, DictionaryFull> {
+    let Value::List(values) = value else {
+        return value.to_text().map_or(Ok(NULL), |text| intern(text.as_bytes()));
+    };
+    match values.as_slice() {
+        [] => return Ok(NULL),
+        [one] if !matches!(one, Value::List(_)) => return number_of(one, intern),
+        _ => {}
+    }
+    let mut texts: Vec<_> = values.iter().map(Value::to_text).collect();
+    texts.sort_unstable();
+    let number = |text: &Option<Cow<'_, str>>| {
+        text.as_ref().map_or(Ok(NULL), |text| intern(text.as_bytes()))
+    };
+    let ids: Vec<u32> = texts.iter().map(number).collect::<std::result::Result<_, _>>()?;
+    intern(&list_bytes(&ids))
 }
 
 /// The numbers that one thread knows already, so that it need not ask for them under a lock.

@@ -3,7 +3,7 @@
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
-use super::Query;
+use super::{Query, ScanForm};
 use crate::time::iso;
 use crate::value::Value;
 
@@ -22,16 +22,25 @@ pub struct Answer {
     interval: String,
 }
 
+/// The name that facts have as a segment: they are one, wherever they lie.
+pub(super) const SEGMENT: &str = "live";
+
 /// How Druid writes the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Shape {
     Timeseries,
     TopN,
     GroupBy,
-    Scan { compact: bool },
+    /// `begin` facts come before those that are shown.
+    Scan {
+        form: ScanForm,
+        begin: usize,
+    },
     Search,
     TimeBoundary,
-    SegmentMetadata { facts: i64 },
+    SegmentMetadata {
+        facts: i64,
+    },
 }
 
 impl Answer {
@@ -61,12 +70,13 @@ impl Answer {
                 rows
             }
             Shape::TopN => self.top(),
-            Shape::Scan { compact } => vec![json!({
-                "segmentId": "live",
+            Shape::Scan { form: ScanForm::Select, begin } => self.page(*begin),
+            Shape::Scan { form, .. } => vec![json!({
+                "segmentId": SEGMENT,
                 "columns": self.columns,
-                "events": self.rows.iter().map(|row| match compact {
-                    true => json!(row),
-                    false => Json::Object(self.object(row, 0)),
+                "events": self.rows.iter().map(|row| match form {
+                    ScanForm::CompactedList => json!(row),
+                    _ => Json::Object(self.object(row, 0)),
                 }).collect::<Vec<_>>(),
             })],
             Shape::Search => vec![json!({
@@ -86,7 +96,7 @@ impl Answer {
                     columns.insert(row[0].to_string(), Json::Object(self.object(row, 1)));
                 }
                 vec![json!({
-                    "id": "live", "intervals": [self.interval], "columns": columns, "numRows": facts,
+                    "id": SEGMENT, "intervals": [self.interval], "columns": columns, "numRows": facts,
                 })]
             }
         };
@@ -141,6 +151,25 @@ impl Answer {
     fn bucketed(&self, name: &str) -> Vec<Json> {
         let row = |row: &Vec<Value<'static>>| json!({ "timestamp": self.time(&row[0]), name: self.object(row, 1) });
         self.rows.iter().map(row).collect()
+    }
+
+    /// Facts of a page, each with its number among all, and the last of these numbers.
+    fn page(&self, begin: usize) -> Vec<Json> {
+        let time = |row: &[Value<'static>]| {
+            let at = self.columns.iter().position(|name| self.is_time(name));
+            at.and_then(|at| self.time(&row[at]))
+        };
+        let event = |(number, row): (usize, &Vec<Value<'static>>)| {
+            let mut event = self.object(row, 0);
+            event.remove(crate::schema::TIME_COLUMN);
+            event.insert("timestamp".to_owned(), json!(time(row)));
+            json!({ "segmentId": SEGMENT, "offset": begin + number, "event": event })
+        };
+        let Some(first) = self.rows.first() else { return Vec::new() };
+        let events: Vec<Json> = self.rows.iter().enumerate().map(event).collect();
+        let identifiers = json!({ SEGMENT: begin + self.rows.len() - 1 });
+        let result = json!({ "pagingIdentifiers": identifiers, "events": events });
+        vec![json!({ "timestamp": time(first), "result": result })]
     }
 
     fn top(&self) -> Vec<Json> {

@@ -220,6 +220,7 @@ impl<'r> FactReader<'r> {
         for (column, (source, _)) in columns.read.iter().enumerate() {
             match *source {
                 Source::Time => reader.times.push(column),
+                Source::Virtual(_) => {}
                 Source::Dimension(number) => {
                     while reader.dimensions.len() <= number {
                         let kind = columns.dimension_at(reader.dimensions.len()).kind;
@@ -314,12 +315,15 @@ enum SegmentColumn {
     Metric(usize),
     /// The segment does not have it.
     Absent,
+    /// It is made of others, once they are read.
+    Made,
 }
 
 impl SegmentReader {
     pub(crate) fn new(columns: &Columns<'_>, segment: &Segment) -> SegmentReader {
         let find = |(source, _): &(Source, Form)| match *source {
             Source::Time => SegmentColumn::Time,
+            Source::Virtual(_) => SegmentColumn::Made,
             Source::Metric(number) => SegmentColumn::Metric(number),
             Source::Dimension(number) => {
                 let wanted = columns.dimension_at(number);
@@ -359,6 +363,7 @@ impl SegmentReader {
                     present.resize(rows, true);
                 }
                 (SegmentColumn::Absent, into) => into.fill_null(rows),
+                (SegmentColumn::Made, _) => {}
                 (SegmentColumn::Dimension(at), FactColumn::Ids(ids)) => {
                     segment.read_ids(at, block, ids)?;
                 }

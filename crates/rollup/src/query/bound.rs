@@ -103,6 +103,10 @@ fn bind(node: &Node, columns: &Columns<'_>, texts: &Texts<'_>) -> BoundNode {
         Node::Column { column, test } => match find(columns, column) {
             // A column that is not there is null in all rows.
             None => BoundNode::Row { node: node.clone(), columns: Vec::new() },
+            // The texts of a virtual column come by and by.
+            Some((column, source @ Source::Virtual(_), _)) => {
+                BoundNode::Column { column, source, test: test.clone() }
+            }
             Some((column, _, Form::Ids)) => {
                 let (takes, takes_unknown) = tables(column, test, texts);
                 BoundNode::Texts { column, takes, takes_unknown }

@@ -1,5 +1,7 @@
 //! The columns of facts that a query reads.
 
+use super::VirtualColumn;
+use super::made::Made;
 use crate::error::{Error, Result};
 use crate::live::state::{CellKind, Place, StateLayout};
 use crate::schema::{Dimension, DimensionKind, Metric, TIME_COLUMN};
@@ -12,6 +14,8 @@ pub(crate) enum Source {
     Dimension(usize),
     /// The metric of this number.
     Metric(usize),
+    /// The virtual column of this number.
+    Virtual(usize),
 }
 
 /// How the values of a column are given.
@@ -32,10 +36,13 @@ pub(crate) struct Columns<'r> {
     dimensions: &'r [Dimension],
     metrics: &'r [Metric],
     layout: &'r StateLayout,
+    virtuals: &'r [VirtualColumn],
     /// Whether a column that is not there is one that has not come yet, and null.
     lenient: bool,
     /// What is read, in the order in which it was asked for.
     pub(crate) read: Vec<(Source, Form)>,
+    /// Those of them that expressions make of columns before them.
+    pub(crate) made: Vec<Made<'r>>,
 }
 
 impl<'r> Columns<'r> {
@@ -43,23 +50,33 @@ impl<'r> Columns<'r> {
         dimensions: &'r [Dimension],
         metrics: &'r [Metric],
         layout: &'r StateLayout,
+        virtuals: &'r [VirtualColumn],
         lenient: bool,
     ) -> Columns<'r> {
-        Columns { dimensions, metrics, layout, lenient, read: Vec::new() }
+        let (read, made) = (Vec::new(), Vec::new());
+        Columns { dimensions, metrics, layout, virtuals, lenient, read, made }
     }
 
-    /// A column by its name, if there is one.
+    /// A column by its name, if there is one. A virtual one hides another of its name.
     pub(crate) fn find(&self, name: &str) -> Option<(Source, Form)> {
+        self.find_before(name, self.virtuals.len())
+    }
+
+    /// As [`find`](Self::find), of the virtual columns among the first ones alone.
+    fn find_before(&self, name: &str, virtuals: usize) -> Option<(Source, Form)> {
+        let form = |kind: DimensionKind| match kind {
+            DimensionKind::Text => Form::Ids,
+            DimensionKind::Long => Form::Long,
+            DimensionKind::Double => Form::Double,
+        };
         if name == TIME_COLUMN {
             return Some((Source::Time, Form::Long));
         }
+        if let Some(at) = self.virtuals[..virtuals].iter().position(|known| known.name == name) {
+            return Some((Source::Virtual(at), form(self.virtuals[at].kind)));
+        }
         if let Some(at) = self.dimensions.iter().position(|known| known.name == name) {
-            let form = match self.dimensions[at].kind {
-                DimensionKind::Text => Form::Ids,
-                DimensionKind::Long => Form::Long,
-                DimensionKind::Double => Form::Double,
-            };
-            return Some((Source::Dimension(at), form));
+            return Some((Source::Dimension(at), form(self.dimensions[at].kind)));
         }
         let at = self.metrics.iter().position(|known| known.name == name)?;
         let form = match self.layout.slots[at].place {
@@ -80,15 +97,35 @@ impl<'r> Columns<'r> {
     /// # Errors
     /// [`Error::Query`] if there is no such column.
     pub(crate) fn read(&mut self, name: &str) -> Result<Option<(usize, Form)>> {
-        let Some((source, form)) = self.find(name) else {
+        self.read_before(name, self.virtuals.len())
+    }
+
+    fn read_before(&mut self, name: &str, virtuals: usize) -> Result<Option<(usize, Form)>> {
+        let Some((source, form)) = self.find_before(name, virtuals) else {
             return if self.lenient { Ok(None) } else { Err(self.unknown(name)) };
         };
-        let known = self.read.iter().position(|(known, _)| *known == source);
-        let at = known.unwrap_or_else(|| {
-            self.read.push((source, form));
-            self.read.len() - 1
-        });
-        Ok(Some((at, form)))
+        if let Some(at) = self.read.iter().position(|(known, _)| *known == source) {
+            return Ok(Some((at, form)));
+        }
+        if let Source::Virtual(number) = source {
+            // What it is made of comes before it.
+            let column = &self.virtuals[number];
+            let mut inputs = Vec::new();
+            for name in column.expression.columns() {
+                if let Some((at, _)) = self.read_before(name, number)? {
+                    inputs.push((name.to_owned(), at, self.read[at].0));
+                }
+            }
+            self.made.push(Made::new(column, number, self.read.len(), inputs));
+        }
+        self.read.push((source, form));
+        Ok(Some((self.read.len() - 1, form)))
+    }
+
+    /// The virtual column of a number, which is read.
+    pub(crate) fn made_at(&self, number: usize) -> &Made<'r> {
+        let made = self.made.iter().find(|made| made.number() == number);
+        made.expect("what is read was made ready")
     }
 
     pub(crate) fn dimension_at(&self, number: usize) -> &'r Dimension {
@@ -99,11 +136,12 @@ impl<'r> Columns<'r> {
         &self.metrics[number]
     }
 
-    /// All names: time, dimensions, metrics.
+    /// All names: time, virtual columns, dimensions, metrics.
     pub(crate) fn names(&self) -> impl Iterator<Item = &'r str> + use<'r> {
+        let virtuals = self.virtuals.iter().map(|column| column.name.as_str());
         let dimensions = self.dimensions.iter().map(|dimension| dimension.name.as_str());
         let metrics = self.metrics.iter().map(|metric| metric.name.as_str());
-        std::iter::once(TIME_COLUMN).chain(dimensions).chain(metrics)
+        std::iter::once(TIME_COLUMN).chain(virtuals).chain(dimensions).chain(metrics)
     }
 
     /// An error that tells which columns there are.

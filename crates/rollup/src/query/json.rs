@@ -2,15 +2,18 @@
 
 use serde_json::Value as Json;
 
+use super::answer::SEGMENT;
 use super::{
-    Aggregation, AggregationKind, DimensionSpec, Kind, OrderBy, Query, ScanOrder, SketchFigure,
-    ThetaSet, TopNMetric,
+    Aggregation, AggregationKind, DimensionSpec, Kind, OrderBy, Query, ScanForm, ScanOrder,
+    SketchFigure, ThetaSet, TopNMetric, VirtualColumn,
 };
 use crate::error::{Error, Result};
 use crate::expression::Expression;
 use crate::filter;
 use crate::json::Object;
-use crate::schema::{ACCURACY, Datasketch, Number, PRECISION, datasketch, granularity_of_json};
+use crate::schema::{
+    ACCURACY, Datasketch, DimensionKind, Number, PRECISION, datasketch, granularity_of_json,
+};
 use crate::time::interval::Interval;
 
 pub(super) fn query(text: &str) -> Result<Query> {
@@ -34,7 +37,8 @@ pub(super) fn query(text: &str) -> Result<Query> {
         }
         "topN" => top_n(&mut object)?,
         "groupBy" => group_by(&mut object)?,
-        "scan" | "select" => scan(&mut object)?,
+        "scan" => scan(&mut object)?,
+        "select" => select(&mut object)?,
         "search" => search(&mut object)?,
         "timeBoundary" => {
             let (first, last) = match object.optional_text("bound")?.as_deref() {
@@ -66,8 +70,35 @@ pub(super) fn query(text: &str) -> Result<Query> {
     if let Some(json) = object.take("filter") {
         query.filter = Some(filter::from_json("filter", json, Error::Query)?);
     }
+    for column in object.objects("virtualColumns")? {
+        query.virtual_columns.push(virtual_column(column)?);
+    }
     object.end()?;
     Ok(query)
+}
+
+fn virtual_column(mut object: Object) -> Result<VirtualColumn> {
+    match object.text("type")?.as_str() {
+        "expression" => {}
+        other => {
+            return Err(object.refused("type", &format!("is `{other}`: only expression is known")));
+        }
+    }
+    let kind = match object.optional_text("outputType")?.as_deref() {
+        Some("STRING") => DimensionKind::Text,
+        Some("LONG") => DimensionKind::Long,
+        // As Druid has it, whose floats are doubles here.
+        None | Some("FLOAT" | "DOUBLE") => DimensionKind::Double,
+        Some(other) => {
+            let why = format!("is `{other}`: say STRING, LONG or DOUBLE");
+            return Err(object.refused("outputType", &why));
+        }
+    };
+    let name = object.text("name")?;
+    let text = object.text("expression")?;
+    let expression = object.placed("expression", Expression::parse(&text))?;
+    object.end()?;
+    Ok(VirtualColumn { name, expression, kind })
 }
 
 fn intervals(object: &Object, json: Json) -> Result<Vec<Interval>> {
@@ -477,17 +508,59 @@ fn scan(object: &mut Object) -> Result<Query> {
             return Err(object.refused("order", &why));
         }
     };
-    let compact = match object.optional_text("resultFormat")?.as_deref() {
-        None | Some("list") => false,
-        Some("compactedList") => true,
+    let form = match object.optional_text("resultFormat")?.as_deref() {
+        None | Some("list") => ScanForm::List,
+        Some("compactedList") => ScanForm::CompactedList,
         Some(other) => {
             let why = format!("is `{other}`: say list or compactedList");
             return Err(object.refused("resultFormat", &why));
         }
     };
-    let mut query = Query::of(Kind::Scan { columns: object.texts("columns")?, order, compact });
+    let mut query = Query::of(Kind::Scan { columns: object.texts("columns")?, order, form });
     query.limit = count(object, "limit")?;
     query.offset = count(object, "offset")?.unwrap_or(0);
+    Ok(query)
+}
+
+/// A scan in pages. Where the next one begins stands in the one before, as `pagingIdentifiers`.
+fn select(object: &mut Object) -> Result<Query> {
+    let order = match object.flag("descending", false)? {
+        true => ScanOrder::Descending,
+        false => ScanOrder::Ascending,
+    };
+    let mut columns = Vec::new();
+    for (at, json) in
+        object.optional_list("dimensions")?.unwrap_or_default().into_iter().enumerate()
+    {
+        let DimensionSpec { dimension, output } = dimension(&format!("dimensions[{at}]"), json)?;
+        if output != dimension {
+            let why = format!("calls `{dimension}` by another name: rename it afterwards");
+            return Err(object.refused("dimensions", &why));
+        }
+        columns.push(dimension);
+    }
+    columns.extend(object.texts("metrics")?);
+    if !columns.is_empty() {
+        columns.insert(0, crate::schema::TIME_COLUMN.to_owned());
+    }
+    if let Some(granularity) = object.placed_query(granularity_of_json)?
+        && !granularity.is_all()
+    {
+        return Err(object.refused("granularity", "is not `all`"));
+    }
+    let mut paging = object.object("pagingSpec")?;
+    let threshold = count(&mut paging, "threshold")?;
+    let threshold = threshold.ok_or_else(|| paging.refused("threshold", "is missing"))?;
+    let from_next = paging.flag("fromNext", true)?;
+    let mut query = Query::of(Kind::Scan { columns, order, form: ScanForm::Select });
+    query.limit = Some(threshold);
+    if let Some(mut identifiers) = paging.optional_object("pagingIdentifiers")? {
+        if let Some(last) = count(&mut identifiers, SEGMENT)? {
+            query.offset = last.saturating_add(usize::from(from_next));
+        }
+        identifiers.end()?;
+    }
+    paging.end()?;
     Ok(query)
 }
 

@@ -36,14 +36,16 @@ impl<'r> Plan<'r> {
     /// # Errors
     /// [`Error::Query`] if it does not fit the schema.
     pub(crate) fn new(
-        query: &Query,
+        query: &'r Query,
         schema: &'r Schema,
         dimensions: &'r [Dimension],
         layout: &'r StateLayout,
         more: &[String],
     ) -> Result<Plan<'r>> {
         let lenient = schema.discovery != Discovery::Off;
-        let mut columns = Columns::new(dimensions, &schema.metrics, layout, lenient);
+        query.check_virtual_columns()?;
+        let mut columns =
+            Columns::new(dimensions, &schema.metrics, layout, &query.virtual_columns, lenient);
         let mut parts = Vec::new();
         if !query.granularity.is_all() {
             parts.push(Part::Time(Buckets::new(query.granularity.clone())));

@@ -12,7 +12,7 @@ use super::groups::{Groups, Numbers};
 use super::plan::Plan;
 use super::rows;
 use super::source::{BoundPlace, Cursor, Part, Place, places};
-use super::{Aggregation, Kind, Query, ScanOrder};
+use super::{Aggregation, Kind, Query, ScanForm, ScanOrder};
 use crate::contents::numbered;
 use crate::error::{Error, Result};
 use crate::filter::Filter;
@@ -41,7 +41,7 @@ impl Rollup {
         let run = Run { rollup: self, query, places: &places, dimensions: &dimensions };
         match &query.kind {
             Kind::Timeseries { .. } | Kind::TopN { .. } | Kind::GroupBy { .. } => run.grouped(),
-            Kind::Scan { columns, order, compact } => run.scan(columns, *order, *compact),
+            Kind::Scan { columns, order, form } => run.scan(columns, *order, *form),
             Kind::Search { dimensions, text, case_sensitive } => {
                 run.search(dimensions, text, *case_sensitive)
             }
@@ -175,13 +175,16 @@ impl<'r> Run<'r> {
         }
     }
 
-    fn scan(&self, columns: &[String], order: ScanOrder, compact: bool) -> Result<Answer> {
+    fn scan(&self, columns: &[String], order: ScanOrder, form: ScanForm) -> Result<Answer> {
         let mut names = columns.to_vec();
         if names.is_empty() {
             names.push(TIME_COLUMN.to_owned());
-            names.extend(self.dimensions.iter().map(|dimension| dimension.name.clone()));
-            let metrics = &self.rollup.schema().metrics;
-            names.extend(metrics.iter().map(|metric| metric.name.clone()));
+            let metrics = self.rollup.schema().metrics.iter().map(|metric| &metric.name);
+            let columns = self.dimensions.iter().map(|dimension| &dimension.name).chain(metrics);
+            let virtuals = self.query.virtual_columns.iter().map(|column| &column.name);
+            let is_hidden = |name: &&String| virtuals.clone().any(|known| known == *name);
+            names.extend(virtuals.clone().cloned());
+            names.extend(columns.filter(|name| !is_hidden(name)).cloned());
         }
         if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name))
         {
@@ -232,7 +235,7 @@ impl<'r> Run<'r> {
                 found.push(columns.iter().map(cell).collect());
             }
         }
-        Ok(Answer::new(names, found, Shape::Scan { compact }, self.query))
+        Ok(Answer::new(names, found, Shape::Scan { form, begin: self.query.offset }, self.query))
     }
 
     fn search(&self, wanted: &[String], text: &str, case_sensitive: bool) -> Result<Answer> {
@@ -255,6 +258,7 @@ impl<'r> Run<'r> {
                 .threads(self.query.threads);
             query.intervals.clone_from(&self.query.intervals);
             query.cancel.clone_from(&self.query.cancel);
+            query.virtual_columns.clone_from(&self.query.virtual_columns);
             for mut row in self.with(&query).grouped()?.rows {
                 // Of several values of a fact only those that contain the text are found.
                 if test.matches(&|_| row[1].borrowed()) {
@@ -274,7 +278,9 @@ impl<'r> Run<'r> {
             query.intervals.clone_from(&self.query.intervals);
             query.filter.clone_from(&self.query.filter);
             query.cancel.clone_from(&self.query.cancel);
-            let answer = self.with(&query).scan(&[TIME_COLUMN.to_owned()], order, false)?;
+            query.virtual_columns.clone_from(&self.query.virtual_columns);
+            let answer =
+                self.with(&query).scan(&[TIME_COLUMN.to_owned()], order, ScanForm::List)?;
             Ok(answer.rows.into_iter().flatten().next().unwrap_or(Value::Null))
         };
         let (mut names, mut row) = (Vec::new(), Vec::new());
@@ -292,7 +298,7 @@ impl<'r> Run<'r> {
 
     fn segment_metadata(&self) -> Result<Answer> {
         let (schema, layout) = (self.rollup.schema(), self.rollup.layout());
-        let all = Columns::new(self.dimensions, &schema.metrics, layout, false);
+        let all = Columns::new(self.dimensions, &schema.metrics, layout, &[], false);
         let names: Vec<String> = all.names().map(str::to_owned).collect();
         let plan = self.plan(&names)?;
         let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();

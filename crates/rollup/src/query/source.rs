@@ -86,9 +86,15 @@ impl Place {
     }
 
     /// The words of the columns of texts that a query reads.
-    pub(crate) fn texts(&self, columns: &Columns<'_>) -> Result<Texts<'_>> {
+    pub(crate) fn texts<'t>(&'t self, columns: &'t Columns<'_>) -> Result<Texts<'t>> {
         let words = columns.read.iter().map(|(source, form)| {
-            let (Source::Dimension(number), Form::Ids) = (*source, *form) else { return Ok(None) };
+            let number = match (*source, *form) {
+                (Source::Dimension(number), Form::Ids) => number,
+                (Source::Virtual(number), Form::Ids) => {
+                    return Ok(Some(Words::Live(columns.made_at(number).dictionary().read())));
+                }
+                _ => return Ok(None),
+            };
             let words = match self {
                 Place::Live { columns: live, .. } => match live.get(number) {
                     Some(column) => Words::Live(column.dictionary.read()),
@@ -178,6 +184,17 @@ impl<'p> BoundPlace<'p> {
         self.figure_filters.iter().map(mask).collect()
     }
 
+    /// Makes the virtual columns of a batch that was read.
+    fn make(&self, batch: &mut FactBatch) -> Result<()> {
+        for made in &self.plan.columns.made {
+            let texts = self.place.texts(&self.plan.columns)?;
+            let values = made.values(batch, &texts, self.plan.layout)?;
+            drop(texts);
+            made.fill(batch, &values)?;
+        }
+        Ok(())
+    }
+
     /// Leaves those of some rows that the filter takes.
     fn filter(&self, batch: &FactBatch, rows: &mut Vec<u32>) -> Result<()> {
         if let Some(filter) = &self.filter {
@@ -201,6 +218,7 @@ impl<'p> BoundPlace<'p> {
                 let mut finish = |batch: &mut FactBatch| -> Result<()> {
                     rows.clear();
                     rows.extend(0..batch.len() as u32);
+                    self.make(batch)?;
                     self.filter(batch, &mut rows)?;
                     each(batch, &rows)?;
                     batch.clear();
@@ -265,6 +283,7 @@ impl<'p> BoundPlace<'p> {
         if !(interval.contains(first) && interval.contains(last)) {
             rows.retain(|&row| interval.contains(batch.times[row as usize]));
         }
+        self.make(batch)?;
         self.filter(batch, rows)?;
         Ok(!rows.is_empty())
     }
@@ -390,6 +409,7 @@ impl<'p> Cursor<'p> {
                     // They were read from the last on: the next one by time is the first of the batch.
                     self.rows.reverse();
                 }
+                self.bound.make(&mut self.batch)?;
                 self.bound.filter(&self.batch, &mut self.rows)?;
                 Ok(match flow {
                     ControlFlow::Continue(()) => None,

@@ -154,6 +154,7 @@ fn limits(limits: &Limits) -> Json {
         "maxBytesInMemory": limits.bytes_max,
         "lateMessageRejectionPeriod": limits.late_max.map(period),
         "earlyMessageRejectionPeriod": limits.early_max.map(period),
+        "retentionPeriod": limits.retention.map(period),
     })
 }
 
@@ -246,6 +247,7 @@ mod tests {
                 bytes_max: Some(1 << 40),
                 late_max: Some(1_234),
                 early_max: Some(0),
+                retention: Some(7_000),
             };
             let schema = Schema::new("t").metric(Metric::count("all").where_(filter.clone()));
             is_read_back(&schema.filter(filter).limits(limits).rollup(false));

@@ -287,6 +287,7 @@ fn limits(mut spec: Object) -> Result<Limits> {
         bytes_max: spec.optional_count("maxBytesInMemory")?,
         late_max: period(&mut spec, "lateMessageRejectionPeriod")?,
         early_max: period(&mut spec, "earlyMessageRejectionPeriod")?,
+        retention: period(&mut spec, "retentionPeriod")?,
     };
     spec.end()?;
     Ok(limits)
@@ -336,7 +337,7 @@ mod tests {
                 "transforms": [{"type": "expression", "name": "word", "expression": "lower(page)"}],
                 "filter": {"type": "not", "field": {"type": "null", "column": "page"}}
             },
-            "limits": {"maxRowsInMemory": 1000, "lateMessageRejectionPeriod": "P1D"}
+            "limits": {"maxRowsInMemory": 1000, "lateMessageRejectionPeriod": "P1D", "retentionPeriod": "P30D"}
         }"#,
         )
         .expect("a schema");
@@ -361,6 +362,7 @@ mod tests {
             .limits(Limits {
                 facts_max: Some(1000),
                 late_max: Some(86_400_000),
+                retention: Some(30 * 86_400_000),
                 ..Limits::default()
             });
         assert_eq!(schema, same);

@@ -1,7 +1,6 @@
 //! The rows of a batch as the schema sees them: with transforms, times, and those that count.
 
 use std::cell::RefCell;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::input::batch::{Column, RowBatch, Values, is_null};
 use crate::report::Ingested;
@@ -175,8 +174,9 @@ impl<'b> Rows<'b> {
         let limits = &rollup.schema().limits;
         let mut kept = std::mem::take(&mut self.kept);
         let before = kept.len();
-        if limits.late_max.is_some() || limits.early_max.is_some() {
-            let from = limits.late_max.map_or(i64::MIN, |late| now.saturating_sub(late));
+        let late_max = limits.late_max.into_iter().chain(limits.retention).min();
+        if late_max.is_some() || limits.early_max.is_some() {
+            let from = late_max.map_or(i64::MIN, |late| now.saturating_sub(late));
             let to = limits.early_max.map_or(i64::MAX, |early| now.saturating_add(early));
             kept.retain(|&row| (from..=to).contains(&self.times[row as usize]));
         }
@@ -219,10 +219,4 @@ impl<'b> Rows<'b> {
         }
         numbers
     }
-}
-
-/// The present by the system's clock, in milliseconds.
-pub(super) fn clock() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -190,6 +190,26 @@ fn windows_throw_away_what_is_late_or_early() {
 }
 
 #[test]
+fn facts_are_kept_as_long_as_the_schema_says() {
+    let mut limits = Limits::default();
+    // A hundred years, so that no clock matters.
+    limits.retention = Some(100 * 366 * 86_400_000);
+    let rollup = rollup(Schema::new("t").metric(Metric::count("n")).limits(limits));
+    let batch =
+        lines("{\"t\": \"1900-01-01\"}\n{\"t\": \"1900-01-02T03:00\"}\n{\"t\": \"2200-01-01\"}");
+    // At that time they are not too late; on the clock they are.
+    let now = -2_208_988_800_000;
+    let told = Writer::new(&rollup).at(now).ingest(&batch).expect("room");
+    assert_eq!((told.processed, told.thrown_away), (3, 0));
+    rollup.seal().expect("memory");
+    assert_eq!(rollup.stats().segments, 3);
+    rollup.merge().expect("memory");
+    assert_eq!((rollup.stats().segments, rollup.stats().segment_facts), (1, 1));
+    let told = Writer::new(&rollup).ingest(&batch).expect("room");
+    assert_eq!((told.processed, told.thrown_away), (1, 2));
+}
+
+#[test]
 fn transforms_and_filters_go_before_everything() {
     let expression = |text: &str| Expression::parse(text).expect("an expression");
     let schema = Schema::new("t")

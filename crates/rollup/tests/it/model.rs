@@ -65,7 +65,7 @@ pub(crate) fn get(row: &Row, name: &str) -> Value<'static> {
 }
 
 /// A value as a dimension has it.
-fn coded(value: Value<'static>, kind: DimensionKind) -> Value<'static> {
+pub(crate) fn coded(value: Value<'static>, kind: DimensionKind) -> Value<'static> {
     let text = |value: &Value<'static>| match value {
         Value::Null => Value::Null,
         other => Value::from(other.to_string()),

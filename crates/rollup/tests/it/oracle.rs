@@ -6,12 +6,12 @@ use std::sync::Arc;
 use fastrand::Rng;
 use sapwood_disk::SimDisk;
 use sapwood_rollup::{
-    Aggregation, Column, Dimension, DimensionKind, Filter, Granularity, Interval, Metric,
-    MetricKind, Number, Query, Rollup, RowBatch, RowBatchBuilder, ScanOrder, Schema, TopNMetric,
-    Value, Writer,
+    Aggregation, Column, Dimension, DimensionKind, Expression, Filter, Granularity, Interval,
+    Metric, MetricKind, Number, Query, Rollup, RowBatch, RowBatchBuilder, ScanOrder, Schema,
+    TopNMetric, Value, VirtualColumn, Writer,
 };
 
-use crate::model::{Fact, Key, Model, Row, aggregate, truth};
+use crate::model::{Fact, Key, Model, Row, aggregate, coded, truth};
 
 const HOUR: i64 = 3_600_000;
 /// 2013-03-09T12:00Z: clocks in New York are set the next day.
@@ -306,8 +306,59 @@ fn grouped<'f>(
     groups
 }
 
+/// Draws virtual columns, and shows facts with them.
+fn with_virtual_columns(case: &mut Case, facts: &[Fact]) -> (Vec<VirtualColumn>, Vec<Fact>) {
+    let mut facts = facts.to_vec();
+    let mut columns: Vec<VirtualColumn> = Vec::new();
+    for name in ["v0", "v1"].into_iter().take(case.rng.usize(0..=2)) {
+        let Some((input, _)) = case.rng.choice(&case.dimensions).cloned() else { break };
+        let texts = [
+            input.clone(),
+            format!("lower({input})"),
+            format!("concat({input}, '-', __time % 3)"),
+            format!("nvl({input}, 'oak')"),
+            format!("if({input} == 'oak', 3, {input})"),
+            format!("strlen({input})"),
+            "timestamp_floor(__time, 'P1D', 'America/New_York')".to_owned(),
+        ];
+        let expression = Expression::parse(case.rng.choice(&texts).expect("some")).expect("one");
+        let kinds = [DimensionKind::Text, DimensionKind::Long, DimensionKind::Double];
+        let kind = *case.rng.choice(&kinds).expect("some");
+        // One may hide the column that it is made of.
+        let name = if case.rng.u8(0..6) == 0 { input.as_str() } else { name };
+        if columns.iter().any(|known| known.name == name) {
+            continue;
+        }
+        let values: Option<Vec<Value<'static>>> = facts
+            .iter()
+            .map(|fact| {
+                let value = expression.evaluate(&|name| fact.value(name, &case.metrics));
+                value.ok().map(|value| coded(value.into_owned(), kind))
+            })
+            .collect();
+        // An expression without a value is an error of the query.
+        let Some(values) = values else { continue };
+        for (fact, value) in facts.iter_mut().zip(values) {
+            fact.dimensions.insert(name.to_owned(), value);
+        }
+        case.dimensions.retain(|(known, _)| known != name);
+        case.dimensions.push((name.to_owned(), kind));
+        columns.push(VirtualColumn { name: name.to_owned(), expression, kind });
+    }
+    (columns, facts)
+}
+
 fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
+    let dimensions = case.dimensions.clone();
     for number in 0..8 {
+        case.dimensions.clone_from(&dimensions);
+        let (virtual_columns, all) = with_virtual_columns(case, &model.facts);
+        let with_columns = |query: Query| {
+            virtual_columns.iter().fold(query, |query, column| {
+                let VirtualColumn { name, expression, kind } = column;
+                query.virtual_column(name, expression.text(), *kind).expect("it was read")
+            })
+        };
         let interval = case.interval();
         let columns = case.columns();
         let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
@@ -326,8 +377,7 @@ fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
         case.rng.shuffle(&mut dimensions);
         let top_n = number == 1 && !dimensions.is_empty();
         dimensions.truncate(if top_n { 1 } else { case.rng.usize(0..=2) });
-        let facts: Vec<&Fact> = model
-            .facts
+        let facts: Vec<&Fact> = all
             .iter()
             .filter(|fact| {
                 let row = |name: &str| fact.value(name, &case.metrics);
@@ -339,6 +389,7 @@ fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
             true => Query::top_n(dimensions[0].as_str(), TopNMetric::Greatest("a0".into()), 3),
             false => Query::group_by(dimensions.iter().map(String::as_str)),
         };
+        query = with_columns(query);
         query =
             query.granularity(granularity.clone()).interval(interval).threads(case.rng.usize(1..4));
         if let Some(filter) = filter.clone() {
@@ -378,7 +429,7 @@ fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
 
         // The facts themselves.
         let order = if case.rng.bool() { ScanOrder::Ascending } else { ScanOrder::Descending };
-        let mut query = Query::scan([], order).interval(interval);
+        let mut query = with_columns(Query::scan([], order).interval(interval));
         if let Some(filter) = filter {
             query = query.filter(filter);
         }
@@ -401,6 +452,7 @@ fn check_queries(seed: u64, case: &mut Case, rollup: &Rollup, model: &Model) {
         wanted.sort_by(by_value);
         expect_rows(seed, &format!("scan of {:?}", case.metrics), &found, &wanted);
     }
+    case.dimensions = dimensions;
 }
 
 /// Where segments are kept.

@@ -269,3 +269,73 @@ fn a_figure_beyond_its_type_is_an_error() {
         assert!(error.to_string().contains("`s` leaves the range of its type"), "{error}");
     }
 }
+
+#[test]
+fn a_select_goes_page_by_page() {
+    let query = |paging: &str| {
+        format!(
+            r#"{{"queryType": "select", "intervals": ["2013/2014"], "granularity": "all", "dimensions": ["city"],
+                "metrics": ["sum"], "pagingSpec": {{"threshold": 2, {paging}}}}}"#
+        )
+    };
+    expect(
+        &query(r#""pagingIdentifiers": {}"#),
+        r#"[{"timestamp": "2013-01-01T00:00:00.000Z", "result": {"pagingIdentifiers": {"live": 1}, "events": [
+            {"segmentId": "live", "offset": 0,
+             "event": {"timestamp": "2013-01-01T00:00:00.000Z", "city": "Bern", "sum": 3}},
+            {"segmentId": "live", "offset": 1,
+             "event": {"timestamp": "2013-01-01T00:00:00.000Z", "city": "Rome", "sum": 4}}]}}]"#,
+    );
+    let last = r#"[{"timestamp": "2013-01-01T03:00:00.000Z", "result": {"pagingIdentifiers": {"live": 3}, "events": [
+            {"segmentId": "live", "offset": 2,
+             "event": {"timestamp": "2013-01-01T03:00:00.000Z", "city": "Rome", "sum": 8}},
+            {"segmentId": "live", "offset": 3,
+             "event": {"timestamp": "2013-01-02T00:00:00.000Z", "city": null, "sum": 16}}]}}]"#;
+    expect(&query(r#""pagingIdentifiers": {"live": 1}"#), last);
+    expect(&query(r#""pagingIdentifiers": {"live": 2}, "fromNext": false"#), last);
+    expect(&query(r#""pagingIdentifiers": {"live": 3}"#), "[]");
+    for (paging, named) in [
+        (
+            r#""pagingIdentifiers": {"other": 1}"#,
+            "`pagingSpec.pagingIdentifiers.other` is not known",
+        ),
+        (r#""more": 1"#, "`pagingSpec.more` is not known"),
+    ] {
+        let error = Query::from_json(&query(paging)).expect_err(paging).to_string();
+        assert!(error.contains(named), "{error}");
+    }
+}
+
+#[test]
+fn virtual_columns_are_columns_of_a_query() {
+    expect(
+        r#"{"queryType": "groupBy", "granularity": "all", "intervals": ["2013/2014"], "dimensions": ["letter", "even"],
+            "virtualColumns": [
+                {"type": "expression", "name": "letter", "expression": "substring(lower(city), 0, 1)",
+                 "outputType": "STRING"},
+                {"type": "expression", "name": "even", "expression": "size % 2 == 0", "outputType": "LONG"},
+                {"type": "expression", "name": "half", "expression": "sum / 2.0"}],
+            "filter": {"type": "in", "dimension": "letter", "values": ["b", "r"]},
+            "aggregations": [{"type": "doubleSum", "name": "halves", "fieldName": "half"}]}"#,
+        r#"[{"version": "v1", "timestamp": "2013-01-01T00:00:00.000Z",
+             "event": {"letter": "b", "even": 0, "halves": 1.5}},
+            {"version": "v1", "timestamp": "2013-01-01T00:00:00.000Z",
+             "event": {"letter": "r", "even": 1, "halves": 6.0}}]"#,
+    );
+    for (column, named) in [
+        (r#"{"type": "expression", "name": "v", "expression": "other"}"#, "no column `other`"),
+        (r#"{"type": "expression", "name": "__time", "expression": "size"}"#, "`__time`"),
+        (r#"{"type": "expression", "name": "v", "expression": "v"}"#, "no column `v`"),
+        (
+            r#"{"type": "expression", "name": "v", "expression": "size + 9223372036854775807"}"#,
+            "`v`: ",
+        ),
+    ] {
+        let query = format!(
+            r#"{{"queryType": "groupBy", "granularity": "all", "dimensions": ["v"], "virtualColumns": [{column}]}}"#
+        );
+        let query = Query::from_json(&query).expect(column);
+        let error = rollup().query(&query).expect_err(column).to_string();
+        assert!(error.contains(named), "{column}: {error}");
+    }
+}
