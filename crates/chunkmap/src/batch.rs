@@ -45,14 +45,10 @@ impl ChunkMap {
         entries: &[(K, V)],
     ) -> std::result::Result<usize, BatchError> {
         let mut replaced = 0;
-        self.in_groups(
-            entries,
-            |entry| entry.0.as_ref(),
-            |_, key, (_, value), _| {
-                replaced += usize::from(self.put(key, value.as_ref())?);
-                Ok(())
-            },
-        )?;
+        self.in_runs(entries, |_, key, value, _| {
+            replaced += usize::from(self.put(key, value)?);
+            Ok(())
+        })?;
         Ok(replaced)
     }
 
@@ -99,18 +95,13 @@ impl ChunkMap {
         mut change: impl FnMut(usize, &mut ValueMut<'_>),
     ) -> std::result::Result<usize, BatchError> {
         let mut inserted = 0;
-        self.in_groups(
-            entries,
-            |entry| entry.0.as_ref(),
-            |index, key, (_, value), found| {
-                let (found, value) = (Some(found), value.as_ref());
-                let change = |known: &mut ValueMut<'_>| change(index, known);
-                let upsert = self.put_if_absent_or_update_at(found, key, value, change)?;
-                inserted += usize::from(upsert == Upsert::Inserted);
-                Ok(())
-            },
-        )?;
-        Ok(inserted)
+        let in_runs = self.in_runs(entries, |index, key, value, found| {
+            let change = |known: &mut ValueMut<'_>| change(index, known);
+            let upsert = self.put_if_absent_or_update_at(Some(found), key, value, change)?;
+            inserted += usize::from(upsert == Upsert::Inserted);
+            Ok(())
+        })?;
+        Ok(inserted + in_runs)
     }
 
     /// Adds to many counters, in order, each as by [`add`](Self::add).
@@ -127,6 +118,35 @@ impl ChunkMap {
             |entry| entry.0.as_ref(),
             |_, key, (_, delta), _| self.add(key, *delta).map(drop),
         )
+    }
+
+    /// Puts in the runs among pairs, and calls `each` for all others, in order. Returns how many were in runs.
+    fn in_runs<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        entries: &[(K, V)],
+        mut each: impl FnMut(usize, &[u8], &[u8], Found) -> Result<()>,
+    ) -> std::result::Result<usize, BatchError> {
+        let (mut done, mut in_runs) = (0, 0);
+        while done < entries.len() {
+            let run = self.insert_run(&entries[done..]);
+            if run > 0 {
+                (done, in_runs) = (done + run, in_runs + run);
+                continue;
+            }
+            // Where there is none, there is none at the next keys, mostly.
+            let end = entries.len().min(done + self.run_min().max(GROUP));
+            self.in_groups(
+                &entries[done..end],
+                |entry| entry.0.as_ref(),
+                |at, key, (_, value), found| each(done + at, key, value.as_ref(), found),
+            )
+            .map_err(|stopped| BatchError { done: done + stopped.done, error: stopped.error })?;
+            done = end;
+        }
+        if in_runs > 0 {
+            self.compact_if_due();
+        }
+        Ok(in_runs)
     }
 
     /// Calls `each` with the index of every entry, its key, the entry, and the chunk that was found for

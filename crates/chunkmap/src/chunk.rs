@@ -442,7 +442,7 @@ impl<'g> Chunk<'g> {
         low
     }
 
-    fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
+    pub(crate) fn sorted_key(&self, at: usize) -> Option<&'g [u8]> {
         // Acquire: pairs with the CAS in `swap`; the first record of a sorted entry came with the
         // chunk.
         match EntryState::of(self.sorted_word(at).load(Ordering::Acquire)) {

@@ -30,6 +30,7 @@ mod range;
 mod rebalance;
 mod record;
 mod removal;
+mod run;
 mod scan;
 mod shape;
 mod split_points;

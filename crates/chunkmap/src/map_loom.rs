@@ -189,6 +189,73 @@ fn loom_growth_batch() {
     });
 }
 
+/// A run beside an insert of a key among its own, of one in front of it, or behind: all are in, each once.
+#[test]
+fn loom_run_insert() {
+    for key in [b"a", b"d", b"z"] {
+        model(move || {
+            let map = small_map();
+            map.put(b"b", b"0").expect("memory");
+            let other = spawn(&map, move |map| map.put_if_absent(key, b"1").expect("memory"));
+            let run = [(b"c", b"2"), (b"d", b"2"), (b"e", b"2")];
+            let mut updated = 0;
+            let inserted = map.put_if_absent_or_update_many(&run, |_, _| updated += 1);
+            assert_eq!(inserted.expect("memory") + updated, 3);
+            let theirs = other.join().expect("no panic");
+            assert_eq!(theirs, key != b"d" || updated == 1, "one of the two inserts it");
+            assert_eq!(map.len_exact(), if key == b"d" { 4 } else { 5 });
+            let (value, mine) = (map.get(key).expect("a fine key"), !theirs);
+            assert_eq!(value.as_deref(), Some(if mine { &b"2"[..] } else { b"1" }));
+            map.check().expect("every invariant holds");
+        });
+    }
+}
+
+/// Two runs that lie in one gap, one behind the other or one within the other: all keys are in, each once.
+#[test]
+fn loom_run_run() {
+    for theirs in [[b"e", b"f"], [b"b", b"d"]] {
+        model(move || {
+            let map = small_map();
+            let other = spawn(&map, move |map| {
+                map.put_many(&theirs.map(|key| (key, b"1"))).expect("memory");
+            });
+            let run = [(b"a", b"2"), (b"c", b"2")];
+            assert_eq!(map.put_many(&run).expect("memory"), 0, "no key is twice");
+            other.join().expect("no panic");
+            assert_eq!(map.len_exact(), 4);
+            for (key, value) in run.iter().copied().chain(theirs.map(|key| (key, b"1"))) {
+                assert_eq!(map.get(key).expect("a fine key").as_deref(), Some(&value[..]));
+            }
+            map.check().expect("every invariant holds");
+        });
+    }
+}
+
+/// A scan beside a run sees none of its keys or those up to its end, and all others.
+#[test]
+fn loom_run_scan() {
+    model(|| {
+        let map = small_map();
+        map.put(b"a", b"0").expect("memory");
+        map.put(b"z", b"0").expect("memory");
+        let other = spawn(&map, |map| {
+            let run = [(b"b", b"1"), (b"c", b"1"), (b"d", b"1")];
+            assert_eq!(map.put_many(&run).expect("memory"), 0);
+        });
+        let mut seen = Vec::new();
+        let flow = map.scan_keys(.., Direction::Ascending, |key| {
+            seen.push(key[0]);
+            ControlFlow::<()>::Continue(())
+        });
+        assert_eq!(flow.expect("no closure"), ControlFlow::Continue(()));
+        assert!(seen.is_sorted_by(|a, b| a < b), "{seen:?}");
+        assert!(seen.starts_with(b"a") && seen.ends_with(b"z"), "{seen:?}");
+        other.join().expect("no panic");
+        assert_eq!(map.len_exact(), 5);
+    });
+}
+
 /// A value replaced while its chunk is rebalanced is replaced in the new chunk.
 #[test]
 fn loom_rebalance_replace() {

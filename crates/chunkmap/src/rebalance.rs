@@ -43,10 +43,10 @@ impl ChunkMap {
                 return Err(refused.into());
             }
         }
-        let bounds = Bounds { low: chunk.low(), high: chunk.high() };
         let split = self.split_point(&chunk, &entries);
-        let shape = Some(chunk.shape());
-        let replaced = self.replace_chunks(guard, &[leaf], bounds, &entries, split, shape);
+        let (bounds, shape) = (leaf.bounds(), Some(chunk.shape()));
+        let replaced =
+            self.replace_chunks(guard, &[leaf], bounds, &entries, split.as_slice(), shape);
         replaced.map_err(|refused| {
             chunk.thaw();
             match refused {
@@ -86,7 +86,7 @@ impl ChunkMap {
             };
             let bounds = Bounds { low: old[0].chunk.low(), high: old[1].chunk.high() };
             let middle = self.middle(&leaf.chunk, &joined);
-            match self.replace_chunks(guard, &old, bounds, &joined, middle, None) {
+            match self.replace_chunks(guard, &old, bounds, &joined, middle.as_slice(), None) {
                 Ok(()) => {
                     self.tree.merge_inner(guard, low);
                     return Ok(true);
@@ -139,20 +139,19 @@ impl ChunkMap {
         entry_count == 0 || entry_count + neighbour.sorted_len() <= self.options.chunk_entries
     }
 
-    /// Builds chunks of `entries`, one or two that meet at `split`, and puts them in the place of
-    /// frozen ones.
-    fn replace_chunks(
+    /// Builds chunks of `entries`, which meet at `cuts`, and puts them in the place of frozen ones.
+    pub(crate) fn replace_chunks(
         &self,
         guard: &Guard,
         old: &[Leaf<'_>],
         bounds: Bounds<'_>,
         entries: &[Gathered],
-        split: Option<usize>,
+        cuts: &[usize],
         abbreviated_with: Option<Shape<'_>>,
     ) -> std::result::Result<(), NotReplaced> {
         let key = |at: usize| old[0].chunk.record(entries[at].slice).key();
         let least = bounds.low.unwrap_or_default();
-        let mut built: Vec<Child<'_>> = Vec::with_capacity(2);
+        let mut built: Vec<Child<'_>> = Vec::with_capacity(1 + cuts.len());
         let write = |low, high, entries| -> std::result::Result<_, OutOfMemory> {
             let delta_cap = self.options.delta_entries();
             let plan = ChunkPlan { low, high, delta_cap, entries, abbreviated_with };
@@ -160,22 +159,18 @@ impl ChunkMap {
             // guard keeps them.
             unsafe { write_chunk(&self.tree.arena, &plan) }
         };
-        // INVARIANT: I-BOUNDS: the new chunks divide the bounds of the old ones between two of their
-        // keys.
+        // INVARIANT: I-BOUNDS: the new chunks divide the bounds of the old ones, each time between two
+        // of their keys.
         let result = (|| {
-            match split {
-                None => {
-                    let node = write(bounds.low, bounds.high, entries)?;
-                    built.push(Child { separator: least, node });
-                }
-                Some(at) => {
-                    let middle = separator(key(at - 1), key(at));
-                    let node = write(bounds.low, Some(middle), &entries[..at])?;
-                    built.push(Child { separator: least, node });
-                    let node = write(Some(middle), bounds.high, &entries[at..])?;
-                    built.push(Child { separator: middle, node });
-                }
+            let (mut begin, mut low) = (0, bounds.low);
+            for &cut in cuts {
+                let middle = separator(key(cut - 1), key(cut));
+                let node = write(low, Some(middle), &entries[begin..cut])?;
+                built.push(Child { separator: low.unwrap_or_default(), node });
+                (begin, low) = (cut, Some(middle));
             }
+            let node = write(low, bounds.high, &entries[begin..])?;
+            built.push(Child { separator: low.unwrap_or_default(), node });
             let slices: Vec<_> = old.iter().map(|leaf| leaf.slice).collect();
             self.tree.replace(guard, least, &slices, &built)
         })();
@@ -213,7 +208,7 @@ impl ChunkMap {
 }
 
 /// The first place from `at` on that lies between two different keys.
-fn between_keys(chunk: &Chunk<'_>, entries: &[Gathered], at: usize) -> Option<usize> {
+pub(crate) fn between_keys(chunk: &Chunk<'_>, entries: &[Gathered], at: usize) -> Option<usize> {
     let key = |at: usize| chunk.record(entries[at].slice).key();
     // A removed record can still be there beside its successor of the same key.
     (at..entries.len()).find(|at| key(at - 1) != key(*at))
@@ -251,8 +246,15 @@ enum HalfSide {
     Right,
 }
 
+/// The keys that chunks cover.
 #[derive(Clone, Copy)]
-struct Bounds<'k> {
+pub(crate) struct Bounds<'k> {
     low: Option<&'k [u8]>,
     high: Option<&'k [u8]>,
+}
+
+impl<'g> Leaf<'g> {
+    pub(crate) fn bounds(&self) -> Bounds<'g> {
+        Bounds { low: self.chunk.low(), high: self.chunk.high() }
+    }
 }

@@ -14,6 +14,7 @@ mod oracle;
 mod panics;
 mod parallel;
 mod reentrancy;
+mod runs;
 mod scans;
 mod soak;
 mod trim;
