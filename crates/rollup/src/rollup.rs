@@ -397,6 +397,34 @@ impl Rollup {
         Ok(true)
     }
 
+    /// Gives back memory that live facts and dictionaries keep free for more, and tells how many bytes: before a long
+    /// rest. Writers that meet new texts wait meanwhile.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use sapwood::rollup::{Column, Dimension, Metric, Rollup, RowBatch, Schema, Writer};
+    ///
+    /// let schema = Schema::new("time").dimension(Dimension::text("page")).metric(Metric::count("edits"));
+    /// let rollup = Arc::new(Rollup::new(schema)?);
+    /// let pages = (0..10_000).map(|number| format!("page {number}"));
+    /// let batch = RowBatch::new(10_000)
+    ///     .column("time", Column::longs(0..10_000))?
+    ///     .column("page", Column::texts(pages))?;
+    /// Writer::new(&rollup).ingest(&batch)?;
+    /// assert!(rollup.trim() > 100_000);
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        let live = self.live();
+        let bytes = || {
+            let (facts, dictionaries) = live.bytes();
+            facts + dictionaries
+        };
+        let before = bytes();
+        live.trim();
+        before.saturating_sub(bytes())
+    }
+
     /// Drops all segments whose interval ends at a time, in milliseconds, or before it: how many. Live facts stay.
     ///
     /// # Errors

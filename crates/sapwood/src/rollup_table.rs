@@ -285,6 +285,26 @@ impl RollupTable {
         })
     }
 
+    /// Gives back memory that live facts and their dictionaries keep free for more, and tells how many bytes: before a
+    /// long rest. Writers that meet new texts wait meanwhile.
+    ///
+    /// ```
+    /// use sapwood::rollup::{Column, Metric, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").metric(Metric::count("edits"));
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// let times = Column::longs(0..10_000);
+    /// table.ingest(&RowBatch::new(10_000).column("time", times).expect("as long"))?;
+    /// let before = table.stats().fact_bytes;
+    /// assert_eq!(table.stats().fact_bytes, before - table.trim());
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn trim(&self) -> u64 {
+        self.shared.rollup.trim()
+    }
+
     /// Drops all segments whose interval ends at a time, in milliseconds since 1970, or before it: how many. Live
     /// facts stay until they are sealed.
     ///

@@ -60,6 +60,15 @@ impl Dictionary {
         }
         self.entries.write().unwrap_or_else(PoisonError::into_inner).add(hash, bytes)
     }
+
+    /// Gives back what is kept free for more.
+    pub(crate) fn trim(&self) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        let Entries { table, ends, bytes } = &mut *entries;
+        ends.shrink_to_fit();
+        bytes.shrink_to_fit();
+        table.shrink_to_fit(|&id| xxh3_64(slice(ends, bytes, id)));
+    }
 }
 
 impl Entries {

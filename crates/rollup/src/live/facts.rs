@@ -95,6 +95,12 @@ impl Facts {
         (self.map.reserved_bytes(), dictionaries.sum())
     }
 
+    /// Gives back what is kept free for more of both.
+    pub(crate) fn trim(&self) {
+        self.map.trim();
+        self.columns().iter().for_each(|column| column.dictionary.trim());
+    }
+
     /// The dimensions, with those that were discovered so far.
     pub(crate) fn columns(&self) -> Arc<Vec<DimensionColumn>> {
         Arc::clone(&self.dimensions.read().unwrap_or_else(PoisonError::into_inner))
