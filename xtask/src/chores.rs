@@ -11,7 +11,8 @@ pub(crate) const LOOM_PREEMPTIONS: u32 = 2;
 pub(crate) const LOOM_PREEMPTIONS_DEEP: u32 = 3;
 
 /// Have the models. What `mem` shares between threads is modelled there too, in its use.
-const MODELLED: [&str; 4] = ["sapwood-chunkmap", "sapwood-hashlog", "sapwood-occ", "sapwood-ptree"];
+const MODELLED: [&str; 5] =
+    ["sapwood-chunkmap", "sapwood-hashlog", "sapwood-occ", "sapwood-ptree", "sapwood-rollup"];
 /// Have byte tables.
 const LAID_OUT: [&str; 5] =
     ["sapwood-mem", "sapwood-disk", "sapwood-chunkmap", "sapwood-hashlog", "sapwood-ptree"];

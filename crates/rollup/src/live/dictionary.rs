@@ -6,9 +6,13 @@
 //! the same dictionary.
 
 use std::borrow::Cow;
-use std::sync::{PoisonError, RwLock, RwLockReadGuard};
+use std::sync::PoisonError;
+#[cfg(not(loom))]
+use std::sync::{RwLock, RwLockReadGuard};
 
 use hashbrown::HashTable;
+#[cfg(loom)]
+use loom::sync::{RwLock, RwLockReadGuard};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::value::Value;
@@ -35,6 +39,9 @@ pub(crate) struct Entries {
     bytes: Vec<u8>,
 }
 
+/// The entries, which do not change meanwhile.
+pub(crate) type EntriesRead<'d> = RwLockReadGuard<'d, Entries>;
+
 /// There is no number left: 2^32 different values.
 #[derive(Debug)]
 pub(crate) struct DictionaryFull;
@@ -47,7 +54,7 @@ impl From<DictionaryFull> for crate::Error {
 
 impl Dictionary {
     /// The entries, to read many of them.
-    pub(crate) fn read(&self) -> RwLockReadGuard<'_, Entries> {
+    pub(crate) fn read(&self) -> EntriesRead<'_> {
         // Entries are whole between any two of their steps that can fail.
         self.entries.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -82,7 +89,7 @@ impl Entries {
     }
 
     /// The number of a text, if it has one.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub(crate) fn id(&self, bytes: &[u8]) -> Option<u32> {
         self.find(xxh3_64(bytes), bytes)
     }
@@ -251,7 +258,48 @@ impl Cache {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod models {
+    use std::sync::Arc;
+
+    use super::*;
+
+    /// Threads that meet the same new texts at once agree on numbers, which are dense; whoever knows a number finds
+    /// its text, also while the dictionary grows and is trimmed.
+    #[test]
+    fn loom_dictionary_growth() {
+        loom::model(|| {
+            let dictionary = Arc::new(Dictionary::default());
+            let known = dictionary.intern(b"oak").expect("room");
+            let other = {
+                let dictionary = Arc::clone(&dictionary);
+                loom::thread::spawn(move || {
+                    let mut cache = Cache::default();
+                    let texts: [&[u8]; 3] = [b"elm", b"ash", b"oak"];
+                    let ids = texts.map(|text| cache.intern(&dictionary, text).expect("room"));
+                    dictionary.trim();
+                    ids
+                })
+            };
+            let mut cache = Cache::default();
+            let texts: [&[u8]; 2] = [b"ash", b"elm"];
+            let mut mine = [0; 2];
+            for (id, text) in mine.iter_mut().zip(texts) {
+                *id = cache.intern(&dictionary, text).expect("room");
+                let entries = dictionary.read();
+                assert_eq!(entries.text(*id).map(str::as_bytes), Some(text));
+                assert_eq!(entries.text(known), Some("oak"));
+            }
+            let [elm, ash, oak] = other.join().expect("no panic");
+            assert_eq!((mine, oak), ([ash, elm], known));
+            let mut all = [oak, ash, elm];
+            all.sort_unstable();
+            assert_eq!((all, dictionary.read().len()), ([1, 2, 3], 3));
+        });
+    }
+}
+
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

@@ -1,10 +1,8 @@
 //! Facts as columns: how a query reads them.
 
-use std::sync::RwLockReadGuard;
-
 use super::columns::{Columns, Form, Source};
 use crate::error::Result;
-use crate::live::dictionary::{Entries, Entry, NULL};
+use crate::live::dictionary::{EntriesRead, Entry, NULL};
 use crate::live::key::Parts;
 use crate::live::state::{Place, StateLayout, double, long};
 use crate::schema::DimensionKind;
@@ -390,7 +388,7 @@ impl SegmentReader {
 #[derive(Debug)]
 pub(crate) enum Words<'d> {
     /// Holds the lock of the dictionary.
-    Live(RwLockReadGuard<'d, Entries>),
+    Live(EntriesRead<'d>),
     Segment(SegmentTexts<'d>),
     /// The facts do not have the dimension: all are null.
     None,
