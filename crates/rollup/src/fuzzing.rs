@@ -5,6 +5,10 @@
 
 use std::sync::Arc;
 
+use crate::live::state::StateLayout;
+use crate::log;
+use crate::segment::Segment;
+use crate::store::Manifest;
 use crate::{
     Error, Expression, Filter, Query, Rollup, RowBatch, Schema, TimestampFormat, Value, Writer,
 };
@@ -47,6 +51,33 @@ pub fn rows(bytes: &[u8]) {
 }
 
 const ROWS_MAX: usize = 10_000;
+
+/// A segment, a manifest of segments, or a record of the log: refused as corrupt, or read to the end. For a fuzzer
+/// checksums always fit.
+pub fn files(bytes: &[u8]) {
+    let Some((kind, bytes)) = bytes.split_first() else { return };
+    let refused = |error: Error| {
+        let is_told =
+            matches!(error, Error::Corrupt { .. } | Error::Sketch(_) | Error::Datasketch(_));
+        assert!(is_told, "{error}");
+    };
+    match kind % 3 {
+        0 => {
+            let layout = StateLayout::new(rollup().schema().metrics());
+            match Segment::open("segment", Arc::new(bytes.to_vec()), &layout) {
+                Ok(segment) => segment.check(&layout).unwrap_or_else(refused),
+                Err(error) => refused(error),
+            }
+        }
+        1 => match Manifest::decode(bytes) {
+            Ok(manifest) => assert_eq!(Manifest::decode(&manifest.encode()), Ok(manifest)),
+            Err(error) => refused(error),
+        },
+        _ => {
+            log::decode(bytes).map(drop).unwrap_or_else(refused);
+        }
+    }
+}
 
 /// Facts of whatever columns there are.
 fn rollup() -> Arc<Rollup> {
@@ -103,12 +134,13 @@ mod tests {
     use super::*;
     use crate::Column;
     use fastrand::Rng;
+    use sapwood_disk::Disk;
 
     const ROWS: &str = "{\"t\": 1356998400000, \"a\": [\"x\", \"y\"], \"b\": 5, \"x\": 1.5}\n\
         {\"t\": \"2013-01-01T05:00-05:00\", \"a\": \"x\", \"b\": \"7\", \"more\": {\"y\": [1, null]}}\n";
 
     /// Bytes that mean something.
-    fn seeds() -> [(&'static str, Vec<u8>); 9] {
+    fn seeds() -> [(&'static str, Vec<u8>); 12] {
         let stored = |kind: u8, batch: &RowBatch| {
             let mut out = vec![kind];
             batch.encode(&mut out).expect("it is small");
@@ -129,12 +161,17 @@ mod tests {
             b"2\x84\xa1t\xd6\xff\x50\xe2\x29\x80\xa1a\x92\xa1x\xc0\xa1x\xcb\x3f\xf8\0\0\0\0\0\0\
             \xa4more\x81\xa1y\x07\x92\x81\xa1b\xd1\x80\0\x05";
         let text = |kind: &str, text: &str| format!("{kind}{text}").into_bytes();
+        let (segment, manifest) = sealed(&[&mixed, &columns]);
+        let record = log::encode(&mixed, 7, &[("topic", 5)]).expect("it is small");
         [
             ("rollup_rows/json", text("0", ROWS)),
             ("rollup_rows/csv", text("1", "t,a,x\n2013-01-01,\"x, y\",5\n1,,\"a\"\"b\"\n")),
             ("rollup_rows/message_pack", packed.to_vec()),
             ("rollup_rows/stored", stored(b'3', &mixed)),
             ("rollup_rows/stored_columns", stored(b'3', &columns)),
+            ("rollup_files/segment", [b"0", &segment[..]].concat()),
+            ("rollup_files/manifest", [b"1", &manifest[..]].concat()),
+            ("rollup_files/record", [b"2", &record[..]].concat()),
             ("rollup_documents/schema", text("0", SCHEMA)),
             (
                 "rollup_documents/query",
@@ -161,6 +198,21 @@ mod tests {
         ]
     }
 
+    /// The files of a roll-up of some rows, all of one day: a segment and the manifest.
+    fn sealed(batches: &[&RowBatch]) -> (Vec<u8>, Vec<u8>) {
+        let disk = Arc::new(sapwood_disk::SimDisk::new());
+        let schema = Schema::from_json(SCHEMA).expect("it is sound");
+        let rollup = Arc::new(Rollup::on_disk(schema, disk.clone()).expect("an empty folder"));
+        for batch in batches {
+            Writer::new(&rollup).at(0).ingest(batch).expect("there is room");
+        }
+        rollup.seal().expect("a disk that works");
+        let read = |name: &str| disk.view(name).expect("it is there").bytes().to_vec();
+        let names = disk.list().expect("a folder");
+        let name = names.iter().find(|name| name.starts_with("segment")).expect("a segment");
+        (read(name), read("manifest"))
+    }
+
     #[test]
     fn random_and_changed_bytes_are_read_or_refused() {
         let mut rng = Rng::with_seed(14);
@@ -177,10 +229,12 @@ mod tests {
                 }
                 rows(&bytes);
                 documents(&bytes);
+                files(&bytes);
             }
             let random: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
             rows(&random);
             documents(&random);
+            files(&random);
         }
     }
 

@@ -109,13 +109,13 @@ impl Manifest {
         })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let json = serde_json::to_string(self).expect("names and numbers are JSON");
         format!("{TITLE}\n{:08x}\n{json}\n", checksum(json.as_bytes())).into_bytes()
     }
 
     /// Reads what [`encode`](Self::encode) wrote. Any bytes may be given.
-    fn decode(bytes: &[u8]) -> Result<Manifest> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest> {
         let corrupt = |offset: usize, what: &str| Error::corrupt(offset as u64, what);
         let text = std::str::from_utf8(bytes).map_err(|_| corrupt(0, "text is expected"))?;
         let Some(rest) = text.strip_prefix(TITLE).and_then(|rest| rest.strip_prefix('\n')) else {
