@@ -117,6 +117,16 @@ pub(crate) fn merge(
     segments: &[Arc<Segment>],
     store: &mut Store,
 ) -> Result<Arc<Segment>> {
+    store.write(merged(schema, layout, dimensions, segments)?, layout)
+}
+
+/// The bytes of one segment of several of the same interval.
+pub(crate) fn merged(
+    schema: &Schema,
+    layout: &StateLayout,
+    dimensions: &[Dimension],
+    segments: &[Arc<Segment>],
+) -> Result<Vec<u8>> {
     let mut table = FactTable::new(dimensions.iter().cloned());
     let mut entries: Vec<Entries> = dimensions.iter().map(|_| Entries::default()).collect();
     for segment in segments {
@@ -129,8 +139,7 @@ pub(crate) fn merge(
         .map(|(dimension, entries)| is_text(dimension).then_some(entries))
         .collect();
     let interval = segments[0].interval();
-    let bytes = build(table, &dictionaries, layout, interval, folding(schema))?;
-    store.write(bytes, layout)
+    build(table, &dictionaries, layout, interval, folding(schema))
 }
 
 /// Segments of an interval are merged when it has so many.

@@ -34,6 +34,7 @@ mod log;
 mod query;
 mod report;
 mod rollup;
+mod salvage;
 mod schema;
 mod segment;
 mod sketch;
@@ -58,6 +59,7 @@ pub use query::{
 };
 pub use report::{Ingested, SAMPLES_MAX, Sample};
 pub use rollup::{FilesHeld, Rollup, RollupStats, Sealed};
+pub use salvage::salvage;
 pub use schema::{
     Dimension, DimensionKind, Discovery, Limits, Metric, MetricKind, Number, Schema, SketchInput,
     TIME_COLUMN, Transform, Utf,

@@ -23,7 +23,7 @@ use sapwood_disk::{View, checksum};
 use crate::error::{Error, Result};
 use crate::live::dictionary::Entries;
 use crate::live::state::{Place, StateLayout};
-use crate::schema::{Dimension, DimensionKind};
+use crate::schema::{Dimension, DimensionKind, Schema, TIME_COLUMN};
 use crate::time::interval::Interval;
 use block::{read_doubles, read_longs, read_strings};
 use bytes::Reader;
@@ -359,6 +359,26 @@ impl Segment {
             }
         }
         Ok(())
+    }
+
+    /// All bytes of it.
+    pub(crate) fn file_bytes(&self) -> &[u8] {
+        self.file.bytes()
+    }
+
+    /// The columns whose bytes are not those that were written, of a segment of this schema.
+    pub(crate) fn damaged_columns(&self, schema: &Schema) -> Vec<String> {
+        let is_damaged = |section: &Section| self.section(section).is_err();
+        let times = is_damaged(&self.times).then(|| TIME_COLUMN.to_owned());
+        let dimensions = self
+            .dimensions
+            .iter()
+            .filter(|known| is_damaged(&known.values) || is_damaged(&known.words));
+        let metrics = schema.metrics.iter().zip(&self.metrics);
+        let metrics = metrics.filter(|(_, section)| is_damaged(section));
+        let dimensions = dimensions.map(|known| known.dimension.name.clone());
+        let metrics = metrics.map(|(metric, _)| metric.name.clone());
+        times.into_iter().chain(dimensions).chain(metrics).collect()
     }
 
     /// Appends all facts to a table, whose numbers of texts are those of `dictionaries`, by dimension of the table.

@@ -4,7 +4,9 @@
 //! replaced as a whole, by one rename; files that it does not have are left by a crash, or by a merge, and are
 //! removed. So a segment is there whole or not at all, and what replaces others is there instead of them.
 //!
-//! The manifest is a line that says what it is, a line with the checksum of what follows, and JSON.
+//! The manifest is a line that says what it is, a line with the checksum of what follows, and JSON. A copy of it is
+//! written before files go that it does not have, so that a damaged manifest does not cost all segments
+//! ([`salvage`](crate::salvage)); opening does not read it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use crate::segment::Segment;
 
 const MANIFEST: &str = "manifest";
 const MANIFEST_NEW: &str = "manifest.new";
+const MANIFEST_COPY: &str = "manifest.copy";
 const TITLE: &str = "sapwood rollup manifest 1";
 const SEGMENT: &str = "segment-";
 
@@ -43,7 +46,7 @@ pub(crate) struct Manifest {
     /// How far each source is in the segments.
     pub(crate) offsets: BTreeMap<String, u64>,
     dimensions: Vec<KnownDimension>,
-    segments: Vec<KnownSegment>,
+    pub(crate) segments: Vec<KnownSegment>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,10 +67,27 @@ enum KnownKind {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct KnownSegment {
-    file: String,
-    rows: u64,
+pub(crate) struct KnownSegment {
+    pub(crate) file: String,
+    pub(crate) rows: u64,
     bytes: u64,
+}
+
+impl KnownSegment {
+    /// Opens its file.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] where the file is another, or damaged; [`Error::Io`].
+    pub(crate) fn open(&self, disk: &dyn Disk, layout: &StateLayout) -> Result<Segment> {
+        let view = disk.view(&self.file);
+        let view = view.map_err(|cause| Error::io(format!("open {}", self.file), &cause))?;
+        let segment = Segment::open(self.file.as_str(), view, layout)?;
+        if (segment.rows() as u64, segment.bytes()) != (self.rows, self.bytes) {
+            let what = format!("{} rows in {} bytes are expected", self.rows, self.bytes);
+            return Err(Error::corrupt(0, what).in_file(&self.file));
+        }
+        Ok(segment)
+    }
 }
 
 impl Manifest {
@@ -114,6 +134,40 @@ impl Manifest {
         format!("{TITLE}\n{:08x}\n{json}\n", checksum(json.as_bytes())).into_bytes()
     }
 
+    fn read(disk: &dyn Disk, name: &str) -> Result<Manifest> {
+        let view = disk.view(name).map_err(|cause| Error::io(format!("read {name}"), &cause))?;
+        Manifest::decode(view.bytes()).map_err(|error| error.in_file(name))
+    }
+
+    /// The newest of a folder that can be read, and what is wrong with the one that should count. `sealed` is the
+    /// number of a batch that it is known to have, if there was one.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the folder cannot be listed.
+    pub(crate) fn newest(
+        disk: &dyn Disk,
+        sealed: u64,
+    ) -> Result<(Option<Manifest>, Option<Error>)> {
+        let list = disk.list().map_err(|cause| Error::io("list the segments", &cause))?;
+        let is_there = |name: &str| list.iter().any(|there| there == name);
+        let damage = match is_there(MANIFEST) {
+            true => match Manifest::read(disk, MANIFEST) {
+                Ok(manifest) => return Ok((Some(manifest), None)),
+                Err(error) => error,
+            },
+            // None was written yet, and the log has all batches.
+            false if sealed == 0 && !is_there(MANIFEST_COPY) => {
+                return Ok((Some(Manifest::default()), None));
+            }
+            false => Error::corrupt(0, "it is missing").in_file(MANIFEST),
+        };
+        // The new one is written when its segments and the log last, and is gone once it has the other's name. The
+        // copy may be that of the manifest before: then its files are there, and the log has all batches behind it.
+        let others = [MANIFEST_NEW, MANIFEST_COPY].into_iter().filter(|name| is_there(name));
+        let found = others.filter_map(|name| Manifest::read(disk, name).ok()).next();
+        Ok((found, Some(damage)))
+    }
+
     /// Reads what [`encode`](Self::encode) wrote. Any bytes may be given.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Manifest> {
         let corrupt = |offset: usize, what: &str| Error::corrupt(offset as u64, what);
@@ -150,23 +204,12 @@ impl Store {
     ) -> Result<(Store, Vec<Arc<Segment>>)> {
         let list = disk.list().map_err(|cause| Error::io("list the segments", &cause))?;
         let manifest = match list.iter().any(|name| name == MANIFEST) {
-            true => {
-                let view =
-                    disk.view(MANIFEST).map_err(|cause| Error::io("read manifest", &cause))?;
-                Manifest::decode(view.bytes()).map_err(|error| error.in_file(MANIFEST))?
-            }
+            true => Manifest::read(&*disk, MANIFEST)?,
             false => Manifest::default(),
         };
         let mut segments = Vec::with_capacity(manifest.segments.len());
         for known in &manifest.segments {
-            let view = disk.view(&known.file);
-            let view = view.map_err(|cause| Error::io(format!("open {}", known.file), &cause))?;
-            let segment = Segment::open(known.file.as_str(), view, layout)?;
-            if (segment.rows() as u64, segment.bytes()) != (known.rows, known.bytes) {
-                let what = format!("{} rows in {} bytes are expected", known.rows, known.bytes);
-                return Err(Error::corrupt(0, what).in_file(&known.file));
-            }
-            segments.push(Arc::new(segment));
+            segments.push(Arc::new(known.open(&*disk, layout)?));
         }
         let numbers = list.iter().filter_map(|name| number_of(name));
         let next = numbers.max().unwrap_or(0) + 1;
@@ -266,13 +309,19 @@ impl Store {
 }
 
 fn replace_manifest(disk: &dyn Disk, manifest: &Manifest) -> std::io::Result<()> {
-    if disk.list()?.iter().any(|name| name == MANIFEST_NEW) {
-        disk.remove(MANIFEST_NEW)?;
-    }
-    let file = disk.cached(MANIFEST_NEW, Presence::New)?;
-    file.write_at(0, &manifest.encode())?;
-    file.sync()?;
+    let bytes = manifest.encode();
+    let write = |name: &str| {
+        if disk.list()?.iter().any(|there| there == name) {
+            disk.remove(name)?;
+        }
+        let file = disk.cached(name, Presence::New)?;
+        file.write_at(0, &bytes)?;
+        file.sync()
+    };
+    write(MANIFEST_NEW)?;
     disk.rename(MANIFEST_NEW, MANIFEST)?;
+    disk.sync()?;
+    write(MANIFEST_COPY)?;
     disk.sync()
 }
 

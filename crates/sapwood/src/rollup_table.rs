@@ -93,7 +93,7 @@ impl RollupTable {
         self.shared.folder.as_deref()
     }
 
-    pub(crate) fn rollup(&self) -> &Rollup {
+    pub(crate) fn rollup(&self) -> &Arc<Rollup> {
         &self.shared.rollup
     }
 

@@ -139,7 +139,7 @@ const HOUSES: &[House] = &[
             &["segment"],
             &["store"],
             &["contents"],
-            &["rollup"],
+            &["rollup", "salvage"],
             &["query", "writer"],
             &["fuzzing"],
         ],

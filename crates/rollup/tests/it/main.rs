@@ -7,5 +7,6 @@ mod message_pack;
 mod model;
 mod oracle;
 mod queries;
+mod salvage;
 mod snapshots;
 mod wikipedia;

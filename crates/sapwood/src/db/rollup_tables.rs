@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use sapwood_disk::Disk;
+
 use super::{Db, Slot, Slots, check_name, other_engine};
 use crate::db_log::{Kept, Place};
 use crate::rollup::Rollup;
@@ -35,7 +37,20 @@ impl Db {
         check_name(name)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
-        self.create_rollup(&mut slots, name, options)
+        self.create_rollup(&mut slots, name, options, |_| Ok(()))
+    }
+
+    /// Makes a roll-up table that lasts, of what `fill` brings into its folder.
+    pub(super) fn create_rollup_of(
+        &self,
+        name: &str,
+        options: RollupTableOptions,
+        fill: impl FnOnce(&Arc<dyn Disk>) -> Result<()>,
+    ) -> Result<RollupTable> {
+        check_name(name)?;
+        let mut slots = self.slots_mut();
+        Self::expect_free(&slots, name)?;
+        self.create_rollup(&mut slots, name, options, fill)
     }
 
     /// Opens a roll-up table that is there.
@@ -85,7 +100,7 @@ impl Db {
         let mut slots = self.slots_mut();
         match slots.get(name) {
             Some(slot) => rollup(name, slot),
-            None => self.create_rollup(&mut slots, name, options),
+            None => self.create_rollup(&mut slots, name, options, |_| Ok(())),
         }
     }
 
@@ -94,6 +109,7 @@ impl Db {
         slots: &mut Slots,
         name: &str,
         options: RollupTableOptions,
+        fill: impl FnOnce(&Arc<dyn Disk>) -> Result<()>,
     ) -> Result<RollupTable> {
         let name: Arc<str> = name.into();
         let RollupTableOptions { schema } = options;
@@ -101,7 +117,7 @@ impl Db {
             (Some(log), Some(directory)) => {
                 let id = log.reserve_rollup();
                 let disk = directory.make_rollup(id)?;
-                let made = named(&name, Rollup::on_disk(schema, disk));
+                let made = fill(&disk).and_then(|()| named(&name, Rollup::on_disk(schema, disk)));
                 let made = made.and_then(|rollup| log.create_rollup(id, &name, rollup));
                 let (rollup, kept) = made.inspect_err(|_| {
                     // Where it cannot go now, it goes when the directory is opened: the log does not know it.

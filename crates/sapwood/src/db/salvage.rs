@@ -1,8 +1,10 @@
 //! What can be saved of a damaged database.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use sapwood_engine::Effect;
 use sapwood_hashlog::HashLog;
@@ -13,9 +15,11 @@ use super::check::count;
 use super::{Db, Problem};
 use crate::db_log::{Description, Stopped};
 use crate::directory::{Directory, Folder};
+use crate::rollup::{self, Schema, Writer};
+use crate::rollup_table::named;
 use crate::{
     DbOptions, Engine, Error, HashTable, HashTableOptions, LogError, OrderedTableOptions, Result,
-    Table, TreeSalvage,
+    RollupTable, RollupTableOptions, Table, TreeSalvage,
 };
 
 /// Entries that are copied together.
@@ -25,7 +29,7 @@ const BATCH: usize = 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The ordered tables and hash tables that the new directory has, by name.
+    /// The ordered tables, hash tables and roll-up tables that the new directory has, by name.
     pub tables: Vec<SalvagedTable>,
     /// What was saved of the tree tables, if there were some.
     pub trees: Option<TreeSalvage>,
@@ -41,7 +45,7 @@ pub struct SalvagedTable {
     pub name: String,
     /// Its engine.
     pub engine: Engine,
-    /// How many entries it has.
+    /// How many entries it has; of a roll-up, facts.
     pub entries: u64,
 }
 
@@ -68,6 +72,9 @@ impl Db {
     ///   log up to the first record that is damaged.
     /// - *Hash tables* are as of their newest checkpoint that opens, with the entries of it that can be
     ///   read, and the changes of the log up to the same record.
+    /// - *Roll-up tables* have the segments of which every column can be read, the batches of the log up to the same
+    ///   record that no segment has, and the offsets of both. Rows of a segment that is not copied are not there, and
+    ///   their offsets are: their sources do not bring them again by themselves.
     /// - *Tree tables* have what their nodes lead to. Words of the heap have no checksums: a damaged word that
     ///   still is a value, or a key, is copied as it is.
     ///
@@ -122,12 +129,13 @@ fn salvage(damaged: &Path, new: &Path, goes_on: bool) -> Result<Salvage> {
     expect_empty(damaged, new)?;
     // What is saved is made to last at the end.
     let db = Db::open_with(new, DbOptions::default().without_log())?;
-    let mut saving = Saving { db, from, tables: BTreeMap::new(), salvage: Salvage::default() };
+    let (tables, rollups) = (BTreeMap::new(), BTreeMap::new());
+    let mut saving = Saving { db, from, tables, rollups, salvage: Salvage::default() };
     saving.hash_tables()?;
     saving.log(goes_on)?;
     saving.trees()?;
-    let Saving { db, tables, mut salvage, .. } = saving;
-    drop(tables);
+    let Saving { db, tables, rollups, mut salvage, .. } = saving;
+    drop((tables, rollups));
     for name in db.table_names() {
         let (engine, entries) = count(&db, &name)?;
         if engine != Engine::Tree {
@@ -162,6 +170,7 @@ struct Saving {
     from: Directory,
     /// Those of the log that the new directory has.
     tables: BTreeMap<TableId, Table>,
+    rollups: BTreeMap<TableId, (RollupTable, Writer)>,
     salvage: Salvage,
 }
 
@@ -191,7 +200,7 @@ impl Saving {
         folder: &Folder,
         options: &HashTableOptions,
     ) -> Option<HashLog> {
-        let disk = || std::sync::Arc::clone(&folder.disk);
+        let disk = || Arc::clone(&folder.disk);
         let refused = match HashLog::open(disk(), options.engine()) {
             Ok(log) => return Some(log),
             Err(error) => error,
@@ -292,21 +301,83 @@ impl Saving {
         self.salvage.problems.push(problem);
     }
 
-    /// Makes an ordered table of the log, under another name where its own is taken.
+    /// Makes a table of the log, under another name where its own is taken.
+    fn create_free<T>(
+        &mut self,
+        id: TableId,
+        name: &str,
+        create: impl Fn(&Db, &str) -> Result<T>,
+    ) -> Result<T> {
+        match create(&self.db, name) {
+            Err(Error::TableExists { .. }) => {
+                let other = format!("{name}-{id}");
+                let what = format!("another table has its name: it is called {other}");
+                self.problem(Problem::new(&self.from.log_path(), what).of_table(name));
+                create(&self.db, &other)
+            }
+            made => made,
+        }
+    }
+
     fn create_ordered(
         &mut self,
         id: TableId,
         name: &str,
         options: OrderedTableOptions,
     ) -> Result<Table> {
-        match self.db.create_ordered_table(name, options.clone()) {
-            Err(Error::TableExists { .. }) => {
-                let other = format!("{name}-{id}");
-                let what = format!("another table has its name: it is called {other}");
-                self.problem(Problem::new(&self.from.log_path(), what).of_table(name));
-                self.db.create_ordered_table(&other, options).map(Table::from)
+        let create = |db: &Db, name: &str| db.create_ordered_table(name, options.clone());
+        self.create_free(id, name, create).map(Table::from)
+    }
+
+    /// Makes a roll-up table, with the segments that can be read. The log had so many batches in segments when it had
+    /// a checkpoint last.
+    fn create_rollup(&mut self, id: TableId, name: &str, schema: &str, sealed: u64) -> Result<()> {
+        let path = self.from.rollup_path(id);
+        let schema = match Schema::from_json(schema) {
+            Ok(schema) => schema,
+            Err(error) => {
+                let what =
+                    format!("nothing of it is copied, since its schema cannot be read: {error}");
+                self.problem(Problem::new(&path, what).of_table(name));
+                return Ok(());
             }
-            made => made.map(Table::from),
+        };
+        let from = match self.from.rollup_disk(id) {
+            Ok(disk) => Some(disk),
+            Err(error) => {
+                let what = format!("{error}; what of it the log has is copied");
+                self.problem(Problem::new(&path, what).of_table(name));
+                None
+            }
+        };
+        let found = RefCell::new(Vec::new());
+        let table = self.create_free(id, name, |db, name| {
+            db.create_rollup_of(name, RollupTableOptions::new(schema.clone()), |new| {
+                let Some(from) = &from else { return Ok(()) };
+                let copied = sapwood_rollup::salvage(&schema, &**from, sealed, Arc::clone(new));
+                found.replace(named(&name.into(), copied)?);
+                Ok(())
+            })
+        })?;
+        let found = found.into_inner();
+        let found = found.iter().map(|error| Problem::of_rollup(&path, name, error));
+        self.salvage.problems.extend(found);
+        let writer = Writer::new(table.rollup());
+        self.rollups.insert(id, (table, writer));
+        Ok(())
+    }
+
+    /// Takes a batch of the log again, unless a segment has it.
+    fn redo(&mut self, table: TableId, record: &[u8]) -> Result<()> {
+        let Some((table, writer)) = self.rollups.get_mut(&table) else { return Ok(()) };
+        let name: Arc<str> = table.name().into();
+        match writer.redo(record) {
+            Err(error @ rollup::Error::Corrupt { .. }) => {
+                let what = format!("rows of a batch are not copied: {error}");
+                self.problem(Problem::new(&self.from.log_path(), what).of_table(&name));
+                Ok(())
+            }
+            done => named(&name, done),
         }
     }
 }
@@ -317,7 +388,7 @@ impl Recovery<Stopped> for Saving {
         table: TableId,
         name: &str,
         description: &[u8],
-        _own: Option<u64>,
+        own: Option<u64>,
     ) -> std::result::Result<(), Stopped> {
         let made = match Description::decode(description) {
             Ok(Description::Hash) => match self.db.hash_table(name) {
@@ -331,12 +402,9 @@ impl Recovery<Stopped> for Saving {
                 Err(error) => return Err(Stopped::Table(error)),
             },
             Ok(Description::Trees) => return Ok(()),
-            Ok(Description::Rollup { name, .. }) => {
-                let what = "it is a roll-up table, of which nothing is copied: its segments are whole files, \
-                            which a backup has";
-                let path = self.from.rollup_path(table);
-                self.problem(Problem::new(&path, what).of_table(&name));
-                return Ok(());
+            Ok(Description::Rollup { name, schema }) => {
+                let made = self.create_rollup(table, &name, &schema, own.unwrap_or(0));
+                return made.map_err(Stopped::Table);
             }
             Ok(Description::Ordered(options)) => {
                 self.create_ordered(table, name, options).map_err(Stopped::Table)?
@@ -367,6 +435,11 @@ impl Recovery<Stopped> for Saving {
         key: &[u8],
         effect: Effect<'_>,
     ) -> std::result::Result<(), Stopped> {
+        if let Effect::Put(record) = effect
+            && self.rollups.contains_key(&table)
+        {
+            return self.redo(table, record).map_err(Stopped::Table);
+        }
         let Some(table) = self.tables.get(&table) else { return Ok(()) };
         let done = match effect {
             Effect::Put(value) => table.put(key, value),

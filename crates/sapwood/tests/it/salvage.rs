@@ -1,5 +1,7 @@
 //! Damaged databases: what is wrong is told, and what checksums vouch for is saved.
 
+mod rollups;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::ops::ControlFlow;
