@@ -23,6 +23,8 @@ pub(crate) enum Unit {
     Objects,
     /// Rows of a stream.
     Rows,
+    /// Whole questions. Tables show how long one takes.
+    Questions,
 }
 
 impl Unit {
@@ -33,6 +35,7 @@ impl Unit {
             Unit::Scans => "scans/s",
             Unit::Objects => "objects/s",
             Unit::Rows => "rows/s",
+            Unit::Questions => "questions/s",
         }
     }
 
@@ -43,13 +46,14 @@ impl Unit {
             Unit::Scans => "scans/s",
             Unit::Objects => "objects/ms",
             Unit::Rows => "K rows/s",
+            Unit::Questions => "time of one",
         }
     }
 
     pub(crate) fn table_scale(self) -> f64 {
         match self {
             Unit::Operations | Unit::Objects | Unit::Rows => 1e3,
-            Unit::Scans => 1.0,
+            Unit::Scans | Unit::Questions => 1.0,
         }
     }
 }

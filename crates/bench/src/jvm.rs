@@ -1,18 +1,10 @@
-//! Programs of `bench-vs` that run in a JVM. Each takes a command a line on its standard input, so that
-//! its runs take turns with ours.
+//! Programs of `bench-vs` that run in a JVM.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
-use serde_json::Value;
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::Error;
-
-/// The folder of a program.
-pub(crate) fn folder(name: &str) -> PathBuf {
-    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench-vs")).join(name)
-}
+use crate::process::Process;
 
 /// Builds the program of a folder.
 ///
@@ -42,78 +34,18 @@ fn missing(program: &str, flag: &str, error: &std::io::Error) -> Error {
     format!("{program} cannot be started: {error}; install a JDK 17 or later and Maven 3.8 or later, or leave {flag} out").into()
 }
 
-/// A program in a JVM that takes a command a line and answers one JSON object a line.
-pub(crate) struct Process {
-    child: Child,
-    commands: ChildStdin,
-    answers: BufReader<ChildStdout>,
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // It may have ended by itself; either way nothing is left running.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Process {
-    /// Starts `java` with these words in a folder.
-    ///
-    /// # Errors
-    /// That there is none, and that the flag can be left out.
-    pub(crate) fn start(
-        folder: &Path,
-        words: impl IntoIterator<Item = String>,
-        flag: &str,
-    ) -> Result<Process, Error> {
-        let mut child = Command::new("java")
-            .args(words)
-            .current_dir(folder)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| missing("java", flag, &error))?;
-        let commands = child.stdin.take().expect("its input is piped");
-        let answers = BufReader::new(child.stdout.take().expect("its output is piped"));
-        Ok(Process { child, commands, answers })
-    }
-
-    /// Sends a command, and waits for the answer.
-    ///
-    /// # Errors
-    /// What the program says, or that it ended.
-    pub(crate) fn ask(&mut self, command: &str) -> Result<Value, Error> {
-        let explain = |what: &dyn std::fmt::Display| -> Error {
-            format!("the JVM did not answer `{command}`: {what}; its own message stands above")
-                .into()
-        };
-        writeln!(self.commands, "{command}")
-            .and_then(|()| self.commands.flush())
-            .map_err(|error| explain(&error))?;
-        let mut line = String::new();
-        if self.answers.read_line(&mut line).map_err(|error| explain(&error))? == 0 {
-            return Err(explain(&"it ended"));
-        }
-        let answer: Value = serde_json::from_str(&line).map_err(|error| explain(&error))?;
-        match answer.get("error") {
-            Some(error) => Err(explain(error)),
-            None => Ok(answer),
-        }
-    }
-}
-
-/// A number of an answer.
+/// Starts `java` with these words in a folder.
 ///
 /// # Errors
-/// That the program is another one.
-pub(crate) fn number(answer: &Value, field: &str) -> Result<i64, Error> {
-    answer[field].as_i64().ok_or_else(|| {
-        format!(
-            "the JVM's answer {answer} has no number {field}: build its program in bench-vs again"
-        )
-        .into()
-    })
+/// That there is none, and that the flag can be left out.
+pub(crate) fn start(
+    folder: &Path,
+    words: impl IntoIterator<Item = String>,
+    flag: &str,
+) -> Result<Process, Error> {
+    let mut command = Command::new("java");
+    command.args(words).current_dir(folder);
+    Process::start("the JVM", &mut command).map_err(|error| missing("java", flag, &error))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@
 //! | [`ordered`] | the speed and size of the ordered engine beside its peers |
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
-//! | [`rollup`] | roll-ups of a stream of rows beside a hash map |
+//! | [`rollup`] | roll-ups of streams of rows, and questions about them, beside their peers |
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
 //! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
@@ -31,6 +31,7 @@ mod figures;
 mod folder;
 mod jvm;
 mod pages;
+mod process;
 mod random;
 mod report;
 mod resident;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
-use crate::figures::{Rate, Rates, Ratio, Timed};
+use crate::figures::{Rate, Rates, Ratio, Timed, Unit};
 
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -123,8 +123,13 @@ pub(crate) fn rates_table<W: Timed>(rates: &Rates<W>, ours: &[&str]) -> Table {
         };
         last = Some(group);
         let mut row = vec![workload, threads, rate.engine.clone()];
-        let amount = |figure: f64| format!("{:.0}", figure / unit.table_scale());
-        row.extend([rate.median(), rate.min(), rate.max()].map(amount));
+        row.extend(match unit {
+            // The longest time is the lowest rate.
+            Unit::Questions => [rate.median(), rate.max(), rate.min()]
+                .map(|questions| time((1e9 / questions) as u64)),
+            _ => [rate.median(), rate.min(), rate.max()]
+                .map(|figure| format!("{:.0}", figure / unit.table_scale())),
+        });
         for our in ours {
             match rates.ratio(our, rate) {
                 Some(ratio) => row.extend(

@@ -13,7 +13,8 @@ use super::space::{Data, KeyShape, Space};
 use super::workload::{Job, Workload};
 use crate::Error;
 use crate::figures::Percentiles;
-use crate::jvm::{self, Process, number};
+use crate::jvm;
+use crate::process::{self, Process, number};
 use crate::rounds::{Contender, Outcome};
 use crate::tally::Tally;
 
@@ -25,7 +26,7 @@ pub(crate) const ENGINES: [&str; 2] = [JDK_SKIP_LIST, MAPDB];
 
 /// Builds the program and answers its engines that are wanted, not yet started.
 pub(crate) fn contenders(wanted: &dyn Fn(&str) -> bool) -> Result<Vec<Box<dyn Loadable>>, Error> {
-    let folder = jvm::folder("jvm");
+    let folder = process::folder("jvm");
     let names: Vec<&str> = ENGINES.into_iter().filter(|name| wanted(name)).collect();
     if !names.is_empty() {
         jvm::build("mvn", &folder, FLAG)?;
@@ -65,7 +66,7 @@ fn start(folder: &Path, engine: &str, space: &Space) -> Result<Process, Error> {
         format!("-XX:MaxDirectMemorySize={heap_mib}m"),
     ];
     let words = ["-jar", "target/bench-vs-jvm.jar", engine].map(str::to_owned);
-    Process::start(folder, flags.into_iter().chain(words), FLAG)
+    jvm::start(folder, flags.into_iter().chain(words), FLAG)
 }
 
 impl Jvm {

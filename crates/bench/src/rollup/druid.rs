@@ -1,13 +1,17 @@
-//! Druid's incremental index, in a JVM that makes the same stream by itself. It takes rows from one thread
+//! Druid's incremental index, in a JVM that reads the same rows from a file. It takes rows from one thread
 //! alone.
 
 use std::time::Duration;
 
-use super::workload::{Granule, Phase};
+use super::engines::{Asked, Engine, Folded, Load};
+use super::sets::Set;
+use super::workload::{Phase, Workload};
 use crate::Error;
-use crate::jvm::{self, Process, number};
+use crate::folder::Folder;
+use crate::jvm;
+use crate::process::{self, Process, number};
 
-pub(crate) const NAME: &str = "druid-onheap";
+pub(crate) const DRUID: &str = "druid-onheap";
 
 /// The flag that asks for it.
 const FLAG: &str = "--druid";
@@ -15,21 +19,15 @@ const FLAG: &str = "--druid";
 /// The index, and what the compiler has seen of it.
 pub(crate) struct Druid {
     process: Process,
-    warm: Vec<(Phase, Granule)>,
-}
-
-/// What came of folding all rows.
-pub(crate) struct Folded {
-    pub(crate) elapsed: Duration,
-    pub(crate) facts: usize,
-    /// By which the used heap grew.
-    pub(crate) bytes: Option<u64>,
+    /// The source and the number of its rows that the program has.
+    loaded: Option<(&'static str, usize)>,
+    warm: Vec<(Phase, Set)>,
 }
 
 impl Druid {
-    /// Builds the program and starts it.
-    pub(crate) fn start(rows: usize, batch: usize) -> Result<Druid, Error> {
-        let folder = jvm::folder("druid");
+    /// Builds the program and starts it, with room for so many rows.
+    pub(crate) fn start(rows: usize) -> Result<Druid, Error> {
+        let folder = process::folder("druid");
         jvm::build("mvn", &folder, FLAG)?;
         // Rows, their lines and two indexes of a fact a row.
         let heap_mib = 1_024 + rows * 5 / 1_024;
@@ -39,25 +37,61 @@ impl Druid {
             "-cp".to_owned(),
             "target/bench-vs-druid.jar:target/lib/*".to_owned(),
             "sapwood.benchvs.Main".to_owned(),
-            rows.to_string(),
-            batch.to_string(),
         ];
-        Ok(Druid { process: Process::start(&folder, words, FLAG)?, warm: Vec::new() })
+        let process = jvm::start(&folder, words, FLAG)?;
+        Ok(Druid { process, loaded: None, warm: Vec::new() })
+    }
+}
+
+impl Engine for Druid {
+    fn name(&self) -> &'static str {
+        DRUID
     }
 
-    /// Folds all rows into an empty index, which compares their totals with those of the rows.
-    pub(crate) fn fold(&mut self, phase: Phase, granule: Granule) -> Result<Folded, Error> {
-        let command = format!("{} {}", phase.name(), granule.name());
-        if !self.warm.contains(&(phase, granule)) {
+    fn runs(&self, workload: Workload, threads: usize) -> bool {
+        threads == 1 && !workload.phase.is_question()
+    }
+
+    fn begin(&mut self, load: &Load<'_>) -> Result<Option<u64>, Error> {
+        let wanted = Some((load.set.source.name(), load.stream.count));
+        if self.loaded != wanted {
+            let folder = Folder::new(load.folder, "druid")?;
+            let file = folder.path().join("rows.json");
+            load.stream.write_json(&file)?;
+            let shape = load.stream.shape;
+            // The file comes last: a path may have spaces.
+            let (time, x, y) = (shape.time.name(), shape.x, shape.y);
+            let (dimensions, file) = (shape.dimensions.join(","), file.display());
+            self.process.ask(&format!("load {time} {} {x} {y} {dimensions} {file}", load.batch))?;
+            self.loaded = wanted;
+        }
+        Ok(None)
+    }
+
+    /// The program compares the totals of the facts with those of the rows.
+    fn fold(&mut self, load: &Load<'_>, phase: Phase, _threads: usize) -> Result<Folded, Error> {
+        let command = format!("{} {}", phase.name(), load.set.granule.name());
+        if !self.warm.contains(&(phase, load.set)) {
             // The first run is the compiler's: its time is not counted.
             self.process.ask(&command)?;
-            self.warm.push((phase, granule));
+            self.warm.push((phase, load.set));
         }
         let answer = self.process.ask(&command)?;
         Ok(Folded {
             elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
             facts: number(&answer, "facts")? as usize,
             bytes: u64::try_from(number(&answer, "bytes")?).ok(),
+            all: None,
         })
+    }
+
+    fn ask(
+        &mut self,
+        _load: &Load<'_>,
+        workload: Workload,
+        _threads: usize,
+        _least: Duration,
+    ) -> Result<Asked, Error> {
+        Err(format!("{DRUID} is not asked {}", workload.phase.name()).into())
     }
 }

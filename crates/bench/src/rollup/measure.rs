@@ -1,196 +1,238 @@
-//! The order of measurements. In a round the engines take turns, and each round begins with another
-//! one. At its turn an engine folds the whole stream into an empty index, and is then asked.
+//! The order of measurements. In a round every engine folds the whole stream into an empty index, one after the
+//! other; then each question is asked of one engine after the other. Each round begins with another engine.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use indicatif::ProgressBar;
 
 use super::Plan;
-use super::contenders::{Contender, NAMES, Total, open};
-use super::druid::{self, Druid};
-use super::workload::{Granule, Phase, Stream, Workload};
+use super::druid::{DRUID, Druid};
+use super::engines::{Engine, HASH_MAP, InProcess, Load};
+use super::frames;
+use super::ours::OURS;
+use super::sets::{self, Set, Source};
+use super::stream::{Expected, Stream, Total};
+use super::workload::{Phase, Place, Workload};
 use crate::Error;
-use crate::clock::Clock;
-use crate::figures::{Rates, note};
-use crate::rounds::{progress, run_threads};
+use crate::figures::{Rates, Timed as _, note};
+use crate::rounds::progress;
 
-/// A question is asked again until this has passed.
-const ASKED_AT_LEAST: Duration = Duration::from_millis(200);
-
-/// All figures of a run.
+/// All figures of the rows of one source.
 pub(crate) struct Figures {
+    pub(crate) source: Source,
     pub(crate) rows: usize,
     pub(crate) rates: Rates<Workload>,
     pub(crate) sizes: Vec<Size>,
 }
 
-/// Facts of an engine after one thread has folded all rows, by the last round.
+/// Facts of an engine: of live ones, after one thread has folded all rows.
 #[derive(Debug, Clone)]
 pub(crate) struct Size {
     pub(crate) engine: &'static str,
-    pub(crate) granule: Granule,
+    pub(crate) set: Set,
+    pub(crate) place: Place,
     pub(crate) facts: usize,
-    pub(crate) bytes: Option<u64>,
-}
-
-impl Size {
-    pub(crate) fn per_fact(&self) -> Option<f64> {
-        self.bytes.map(|bytes| bytes as f64 / self.facts as f64)
-    }
+    /// Bytes of a fact, by round.
+    pub(crate) rounds: Vec<f64>,
 }
 
 impl Figures {
-    pub(crate) fn size(&self, engine: &str, granule: Granule) -> Option<&Size> {
-        self.sizes.iter().find(|size| size.engine == engine && size.granule == granule)
+    /// Bytes of a live fact.
+    pub(crate) fn live_bytes(&self, engine: &str, set: Set) -> Option<&[f64]> {
+        let is_meant =
+            |size: &&Size| size.engine == engine && size.set == set && size.place == Place::Live;
+        self.sizes.iter().find(is_meant).map(|size| &size.rounds[..])
+    }
+
+    fn note_size(
+        &mut self,
+        engine: &'static str,
+        set: Set,
+        place: Place,
+        facts: usize,
+        bytes: u64,
+    ) {
+        let per_fact = bytes as f64 / facts as f64;
+        let is_same =
+            |size: &&mut Size| size.engine == engine && size.set == set && size.place == place;
+        match self.sizes.iter_mut().find(is_same) {
+            Some(size) => size.rounds.push(per_fact),
+            None => {
+                self.sizes.push(Size { engine, set, place, facts, rounds: vec![per_fact] });
+            }
+        }
     }
 }
 
-pub(crate) fn measure(plan: &Plan) -> Result<Figures, Error> {
-    let stream = Stream::new(plan.rows, plan.batch)?;
-    let wanted =
-        |name: &&&str| plan.engines.is_empty() || plan.engines.iter().any(|it| it == **name);
-    let mut engines: Vec<&'static str> = NAMES.iter().filter(wanted).copied().collect();
-    let mut druid = match plan.druid && wanted(&&druid::NAME) {
-        true => Some(Druid::start(plan.rows, plan.batch)?),
-        false => None,
-    };
-    engines.extend(druid.as_ref().map(|_| druid::NAME));
-    let mut figures = Figures { rows: plan.rows, rates: Rates::default(), sizes: Vec::new() };
-    let steps = plan.granules.len() * plan.threads.len() * plan.runs * engines.len();
-    let bar = progress(steps);
-    for &granule in &plan.granules {
-        for &threads in &plan.threads {
-            for round in 0..plan.runs {
-                for place in (0..engines.len()).map(|turn| (round + turn) % engines.len()) {
-                    let engine = engines[place];
-                    bar.set_message(format!("{engine}: {} on {threads}", granule.name()));
-                    let mut turn =
-                        Turn { plan, stream: &stream, engine, granule, threads, facts: 0 };
-                    match (&mut druid, engine) {
-                        (Some(druid), druid::NAME) => turn.run_druid(druid, &mut figures)?,
-                        _ => turn.run(&mut figures)?,
-                    }
-                    bar.inc(1);
-                }
-            }
+pub(crate) fn measure(plan: &Plan) -> Result<Vec<Figures>, Error> {
+    let mut engines = engines(plan)?;
+    let sets: usize = plan.sources.iter().map(|source| source.sets(&plan.granules).len()).sum();
+    let bar = progress(sets * plan.threads.len() * plan.runs);
+    let mut all = Vec::new();
+    for &source in &plan.sources {
+        let stream = stream(plan, source)?;
+        let (rates, sizes) = (Rates::default(), Vec::new());
+        let mut figures = Figures { source, rows: stream.count, rates, sizes };
+        for set in source.sets(&plan.granules) {
+            let files = plan.phases.iter().any(|phase| phase.is_question());
+            let load = Load { set, stream: &stream, batch: plan.batch, folder: &plan.dir, files };
+            let mut of_set = OfSet {
+                plan,
+                load: &load,
+                expected: stream.expected(set),
+                figures: &mut figures,
+                bar: &bar,
+            };
+            of_set.measure(&mut engines)?;
         }
+        all.push(figures);
     }
     bar.finish_and_clear();
-    Ok(figures)
+    Ok(all)
 }
 
-/// An engine's turn in a round.
-struct Turn<'p> {
-    plan: &'p Plan,
-    stream: &'p Stream,
-    engine: &'static str,
-    granule: Granule,
-    threads: usize,
-    facts: usize,
+fn engines(plan: &Plan) -> Result<Vec<Box<dyn Engine>>, Error> {
+    let wanted = |name: &str| plan.engines.is_empty() || plan.engines.iter().any(|it| it == name);
+    let mut engines: Vec<Box<dyn Engine>> = Vec::new();
+    for name in [OURS, HASH_MAP].into_iter().filter(|name| wanted(name)) {
+        engines.push(Box::new(InProcess::new(name)));
+    }
+    if plan.druid && wanted(DRUID) {
+        // At least as many as there are flights.
+        engines.push(Box::new(Druid::start(plan.rows.max(plan.rows_most.min(340_000)))?));
+    }
+    if plan.frames && frames::NAMES.iter().any(|name| wanted(name)) {
+        for frame in frames::start()?.into_iter().filter(|frame| wanted(frame.name())) {
+            engines.push(Box::new(frame));
+        }
+    }
+    Ok(engines)
 }
 
-impl Turn<'_> {
-    fn run(&mut self, figures: &mut Figures) -> Result<(), Error> {
-        let mut asked = None;
-        for phase in [Phase::Ingest, Phase::Json] {
-            let is_asked = phase == Phase::Ingest;
-            let questions = [Phase::GroupBy, Phase::Timeseries];
-            let needed = is_asked && questions.iter().any(|phase| self.plan.phases.contains(phase));
-            if !self.plan.phases.contains(&phase) && !needed {
-                continue;
-            }
-            let contender = open(self.engine, self.granule)?;
-            let elapsed = self.fold(&*contender, phase)?;
-            self.check(&*contender, phase)?;
-            if self.plan.phases.contains(&phase) {
-                self.note(figures, phase, self.plan.rows as f64 / elapsed.as_secs_f64());
-            }
-            if is_asked {
-                asked = Some(contender);
+fn stream(plan: &Plan, source: Source) -> Result<Stream, Error> {
+    match source {
+        Source::Synthetic => sets::synthetic(plan.rows, plan.batch),
+        Source::Flights => sets::flights(&plan.flights, plan.rows_most, plan.batch),
+        Source::Wikiticker => {
+            let path = plan.wikiticker.as_ref().ok_or("the edits need --wikiticker FILE")?;
+            sets::wikiticker(path, plan.rows_most, plan.batch)
+        }
+    }
+}
+
+/// The measurements of one set.
+struct OfSet<'s> {
+    plan: &'s Plan,
+    load: &'s Load<'s>,
+    expected: Expected,
+    figures: &'s mut Figures,
+    bar: &'s ProgressBar,
+}
+
+impl OfSet<'_> {
+    fn measure(&mut self, engines: &mut [Box<dyn Engine>]) -> Result<(), Error> {
+        let (set, facts) = (self.load.set, self.expected.facts);
+        for engine in &mut *engines {
+            if let Some(bytes) = engine.begin(self.load)? {
+                self.figures.note_size(engine.name(), set, Place::Files, facts, bytes);
             }
         }
-        let Some(contender) = asked else { return Ok(()) };
-        self.note_size(figures, contender.bytes());
-        for phase in [Phase::GroupBy, Phase::Timeseries] {
-            if !self.plan.phases.contains(&phase) {
-                continue;
+        for &threads in &self.plan.threads {
+            for round in 0..self.plan.runs {
+                self.round(engines, threads, round)?;
+                self.bar.inc(1);
             }
-            let (begin, mut times) = (Instant::now(), 0);
-            while times == 0 || begin.elapsed() < ASKED_AT_LEAST {
-                contender.ask(phase, self.threads)?;
-                times += 1;
-            }
-            let facts = (self.facts * times) as f64;
-            self.note(figures, phase, facts / begin.elapsed().as_secs_f64());
         }
         Ok(())
     }
 
-    /// As [`run`](Self::run), in the JVM, by one thread and without questions.
-    fn run_druid(&mut self, druid: &mut Druid, figures: &mut Figures) -> Result<(), Error> {
-        if self.threads > 1 {
+    fn round(
+        &mut self,
+        engines: &mut [Box<dyn Engine>],
+        threads: usize,
+        round: usize,
+    ) -> Result<(), Error> {
+        let plan = self.plan;
+        let count = engines.len();
+        let turns = (0..count).map(|turn| (round + turn) % count);
+        let is_asked = plan.phases.iter().any(|phase| phase.is_question());
+        for phase in Phase::FOLDS {
+            // Questions need facts.
+            let is_needed = plan.phases.contains(&phase) || (phase == Phase::Ingest && is_asked);
+            for at in turns.clone().filter(|_| is_needed) {
+                self.fold(&mut *engines[at], phase, threads)?;
+            }
+        }
+        for place in Place::ALL {
+            for phase in Phase::QUESTIONS.into_iter().filter(|phase| plan.phases.contains(phase)) {
+                for at in turns.clone() {
+                    self.ask(&mut *engines[at], phase, place, threads)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn fold(&mut self, engine: &mut dyn Engine, phase: Phase, threads: usize) -> Result<(), Error> {
+        let workload = Workload { phase, place: Place::Live, set: self.load.set };
+        if !engine.runs(workload, threads) {
             return Ok(());
         }
-        for phase in [Phase::Ingest, Phase::Json] {
-            if self.plan.phases.contains(&phase) {
-                let folded = druid.fold(phase, self.granule)?;
-                self.facts = folded.facts;
-                self.note(figures, phase, self.plan.rows as f64 / folded.elapsed.as_secs_f64());
-                self.note_size(figures, folded.bytes);
-            }
+        self.say(engine, workload, threads);
+        let folded = engine.fold(self.load, phase, threads)?;
+        let expected = Total { groups: self.expected.facts, ..self.expected.all };
+        let found = folded.all.unwrap_or(Total { groups: folded.facts, ..expected });
+        if found != expected {
+            return Err(wrong(engine, workload, found, expected));
+        }
+        if let Some(bytes) = folded.bytes.filter(|_| threads == 1 && phase == Phase::Ingest) {
+            let (set, facts) = (self.load.set, folded.facts);
+            self.figures.note_size(engine.name(), set, Place::Live, facts, bytes);
+        }
+        if self.plan.phases.contains(&phase) {
+            let rate = self.load.stream.count as f64 / folded.elapsed.as_secs_f64();
+            self.note(engine, workload, threads, rate);
         }
         Ok(())
     }
 
-    fn note_size(&self, figures: &mut Figures, bytes: Option<u64>) {
-        if self.threads == 1 {
-            let (engine, granule) = (self.engine, self.granule);
-            let size = Size { engine, granule, facts: self.facts, bytes };
-            figures.sizes.retain(|known| (known.engine, known.granule) != (engine, granule));
-            figures.sizes.push(size);
+    fn ask(
+        &mut self,
+        engine: &mut dyn Engine,
+        phase: Phase,
+        place: Place,
+        threads: usize,
+    ) -> Result<(), Error> {
+        let workload = Workload { phase, place, set: self.load.set };
+        if !engine.runs(workload, threads) {
+            return Ok(());
         }
-    }
-
-    /// Folds the whole stream, by threads that take batch after batch.
-    fn fold(&mut self, contender: &dyn Contender, phase: Phase) -> Result<Duration, Error> {
-        let next = AtomicUsize::new(0);
-        let threads: Vec<()> = vec![(); self.threads];
-        let (elapsed, ended) = run_threads(Clock::Wall, &threads, |()| {
-            let mut thread = contender.thread(self.stream);
-            loop {
-                let batch = next.fetch_add(1, Ordering::Relaxed);
-                if batch >= self.stream.rows.len() {
-                    return Ok(());
-                }
-                match phase {
-                    Phase::Json => thread.json(batch)?,
-                    _ => thread.columns(batch)?,
-                }
-            }
-        });
-        ended.into_iter().collect::<Result<(), Error>>()?;
-        self.facts = contender.facts();
-        Ok(elapsed)
-    }
-
-    fn check(&self, contender: &dyn Contender, phase: Phase) -> Result<(), Error> {
-        for question in [Phase::GroupBy, Phase::Timeseries] {
-            let Total { rows, sum, .. } = contender.ask(question, self.threads)?;
-            if (rows, sum) != (self.stream.count, self.stream.sum) {
-                return Err(format!(
-                    "{}, {}: {rows} rows that sum to {sum}, not {} and {}",
-                    self.engine,
-                    phase.name(),
-                    self.stream.count,
-                    self.stream.sum
-                )
-                .into());
-            }
+        self.say(engine, workload, threads);
+        // What comes first reads files, and compiles.
+        engine.ask(self.load, workload, threads, Duration::ZERO)?;
+        let asked = engine.ask(self.load, workload, threads, self.plan.asked_at_least)?;
+        let expected = self.expected.answer(phase);
+        let found = match phase {
+            Phase::TopN => Total { rows: 0, ..asked.total },
+            _ => asked.total,
+        };
+        if found != expected {
+            return Err(wrong(engine, workload, found, expected));
         }
+        self.note(engine, workload, threads, asked.times as f64 / asked.elapsed.as_secs_f64());
         Ok(())
     }
 
-    fn note(&self, figures: &mut Figures, phase: Phase, rate: f64) {
-        let workload = Workload { phase, granule: self.granule };
-        note(&mut figures.rates.rates, workload, self.threads, self.engine, rate);
+    fn say(&self, engine: &dyn Engine, workload: Workload, threads: usize) {
+        self.bar.set_message(format!("{}: {} on {threads}", engine.name(), workload.name()));
     }
+
+    fn note(&mut self, engine: &dyn Engine, workload: Workload, threads: usize, rate: f64) {
+        note(&mut self.figures.rates.rates, workload, threads, engine.name(), rate);
+    }
+}
+
+fn wrong(engine: &dyn Engine, workload: Workload, found: Total, expected: Total) -> Error {
+    let (engine, workload) = (engine.name(), workload.name());
+    format!("{engine}, {workload}: {found}, not {expected}: a bug in it or in its adapter").into()
 }

@@ -1,12 +1,15 @@
 package sapwood.benchvs;
 
+import com.fasterxml.jackson.core.type.TypeReference;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -35,73 +38,68 @@ import org.apache.druid.segment.incremental.IncrementalIndexSchema;
 import org.apache.druid.segment.incremental.OnheapIncrementalIndex;
 
 /**
- * Makes the stream of crates/bench/src/rollup/workload.rs, then takes a command a line and answers with a
- * JSON object a line, so that the Rust side interleaves its runs with ours.
+ * Takes a command a line and answers with a JSON object a line, so that the Rust side interleaves its runs
+ * with ours. The file of {@code load} has the rows as JSON lines; they are read before any time is taken.
  *
  * <pre>
+ * load millis|iso BATCH LONG DOUBLE DIMENSION,DIMENSION,... FILE
  * ingest all|hour|none
  * json all|hour|none
  * </pre>
  */
 public final class Main {
-    private static final String[] DIMENSIONS = {"country", "device", "page", "user", "campaign"};
-    private static final long BEGIN = 1_400_025_600_000L;
-    private static final long DAY = 24 * 3_600_000L;
+    private List<InputRow> rows = new ArrayList<>();
+    private List<byte[]> json = new ArrayList<>();
+    private TimestampSpec time;
+    private List<String> dimensions;
+    private String x;
+    private String y;
+    private long begin;
+    private long sum;
 
-    private final List<InputRow> rows = new ArrayList<>();
-    private final List<byte[]> json = new ArrayList<>();
-    private final long sum;
-
-    private Main(int count, int batch) {
-        Random64 random = new Random64(0x5eed);
-        double step = (double) DAY / count;
-        long sum = 0;
+    private String load(String[] words) throws Exception {
+        rows = new ArrayList<>();
+        json = new ArrayList<>();
+        time = new TimestampSpec("time", words[1], null);
+        int batch = Integer.parseInt(words[2]);
+        x = words[3];
+        y = words[4];
+        dimensions = List.of(words[5].split(","));
+        begin = Long.MAX_VALUE;
+        sum = 0;
+        ObjectMapper mapper = new ObjectMapper();
         StringBuilder lines = new StringBuilder();
-        for (int number = 0; number < count; number++) {
-            int combination = random.below(10_000);
-            long x = random.below(1_000);
-            double y = random.below(1_000) / 4.0;
-            long time = BEGIN + (long) (number * step);
-            String[] values = {
-                "country " + combination % 10,
-                "device " + combination / 10 % 10,
-                "page " + combination / 100 % 10,
-                "user " + combination / 1_000,
-                "campaign " + combination,
-            };
-            Map<String, Object> event = new LinkedHashMap<>();
-            lines.append("{\"time\":").append(time);
-            for (int at = 0; at < values.length; at++) {
-                event.put(DIMENSIONS[at], values[at]);
-                lines.append(",\"").append(DIMENSIONS[at]).append("\":\"").append(values[at]).append('"');
-            }
-            event.put("x", x);
-            event.put("y", y);
-            lines.append(",\"x\":").append(x).append(",\"y\":").append(y).append("}\n");
-            rows.add(new MapBasedInputRow(time, List.of(DIMENSIONS), event));
-            sum += x;
-            if ((number + 1) % batch == 0 || number + 1 == count) {
-                json.add(lines.toString().getBytes(StandardCharsets.UTF_8));
-                lines.setLength(0);
+        try (BufferedReader file = Files.newBufferedReader(Path.of(words[6]))) {
+            for (String line = file.readLine(); line != null; line = file.readLine()) {
+                Map<String, Object> event = mapper.readValue(line, new TypeReference<>() {});
+                long at = time.extractTimestamp(event).getMillis();
+                rows.add(new MapBasedInputRow(at, dimensions, event));
+                begin = Math.min(begin, at);
+                sum += ((Number) event.getOrDefault(x, 0)).longValue();
+                lines.append(line).append('\n');
+                if (rows.size() % batch == 0) {
+                    json.add(lines.toString().getBytes(StandardCharsets.UTF_8));
+                    lines.setLength(0);
+                }
             }
         }
-        this.sum = sum;
+        if (!lines.isEmpty()) {
+            json.add(lines.toString().getBytes(StandardCharsets.UTF_8));
+        }
+        return String.format(Locale.ROOT, "{\"rows\":%d,\"sum\":%d}", rows.size(), sum);
     }
 
     public static void main(String[] arguments) throws Exception {
         // Libraries that print must not disturb the answers.
         PrintStream answers = System.out;
         System.setOut(System.err);
-        if (arguments.length != 2) {
-            System.err.println("usage: java ... sapwood.benchvs.Main ROWS BATCH");
-            System.exit(2);
-        }
-        Main main = new Main(Integer.parseInt(arguments[0]), Integer.parseInt(arguments[1]));
+        Main main = new Main();
         BufferedReader commands = new BufferedReader(new InputStreamReader(System.in));
         for (String line = commands.readLine(); line != null; line = commands.readLine()) {
             String answer;
             try {
-                answer = main.answer(line.split(" "));
+                String[] words = line.split(" ", 7);
+                answer = words[0].equals("load") ? main.load(words) : main.answer(words);
             } catch (Exception | OutOfMemoryError failure) {
                 failure.printStackTrace();
                 answer = "{\"error\":\"" + failure.toString().replaceAll("[\"\\\\\\p{Cntrl}]", " ") + "\"}";
@@ -150,12 +148,7 @@ public final class Main {
 
     /** Druid's own way from JSON lines to rows. */
     private void parse(IncrementalIndex index) throws Exception {
-        List<DimensionSchema> dimensions = new ArrayList<>();
-        for (String name : DIMENSIONS) {
-            dimensions.add(new StringDimensionSchema(name));
-        }
-        InputRowSchema schema = new InputRowSchema(
-                new TimestampSpec("time", "millis", null), new DimensionsSpec(dimensions), ColumnsFilter.all());
+        InputRowSchema schema = new InputRowSchema(time, schemas(), ColumnsFilter.all());
         JsonInputFormat format = new JsonInputFormat(JSONPathSpec.DEFAULT, null, null, null, null);
         File temporary = new File(System.getProperty("java.io.tmpdir"));
         for (byte[] lines : json) {
@@ -168,29 +161,33 @@ public final class Main {
         }
     }
 
-    private static IncrementalIndex index(Granularity granularity) {
-        List<DimensionSchema> dimensions = new ArrayList<>();
-        for (String name : DIMENSIONS) {
-            dimensions.add(new StringDimensionSchema(name));
-        }
+    private IncrementalIndex index(Granularity granularity) {
         AggregatorFactory[] metrics = {
             new CountAggregatorFactory("rows"),
-            new LongSumAggregatorFactory("x sum", "x"),
-            new DoubleSumAggregatorFactory("y sum", "y"),
-            new LongMinAggregatorFactory("x min", "x"),
-            new DoubleMaxAggregatorFactory("y max", "y"),
+            new LongSumAggregatorFactory("x sum", x),
+            new DoubleSumAggregatorFactory("y sum", y),
+            new LongMinAggregatorFactory("x min", x),
+            new DoubleMaxAggregatorFactory("y max", y),
         };
         return new OnheapIncrementalIndex.Builder()
                 .setIndexSchema(IncrementalIndexSchema.builder()
-                        .withMinTimestamp(BEGIN)
-                        .withTimestampSpec(new TimestampSpec("time", "millis", null))
+                        .withMinTimestamp(begin)
+                        .withTimestampSpec(time)
                         .withQueryGranularity(granularity)
-                        .withDimensionsSpec(new DimensionsSpec(dimensions))
+                        .withDimensionsSpec(schemas())
                         .withMetrics(metrics)
                         .withRollup(true)
                         .build())
                 .setMaxRowCount(Integer.MAX_VALUE)
                 .build();
+    }
+
+    private DimensionsSpec schemas() {
+        List<DimensionSchema> schemas = new ArrayList<>();
+        for (String name : dimensions) {
+            schemas.add(new StringDimensionSchema(name));
+        }
+        return new DimensionsSpec(schemas);
     }
 
     /** The heap in use after a collection. */
