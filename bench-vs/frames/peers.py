@@ -115,7 +115,7 @@ class Peers:
 
 
 class DuckDb:
-    """Facts are a table of its own, which took as long as an Arrow table or less."""
+    """Rows are a table over the Arrow batches; facts are a table of its own."""
 
     division = "//"
 

@@ -295,7 +295,8 @@ Examples:
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
   sapwood bench aggregate --objects 10000000 --threads 1
-  sapwood bench rollup --rows 1000000 --granularity hour,none
+  sapwood bench rollup --sets synthetic --granularity hour,none
+  sapwood bench rollup --frames --workloads group-by,timeseries
   sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp
   sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp")]
     Bench(Bench),

@@ -181,8 +181,8 @@ const HOUSES: &[House] = &[
         name: "bench",
         storeys: &[
             &[
-                "clock", "command", "consume", "figures", "folder", "jvm", "pages", "random",
-                "resident", "tally",
+                "clock", "command", "consume", "figures", "folder", "jvm", "pages", "process",
+                "random", "resident", "tally",
             ],
             &["report", "rounds"],
             &["aggregate", "hash", "ordered", "rollup", "server", "trees"],

@@ -81,6 +81,7 @@ impl Engine for Druid {
             elapsed: Duration::from_nanos(number(&answer, "elapsed_ns")? as u64),
             facts: number(&answer, "facts")? as usize,
             bytes: u64::try_from(number(&answer, "bytes")?).ok(),
+            trimmed: None,
             all: None,
         })
     }

@@ -163,7 +163,13 @@ impl Engine for Frame {
         let command = json!({ "do": "fold", "engine": self.name, "threads": threads });
         let answer = self.program.borrow_mut().ask(&command)?;
         let all = total(&answer)?;
-        Ok(Folded { elapsed: elapsed(&answer)?, facts: all.groups, bytes: None, all: Some(all) })
+        Ok(Folded {
+            elapsed: elapsed(&answer)?,
+            facts: all.groups,
+            bytes: None,
+            trimmed: None,
+            all: Some(all),
+        })
     }
 
     fn ask(

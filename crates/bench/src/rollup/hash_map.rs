@@ -94,6 +94,10 @@ impl<const N: usize> Facts for Map<N> {
         (table + texts) as u64
     }
 
+    fn trim(&self) -> Option<u64> {
+        None
+    }
+
     fn ask(&self, load: &Load<'_>, phase: Phase, _threads: usize) -> Result<Total, Error> {
         let facts = self.facts.lock().unwrap_or_else(PoisonError::into_inner);
         let shape = load.set.source.shape();

@@ -163,7 +163,7 @@ impl OfSet<'_> {
                 self.fold(&mut *engines[at], phase, threads)?;
             }
         }
-        for place in Place::ALL {
+        for place in Place::ASKED {
             for phase in Phase::QUESTIONS.into_iter().filter(|phase| plan.phases.contains(phase)) {
                 for at in turns.clone() {
                     self.ask(&mut *engines[at], phase, place, threads)?;
@@ -188,6 +188,10 @@ impl OfSet<'_> {
         if let Some(bytes) = folded.bytes.filter(|_| threads == 1 && phase == Phase::Ingest) {
             let (set, facts) = (self.load.set, folded.facts);
             self.figures.note_size(engine.name(), set, Place::Live, facts, bytes);
+        }
+        if let Some(bytes) = folded.trimmed.filter(|_| threads == 1) {
+            let (set, facts) = (self.load.set, folded.facts);
+            self.figures.note_size(engine.name(), set, Place::Trimmed, facts, bytes);
         }
         if self.plan.phases.contains(&phase) {
             let rate = self.load.stream.count as f64 / folded.elapsed.as_secs_f64();

@@ -89,6 +89,10 @@ impl Facts for Ours {
         }
     }
 
+    fn trim(&self) -> Option<u64> {
+        Some(self.rollup.trim())
+    }
+
     fn ask(&self, load: &Load<'_>, phase: Phase, threads: usize) -> Result<Total, Error> {
         let shape = load.set.source.shape();
         let name = |at: usize| shape.dimensions[at];

@@ -17,7 +17,7 @@ pub(crate) fn print_json(out: &mut dyn Write, all: &[Figures]) -> io::Result<()>
         for size in &figures.sizes {
             let workload = match size.place {
                 Place::Live => format!("ingest, {}", size.set.name()),
-                Place::Files => format!("files, {}", size.set.name()),
+                place => format!("{}, {}", place.name(), size.set.name()),
             };
             let (bytes, runs) = (spread(&size.rounds), size.rounds.len());
             let line = labels.line(&workload, 1, size.engine, "bytes/fact", bytes, runs);

@@ -53,21 +53,25 @@ impl Phase {
     }
 }
 
-/// Where facts lie that are asked.
+/// Where facts lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// As they were folded, in memory.
     Live,
+    /// There, when what is free was given back: a size, and never asked.
+    Trimmed,
     /// In files: segments, Parquet.
     Files,
 }
 
 impl Place {
-    pub(crate) const ALL: [Place; 2] = [Place::Live, Place::Files];
+    /// Those that are asked.
+    pub(crate) const ASKED: [Place; 2] = [Place::Live, Place::Files];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Place::Live => "live",
+            Place::Trimmed => "trimmed",
             Place::Files => "files",
         }
     }
@@ -85,7 +89,9 @@ impl Timed for Workload {
     fn name(self) -> String {
         match self.place {
             Place::Live => format!("{}, {}", self.phase.name(), self.set.name()),
-            Place::Files => format!("{} of files, {}", self.phase.name(), self.set.name()),
+            place => {
+                format!("{} of {}, {}", self.phase.name(), place.name(), self.set.name())
+            }
         }
     }
 

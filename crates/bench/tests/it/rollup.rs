@@ -38,8 +38,8 @@ fn a_smoke_run_prints_a_line_for_every_figure() {
     for (engine, questions, sizes) in [
         // One thread asks the map, and live facts alone.
         ("hash-map", 5, 1),
-        // By one thread and two, live facts and segments.
-        ("sapwood-rollup", 5 * 2 * 2, 2),
+        // By one thread and two, live facts and segments; live facts are trimmed.
+        ("sapwood-rollup", 5 * 2 * 2, 3),
     ] {
         let count = |unit: &str| {
             lines.iter().filter(|line| line["engine"] == engine && line["unit"] == unit).count()
