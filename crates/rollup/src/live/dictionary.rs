@@ -264,8 +264,8 @@ mod models {
 
     use super::*;
 
-    /// Threads that meet the same new texts at once agree on numbers, which are dense; whoever knows a number finds
-    /// its text, also while the dictionary grows and is trimmed.
+    /// Threads that meet the same new texts at once agree on numbers, which are dense; a thread that knows a number
+    /// finds its text, also while the dictionary grows and is trimmed.
     #[test]
     fn loom_dictionary_growth() {
         loom::model(|| {
