@@ -3,7 +3,7 @@
 use crate::answer::{Cell, figure};
 use crate::error::{QueryError, Result};
 use crate::question::aggregate::Function;
-use crate::state::{Given, Spec, State};
+use crate::state::{CentralMoments, Given, Spec, State};
 use crate::value::Value;
 use crate::value::stored::Reader;
 
@@ -95,6 +95,28 @@ impl Accumulator {
         }
         figure(function, &self.state)
             .map_err(|what| QueryError::Overflow { column: format!("`{function}`"), what })
+    }
+
+    /// Count, mean and squared distances from it, of a state of a variance or deviation; `None` of nothing, and of
+    /// another function.
+    ///
+    /// ```
+    /// use sapwood_aggregate::{Accumulator, Function, Spread};
+    ///
+    /// let variance = Function::Variance("delay".into(), Spread::Population);
+    /// let mut delays = Accumulator::new(variance)?;
+    /// [1, 2, 6].map(|delay| delays.push(&delay.into()).expect("a number"));
+    /// let moments = delays.central_moments()?.expect("of three numbers");
+    /// assert_eq!((moments.count, moments.mean, moments.squares), (3, 3.0, 14.0));
+    /// # Ok::<(), sapwood_aggregate::QueryError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`QueryError::Overflow`] if a float cannot hold one of them.
+    pub fn central_moments(&self) -> Result<Option<CentralMoments>> {
+        let State::Moments(moments) = &self.state else { return Ok(None) };
+        let column = || format!("`{}`", self.function);
+        moments.central().map_err(|what| QueryError::Overflow { column: column(), what })
     }
 
     /// Appends the one form of the state.

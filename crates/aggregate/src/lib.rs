@@ -84,7 +84,7 @@ pub use question::layout::{
 pub use question::predicate::{Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};
 pub use question::selection::Selection;
-pub use state::TopEntry;
+pub use state::{CentralMoments, TopEntry};
 pub use value::comparison::Comparison;
 pub use value::number::{Form, Number, Order};
 pub use value::{Float, Kind, Spread, Value};

@@ -18,6 +18,7 @@ mod sketch;
 mod sum;
 mod top;
 
+pub use sum::CentralMoments;
 pub use top::TopEntry;
 
 use crate::error::Why;

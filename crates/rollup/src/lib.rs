@@ -23,6 +23,8 @@
 
 mod contents;
 mod error;
+#[cfg(feature = "parquet")]
+mod export;
 mod expression;
 mod filter;
 #[cfg(any(fuzzing, test))]
@@ -44,6 +46,8 @@ mod value;
 mod writer;
 
 pub use error::{Error, Result, SyntaxError};
+#[cfg(feature = "parquet")]
+pub use export::{ParquetFile, ParquetOptions};
 pub use expression::{EXPRESSION_DEPTH_MAX, Expression};
 pub use filter::{Compiled, FILTER_DEPTH_MAX, Filter};
 pub use input::batch::{Column, RowBatch};

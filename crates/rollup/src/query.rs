@@ -1,18 +1,19 @@
 //! Queries: what is asked of facts.
 
 pub(crate) mod answer;
-mod batch;
+pub(crate) mod batch;
 mod bound;
-mod columns;
+pub(crate) mod columns;
 mod figures;
 mod groups;
 mod json;
 mod made;
-mod plan;
+pub(crate) mod ordered;
+pub(crate) mod plan;
 mod rows;
 mod run;
 mod sets;
-mod source;
+pub(crate) mod source;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -51,3 +51,5 @@ pub use sapwood_rollup::{
     SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value,
     VirtualColumn, Writer,
 };
+#[cfg(feature = "parquet")]
+pub use sapwood_rollup::{ParquetFile, ParquetOptions};

@@ -381,6 +381,46 @@ impl RollupTable {
         self.named(self.shared.rollup.query(query))
     }
 
+    /// Writes all facts, live ones too, as they are when it begins, into a folder, which is made if it is not there: a
+    /// Parquet file for each interval of the segment granularity that has some, called `TABLE_START_END.parquet`.
+    /// Rows have the time as `__time`, a column for each dimension, and one for each metric with its figure;
+    /// beside it stand further ones, such as the states of sketches: `docs/design/rollup.md` lists them. All files of
+    /// an export have the same columns.
+    ///
+    /// A file is there whole or not at all; one that was there gives way to the newer one, and others stay. Facts of
+    /// the same time and dimensions that are not [merged](Self::merge) yet are several rows, as in a scan.
+    ///
+    /// # Errors
+    /// [`Error::Directory`] if the folder cannot be made, or another export holds it; [`Error::Rollup`] if the disk
+    /// refuses, a segment is damaged, or the options name what is no dimension of texts.
+    ///
+    /// ```
+    /// use sapwood::rollup::{Dimension, Metric, ParquetOptions, RowBatch, Schema};
+    /// # use sapwood::{Db, RollupTableOptions};
+    ///
+    /// let schema = Schema::new("time").dimension(Dimension::text("page")).metric(Metric::count("edits"));
+    /// # let db = Db::in_memory();
+    /// let table = db.create_rollup_table("edits", RollupTableOptions::new(schema))?;
+    /// table.ingest(&RowBatch::from_csv(b"time,page\n2015-09-12,Oak\n2015-09-13,Elm\n").expect("CSV").0)?;
+    ///
+    /// let folder = tempfile::tempdir().expect("a folder for the example");
+    /// let files = table.write_parquet(folder.path(), &ParquetOptions::default())?;
+    /// assert_eq!(files[0].name, "edits_2015-09-12T00Z_2015-09-13T00Z.parquet");
+    /// assert_eq!((files.len(), files[0].facts), (2, 1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[cfg(feature = "parquet")]
+    pub fn write_parquet(
+        &self,
+        folder: impl AsRef<Path>,
+        options: &crate::rollup::ParquetOptions,
+    ) -> Result<Vec<crate::rollup::ParquetFile>> {
+        let folder = folder.as_ref();
+        let disk = sapwood_disk::FileDisk::open(folder)
+            .map_err(|cause| Error::directory(folder, "opened", &cause))?;
+        self.named(self.shared.rollup.write_parquet(&disk, self.name(), options))
+    }
+
     /// What the table holds and costs, and what became of rows so far.
     ///
     /// ```

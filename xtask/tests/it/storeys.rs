@@ -143,6 +143,7 @@ const HOUSES: &[House] = &[
             &["contents"],
             &["rollup", "salvage"],
             &["query", "writer"],
+            &["export"],
             &["fuzzing"],
         ],
         steps_up: &[],

@@ -119,6 +119,20 @@ fn float(value: Option<f64>) -> Option<Value<'static>> {
     value.and_then(Float::new).map(Value::Float)
 }
 
+/// How many numbers, their mean, and the sum of their squared distances from it, each rounded once.
+///
+/// By these other systems merge variances: of two groups with `n` and `m` numbers whose means lie `d` apart, the squares
+/// of both together are those of each, and `d * d * n * m / (n + m)`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CentralMoments {
+    /// How many numbers.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// The sum of their squared distances from the mean.
+    pub squares: f64,
+}
+
 /// How many numbers, their sum, and the sum of their squares.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Moments {
@@ -160,12 +174,29 @@ impl Moments {
 
     /// The variance; `None` of nothing, and of one number as a sample.
     pub(crate) fn variance(&self, over: Spread) -> Result<Option<Value<'static>>, OutOfRange> {
-        let count = self.sum.count;
-        let divisor = match over {
-            Spread::Sample => count.saturating_sub(1),
-            Spread::Population => count,
+        match over {
+            Spread::Sample => self.spread(self.sum.count.saturating_sub(1)),
+            Spread::Population => self.spread(self.sum.count),
+        }
+    }
+
+    /// Count, mean, and the sum of the squared distances from it; `None` of nothing.
+    pub(crate) fn central(&self) -> Result<Option<CentralMoments>, OutOfRange> {
+        let number = |value| match value {
+            Value::Float(number) => number.get(),
+            _ => unreachable!("means and spreads are floats"),
         };
-        if divisor == 0 {
+        let (Some(mean), Some(squares)) = (self.sum.mean()?, self.spread(1)?) else {
+            return Ok(None);
+        };
+        let (mean, squares) = (number(mean), number(squares));
+        Ok(Some(CentralMoments { count: self.sum.count, mean, squares }))
+    }
+
+    /// The sum of the squared distances from the mean, by a divisor; `None` by zero, and of nothing.
+    fn spread(&self, divisor: u64) -> Result<Option<Value<'static>>, OutOfRange> {
+        let count = self.sum.count;
+        if divisor == 0 || count == 0 {
             return Ok(None);
         }
         let (sum, sum_exponent) = self.sum.total().scaled();

@@ -116,6 +116,12 @@ impl Entries {
         self.ends.len()
     }
 
+    /// Whether one of them stands for several texts.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn has_lists(&self) -> bool {
+        (1..=self.len() as u32).any(|id| self.bytes(id).first() == Some(&LIST))
+    }
+
     /// Bytes on the heap.
     pub(crate) fn heap_bytes(&self) -> u64 {
         let table = self.table.capacity() * (size_of::<u32>() + 1);

@@ -1,6 +1,7 @@
 //! How a query runs: over all places of facts, by one thread or several, each with its own groups.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use sapwood_chunkmap::Direction;
@@ -9,9 +10,10 @@ use super::answer::{Answer, Shape};
 use super::batch::{FactBatch, FactColumn, Texts, Words};
 use super::columns::{Columns, Form, Source};
 use super::groups::{Groups, Numbers};
+use super::ordered::each_run;
 use super::plan::Plan;
 use super::rows;
-use super::source::{BoundPlace, Cursor, Part, Place, places};
+use super::source::{BoundPlace, Part, Place, places};
 use super::{Aggregation, Kind, Query, ScanForm, ScanOrder};
 use crate::contents::numbered;
 use crate::error::{Error, Result};
@@ -206,35 +208,25 @@ impl<'r> Run<'r> {
             ScanOrder::Descending => Direction::Descending,
         };
         let bound = self.bind(&plan)?;
-        let cursors =
-            bound.iter().map(|bound| Cursor::new(bound, &self.query.intervals, direction));
-        let mut cursors: Vec<Cursor<'_>> = cursors.collect::<Result<_>>()?;
-        while found.len() < limit {
-            let Some(Next { cursor, until }) = next_cursor(&cursors, direction)? else { break };
-            let cursor = &mut cursors[cursor];
-            if !cursor.is_read() {
-                self.expect_wanted()?;
-                cursor.read()?;
-                continue;
-            }
-            let texts = cursor.place().texts(&plan.columns)?;
-            // Facts of one cursor, up to where another may have an earlier one.
-            while found.len() < limit
-                && let Some(row) = cursor.take_until(until)
-            {
-                if skip > 0 {
-                    skip -= 1;
-                    continue;
-                }
+        let (intervals, wanted) = (&self.query.intervals, || self.expect_wanted());
+        each_run(&bound, intervals, direction, wanted, |place, batch, rows| {
+            let texts = place.texts(&plan.columns)?;
+            let skipped = skip.min(rows.len());
+            skip -= skipped;
+            for &row in rows[skipped..].iter().take(limit - found.len()) {
                 let cell = |column: &Option<(usize, Source)>| match column {
                     None => Value::Null,
-                    Some((at, source)) => texts
-                        .value_of(&cursor.batch, *at, row as usize, plan.layout, *source)
-                        .into_owned(),
+                    Some((at, source)) => {
+                        texts.value_of(batch, *at, row as usize, plan.layout, *source).into_owned()
+                    }
                 };
                 found.push(columns.iter().map(cell).collect());
             }
-        }
+            Ok(match found.len() < limit {
+                true => ControlFlow::Continue(()),
+                false => ControlFlow::Break(()),
+            })
+        })?;
         Ok(Answer::new(names, found, Shape::Scan { form, begin: self.query.offset }, self.query))
     }
 
@@ -360,40 +352,6 @@ impl<'r> Run<'r> {
         let shape = Shape::SegmentMetadata { facts: count };
         Ok(Answer::new(columns, found, shape, self.query))
     }
-}
-
-/// The cursor that has the next fact, or has to read to say so.
-struct Next {
-    cursor: usize,
-    /// The time up to which no other has one that comes before.
-    until: Option<i64>,
-}
-
-fn next_cursor(cursors: &[Cursor<'_>], direction: Direction) -> Result<Option<Next>> {
-    let is_before = |time: i64, other: i64| match direction {
-        Direction::Ascending => time < other,
-        Direction::Descending => time > other,
-    };
-    let mut next: Option<(i64, usize)> = None;
-    let mut until: Option<i64> = None;
-    for (at, cursor) in cursors.iter().enumerate() {
-        let Some(time) = cursor.bound()? else { continue };
-        let other = match next {
-            None => {
-                next = Some((time, at));
-                continue;
-            }
-            Some((before, _)) if is_before(time, before) => {
-                next = Some((time, at));
-                before
-            }
-            Some(_) => time,
-        };
-        if until.is_none_or(|until| is_before(other, until)) {
-            until = Some(other);
-        }
-    }
-    Ok(next.map(|(_, cursor)| Next { cursor, until }))
 }
 
 fn flag(is_true: bool) -> Value<'static> {

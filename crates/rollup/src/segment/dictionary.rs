@@ -66,6 +66,12 @@ impl<'s> SegmentTexts<'s> {
         self.ends.len()
     }
 
+    /// Whether one of them stands for several texts.
+    #[cfg(feature = "parquet")]
+    pub(crate) fn has_lists(&self) -> bool {
+        self.texts < self.ends.len()
+    }
+
     /// What a number stands for.
     pub(crate) fn entry(&self, id: u32) -> Entry<'s> {
         if id == NULL {

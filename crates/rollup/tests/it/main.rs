@@ -6,6 +6,8 @@ mod made_up;
 mod message_pack;
 mod model;
 mod oracle;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod queries;
 mod salvage;
 mod snapshots;
