@@ -230,7 +230,7 @@ pub enum SketchFigure {
 /// use std::sync::Arc;
 /// use sapwood::rollup::{
 ///     Aggregation, Dimension, Filter, Granularity, Metric, Query, Rollup, RowBatch, Schema, SketchFigure, ThetaSet,
-///     Writer,
+///     Value, Writer,
 /// };
 ///
 /// let schema = Schema::new("time")
@@ -248,7 +248,7 @@ pub enum SketchFigure {
 ///     .aggregation(users_of("Oak"))
 ///     .aggregation(users_of("Elm"))
 ///     .theta_set("both", both, SketchFigure::Estimate);
-/// assert_eq!(rollup.query(&query)?.value(0, "both"), Some(&1.0.into()));
+/// assert_eq!(rollup.query(&query)?.value(0, "both"), Some(&Value::Double(1.0)));
 /// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
