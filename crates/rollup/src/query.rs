@@ -242,7 +242,7 @@ pub enum SketchFigure {
 /// )?;
 /// Writer::new(&rollup).ingest(&batch)?;
 ///
-/// let users_of = |page: &str| Aggregation::theta(page, "users").where_(Filter::equal("page", page));
+/// let users_of = |page: &'static str| Aggregation::theta(page, "users").where_(Filter::equal("page", page));
 /// let both = ThetaSet::Intersection(vec![ThetaSet::Of("Oak".to_owned()), ThetaSet::Of("Elm".to_owned())]);
 /// let query = Query::timeseries(Granularity::ALL)
 ///     .aggregation(users_of("Oak"))
