@@ -63,6 +63,9 @@ pub enum Error {
     /// The caller cancelled the query.
     #[error("the query was cancelled")]
     Cancelled,
+    /// The time of the query is over.
+    #[error("the query took longer than its timeout: ask for fewer facts, or give it more time")]
+    Timeout,
     /// The map of the facts refused a change, for lack of memory of the system.
     #[error("the facts: {0}")]
     Facts(#[from] sapwood_chunkmap::Error),

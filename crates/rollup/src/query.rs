@@ -17,6 +17,7 @@ pub(crate) mod source;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::expression::Expression;
@@ -56,6 +57,7 @@ pub struct Query {
     pub(crate) offset: usize,
     pub(crate) threads: usize,
     pub(crate) cancel: Option<Arc<AtomicBool>>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// The kind of a query, with what only that kind has.
@@ -361,6 +363,7 @@ impl Query {
             offset: 0,
             threads: 1,
             cancel: None,
+            timeout: None,
         }
     }
 
@@ -564,6 +567,34 @@ impl Query {
     #[must_use]
     pub fn cancelled_by(mut self, flag: Arc<AtomicBool>) -> Query {
         self.cancel = Some(flag);
+        self
+    }
+
+    /// Ends with [`Error::Timeout`](crate::Error::Timeout) soon after so much time has passed since it began, and
+    /// at once with none, [`Duration::ZERO`]. Without a timeout, a query takes as long as it needs.
+    ///
+    /// The time is looked at before each batch of facts is read, of some thousand at most. So a query
+    /// may end a little later; what is left when the last batch has been read is done to its end.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// use std::time::Duration;
+    ///
+    /// use sapwood::rollup::{Aggregation, Error, Granularity, Query};
+    /// # use sapwood::rollup::{Metric, Rollup, RowBatch, Schema, Writer};
+    ///
+    /// # let rollup = Arc::new(Rollup::new(Schema::new("time").metric(Metric::count("edits")))?);
+    /// # let (batch, _) = RowBatch::from_csv(b"time\n2013-01-01\n2013-01-01\n")?;
+    /// # Writer::new(&rollup).ingest(&batch)?;
+    /// let edits = Query::timeseries(Granularity::ALL).aggregation(Aggregation::long_sum("edits", "edits"));
+    /// let answer = rollup.query(&edits.clone().timeout(Duration::from_secs(60)))?;
+    /// assert_eq!(answer.value(0, "edits"), Some(&2.into()));
+    /// assert_eq!(rollup.query(&edits.timeout(Duration::ZERO)), Err(Error::Timeout));
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Query {
+        self.timeout = Some(timeout);
         self
     }
 }

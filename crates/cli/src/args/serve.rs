@@ -77,9 +77,22 @@ pub(crate) struct Network {
     pub(crate) threads: Option<u16>,
 
     /// The address for /metrics, /healthz and /readyz over HTTP, and for roll-ups at /druid/v2 and
-    /// /ingest; it has no TLS [default: none]
+    /// /ingest [default: none]
     #[arg(long, value_name = "ADDRESS:PORT", env = "SAPWOOD_HTTP")]
     pub(crate) http: Option<SocketAddr>,
+
+    /// Whether the address for HTTP is one for HTTPS alone, with the certificate, the key and the
+    /// authorities of TLS; needs a certificate and a key
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        env = "SAPWOOD_HTTP_TLS",
+        num_args = 0..=1,
+        require_equals = true,
+        default_value = "no",
+        default_missing_value = "yes"
+    )]
+    pub(crate) http_tls: YesNo,
 }
 
 #[derive(clap::Args)]

@@ -19,11 +19,12 @@ use sapwood_server::net::{Housekeeping, Http, Listeners, Server, tls};
 use sapwood_server::service;
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tracing::level_filters::LevelFilter;
 
 use crate::args::serve::{
-    Fsync, LogFormat, LogLevel, NoLocalYes, SAVE, Serve, ServedSample, YesNo,
+    Fsync, LogFormat, LogLevel, Network, NoLocalYes, SAVE, Serve, ServedSample, YesNo,
 };
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, time};
@@ -38,7 +39,7 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     let Options { serve, .. } = Options::read(matches)?;
     log_to_stderr(&serve);
     let options = service_options(&serve)?;
-    let acceptor = acceptor(&serve)?;
+    let acceptors = Acceptors::new(&serve.network)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(options.threads)
         .thread_name("clients")
@@ -67,7 +68,7 @@ pub(crate) fn run(matches: &ArgMatches, load_flights: LoadSample) -> Outcome {
     let sample = serve.sample.map(|ServedSample::Flights| {
         load_in_background(&db, &stop, load_flights, serve.network.port)
     });
-    runtime.block_on(listen_and_serve(&serve, &service, acceptor, &stop))?;
+    runtime.block_on(listen_and_serve(&serve, &service, acceptors, &stop))?;
     stop.cancel();
     drop(housekeeping);
     if let Some(Ok(sample)) = sample {
@@ -206,18 +207,36 @@ fn service_options(serve: &Serve) -> Outcome<service::Options> {
     Ok(options)
 }
 
-type Acceptor = Option<(u16, tokio_rustls::TlsAcceptor)>;
+/// What clients agree on keys with, where they are to speak TLS.
+struct Acceptors {
+    /// Of the Redis protocol, with its port.
+    redis: Option<(u16, TlsAcceptor)>,
+    http: Option<TlsAcceptor>,
+}
 
-fn acceptor(serve: &Serve) -> Outcome<Acceptor> {
-    let network = &serve.network;
-    let Some(port) = network.tls_port else { return Ok(None) };
-    let (Some(certificate), Some(key)) = (&network.tls_cert_file, &network.tls_key_file) else {
-        let needs = "--tls-port needs --tls-cert-file and --tls-key-file";
-        return Err(Failure::Usage(needs.to_owned()));
-    };
-    let acceptor = tls::acceptor(certificate, key, network.tls_ca_cert_file.as_deref())
-        .map_err(|error| Failure::Failed(error.to_string()))?;
-    Ok(Some((port, acceptor)))
+impl Acceptors {
+    fn new(network: &Network) -> Outcome<Acceptors> {
+        let is_https = network.http_tls == YesNo::Yes;
+        if is_https && network.http.is_none() {
+            let needs = "--http-tls needs --http, the address that it is about";
+            return Err(Failure::Usage(needs.to_owned()));
+        }
+        let option = match (network.tls_port, is_https) {
+            (Some(_), _) => "--tls-port",
+            (None, true) => "--http-tls",
+            (None, false) => return Ok(Acceptors { redis: None, http: None }),
+        };
+        let (Some(certificate), Some(key)) = (&network.tls_cert_file, &network.tls_key_file) else {
+            let needs = format!("{option} needs --tls-cert-file and --tls-key-file");
+            return Err(Failure::Usage(needs));
+        };
+        let acceptor = tls::acceptor(certificate, key, network.tls_ca_cert_file.as_deref())
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Acceptors {
+            redis: network.tls_port.map(|port| (port, acceptor.clone())),
+            http: is_https.then_some(acceptor),
+        })
+    }
 }
 
 fn load_in_background(
@@ -243,7 +262,7 @@ fn load_in_background(
 async fn listen_and_serve(
     serve: &Serve,
     service: &Arc<Service>,
-    acceptor: Acceptor,
+    acceptors: Acceptors,
     stop: &CancellationToken,
 ) -> Outcome {
     let network = &serve.network;
@@ -256,7 +275,7 @@ async fn listen_and_serve(
         let address = listeners.tcp(address).map_err(|error| in_use("--port", &address, &error))?;
         tracing::info!(%address, "ready to accept connections");
     }
-    if let Some((port, acceptor)) = acceptor {
+    if let Some((port, acceptor)) = acceptors.redis {
         for ip in &network.bind {
             let address = SocketAddr::new(*ip, port);
             let address = listeners
@@ -271,9 +290,13 @@ async fn listen_and_serve(
     let end = CancellationToken::new();
     if let Some(address) = network.http {
         let http = Http::listen(address).await;
-        let http = http.map_err(|error| in_use("--http", &address, &error))?;
+        let mut http = http.map_err(|error| in_use("--http", &address, &error))?;
+        let scheme = if acceptors.http.is_some() { "https" } else { "http" };
+        if let Some(acceptor) = acceptors.http {
+            http = http.with_tls(acceptor);
+        }
         let address = http.address().unwrap_or(address);
-        tracing::info!(%address, "metrics and health are at /metrics, /healthz and /readyz, roll-ups at /druid/v2");
+        tracing::info!(%address, scheme, "metrics and health are at /metrics, /healthz and /readyz, roll-ups at /druid/v2");
         tokio::spawn(http.run(Arc::clone(service), stop.clone(), end.clone()));
     }
     tokio::spawn(stop_when_asked(interrupted, terminated, service.stop_wanted(), stop.clone()));

@@ -1,5 +1,7 @@
 //! Queries as Druid writes its native ones.
 
+use std::time::Duration;
+
 use serde_json::Value as Json;
 
 use super::answer::SEGMENT;
@@ -27,6 +29,10 @@ pub(super) fn query(text: &str) -> Result<Query> {
         None => Object::new("context", Json::Object(serde_json::Map::new()), Error::Query)?,
     };
     let skip_empty = context.flag("skipEmptyBuckets", false)?;
+    // As Druid has it: none is no timeout.
+    let timeout = context.optional_count("timeout")?.filter(|millis| *millis > 0);
+    // It is for those that answer the query; what it says is looked at here, too.
+    context.optional_text("queryId")?;
     let mut query = match kind.as_str() {
         "timeseries" => {
             let descending = object.flag("descending", false)?;
@@ -73,6 +79,7 @@ pub(super) fn query(text: &str) -> Result<Query> {
     for column in object.objects("virtualColumns")? {
         query.virtual_columns.push(virtual_column(column)?);
     }
+    query.timeout = timeout.map(Duration::from_millis);
     object.end()?;
     Ok(query)
 }
@@ -581,4 +588,33 @@ fn search(object: &mut Object) -> Result<Query> {
     let mut query = Query::of(Kind::Search { dimensions, text, case_sensitive });
     query.limit = count(object, "limit")?;
     Ok(query)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timeout_is_milliseconds_and_none_without_any() {
+        let query = |context: &str| {
+            query(&format!(r#"{{"queryType": "timeBoundary", "context": {context}}}"#))
+        };
+        for (context, expected) in [
+            ("null", None),
+            ("{}", None),
+            (r#"{"timeout": null}"#, None),
+            (r#"{"timeout": 0}"#, None),
+            (r#"{"timeout": 1500, "queryId": "a", "priority": 1}"#, Some(1_500)),
+        ] {
+            let timeout = query(context).expect(context).timeout;
+            assert_eq!(timeout, expected.map(Duration::from_millis), "{context}");
+        }
+        for (context, why) in [
+            (r#"{"timeout": -1}"#, "`context.timeout` is -1, not a whole number from 0"),
+            (r#"{"timeout": "1"}"#, "`context.timeout` is \"1\", not a whole number from 0"),
+            (r#"{"queryId": 7}"#, "`context.queryId` is a number, not a text"),
+        ] {
+            assert_eq!(query(context).map(|_| ()), Err(Error::Query(why.to_owned())));
+        }
+    }
 }

@@ -24,8 +24,7 @@ pub(crate) fn each_run<'p>(
     while let Some(Next { cursor, until }) = next_cursor(&cursors, direction)? {
         let cursor = &mut cursors[cursor];
         if !cursor.is_read() {
-            expect_wanted()?;
-            cursor.read()?;
+            cursor.read(&expect_wanted)?;
             continue;
         }
         run.clear();

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Instant;
 
 use sapwood_chunkmap::Direction;
 
@@ -32,39 +33,49 @@ impl Rollup {
     ///
     /// # Errors
     /// [`Error::Query`] if it does not fit the schema, [`Error::Overflow`] if a figure leaves its type,
-    /// [`Error::Corrupt`] if a segment is damaged, [`Error::Cancelled`].
+    /// [`Error::Corrupt`] if a segment is damaged, [`Error::Cancelled`], [`Error::Timeout`].
     pub fn query(&self, query: &Query) -> Result<Answer> {
+        // A time beyond the clock's end never comes.
+        let deadline = query.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         let contents = self.contents();
         let live = std::sync::Arc::clone(&contents.live);
         let places = places(contents, &query.intervals);
         // After the snapshots: no fact of them has a dimension that came later.
         let dimensions: Vec<Dimension> =
             live.columns().iter().map(|column| column.dimension()).collect();
-        let run = Run { rollup: self, query, places: &places, dimensions: &dimensions };
-        match &query.kind {
-            Kind::Timeseries { .. } | Kind::TopN { .. } | Kind::GroupBy { .. } => run.grouped(),
-            Kind::Scan { columns, order, form } => run.scan(columns, *order, *form),
-            Kind::Search { dimensions, text, case_sensitive } => {
-                run.search(dimensions, text, *case_sensitive)
-            }
-            Kind::TimeBoundary { first, last } => run.time_boundary(*first, *last),
-            Kind::SegmentMetadata => run.segment_metadata(),
-        }
+        let run = Run { rollup: self, query, deadline, places: &places, dimensions: &dimensions };
+        // A query that reads no fact may be over, too.
+        run.expect_wanted()?;
+        run.answer()
     }
 }
 
 struct Run<'r> {
     rollup: &'r Rollup,
     query: &'r Query,
+    /// When its time is over.
+    deadline: Option<Instant>,
     places: &'r [Place],
     /// All that there are, wherever facts have them.
     dimensions: &'r [Dimension],
 }
 
 impl<'r> Run<'r> {
-    /// The same facts for another query.
+    fn answer(&self) -> Result<Answer> {
+        match &self.query.kind {
+            Kind::Timeseries { .. } | Kind::TopN { .. } | Kind::GroupBy { .. } => self.grouped(),
+            Kind::Scan { columns, order, form } => self.scan(columns, *order, *form),
+            Kind::Search { dimensions, text, case_sensitive } => {
+                self.search(dimensions, text, *case_sensitive)
+            }
+            Kind::TimeBoundary { first, last } => self.time_boundary(*first, *last),
+            Kind::SegmentMetadata => self.segment_metadata(),
+        }
+    }
+
+    /// The same facts, until the same time, for another query.
     fn with<'o>(&'o self, query: &'o Query) -> Run<'o> {
-        Run { rollup: self.rollup, query, places: self.places, dimensions: self.dimensions }
+        Run { query, ..*self }
     }
 
     fn plan(&self, more: &[String]) -> Result<Plan<'r>> {
@@ -136,8 +147,7 @@ impl<'r> Run<'r> {
             while let Some((at, part)) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let bound = &bound[*at];
                 let numbers = known[*at].get_or_insert_with(numbers);
-                bound.each_batch(part, &mut batch, |batch, rows| {
-                    self.expect_wanted()?;
+                bound.each_batch(part, &mut batch, &|| self.expect_wanted(), |batch, rows| {
                     if let Some(&row) = rows.first() {
                         first.fetch_min(batch.times[row as usize], Ordering::Relaxed);
                     }
@@ -169,10 +179,13 @@ impl<'r> Run<'r> {
     }
 
     /// # Errors
-    /// [`Error::Cancelled`].
+    /// [`Error::Cancelled`], [`Error::Timeout`].
     fn expect_wanted(&self) -> Result<()> {
-        match self.query.cancel.as_deref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
-            true => Err(Error::Cancelled),
+        if self.query.cancel.as_deref().is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(Error::Cancelled);
+        }
+        match self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            true => Err(Error::Timeout),
             false => Ok(()),
         }
     }
@@ -299,8 +312,7 @@ impl<'r> Run<'r> {
         for bound in &self.bind(&plan)? {
             let mut ids: Vec<BTreeSet<u32>> = names.iter().map(|_| BTreeSet::new()).collect();
             for part in bound.place().parts(&self.query.intervals, 1)? {
-                bound.each_batch(&part, &mut batch, |batch, rows| {
-                    self.expect_wanted()?;
+                bound.each_batch(&part, &mut batch, &|| self.expect_wanted(), |batch, rows| {
                     let texts = bound.place().texts(&plan.columns)?;
                     count += rows.len() as i64;
                     for (at, (source, _)) in plan.columns.read.iter().enumerate() {
@@ -394,6 +406,61 @@ impl Seen {
         }
         if self.greatest.as_ref().is_none_or(|greatest| value.compare(greatest).is_gt()) {
             self.greatest = Some(value.clone().into_owned());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::input::batch::{Column, RowBatch};
+    use crate::query::TopNMetric;
+    use crate::schema::{Metric, Schema};
+    use crate::time::granularity::Granularity;
+    use crate::writer::Writer;
+
+    /// Each kind, of facts that no query takes.
+    fn kinds() -> Vec<Query> {
+        let none = Filter::equal("d", "none");
+        [
+            Query::timeseries(Granularity::ALL),
+            Query::group_by(["d"]).threads(2),
+            Query::top_n("d", TopNMetric::Dimension, 1),
+            Query::scan(["d"], ScanOrder::Descending),
+            Query::search(["d"], "none"),
+            Query::time_boundary(),
+            Query::segment_metadata(),
+        ]
+        .map(|query| query.filter(none.clone()))
+        .into()
+    }
+
+    #[test]
+    fn the_time_is_looked_at_between_batches() {
+        let schema = Schema::new("t").dimension(Dimension::text("d")).metric(Metric::count("n"));
+        for is_sealed in [false, true] {
+            let rollup = Arc::new(Rollup::new(schema.clone()).expect("it fits"));
+            let batch = RowBatch::new(5_000).column("t", Column::longs(0..5_000));
+            let batch = batch.and_then(|it| it.column("d", Column::texts(vec!["x"; 5_000])));
+            Writer::new(&rollup).ingest(&batch.expect("as long")).expect("room");
+            if is_sealed {
+                rollup.seal().expect("it is sealed");
+            }
+            for query in kinds() {
+                let contents = rollup.contents();
+                let dimensions: Vec<Dimension> =
+                    contents.live.columns().iter().map(|column| column.dimension()).collect();
+                let places = places(contents, &query.intervals);
+                let run = |deadline| {
+                    let (query, places, dimensions) = (&query, &places[..], &dimensions[..]);
+                    Run { rollup: &rollup, query, deadline, places, dimensions }.answer()
+                };
+                assert!(run(None).is_ok(), "{query:?}");
+                // What `Rollup::query` looks at before the first batch is left out.
+                assert_eq!(run(Some(Instant::now())), Err(Error::Timeout), "{query:?}");
+            }
         }
     }
 }

@@ -30,6 +30,9 @@ pub(crate) enum Place {
     Segment(Arc<Segment>),
 }
 
+/// What is called before each batch is read, and may end the query.
+pub(crate) type Check<'c> = &'c dyn Fn() -> Result<()>;
+
 /// A range of keys.
 pub(crate) type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
@@ -209,6 +212,7 @@ impl<'p> BoundPlace<'p> {
         &self,
         part: &Part,
         batch: &mut FactBatch,
+        check: Check<'_>,
         mut each: impl FnMut(&FactBatch, &[u32]) -> Result<()>,
     ) -> Result<()> {
         let mut rows = Vec::with_capacity(BATCH_ROWS);
@@ -218,6 +222,7 @@ impl<'p> BoundPlace<'p> {
                 let mut finish = |batch: &mut FactBatch| -> Result<()> {
                     rows.clear();
                     rows.extend(0..batch.len() as u32);
+                    check()?;
                     self.make(batch)?;
                     self.filter(batch, &mut rows)?;
                     each(batch, &rows)?;
@@ -242,6 +247,7 @@ impl<'p> BoundPlace<'p> {
             }
             (Part::Blocks(blocks, interval), Place::Segment(segment), Reader::Segment(reader)) => {
                 for block in blocks.clone() {
+                    check()?;
                     if self.read_block(segment, reader, block, *interval, batch, &mut rows)? {
                         each(batch, &rows)?;
                     }
@@ -376,8 +382,9 @@ impl<'p> Cursor<'p> {
     }
 
     /// Reads more facts, if there are any.
-    pub(crate) fn read(&mut self) -> Result<()> {
+    pub(crate) fn read(&mut self, check: Check<'_>) -> Result<()> {
         while self.rows.is_empty() {
+            check()?;
             let Some(part) = self.parts.pop() else { return Ok(()) };
             let rest = self.read_part(part)?;
             self.parts.extend(rest);

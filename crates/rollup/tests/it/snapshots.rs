@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use sapwood_rollup::{
-    Aggregation, Column, Dimension, Discovery, Error, Filter, Metric, Query, Rollup, RowBatch,
-    ScanOrder, Schema, Value, Writer,
+    Aggregation, Column, Dimension, Discovery, Error, Filter, Granularity, Metric, Query, Rollup,
+    RowBatch, ScanOrder, Schema, TopNMetric, Value, Writer,
 };
 
 const GROUPS: i64 = 200;
@@ -126,5 +127,30 @@ fn a_dimension_that_appears_beside_cuts_goes_on() {
             .aggregation(Aggregation::long_sum("n", "n"));
         let answer = rollup.query(&query).expect("an answer");
         assert_eq!(answer.value(0, "n"), Some(&Value::Long(1)));
+    }
+}
+
+#[test]
+fn a_query_without_time_ends_at_once() {
+    let schema = Schema::new("t").dimension(Dimension::text("d")).metric(Metric::count("n"));
+    let rollup = Arc::new(Rollup::new(schema).expect("it fits"));
+    for rows in [0, 3] {
+        let batch = RowBatch::new(rows).column("t", Column::longs(0..rows as i64));
+        let batch = batch.and_then(|it| it.column("d", Column::texts(vec!["x"; rows])));
+        Writer::new(&rollup).ingest(&batch.expect("as long")).expect("room");
+        for query in [
+            Query::timeseries(Granularity::ALL),
+            Query::group_by(["d"]).threads(2),
+            Query::top_n("d", TopNMetric::Dimension, 1),
+            Query::scan([], ScanOrder::Ascending),
+            Query::search([], "x"),
+            Query::time_boundary(),
+            Query::segment_metadata(),
+        ] {
+            assert!(rollup.query(&query).is_ok(), "{query:?}");
+            // The clock cannot say when that is over: never.
+            assert!(rollup.query(&query.clone().timeout(Duration::MAX)).is_ok(), "{query:?}");
+            assert_eq!(rollup.query(&query.timeout(Duration::ZERO)), Err(Error::Timeout));
+        }
     }
 }

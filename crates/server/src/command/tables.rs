@@ -335,6 +335,7 @@ fn unfit(error: sapwood::rollup::Error) -> Refusal {
         Error::Facts(OrderedEngineError::OutOfMemory { .. }) => OUT_OF_MEMORY,
         error @ Error::Full { .. } => Refusal::Text(format!("OOM {error}").into()),
         Error::Cancelled => CANCELLED,
+        error @ Error::Timeout => Refusal::Text(format!("TIMEOUT {error}").into()),
         error => Refusal::err(error.to_string().lines().next().unwrap_or_default()),
     }
 }

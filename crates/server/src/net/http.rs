@@ -31,6 +31,7 @@ mod replies;
 mod visit;
 
 use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::AsRawFd;
@@ -44,13 +45,16 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Service;
 use crate::clients::Origin;
+use crate::net::listener::GREETING_TIMEOUT;
 use crate::net::metrics;
 
 use body::Bodies;
@@ -67,9 +71,19 @@ const CONNECTIONS_MAX: usize = 1_024;
 const REQUESTS_A_THREAD: usize = 8;
 
 /// An address where metrics, health and roll-ups are asked for.
-#[derive(Debug)]
 pub struct Http {
     listener: TcpListener,
+    tls: Option<TlsAcceptor>,
+}
+
+impl fmt::Debug for Http {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listener, tls } = self;
+        f.debug_struct("Http")
+            .field("listener", listener)
+            .field("tls", &tls.is_some())
+            .finish_non_exhaustive()
+    }
 }
 
 /// What all connections share.
@@ -89,7 +103,13 @@ impl Http {
     /// # Errors
     /// Those of the system, such as for an address that is in use.
     pub async fn listen(address: SocketAddr) -> io::Result<Http> {
-        Ok(Http { listener: TcpListener::bind(address).await? })
+        Ok(Http { listener: TcpListener::bind(address).await?, tls: None })
+    }
+
+    /// For clients that speak TLS, and no others.
+    #[must_use]
+    pub fn with_tls(self, acceptor: TlsAcceptor) -> Http {
+        Http { tls: Some(acceptor), ..self }
     }
 
     /// The address, with the port that the system has chosen.
@@ -122,10 +142,10 @@ impl Http {
             if connections.len() >= CONNECTIONS_MAX {
                 continue;
             }
-            let (door, stop) = (Arc::clone(&door), stop.clone());
+            let (door, stop, tls) = (Arc::clone(&door), stop.clone(), self.tls.clone());
             connections.spawn(async move {
                 tokio::select! {
-                    () = door.serve(stream, peer) => {}
+                    () = door.greet(stream, peer, tls) => {}
                     () = stop.cancelled() => {}
                 }
             });
@@ -134,10 +154,23 @@ impl Http {
 }
 
 impl Door {
-    /// Answers the requests of a connection. When the client goes, the answer that it waits for is given up.
-    async fn serve(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+    /// Agrees on keys with a client, if it is to speak TLS, and serves it.
+    async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
         let local = stream.local_addr().unwrap_or(peer);
         let origin = Origin::Tcp { peer, local, descriptor: stream.as_raw_fd() };
+        let Some(tls) = tls else { return self.serve(stream, origin).await };
+        match tokio::time::timeout(GREETING_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) => self.serve(stream, origin).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a client of HTTP failed to speak TLS"),
+            Err(_) => tracing::debug!("a client of HTTP was too slow to speak TLS"),
+        }
+    }
+
+    /// Answers the requests of a connection. When the client goes, the answer that it waits for is given up.
+    async fn serve<S>(self: Arc<Self>, stream: S, origin: Origin)
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
         let answer = service_fn(|request| {
             let (door, origin) = (Arc::clone(&self), origin.clone());
             async move { Ok::<_, Infallible>(door.answer(request, origin).await) }

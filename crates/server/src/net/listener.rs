@@ -33,7 +33,7 @@ const KEEPALIVE_RETRIES: u32 = 3;
 /// The answer to a client beyond the limit.
 const TOO_MANY: &[u8] = b"-ERR max number of clients reached\r\n";
 /// The time for a client to agree on keys.
-const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const GREETING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sockets that clients connect to.
 #[derive(Default)]

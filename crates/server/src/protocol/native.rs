@@ -1,12 +1,20 @@
-//! The table that a native query of Druid is about: its `dataSource`.
+//! What is read of a native query of Druid before it is one of a table: its `dataSource` and its `queryId`.
 
 use serde_json::Value as Json;
 
+/// The query as JSON.
+pub(crate) fn json(query: &[u8]) -> Result<Json, String> {
+    serde_json::from_slice(query).map_err(|error| format!("the query is no JSON: {error}"))
+}
+
+/// The name that the client has given the query, if it is a text.
+pub(crate) fn query_id(query: &Json) -> Option<&str> {
+    query.get("context")?.get("queryId")?.as_str()
+}
+
 /// The name of the table, if the query names one. What else is in the query is not looked at.
-pub(crate) fn data_source(query: &[u8]) -> Result<Option<String>, String> {
-    let json: Json =
-        serde_json::from_slice(query).map_err(|error| format!("the query is no JSON: {error}"))?;
-    match json.get("dataSource") {
+pub(crate) fn data_source(query: &Json) -> Result<Option<String>, String> {
+    match query.get("dataSource") {
         None => Ok(None),
         Some(Json::String(name)) => Ok(Some(name.clone())),
         Some(Json::Object(source)) => match (source.get("type"), source.get("name")) {
@@ -33,7 +41,8 @@ mod tests {
             (r#"{"dataSource": {"type": "table", "name": "edits"}}"#, Some("edits")),
             (r#"{"queryType": "scan"}"#, None),
         ] {
-            assert_eq!(data_source(query.as_bytes()), Ok(expected.map(str::to_owned)), "{query}");
+            let json = json(query.as_bytes()).expect(query);
+            assert_eq!(data_source(&json), Ok(expected.map(str::to_owned)), "{query}");
         }
     }
 
@@ -46,13 +55,14 @@ mod tests {
             r#"{"dataSource": {"type": "union", "dataSources": ["a", "b"]}}"#,
             r#"{"dataSource": {"type": "table"}}"#,
         ] {
-            assert_eq!(data_source(query.as_bytes()), Err(OTHER.to_owned()), "{query}");
+            let json = json(query.as_bytes()).expect(query);
+            assert_eq!(data_source(&json), Err(OTHER.to_owned()), "{query}");
         }
         for query in ["", "{", "\u{7f}", "{}{}"] {
-            let refused = data_source(query.as_bytes()).expect_err(query);
+            let refused = json(query.as_bytes()).expect_err(query);
             assert!(refused.starts_with("the query is no JSON: "), "{refused}");
         }
         let deep = "[".repeat(100_000);
-        assert!(data_source(deep.as_bytes()).is_err());
+        assert!(json(deep.as_bytes()).is_err());
     }
 }

@@ -449,3 +449,64 @@ fn clients_that_are_killed_paused_or_too_many_are_told() {
     let _other = Session::new(Arc::clone(&running.service));
     assert_eq!(running.query(BY_PAGE).status, 200);
 }
+
+#[test]
+fn a_query_has_its_name_in_the_head_of_the_answer() {
+    let (running, _) = Running::with_edits();
+    let named = |query: &str, context: &str| {
+        let begin = format!("{{\"context\": {context},");
+        running.query(&query.replacen('{', &begin, 1))
+    };
+    let unknown = BY_PAGE.replace("\"edits\"", "\"none\"");
+    for (query, status) in [(BY_PAGE, 200), (&unknown, 404), ("{\"dataSource\": 7}", 400)] {
+        let answer = named(query, r#"{"queryId": "edits by page 7"}"#);
+        assert_eq!(answer.status, status, "{answer:?}");
+        assert!(answer.head.contains("\r\nx-druid-query-id: edits by page 7\r\n"), "{answer:?}");
+    }
+    assert!(!running.query(BY_PAGE).head.contains("x-druid-query-id"));
+    for (context, words) in [
+        (r#"{"queryId": 7}"#, "`context.queryId` is a number, not a text"),
+        (r#"{"queryId": "a\r\nb"}"#, "context.queryId is answered in a header"),
+        (r#"{"timeout": -1}"#, "`context.timeout` is -1, not a whole number from 0"),
+    ] {
+        let answer = named(BY_PAGE, context);
+        let (status, error, message) = answer.failure();
+        assert_eq!((status, &*error), (400, "Query validation failed"), "{answer:?}");
+        assert!(message.contains(words) && !answer.head.contains("x-druid-query-id"), "{answer:?}");
+    }
+}
+
+#[test]
+fn a_query_that_takes_longer_than_its_timeout_is_ended() {
+    let (running, _) = Running::with_edits();
+    // Two batches: the time is looked at when the first has been read.
+    let rows = (0..2_000)
+        .map(|page| format!("{{\"time\": \"2013-01-01\", \"page\": \"{page}\", \"added\": 1}}\n"));
+    assert_eq!(running.ingest(&rows.collect::<String>()).status, 200);
+    let timed = |figures: usize, timeout: u64| {
+        let figures = (0..figures).map(|figure| {
+            format!(r#"{{"type": "longSum", "name": "f{figure}", "fieldName": "added"}}"#)
+        });
+        let figures = figures.collect::<Vec<_>>().join(",");
+        running.query(&format!(
+            r#"{{"queryType": "timeseries", "dataSource": "edits", "granularity": "all",
+            "aggregations": [{figures}], "context": {{"timeout": {timeout}, "queryId": "q"}}}}"#
+        ))
+    };
+    assert_eq!(timed(1, 0).status, 200, "none is no timeout");
+    assert_eq!(timed(1, 3_600_000).status, 200);
+    // More and more figures, until no machine is fast enough.
+    let mut answers = (0..7).map(|zeros| timed(10_usize.pow(zeros), 1));
+    let ended = answers.find(|answer| answer.status != 200).expect("it ends");
+    assert_eq!(ended.status, 504, "{ended:?}");
+    let expected = serde_json::json!({
+        "error": "Query timeout",
+        "errorMessage":
+            "the query took longer than its timeout: ask for fewer facts, or give it more time",
+        "errorClass": null,
+        "host": null,
+    });
+    assert_eq!(ended.json(), expected);
+    assert!(ended.head.contains("x-druid-query-id: q\r\n"), "{ended:?}");
+    assert_eq!(timed(1, 0).status, 200, "others go on");
+}

@@ -11,7 +11,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use sapwood::Db;
 use sapwood_server::Service;
 use sapwood_server::net::tls::{TlsError, acceptor};
-use sapwood_server::net::{Listeners, Server};
+use sapwood_server::net::{Http, Listeners, Server};
 use sapwood_server::service::Options;
 use tempfile::TempDir;
 use tokio_rustls::rustls::crypto::ring;
@@ -115,12 +115,27 @@ impl Authority {
 }
 
 /// What a server answers to `PING`; nothing where it ends the connection.
-fn answer(address: SocketAddr, mut client: ClientConnection) -> String {
+fn answer(address: SocketAddr, client: ClientConnection) -> String {
+    begin_of_answer(address, client, b"PING\r\n", 7)
+}
+
+/// The first line of what a server answers to a request of HTTP; nothing where it ends the connection.
+fn status(address: SocketAddr, client: ClientConnection, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    begin_of_answer(address, client, request.as_bytes(), "HTTP/1.1 200 OK".len())
+}
+
+fn begin_of_answer(
+    address: SocketAddr,
+    mut client: ClientConnection,
+    request: &[u8],
+    len: usize,
+) -> String {
     let mut socket = TcpStream::connect(address).expect("a connection");
     socket.set_read_timeout(Some(PATIENCE)).expect("an option");
     let mut stream = Stream::new(&mut client, &mut socket);
-    let mut found = [0; 7];
-    let done = stream.write_all(b"PING\r\n").and_then(|()| stream.read_exact(&mut found));
+    let mut found = vec![0; len];
+    let done = stream.write_all(request).and_then(|()| stream.read_exact(&mut found));
     match done {
         Ok(()) => String::from_utf8_lossy(&found).into_owned(),
         Err(error) if error.kind() == ErrorKind::WouldBlock => panic!("no answer: {error}"),
@@ -167,6 +182,53 @@ fn clients_with_the_right_certificates_are_served() {
     let _ = plain.read_to_end(&mut found);
     assert!(!found.windows(4).any(|bytes| bytes == b"PONG"), "{found:?}");
     assert_eq!(answer(open, authority.client(None)), "+PONG\r\n");
+    stop.cancel();
+    thread.join().expect("the server ends");
+}
+
+#[test]
+fn clients_of_http_with_the_right_certificates_are_served() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (own, clients, forged) =
+        (authority.sign("server"), authority.sign("client"), stranger.sign("client"));
+    let trusted = authority.file("authority", &authority.issuer.pem());
+    let service = Service::new(Db::in_memory(), Options { threads: 2, ..Options::default() });
+    let service = Arc::new(service.expect("memory"));
+    let (ending, stop) = (CancellationToken::new(), CancellationToken::new());
+    let (tell, told) = std::sync::mpsc::channel();
+    let until = stop.clone();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        runtime.expect("threads").block_on(async {
+            for authorities in [None, Some(&*trusted)] {
+                let acceptor =
+                    acceptor(&own.certificate, &own.key, authorities).expect("certificates");
+                let any = SocketAddr::from(([127, 0, 0, 1], 0));
+                let http = Http::listen(any).await.expect("a port").with_tls(acceptor);
+                tell.send(http.address().expect("an address")).expect("a listener");
+                tokio::spawn(http.run(Arc::clone(&service), ending.clone(), until.clone()));
+            }
+            until.cancelled().await;
+        });
+    });
+    let address = || told.recv_timeout(PATIENCE).expect("an address");
+    let (open, closed) = (address(), address());
+    for path in ["/healthz", "/metrics", "/druid/v2/datasources"] {
+        assert_eq!(status(open, authority.client(None), path), "HTTP/1.1 200 OK", "{path}");
+        assert_eq!(status(closed, authority.client(Some(&clients)), path), "HTTP/1.1 200 OK");
+        assert_eq!(status(closed, authority.client(Some(&forged)), path), "", "of another");
+        assert_eq!(status(closed, authority.client(None), path), "", "no certificate");
+    }
+    assert_eq!(status(open, stranger.client(None), "/healthz"), "", "it trusts another authority");
+    // A request without TLS gets no answer, and others are served still.
+    let mut plain = TcpStream::connect(open).expect("a connection");
+    plain.set_read_timeout(Some(PATIENCE)).expect("an option");
+    plain.write_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").expect("it is sent");
+    let mut found = Vec::new();
+    // An alert, or a reset.
+    let _ = plain.read_to_end(&mut found);
+    assert!(!found.windows(4).any(|bytes| bytes == b"HTTP"), "{found:?}");
+    assert_eq!(status(open, authority.client(None), "/readyz"), "HTTP/1.1 200 OK");
     stop.cancel();
     thread.join().expect("the server ends");
 }

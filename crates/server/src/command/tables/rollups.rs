@@ -197,7 +197,8 @@ pub(super) fn query(call: &mut Call<'_>) -> Answer {
 
 /// The query, which may name the table once more, but no other.
 fn parse(text: &[u8], table: &str) -> Result<Query, Refusal> {
-    if let Some(name) = native::data_source(text).map_err(Refusal::err)?
+    let json = native::json(text).map_err(Refusal::err)?;
+    if let Some(name) = native::data_source(&json).map_err(Refusal::err)?
         && name != table
     {
         let name = shown(name.as_bytes());

@@ -2,7 +2,7 @@
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use serde_json::{Value as Json, json};
 
@@ -12,6 +12,9 @@ use super::visit::Visit;
 use super::{Door, replies, text};
 use crate::clients::Origin;
 use crate::protocol::native;
+
+/// Where a client finds the name again that it gave a query.
+const QUERY_ID: HeaderName = HeaderName::from_static("x-druid-query-id");
 
 type Answer = Result<Response<Full<Bytes>>, Failure>;
 
@@ -159,9 +162,35 @@ fn format(headers: &HeaderMap) -> Result<&'static [u8], Failure> {
     }
 }
 
+/// The answer to a query, or its refusal, with the name that the client has given it.
 async fn ask(visit: Visit, query: &[u8], room: Room, form: Form) -> Answer {
-    let refused = |why| Failure::new(StatusCode::BAD_REQUEST, why);
-    let table = native::data_source(query).map_err(refused)?.ok_or_else(|| {
+    let json = native::json(query).map_err(refused)?;
+    let id = native::query_id(&json).map(HeaderValue::from_str).transpose().map_err(|_| {
+        let why = "context.queryId is answered in a header: make it of letters, digits and signs of ASCII";
+        refused(why.to_owned())
+    })?;
+    let table = native::data_source(&json);
+    drop(json);
+    let answer = ask_table(visit, table, query, room, form).await;
+    let mut response = answer.unwrap_or_else(Failure::into_response);
+    if let Some(id) = id {
+        response.headers_mut().insert(QUERY_ID, id);
+    }
+    Ok(response)
+}
+
+fn refused(why: String) -> Failure {
+    Failure::new(StatusCode::BAD_REQUEST, why)
+}
+
+async fn ask_table(
+    visit: Visit,
+    table: Result<Option<String>, String>,
+    query: &[u8],
+    room: Room,
+    form: Form,
+) -> Answer {
+    let table = table.map_err(refused)?.ok_or_else(|| {
         refused("the query has no dataSource: it is the name of a table".to_owned())
     })?;
     let word: &[u8] = if form == Form::Csv { b"CSV" } else { b"JSON" };

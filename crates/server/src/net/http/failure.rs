@@ -34,11 +34,12 @@ impl Failure {
             ("NOAUTH" | "WRONGPASS", _) => StatusCode::UNAUTHORIZED,
             ("NOPERM" | "DENIED", _) => StatusCode::FORBIDDEN,
             ("OOM" | "MISCONF", _) => StatusCode::SERVICE_UNAVAILABLE,
+            ("TIMEOUT", _) => StatusCode::GATEWAY_TIMEOUT,
             ("ERR", "no such table") => StatusCode::NOT_FOUND,
             ("ERR", "cancelled") => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::BAD_REQUEST,
         };
-        Failure::new(status, if code == "ERR" { rest } else { error })
+        Failure::new(status, if matches!(code, "ERR" | "TIMEOUT") { rest } else { error })
     }
 
     /// What Druid calls it.
@@ -53,7 +54,7 @@ impl Failure {
             StatusCode::NOT_IMPLEMENTED
             | StatusCode::METHOD_NOT_ALLOWED
             | StatusCode::UNSUPPORTED_MEDIA_TYPE => "Unsupported operation",
-            StatusCode::REQUEST_TIMEOUT => "Query timeout",
+            StatusCode::REQUEST_TIMEOUT | StatusCode::GATEWAY_TIMEOUT => "Query timeout",
             StatusCode::BAD_REQUEST => "Query validation failed",
             StatusCode::INTERNAL_SERVER_ERROR if self.message == "cancelled" => "Query cancelled",
             _ => "Unknown exception",
@@ -99,6 +100,7 @@ mod tests {
             ("ERR no such table", 404, "no such table"),
             ("ERR cancelled", 500, "cancelled"),
             ("OOM too much", 503, "OOM too much"),
+            ("TIMEOUT the query took longer", 504, "the query took longer"),
             ("ERR the query cannot be answered: x", 400, "the query cannot be answered: x"),
             ("", 400, ""),
         ] {
