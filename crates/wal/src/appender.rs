@@ -4,9 +4,10 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use sapwood_disk::log::{Log, Lsn, SharedLog};
 use sapwood_engine::{Effect, Journal};
 
@@ -236,7 +237,21 @@ impl Appender {
         if self.is_together() {
             return changes();
         }
-        let _shared = self.together.read().unwrap_or_else(PoisonError::into_inner);
+        let _shared = self.together.read();
+        self.as_one_record(changes)
+    }
+
+    /// As [`together`](Self::together), for a thread that has what others may wait for among theirs: it does not
+    /// wait behind a thread that waits to be [apart](Self::apart), which waits for those.
+    pub(crate) fn together_holding<R>(&self, changes: impl FnOnce() -> R) -> R {
+        if self.is_together() {
+            return changes();
+        }
+        let _shared = self.together.read_recursive();
+        self.as_one_record(changes)
+    }
+
+    fn as_one_record<R>(&self, changes: impl FnOnce() -> R) -> R {
         let before = TOGETHER.replace(Some((self, Vec::new())));
         let _end = Together { appender: self, before };
         changes()
@@ -265,7 +280,7 @@ impl Appender {
     /// [`Error::Table`] in the middle of such changes of this thread.
     pub(crate) fn apart<R>(&self, work: impl FnOnce() -> R) -> Result<R> {
         self.expect_apart()?;
-        let _alone = self.together.write().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.together.write();
         Ok(work())
     }
 }
@@ -372,5 +387,43 @@ impl SharedLog for TableLog {
 
     fn bound_unsynced(&self) -> io::Result<()> {
         self.journal.appender.bound_unsynced(self.unsynced_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use sapwood_disk::SimDisk;
+    use sapwood_disk::log::LogOptions;
+
+    use super::*;
+
+    /// A transaction has a tree, changes of another thread that go together wait for it, and a checkpoint waits
+    /// for these: the transaction commits, and then the others go on.
+    #[test]
+    fn a_thread_that_others_wait_for_does_not_wait_behind_them() {
+        let log = Log::create(Arc::new(SimDisk::new()), 1, LogOptions::default(), 0);
+        let appender = Appender::new(log.expect("a disk that works"), Lsn::MAX);
+        let tree = Mutex::new(());
+        thread::scope(|scope| {
+            let has_tree = tree.lock().expect("no panic");
+            let (begun, is_begun) = mpsc::channel();
+            let (appender, tree) = (&*appender, &tree);
+            scope.spawn(move || {
+                appender.together(|| {
+                    begun.send(()).expect("it is waited for");
+                    drop(tree.lock());
+                });
+            });
+            is_begun.recv().expect("it runs");
+            scope.spawn(move || appender.apart(|| ()).expect("no changes of this thread"));
+            // Until the other one waits to be alone.
+            while appender.together.try_read().is_some() {
+                thread::yield_now();
+            }
+            appender.together_holding(|| drop(has_tree));
+        });
     }
 }

@@ -412,6 +412,13 @@ impl Wal {
         self.appender.together(changes)
     }
 
+    /// As [`together`](Self::together), for a thread that has what others may wait for among their changes that go
+    /// together: it does not wait behind a thread that waits to be [apart](Self::apart). That one waits for the others, and they
+    /// would wait for this one.
+    pub fn together_holding<R>(&self, changes: impl FnOnce() -> R) -> R {
+        self.appender.together_holding(changes)
+    }
+
     /// Runs something short while no changes that go together are made by half: a table with checkpoints of
     /// its own takes the moment of one there. It waits for those that run, and others wait for it.
     ///

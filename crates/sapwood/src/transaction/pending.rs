@@ -114,6 +114,7 @@ pub(super) fn commit<'db>(
 ) -> Result<Option<Unsettled<'db>>> {
     writes.expect_changes()?;
     let (versions, log) = (db.versions(), db.log());
+    let holds_trees = trees.is_some();
     let mut is_in_way = false;
     let all = || -> Result<Result<Option<Unsettled<'db>>>, Conflict> {
         let joint = match (&trees, log) {
@@ -133,6 +134,8 @@ pub(super) fn commit<'db>(
     };
     // Around the stripes: what goes together may wait for a stripe, and a checkpoint for what goes together.
     let done = match log {
+        // Changes of another thread that go together may wait for a tree of this transaction.
+        Some(log) if holds_trees => log.wal().together_holding(all),
         Some(log) => log.wal().together(all),
         None => all(),
     };
