@@ -13,6 +13,8 @@ use crate::store::format::Millis;
 pub struct Job {
     work: Box<dyn FnOnce(&mut Vec<u8>) + Send>,
     cancel: Cancel,
+    /// From when on the work is to be refused, which it does by itself.
+    deadline: Option<Instant>,
     /// Whether the client wants no reply.
     is_silent: bool,
     /// Is told how long the work took.
@@ -33,7 +35,12 @@ impl Job {
         cancel: Cancel,
         work: impl FnOnce(&mut Vec<u8>) + Send + 'static,
     ) -> Job {
-        Job { work: Box::new(work), cancel, is_silent: false, report: None }
+        Job { work: Box::new(work), cancel, deadline: None, is_silent: false, report: None }
+    }
+
+    /// The same work, which refuses at once to begin at a moment or later: to be run then, wherever it waits.
+    pub(crate) fn with_deadline(self, deadline: Option<Instant>) -> Job {
+        Job { deadline, ..self }
     }
 
     /// The same work, whose reply is thrown away.
@@ -49,6 +56,11 @@ impl Job {
     /// The means to end the work early, if it looks at it.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
+    }
+
+    /// When it is to be run where it waits, if no thread has had time for it.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     /// Does the work, and appends the reply.
@@ -95,6 +107,8 @@ pub(crate) struct Running {
     pub(crate) client: u64,
     pub(crate) command: &'static str,
     pub(crate) table: Box<str>,
+    /// What the client calls it.
+    pub(crate) name: Option<Box<str>>,
     pub(crate) begun: Millis,
     pub(crate) effect: Effect,
     pub(crate) cancel: Cancel,
@@ -136,7 +150,7 @@ impl Jobs {
         self: &Arc<Self>,
         client: u64,
         command: &'static str,
-        table: &str,
+        (table, name): (&str, Option<Box<str>>),
         begun: Millis,
         effect: Effect,
     ) -> Begun {
@@ -147,6 +161,7 @@ impl Jobs {
             client,
             command,
             table: table.into(),
+            name,
             begun,
             effect,
             cancel: Cancel::new(),
@@ -172,6 +187,13 @@ impl Jobs {
         found.is_some()
     }
 
+    /// Tells all jobs of a name to stop, and how many there are.
+    pub(crate) fn cancel_named(&self, name: &str) -> usize {
+        let by_id = self.lock();
+        let named = by_id.values().filter(|running| running.name.as_deref() == Some(name));
+        named.map(|running| running.cancel.cancel()).count()
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Running>>> {
         self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -190,8 +212,8 @@ mod tests {
     #[test]
     fn jobs_are_known_until_they_end() {
         let jobs = Arc::new(Jobs::default());
-        let first = jobs.begin(7, "sw.check", "t", 0, Effect::Reads);
-        let second = jobs.begin(7, "sw.disaggregate", "t", 0, Effect::Changes);
+        let first = jobs.begin(7, "sw.check", ("t", None), 0, Effect::Reads);
+        let second = jobs.begin(7, "sw.disaggregate", ("t", None), 0, Effect::Changes);
         second.running.note(Progress { done: 5, total: 9 });
         second.running.note(Progress { done: 3, total: 9 });
         let ids: Vec<u64> = jobs.all().iter().map(|running| running.id).collect();
@@ -203,5 +225,18 @@ mod tests {
         drop(second);
         assert!(!jobs.cancel(id));
         assert_eq!(jobs.all().len(), 1);
+    }
+
+    #[test]
+    fn jobs_of_a_name_are_told_together() {
+        let jobs = Arc::new(Jobs::default());
+        let begin = |name: Option<&str>| {
+            jobs.begin(7, "sw.query", ("t", name.map(Box::from)), 0, Effect::Reads)
+        };
+        let all = [Some("a"), Some("b"), Some("a"), None].map(begin);
+        assert_eq!(jobs.cancel_named("c"), 0);
+        assert_eq!(jobs.cancel_named("a"), 2);
+        let told = all.each_ref().map(|begun| begun.running.cancel.is_cancelled());
+        assert_eq!(told, [true, false, true, false]);
     }
 }

@@ -6,6 +6,7 @@
 //! | `http`, `metrics` | metrics, health, and queries of roll-ups over HTTP |
 //! | [`tls`] | certificates |
 //! | `listener` | addresses, and the connections that come there |
+//! | `working` | a job while a thread that serves no clients does it |
 //! | `protected` | clients of other machines, which are not served without a password |
 //! | `housekeeping` | what is done by time: keys end, memory is looked at |
 //!
@@ -21,6 +22,7 @@ mod listener;
 mod metrics;
 mod protected;
 pub mod tls;
+mod working;
 
 pub use connection::serve;
 pub use housekeeping::Housekeeping;

@@ -79,6 +79,21 @@ pub(crate) enum Format {
     Jsonl,
 }
 
+/// How events are written in the input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EventFormat {
+    /// Comma-separated, with a header line
+    Csv,
+    /// One JSON object a line
+    Jsonl,
+    /// MessagePack: maps, or lists of them, one after the other
+    Msgpack,
+    /// Apache Arrow: a file, or a stream
+    Arrow,
+    /// Apache Parquet
+    Parquet,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineName {
     /// In the order of the keys, in memory, or with --dir in a directory
@@ -325,7 +340,7 @@ pub(crate) struct Stats {
 /// Rows of files, into a roll-up table of a directory.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Ingest {
-    /// CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    /// CSV with a header, JSON lines, MessagePack, Arrow or Parquet; .zst and .gz are unpacked; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
 
@@ -343,7 +358,7 @@ pub(crate) struct Ingest {
 
     /// The format of the rows [default: by the file's name]
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<EventFormat>,
 
     /// Seal the facts into segments at the end
     #[arg(long)]
@@ -364,13 +379,13 @@ pub(crate) struct Query {
     /// The question: a JSON object, or the path of a file with one
     pub(crate) query: String,
 
-    /// A directory; or CSV with a header, or JSON lines; .zst and .gz are unpacked; `-` is standard input
+    /// A directory; or files of CSV with a header, JSON lines, MessagePack, Arrow or Parquet; .zst and .gz are unpacked; `-` is standard input
     #[arg(required = true, value_name = "DIR | FILE")]
     pub(crate) files: Vec<PathBuf>,
 
     /// The format of the rows [default: by the file's name]
     #[arg(long, value_name = "FORMAT")]
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<EventFormat>,
 
     /// Threads that answer
     #[arg(long, short, value_parser = clap::value_parser!(u16).range(1..=256), default_value_t = 1)]
@@ -379,6 +394,10 @@ pub(crate) struct Query {
     /// Print the answer as CSV
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
+
+    /// Print the answer as a stream of Apache Arrow, not to a terminal
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    pub(crate) arrow: bool,
 
     /// Fail if any row was refused
     #[arg(long)]

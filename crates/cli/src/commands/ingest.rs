@@ -90,7 +90,7 @@ fn report(into: &RollupTable, told: &Told, skipped: u64, ui: &Ui) -> Outcome {
                 "processed": rows.processed,
                 "processedWithError": rows.processed_with_error,
                 "thrownAway": rows.thrown_away,
-                "unparseable": rows.unparseable + told.bad_lines,
+                "unparseable": rows.unparseable + told.bad_rows,
                 "overflowed": rows.overflowed,
                 "skipped": skipped,
                 "facts": facts,

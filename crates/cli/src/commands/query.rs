@@ -1,6 +1,8 @@
 //! `sapwood query`: a native query over a roll-up table, or over rows of files that are rolled up in memory.
 
 use std::io::Write;
+#[cfg(feature = "columnar")]
+use std::io::{IsTerminal, stdout};
 use std::path::Path;
 
 use sapwood::rollup::{Answer, Query, Schema, Value};
@@ -8,19 +10,22 @@ use sapwood::{Db, RollupTable, RollupTableOptions};
 
 use crate::args;
 use crate::rows::events::{Told, document};
+#[cfg(not(feature = "columnar"))]
+use crate::rows::exchange::file_format::not_built;
 use crate::rows::kept::database;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, escaped, plural, table, write_table};
 use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &args::rows::Query, ui: &Ui) -> Outcome {
+    expect_printable(args)?;
     let text = document(&args.query)?;
     let query = Query::from_json(&text)?.threads(args.threads.into());
     match (&args.files[..], &args.schema) {
         ([directory], None) if directory.is_dir() => {
             let db = database(directory, ui)?;
             let asked = opened(&db, directory, args.table.as_deref(), &text)?;
-            print(&asked.query(&query)?, args.csv, ui)
+            print(&asked.query(&query)?, args, ui)
         }
         ([directory], Some(_)) if directory.is_dir() => Err(Failure::Usage(format!(
             "tables of {} have schemas of their own: leave --schema out",
@@ -46,7 +51,7 @@ pub(crate) fn run(args: &args::rows::Query, ui: &Ui) -> Outcome {
             if args.strict {
                 told.strictly()?;
             }
-            print(&rolled_up.query(&query)?, args.csv, ui)
+            print(&rolled_up.query(&query)?, args, ui)
         }
     }
 }
@@ -88,8 +93,26 @@ fn say(rolled_up: &RollupTable, ui: &Ui) {
     ));
 }
 
-fn print(answer: &Answer, csv: bool, ui: &Ui) -> Outcome {
-    if csv {
+/// Fails before there is an answer where it could not be printed.
+fn expect_printable(args: &args::rows::Query) -> Outcome {
+    match args.arrow {
+        #[cfg(not(feature = "columnar"))]
+        true => Err(not_built("arrow")),
+        #[cfg(feature = "columnar")]
+        true if stdout().is_terminal() => {
+            Err(Failure::Usage("arrow is not for a terminal: use a pipe, or `> FILE`".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn print(answer: &Answer, args: &args::rows::Query, ui: &Ui) -> Outcome {
+    #[cfg(feature = "columnar")]
+    if args.arrow {
+        let stream = answer.to_arrow_stream()?;
+        return ui.print(|out| out.write_all(&stream));
+    }
+    if args.csv {
         return ui.print(|out| write!(out, "{}", answer.to_csv()));
     }
     match ui.answers {

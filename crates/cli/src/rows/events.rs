@@ -1,12 +1,17 @@
 //! Rows of files as events of a roll-up: read in batches, with what became of them.
 
+#[cfg(feature = "columnar")]
+mod columnar;
+
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use sapwood::rollup::{CsvRows, Ingested, RowBatch, SAMPLES_MAX};
+use sapwood::rollup::{CsvRows, Ingested, MessagePackRows, RowBatch, SAMPLES_MAX};
 
-use crate::args::rows::Format;
-use crate::rows::source::{Source, plain};
+use crate::args::rows::EventFormat;
+#[cfg(not(feature = "columnar"))]
+use crate::rows::exchange::file_format::not_built;
+use crate::rows::source::{Source, ending, plain};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, escaped, plural};
 use crate::terminal::stderr;
@@ -14,7 +19,7 @@ use crate::terminal::ui::Ui;
 
 /// Lines of JSON that are read together, about.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Rows of CSV that come in together.
+/// Rows of CSV and MessagePack that come in together.
 const BATCH_ROWS: usize = 8_192;
 
 /// A document that was given as text, or as the path of a file.
@@ -30,7 +35,29 @@ pub(crate) fn document(given: &str) -> Outcome<String> {
     })
 }
 
-/// Takes a batch of rows; up to which line of its file, header not counted, they go is told with it.
+impl EventFormat {
+    /// What was said, or what the name of a file tells.
+    fn of(path: &Path, said: Option<EventFormat>) -> Outcome<EventFormat> {
+        let by_name = || match ending(path).as_str() {
+            "csv" => Some(EventFormat::Csv),
+            "jsonl" | "ndjson" => Some(EventFormat::Jsonl),
+            "msgpack" | "mpk" => Some(EventFormat::Msgpack),
+            "arrow" | "arrows" | "feather" => Some(EventFormat::Arrow),
+            "parquet" => Some(EventFormat::Parquet),
+            _ => None,
+        };
+        said.or_else(by_name).ok_or_else(|| {
+            let name = match path == Path::new("-") {
+                true => "standard input has no name to tell its format".to_owned(),
+                false => format!("{} has a name that does not tell its format", path.display()),
+            };
+            Failure::Usage(format!("{name}: add --format csv, jsonl, msgpack, arrow or parquet"))
+        })
+    }
+}
+
+/// Takes a batch of rows; up to which row of its file they go is told with it, those counted that are none. In text
+/// a row is a line, without the header.
 pub(crate) type Take<'t> = dyn FnMut(&RowBatch, u64) -> sapwood::Result<Ingested> + 't;
 
 /// What became of the rows of all files.
@@ -38,15 +65,15 @@ pub(crate) type Take<'t> = dyn FnMut(&RowBatch, u64) -> sapwood::Result<Ingested
 pub(crate) struct Told {
     rows: usize,
     pub(crate) rolled_up: Ingested,
-    /// Lines that are no rows.
-    pub(crate) bad_lines: u64,
+    /// Lines and values that are no rows.
+    pub(crate) bad_rows: u64,
     /// The first of them.
     examples: Vec<String>,
 }
 
 impl Told {
     fn refused(&self) -> u64 {
-        self.bad_lines + self.rolled_up.unparseable + self.rolled_up.overflowed
+        self.bad_rows + self.rolled_up.unparseable + self.rolled_up.overflowed
     }
 
     /// Fails if any row was refused.
@@ -60,22 +87,92 @@ impl Told {
         }
     }
 
-    /// Reads a file, without so many of its first lines.
+    /// Reads a file, without so many of its first rows.
     pub(crate) fn read(
         &mut self,
         path: &Path,
-        format: Option<Format>,
+        format: Option<EventFormat>,
         skip: u64,
         take: &mut Take<'_>,
         ui: &Ui,
     ) -> Outcome {
-        let Source { name, format, bytes, progress } = Source::open(path, format, ui)?;
+        let format = EventFormat::of(path, format)?;
+        if matches!(format, EventFormat::Arrow | EventFormat::Parquet) {
+            return self.read_columns(path, format, skip, take, ui);
+        }
+        let Source { name, bytes, progress, .. } = Source::of(path, format, ui)?;
         let read = match format {
-            Format::Jsonl => self.read_json(&name, BufReader::new(bytes), skip, take, ui),
-            Format::Csv => self.read_csv(&name, bytes, skip, take, ui),
+            EventFormat::Jsonl => self.read_json(&name, BufReader::new(bytes), skip, take, ui),
+            EventFormat::Csv => self.read_csv(&name, bytes, skip, take, ui),
+            _ => self.read_message_pack(&name, bytes, skip, take, ui),
         };
         progress.finish_and_clear();
         read
+    }
+
+    #[cfg(feature = "columnar")]
+    fn read_columns(
+        &mut self,
+        path: &Path,
+        format: EventFormat,
+        skip: u64,
+        take: &mut Take<'_>,
+        ui: &Ui,
+    ) -> Outcome {
+        let mut batches = columnar::Batches::open(path, format, ui)?;
+        let mut rows = 0;
+        while let Some(batch) = batches.next()? {
+            self.expect_wanted(ui)?;
+            let passed = skip.saturating_sub(rows).min(batch.num_rows() as u64);
+            rows += passed;
+            for part in columnar::parts(&batch, passed as usize) {
+                rows += part.num_rows() as u64;
+                self.take(&RowBatch::from_arrow(&part)?, rows, take, ui)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cfg(not(feature = "columnar"))]
+    fn read_columns(
+        &mut self,
+        _: &Path,
+        format: EventFormat,
+        _: u64,
+        _: &mut Take<'_>,
+        _: &Ui,
+    ) -> Outcome {
+        Err(not_built(if format == EventFormat::Parquet { "parquet" } else { "arrow" }))
+    }
+
+    fn read_message_pack(
+        &mut self,
+        name: &str,
+        input: impl Read,
+        skip: u64,
+        take: &mut Take<'_>,
+        ui: &Ui,
+    ) -> Outcome {
+        let mut values = MessagePackRows::new(input);
+        let mut rows = 0;
+        while rows < skip {
+            self.expect_wanted(ui)?;
+            let wanted = (skip - rows).min(BATCH_ROWS as u64);
+            match values.skip(wanted).map_err(|error| self.failed(name, &error, ui))? {
+                0 => return Ok(()),
+                passed => rows += passed,
+            }
+        }
+        loop {
+            let read =
+                values.next_batch(BATCH_ROWS).map_err(|error| self.failed(name, &error, ui))?;
+            let Some((batch, bad)) = read else { return Ok(()) };
+            rows += (batch.rows() + bad.len()) as u64;
+            for bad in bad {
+                self.bad_row(format!("{name}, byte {}: {}", bad.offset, bad.why));
+            }
+            self.take(&batch, rows, take, ui)?;
+        }
     }
 
     fn read_json(
@@ -106,7 +203,7 @@ impl Told {
             }
             let (batch, bad) = RowBatch::from_json_lines(&chunk);
             for bad in bad {
-                self.bad_line(name, lines as usize + bad.line + 1, &bad.why);
+                self.bad_row(format!("{name}:{}: {}", lines as usize + bad.line + 1, bad.why));
             }
             lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
             // The last one may have no end.
@@ -139,7 +236,7 @@ impl Told {
             let Some((batch, bad)) = read else { return Ok(()) };
             lines += (batch.rows() + bad.len()) as u64;
             for bad in bad {
-                self.bad_line(name, bad.line + 1, &bad.why);
+                self.bad_row(format!("{name}:{}: {}", bad.line + 1, bad.why));
             }
             self.take(&batch, lines, take, ui)?;
         }
@@ -169,10 +266,10 @@ impl Told {
         Failure::Interrupted(format!("{} rows had been rolled up", count(self.rows as u64)))
     }
 
-    fn bad_line(&mut self, name: &str, line: usize, why: &str) {
-        self.bad_lines += 1;
+    fn bad_row(&mut self, example: String) {
+        self.bad_rows += 1;
         if self.examples.len() < SAMPLES_MAX {
-            self.examples.push(format!("{name}:{line}: {why}"));
+            self.examples.push(example);
         }
     }
 
@@ -180,7 +277,7 @@ impl Told {
     pub(crate) fn warn(&self) {
         let told = &self.rolled_up;
         for (number, what) in [
-            (self.bad_lines, "lines that are no rows"),
+            (self.bad_rows, "lines or values that are no rows"),
             (told.unparseable, "rows without a time that can be read, left out"),
             (told.overflowed, "rows that would take a sum beyond its type, left out"),
             (told.processed_with_error, "rows with a value that cannot be read, taken as null"),

@@ -21,7 +21,7 @@
 
 pub(crate) mod cell;
 #[cfg(feature = "columnar")]
-mod columnar;
+pub(crate) mod columnar;
 #[cfg(test)]
 mod damage;
 pub(crate) mod file_format;

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 use std::time::Duration;
@@ -21,10 +21,10 @@ const ZSTD_MAGIC: [u8; 4] = [0x28, 0xB5, 0x2F, 0xFD];
 const GZIP_MAGIC: [u8; 2] = [0x1F, 0x8B];
 
 /// An input that was opened.
-pub(crate) struct Source {
+pub(crate) struct Source<F = Format> {
     /// As the user named it.
     pub(crate) name: String,
-    pub(crate) format: Format,
+    pub(crate) format: F,
     /// Unpacked.
     pub(crate) bytes: Box<dyn Read>,
     /// Follows the packed bytes as they are read.
@@ -34,11 +34,18 @@ pub(crate) struct Source {
 impl Source {
     /// Opens `path`, or standard input for `-`.
     pub(crate) fn open(path: &Path, format: Option<Format>, ui: &Ui) -> Outcome<Self> {
-        let name = path.display().to_string();
         let format = match format {
             Some(format) => format,
             None => format_of(path)?,
         };
+        Source::of(path, format, ui)
+    }
+}
+
+impl<F> Source<F> {
+    /// Opens `path`, or standard input for `-`, which has this format.
+    pub(crate) fn of(path: &Path, format: F, ui: &Ui) -> Outcome<Self> {
+        let name = path.display().to_string();
         let failed =
             |error: io::Error| Failure::Failed(format!("{name} cannot be read: {}", plain(&error)));
         let (file, progress): (Box<dyn Read>, _) = if path == Path::new("-") {
@@ -148,11 +155,7 @@ fn format_of(path: &Path) -> Outcome<Format> {
             "standard input has no name to tell its format: add --format csv or --format jsonl";
         return Err(Failure::Usage(message.to_owned()));
     }
-    let mut unpacked = PathBuf::from(path);
-    if matches!(extension(path).as_str(), "zst" | "gz") {
-        unpacked.set_extension("");
-    }
-    match extension(&unpacked).as_str() {
+    match ending(path).as_str() {
         "csv" => Ok(Format::Csv),
         "jsonl" | "ndjson" => Ok(Format::Jsonl),
         _ => Err(Failure::Usage(format!(
@@ -160,6 +163,14 @@ fn format_of(path: &Path) -> Outcome<Format> {
              add --format csv or --format jsonl",
             path.display()
         ))),
+    }
+}
+
+/// The ending of a name, but for that of the packing.
+pub(crate) fn ending(path: &Path) -> String {
+    match extension(path).as_str() {
+        "zst" | "gz" => extension(&path.with_extension("")),
+        _ => extension(path),
     }
 }
 

@@ -81,7 +81,7 @@ fn documents_are_files_too_and_bad_rows_are_told() {
     assert!(output.status.success(), "{stderr}");
     for wanted in [
         "1 row rolled up into 1 fact",
-        "lines that are no rows: 1",
+        "lines or values that are no rows: 1",
         "rows.jsonl:2: no JSON object",
         "rows without a time that can be read, left out: 1",
         "row 2, time_hour: ",

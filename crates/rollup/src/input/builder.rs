@@ -1,6 +1,7 @@
 //! Columns that grow row by row, and find their types by themselves.
 
 use super::batch::{Column, Nulls, RowBatch, Values};
+use crate::error::Result;
 use crate::value::{Value, canonical};
 
 /// Makes a [`RowBatch`] of one row after another, whose columns need not be known before.
@@ -41,13 +42,36 @@ impl RowBatchBuilder {
     /// Gives the row that is being made a value in a column; the last one of several counts.
     pub fn push<'v>(&mut self, name: &str, value: impl Into<Value<'v>>) {
         let row = self.rows;
-        match value.into() {
-            Value::Null => self.column(name).clear(row),
-            Value::Long(value) => self.column(name).push_long(row, value),
-            Value::Double(value) => self.column(name).push_double(row, value),
-            Value::Text(value) => self.column(name).push_text(row, &value),
-            list => self.column(name).push_mixed(row, list.into_owned()),
+        self.column(name).push(row, value.into());
+    }
+
+    /// Adds the rows of a batch behind those that are made, and forgets the values of one that is not. A column that
+    /// either has not is null there.
+    ///
+    /// ```
+    /// use sapwood::rollup::{Column, RowBatch, RowBatchBuilder};
+    ///
+    /// let batch = |name: &str| RowBatch::new(2).column(name, Column::longs([7, 9]));
+    /// let mut builder = RowBatchBuilder::new();
+    /// builder.append(&batch("added")?)?;
+    /// builder.append(&batch("deleted")?)?;
+    /// let both = builder.finish();
+    /// assert_eq!((both.rows(), both.names().collect::<Vec<_>>()), (4, vec!["added", "deleted"]));
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// None yet.
+    pub fn append(&mut self, batch: &RowBatch) -> Result<()> {
+        self.cancel_row();
+        for (name, column) in batch.columns() {
+            let first = self.rows;
+            let growing = self.column(name);
+            (0..batch.rows()).for_each(|row| growing.push(first + row, column.value(row)));
         }
+        self.rows += batch.rows();
+        self.next = 0;
+        Ok(())
     }
 
     pub(crate) fn push_text(&mut self, name: &str, value: &str) {
@@ -115,8 +139,14 @@ impl Growing {
         }
     }
 
-    fn clear(&mut self, row: usize) {
-        self.truncate(row);
+    fn push(&mut self, row: usize, value: Value<'_>) {
+        match value {
+            Value::Null => self.truncate(row),
+            Value::Long(value) => self.push_long(row, value),
+            Value::Double(value) => self.push_double(row, value),
+            Value::Text(value) => self.push_text(row, &value),
+            list => self.push_mixed(row, list.into_owned()),
+        }
     }
 
     fn push_long(&mut self, row: usize, value: i64) {

@@ -1,9 +1,13 @@
 //! Answers: rows, and the forms in which Druid writes them.
 
+#[cfg(feature = "arrow")]
+mod arrow;
+
 use jiff::tz::TimeZone;
 use serde_json::{Map, Value as Json, json};
 
 use super::{Query, ScanForm};
+use crate::schema::DimensionKind;
 use crate::time::iso;
 use crate::value::Value;
 
@@ -17,6 +21,9 @@ pub struct Answer {
     pub columns: Vec<String>,
     /// The rows, with a value for each column.
     pub rows: Vec<Vec<Value<'static>>>,
+    /// What the values of each column are, whichever there are; none of a column that has what an expression
+    /// makes.
+    kinds: Vec<Option<DimensionKind>>,
     shape: Shape,
     zone: TimeZone,
     interval: String,
@@ -46,12 +53,14 @@ pub(crate) enum Shape {
 impl Answer {
     pub(crate) fn new(
         columns: Vec<String>,
+        kinds: Vec<Option<DimensionKind>>,
         rows: Vec<Vec<Value<'static>>>,
         shape: Shape,
         query: &Query,
     ) -> Answer {
+        debug_assert_eq!(columns.len(), kinds.len());
         let interval = query.intervals.first().map(ToString::to_string).unwrap_or_default();
-        Answer { columns, rows, shape, zone: query.granularity.zone(), interval }
+        Answer { columns, rows, kinds, shape, zone: query.granularity.zone(), interval }
     }
 
     /// A value, by its row and the name of its column.

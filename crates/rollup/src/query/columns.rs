@@ -91,6 +91,16 @@ impl<'r> Columns<'r> {
         Some((Source::Metric(at), form))
     }
 
+    /// What the values of a column are, if there is one: of a sketch, none of these.
+    pub(crate) fn kind(&self, name: &str) -> Option<DimensionKind> {
+        match self.find(name)?.1 {
+            Form::Ids => Some(DimensionKind::Text),
+            Form::Long | Form::TimedLong => Some(DimensionKind::Long),
+            Form::Double | Form::TimedDouble => Some(DimensionKind::Double),
+            Form::Sketch => None,
+        }
+    }
+
     /// The number under which a column is read. None of a column that has not come yet, where rows
     /// bring columns of their own: it is null.
     ///

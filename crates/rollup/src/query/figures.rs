@@ -7,7 +7,7 @@ use super::columns::{Columns, Form, Source};
 use super::{Aggregation, AggregationKind, SketchFigure};
 use crate::error::{Error, Result};
 use crate::live::state::{Cell, CellKind, double, long, sketch_kind, with_cell};
-use crate::schema::Number;
+use crate::schema::{DimensionKind, Number};
 use crate::sketch::{Reading, Sketch, SketchKind};
 use crate::value::{Value, long_of};
 
@@ -261,7 +261,39 @@ impl Figure {
     }
 }
 
+impl AggregationKind {
+    /// What its figures are.
+    pub(crate) fn value(self) -> DimensionKind {
+        match self {
+            AggregationKind::Count | AggregationKind::Distinct { .. } => DimensionKind::Long,
+            AggregationKind::Sum(number)
+            | AggregationKind::Min(number)
+            | AggregationKind::Max(number)
+            | AggregationKind::First(number)
+            | AggregationKind::Last(number) => match number {
+                Number::Long => DimensionKind::Long,
+                Number::Double => DimensionKind::Double,
+            },
+            AggregationKind::Quantile { .. } | AggregationKind::Variance { .. } => {
+                DimensionKind::Double
+            }
+            AggregationKind::Hll { figure, .. }
+            | AggregationKind::Theta { figure, .. }
+            | AggregationKind::Kll { figure, .. } => figure.value(),
+        }
+    }
+}
+
 impl SketchFigure {
+    /// What it is.
+    pub(crate) fn value(self) -> DimensionKind {
+        match self {
+            SketchFigure::Rounded | SketchFigure::Count => DimensionKind::Long,
+            SketchFigure::Estimate | SketchFigure::Quantile { .. } => DimensionKind::Double,
+            SketchFigure::Bytes => DimensionKind::Text,
+        }
+    }
+
     pub(crate) fn reading(self) -> Reading {
         match self {
             SketchFigure::Estimate => Reading::Estimate { rounded: false },

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::{Kind, Query, TopNMetric};
 use crate::error::{Error, Result};
 use crate::filter::Compiled;
+use crate::schema::DimensionKind;
 use crate::value::Value;
 
 /// The first column of answers about buckets of time: where each begins.
@@ -35,6 +36,17 @@ pub(crate) fn names(query: &Query) -> Result<Vec<String>> {
         }
     }
     Ok(names)
+}
+
+/// What the values of each column of an answer are.
+fn kinds(query: &Query, plan: &Plan<'_>) -> Vec<Option<DimensionKind>> {
+    let dimensions =
+        query.dimensions.iter().map(|dimension| plan.columns.kind(&dimension.dimension));
+    let aggregations = query.aggregations.iter().map(|aggregation| Some(aggregation.kind.value()));
+    let sets = query.sets.iter().map(|(_, _, figure)| Some(figure.value()));
+    let made = query.post_aggregations.iter().map(|_| None);
+    let time = std::iter::once(Some(DimensionKind::Long));
+    time.chain(dimensions).chain(aggregations).chain(sets).chain(made).collect()
 }
 
 /// Makes the answer of groups.
@@ -103,7 +115,7 @@ pub(crate) fn answer(
         Kind::TopN { .. } => Shape::TopN,
         _ => Shape::GroupBy,
     };
-    Ok(Answer::new(names, rows, shape, query))
+    Ok(Answer::new(names, kinds(query, plan), rows, shape, query))
 }
 
 /// Adds the buckets of time that have no facts, between those that have some.

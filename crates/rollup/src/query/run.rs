@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::filter::Filter;
 use crate::live::dictionary::{Dictionary, Entry};
 use crate::rollup::Rollup;
-use crate::schema::{Dimension, TIME_COLUMN};
+use crate::schema::{Dimension, DimensionKind, TIME_COLUMN};
 use crate::time::interval::Interval;
 use crate::value::Value;
 
@@ -240,7 +240,9 @@ impl<'r> Run<'r> {
                 false => ControlFlow::Break(()),
             })
         })?;
-        Ok(Answer::new(names, found, Shape::Scan { form, begin: self.query.offset }, self.query))
+        let kinds = names.iter().map(|name| plan.columns.kind(name)).collect();
+        let shape = Shape::Scan { form, begin: self.query.offset };
+        Ok(Answer::new(names, kinds, found, shape, self.query))
     }
 
     fn search(&self, wanted: &[String], text: &str, case_sensitive: bool) -> Result<Answer> {
@@ -274,7 +276,9 @@ impl<'r> Run<'r> {
         }
         found.truncate(self.query.limit.unwrap_or(usize::MAX));
         let names = ["dimension", "value", "count"].map(str::to_owned).to_vec();
-        Ok(Answer::new(names, found, Shape::Search, self.query))
+        // Values may be those of dimensions of several kinds.
+        let kinds = vec![Some(DimensionKind::Text), None, Some(DimensionKind::Long)];
+        Ok(Answer::new(names, kinds, found, Shape::Search, self.query))
     }
 
     fn time_boundary(&self, first: bool, last: bool) -> Result<Answer> {
@@ -298,7 +302,8 @@ impl<'r> Run<'r> {
             }
         }
         let rows = if row.iter().all(Value::is_null) { Vec::new() } else { vec![row] };
-        Ok(Answer::new(names, rows, Shape::TimeBoundary, self.query))
+        let kinds = vec![Some(DimensionKind::Long); names.len()];
+        Ok(Answer::new(names, kinds, rows, Shape::TimeBoundary, self.query))
     }
 
     fn segment_metadata(&self) -> Result<Answer> {
@@ -358,11 +363,19 @@ impl<'r> Run<'r> {
                 greatest.unwrap_or(Value::Null),
             ]);
         }
-        let columns = ["column", "type", "hasMultipleValues", "hasNulls", "cardinality"];
-        let columns = columns.iter().chain(&["minValue", "maxValue"]);
-        let columns = columns.map(|&name| name.to_owned()).collect();
+        let columns = [
+            ("column", Some(DimensionKind::Text)),
+            ("type", Some(DimensionKind::Text)),
+            ("hasMultipleValues", Some(DimensionKind::Text)),
+            ("hasNulls", Some(DimensionKind::Text)),
+            ("cardinality", Some(DimensionKind::Long)),
+            ("minValue", None),
+            ("maxValue", None),
+        ];
+        let (columns, kinds) =
+            columns.map(|(name, kind)| (name.to_owned(), kind)).into_iter().unzip();
         let shape = Shape::SegmentMetadata { facts: count };
-        Ok(Answer::new(columns, found, shape, self.query))
+        Ok(Answer::new(columns, kinds, found, shape, self.query))
     }
 }
 

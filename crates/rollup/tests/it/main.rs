@@ -1,5 +1,7 @@
 //! Tests of the roll-up index as its users see it.
 
+#[cfg(feature = "arrow")]
+mod arrow;
 mod datasketches;
 mod ingestion;
 mod made_up;

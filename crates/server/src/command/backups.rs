@@ -61,7 +61,7 @@ fn add(call: &mut Call<'_>) -> Answer {
     }
     let backups = open(call.service)?;
     let db = call.service.db.clone();
-    let begun = call.service.jobs.begin(call.client.id, NAME, "", call.now, Effect::Reads);
+    let begun = call.service.jobs.begin(call.client.id, NAME, ("", None), call.now, Effect::Reads);
     let protocol = call.client.protocol;
     let cancel = begun.running.cancel.clone();
     call.job = Some(Job::with_cancel(cancel, move |out| {

@@ -208,13 +208,13 @@ pub(crate) const COMMANDS: &[Command] = &[
     ),
     table("sw.ingest", -3, rollups::ingest).grows().about(
         "1.0.0",
-        "table [FORMAT <JSON | CSV>] payload [payload ...]",
+        "table [FORMAT <JSON | CSV | MSGPACK | ARROW>] payload [payload ...]",
         "Folds rows of events into the facts of a roll-up, all or none of them at one moment, and \
          returns what became of them.",
     ),
     table("sw.query", -3, rollups::query).reads().flags(Flags::SLOW_SCAN).about(
         "1.0.0",
-        "table query [FORMAT <ROWS | JSON | CSV>] [THREADS threads]",
+        "table query [FORMAT <ROWS | JSON | CSV | ARROW>] [THREADS threads]",
         "Returns the answer of a roll-up to a native query of Druid.",
     ),
     jobs("sw.jobs", 1, work::jobs).flags(Flags::ADMIN).tips(IN_ANY_ORDER).about(
@@ -222,10 +222,10 @@ pub(crate) const COMMANDS: &[Command] = &[
         "",
         "Returns the jobs that are running.",
     ),
-    jobs("sw.cancel", 2, work::cancel).flags(Flags::ADMIN).about(
+    jobs("sw.cancel", -2, work::cancel).flags(Flags::ADMIN).about(
         "1.0.0",
-        "job",
-        "Tells a job to stop.",
+        "<job | NAME name>",
+        "Tells a job, or all of a name, to stop, and returns how many there are.",
     ),
 ];
 

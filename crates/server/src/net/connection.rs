@@ -20,11 +20,11 @@ use std::time::Duration;
 
 use sapwood::Lasting;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::task::JoinHandle;
 use tokio_util::io::poll_read_buf;
 
 use crate::clients::Order;
 use crate::jobs::{CancelOnDrop, Job};
+use crate::net::working::Working;
 use crate::session::{Next, Session};
 
 /// Bytes that are read at a time.
@@ -218,12 +218,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     async fn wait_for(&mut self, job: Job) -> io::Result<Option<Vec<u8>>> {
         let cancel = CancelOnDrop(job.cancel());
         let synced = self.session.always_synced();
-        let mut work = tokio::task::spawn_blocking(move || {
-            let mut replies = Vec::new();
-            job.run(&mut replies);
-            synced.map_or(Ok(()), |db| db.changes().wait()).map_err(io::Error::other)?;
-            Ok(replies)
-        });
+        let mut work = Working::begin(job, synced, ());
         let waited = poll_fn(|context| self.poll_job(context, &mut work)).await;
         drop(cancel);
         waited
@@ -232,7 +227,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     fn poll_job(
         &mut self,
         context: &mut Context<'_>,
-        work: &mut JoinHandle<io::Result<Vec<u8>>>,
+        work: &mut Working,
     ) -> Poll<io::Result<Option<Vec<u8>>>> {
         if self.session.entry().mailbox.attend(context) == Order::End {
             return Poll::Ready(Ok(None));
@@ -248,8 +243,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 Poll::Pending => break,
             }
         }
-        let replies = ready!(Pin::new(work).poll(context)).map_err(io::Error::other)?;
-        Poll::Ready(replies.map(Some))
+        Pin::new(work).poll(context).map_ok(Some)
     }
 
     /// Waits until clients are not paused any more, or the connection has an order.

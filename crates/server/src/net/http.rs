@@ -5,7 +5,8 @@
 //! | `/metrics` | figures for Prometheus |
 //! | `/healthz` | 200 while the process serves |
 //! | `/readyz` | 200 while it takes clients, 503 while it ends |
-//! | `POST /druid/v2` | the answer to a native query, as JSON or CSV |
+//! | `POST /druid/v2` | the answer to a native query, as JSON, CSV or Arrow |
+//! | `DELETE /druid/v2/ID` | 202: queries of this name are told to end |
 //! | `POST /druid/v2/sql` | 501: there is no SQL |
 //! | `GET /druid/v2/datasources` | the names of roll-ups |
 //! | `GET /druid/v2/datasources/NAME` | the names of dimensions and metrics of one |

@@ -1,29 +1,57 @@
-//! What is read of a native query of Druid before it is one of a table: its `dataSource` and its `queryId`.
+//! What is read of a native query of Druid before it is one of a table: its `dataSource`, and of its `context`
+//! the `queryId` and the `timeout`.
 
+use std::time::Duration;
+
+use serde::Deserialize;
 use serde_json::Value as Json;
 
-/// The query as JSON.
-pub(crate) fn json(query: &[u8]) -> Result<Json, String> {
-    serde_json::from_slice(query).map_err(|error| format!("the query is no JSON: {error}"))
+/// A query of which nothing else has been read. What is none by more than its outline is refused when it is
+/// answered.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Outline {
+    data_source: Json,
+    context: Json,
 }
 
-/// The name that the client has given the query, if it is a text.
-pub(crate) fn query_id(query: &Json) -> Option<&str> {
-    query.get("context")?.get("queryId")?.as_str()
-}
+impl Outline {
+    /// Reads a query.
+    pub(crate) fn read(query: &[u8]) -> Result<Outline, String> {
+        match serde_json::from_slice(query) {
+            Ok(outline) => Ok(outline),
+            // It is JSON so far, and no query: what reads it whole says why.
+            Err(error) if error.is_data() => Ok(Outline::default()),
+            Err(error) => Err(format!("the query is no JSON: {error}")),
+        }
+    }
 
-/// The name of the table, if the query names one. What else is in the query is not looked at.
-pub(crate) fn data_source(query: &Json) -> Result<Option<String>, String> {
-    match query.get("dataSource") {
-        None => Ok(None),
-        Some(Json::String(name)) => Ok(Some(name.clone())),
-        Some(Json::Object(source)) => match (source.get("type"), source.get("name")) {
-            (Some(Json::String(kind)), Some(Json::String(name))) if kind == "table" => {
-                Ok(Some(name.clone()))
-            }
+    /// The name that the client has given the query, if it is a text.
+    pub(crate) fn query_id(&self) -> Option<&str> {
+        self.context.get("queryId")?.as_str()
+    }
+
+    /// How long the query may take; none with 0, as Druid has it.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        match self.context.get("timeout")?.as_u64()? {
+            0 => None,
+            millis => Some(Duration::from_millis(millis)),
+        }
+    }
+
+    /// The name of the table, if the query names one.
+    pub(crate) fn data_source(&self) -> Result<Option<&str>, String> {
+        match &self.data_source {
+            Json::Null => Ok(None),
+            Json::String(name) => Ok(Some(name)),
+            Json::Object(source) => match (source.get("type"), source.get("name")) {
+                (Some(Json::String(kind)), Some(Json::String(name))) if kind == "table" => {
+                    Ok(Some(name))
+                }
+                _ => Err(OTHER.to_owned()),
+            },
             _ => Err(OTHER.to_owned()),
-        },
-        Some(_) => Err(OTHER.to_owned()),
+        }
     }
 }
 
@@ -34,15 +62,20 @@ const OTHER: &str = "the query's dataSource is no table: name one; unions, joins
 mod tests {
     use super::*;
 
+    fn read(query: &str) -> Outline {
+        Outline::read(query.as_bytes()).expect(query)
+    }
+
     #[test]
     fn tables_are_named_in_two_ways() {
         for (query, expected) in [
             (r#"{"dataSource": "edits"}"#, Some("edits")),
             (r#"{"dataSource": {"type": "table", "name": "edits"}}"#, Some("edits")),
             (r#"{"queryType": "scan"}"#, None),
+            (r#"{"dataSource": null}"#, None),
+            ("[]", None),
         ] {
-            let json = json(query.as_bytes()).expect(query);
-            assert_eq!(data_source(&json), Ok(expected.map(str::to_owned)), "{query}");
+            assert_eq!(read(query).data_source(), Ok(expected), "{query}");
         }
     }
 
@@ -50,19 +83,34 @@ mod tests {
     fn what_is_no_table_is_refused() {
         for query in [
             r#"{"dataSource": 7}"#,
-            r#"{"dataSource": null}"#,
             r#"{"dataSource": ["a", "b"]}"#,
             r#"{"dataSource": {"type": "union", "dataSources": ["a", "b"]}}"#,
             r#"{"dataSource": {"type": "table"}}"#,
         ] {
-            let json = json(query.as_bytes()).expect(query);
-            assert_eq!(data_source(&json), Err(OTHER.to_owned()), "{query}");
+            assert_eq!(read(query).data_source(), Err(OTHER.to_owned()), "{query}");
         }
         for query in ["", "{", "\u{7f}", "{}{}"] {
-            let refused = json(query.as_bytes()).expect_err(query);
+            let refused = Outline::read(query.as_bytes()).expect_err(query);
             assert!(refused.starts_with("the query is no JSON: "), "{refused}");
         }
-        let deep = "[".repeat(100_000);
-        assert!(json(deep.as_bytes()).is_err());
+        // As deep as it likes where it is not read.
+        let deep = |field: &str| format!("{{\"{field}\": {}", "[".repeat(100_000));
+        for field in ["dataSource", "context", "filter"] {
+            assert!(Outline::read(deep(field).as_bytes()).is_err());
+        }
+    }
+
+    #[test]
+    fn contexts_name_queries_and_say_how_long_they_may_take() {
+        for (context, name, millis) in [
+            (r#"{"queryId": "a", "timeout": 1500}"#, Some("a"), Some(1_500)),
+            (r#"{"queryId": 7, "timeout": -1}"#, None, None),
+            (r#"{"timeout": 0}"#, None, None),
+            ("7", None, None),
+        ] {
+            let outline = read(&format!("{{\"filter\": {{}}, \"context\": {context}}}"));
+            let millis = millis.map(Duration::from_millis);
+            assert_eq!((outline.query_id(), outline.timeout()), (name, millis), "{context}");
+        }
     }
 }

@@ -8,6 +8,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use sapwood::Db;
+use sapwood::rollup::{
+    Dimension, DimensionKind, Metric, Query, Rollup, RowBatch, RowBatchBuilder, ScanOrder, Schema,
+    Writer,
+};
 use sapwood_server::acl;
 use sapwood_server::net::Http;
 use sapwood_server::service::Options;
@@ -131,12 +135,16 @@ fn request(head: &str, body: &[u8]) -> Vec<u8> {
 struct Response {
     status: u16,
     head: String,
-    body: String,
+    body: Vec<u8>,
 }
 
 impl Response {
+    fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("text")
+    }
+
     fn json(&self) -> serde_json::Value {
-        serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// The status, and what Druid's clients read of an error.
@@ -160,7 +168,7 @@ fn response(stream: &mut TcpStream) -> Response {
     let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; len.expect("a length").parse().expect("a number")];
     stream.read_exact(&mut body).expect("the server answers");
-    Response { status, head, body: String::from_utf8(body).expect("text") }
+    Response { status, head, body }
 }
 
 /// Waits until something holds.
@@ -195,16 +203,13 @@ fn metrics_and_health_answer() {
     let metrics = running.get("/metrics");
     assert_eq!(metrics.status, 200);
     assert!(metrics.head.contains("content-type: application/openmetrics-text; version=1.0.0"));
-    assert!(metrics.body.contains("sapwood_connected_clients"), "{metrics:?}");
-    assert_eq!(
-        (running.get("/healthz").status, running.get("/readyz").body.as_str()),
-        (200, "ready\n")
-    );
+    assert!(metrics.text().contains("sapwood_connected_clients"), "{metrics:?}");
+    assert_eq!((running.get("/healthz").status, running.get("/readyz").text()), (200, "ready\n"));
     assert_eq!(running.ask("POST /metrics HTTP/1.1", b"").status, 405);
     assert_eq!(running.get("/elsewhere").status, 404);
     running.ending.cancel();
     let ready = running.get("/readyz");
-    assert_eq!((ready.status, ready.body.as_str()), (503, "ending\n"));
+    assert_eq!((ready.status, ready.text()), (503, "ending\n"));
 }
 
 #[test]
@@ -223,14 +228,14 @@ fn rows_come_in_and_queries_are_answered() {
     }
     let pretty =
         running.ask(&format!("POST /druid/v2/?pretty HTTP/1.1\r\n{JSON}"), BY_PAGE.as_bytes());
-    assert!(pretty.body.starts_with("[\n  {\n"), "{pretty:?}");
+    assert!(pretty.text().starts_with("[\n  {\n"), "{pretty:?}");
     assert_eq!(pretty.json(), expected());
     let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}\r\nAccept: text/csv");
     let csv = running.ask(&head, BY_PAGE.as_bytes());
     assert!(csv.head.contains("content-type: text/csv"));
     let expected =
         "timestamp,page,added\n2013-01-01T00:00:00.000Z,Elm,5\n2013-01-01T00:00:00.000Z,Oak,7\n";
-    assert_eq!(csv.body, expected);
+    assert_eq!(csv.text(), expected);
 }
 
 #[test]
@@ -251,9 +256,9 @@ fn csv_comes_in_and_what_is_no_row_is_told() {
 fn roll_ups_are_listed_with_their_columns() {
     let (running, mut client) = Running::with_edits();
     client.line("sw.create t engine hash");
-    assert_eq!(running.get("/druid/v2/datasources").body, r#"["edits"]"#);
+    assert_eq!(running.get("/druid/v2/datasources").text(), r#"["edits"]"#);
     let columns = running.get("/druid/v2/datasources/edits");
-    assert_eq!(columns.body, r#"{"dimensions":["page","size"],"metrics":["edits","added"]}"#);
+    assert_eq!(columns.text(), r#"{"dimensions":["page","size"],"metrics":["edits","added"]}"#);
     for name in ["t", "none", "%2e%2e", "a/b"] {
         let failure = running.get(&format!("/druid/v2/datasources/{name}")).failure();
         assert_eq!((failure.0, failure.1.as_str()), (404, "Unknown datasource"), "{name}");
@@ -296,7 +301,7 @@ fn bad_requests_are_refused_as_druid_does() {
         ("POST /druid/v2 HTTP/1.1", 415, unsupported),
         ("POST /druid/v2 HTTP/1.1\r\nContent-Type: text/plain", 415, unsupported),
         ("POST /ingest/edits HTTP/1.1\r\nContent-Type: text/plain", 415, unsupported),
-        ("POST /ingest/edits HTTP/1.1\r\nContent-Type: application/x-msgpack", 415, unsupported),
+        ("POST /ingest/edits HTTP/1.1\r\nContent-Type: application/x-thrift", 415, unsupported),
         ("POST /ingest/none HTTP/1.1\r\nContent-Type: text/csv", 404, "Unknown datasource"),
         ("POST /ingest/t HTTP/1.1\r\nContent-Type: application/json", 400, invalid),
         ("POST /druid/v3 HTTP/1.1", 404, "Unknown datasource"),
@@ -305,7 +310,7 @@ fn bad_requests_are_refused_as_druid_does() {
         assert_eq!((failure.0, failure.1.as_str()), (status, error), "{head}: {failure:?}");
     }
     assert!(running.ask("GET /druid/v2 HTTP/1.1", b"").head.contains("allow: post"));
-    assert_eq!(running.query(BY_PAGE).body, "[]", "nothing has come in");
+    assert_eq!(running.query(BY_PAGE).text(), "[]", "nothing has come in");
 }
 
 #[test]
@@ -477,6 +482,114 @@ fn a_query_has_its_name_in_the_head_of_the_answer() {
 }
 
 #[test]
+fn queries_are_cancelled_by_their_name() {
+    let (running, mut client) = Running::with_edits();
+    let held = running.hold_jobs();
+    let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}");
+    let mut streams = ["by page/7", "by page/7", "other"].map(|name| {
+        let mut stream = running.connect();
+        let begin = format!("{{\"context\": {{\"queryId\": \"{name}\"}},");
+        let query = BY_PAGE.replacen('{', &begin, 1);
+        stream.write_all(&request(&head, query.as_bytes())).expect("the server reads");
+        stream
+    });
+    let names = |client: &mut Client| {
+        let Value::Array(jobs) = client.line("sw.jobs") else { panic!("no list") };
+        jobs.iter().map(|job| field(job, "name")).collect::<Vec<_>>()
+    };
+    until(|| names(&mut client).len() == 3);
+    let told = |name: &str| running.ask(&format!("DELETE /druid/v2/{name} HTTP/1.1"), b"").status;
+    assert_eq!((told("by%20page%2F7"), told("unknown")), (202, 202));
+    assert_eq!(client.line("sw.cancel name unknown"), 0.into());
+    drop(held);
+    let [one, two, other] = streams.each_mut().map(response);
+    for ended in [one, two] {
+        let json = ended.json();
+        assert_eq!((ended.status, &json["error"]), (500, &"Query cancelled".into()), "{json}");
+        assert_eq!(json["errorClass"], "org.apache.druid.query.QueryInterruptedException");
+    }
+    assert_eq!(other.status, 200);
+    assert_eq!(running.ask("DELETE /druid/v2/datasources HTTP/1.1", b"").status, 405);
+    assert_eq!(running.ask("GET /druid/v2/by%20page HTTP/1.1", b"").status, 405);
+}
+
+#[test]
+fn a_query_that_waits_longer_than_its_timeout_is_ended() {
+    let (running, mut client) = Running::with_edits();
+    // No thread has time for it.
+    let held = running.hold_jobs();
+    let query = BY_PAGE.replacen('{', r#"{"context": {"timeout": 5},"#, 1);
+    let (status, error, message) = running.query(&query).failure();
+    assert_eq!((status, error.as_str()), (504, "Query timeout"));
+    assert!(message.starts_with("the query took longer than its timeout"), "{message}");
+    assert_eq!(client.line("sw.jobs"), Value::Array(vec![]), "it is gone before its turn");
+    drop(held);
+    assert_eq!(running.query(&query.replace("5}", "3600000}")).status, 200);
+}
+
+#[test]
+fn rows_come_as_message_pack_and_as_arrow() {
+    let (running, _) = Running::with_edits();
+    let ingest = |kind: &str, rows: &[u8]| {
+        running.ask(&format!("POST /ingest/edits HTTP/1.1\r\nContent-Type: {kind}"), rows)
+    };
+    for kind in ["application/msgpack", "application/x-msgpack", "application/vnd.msgpack"] {
+        let told = ingest(kind, &message_pack("Oak", 3)).json();
+        assert_eq!((&told["processed"], &told["unparseable"]), (&1.into(), &0.into()), "{told}");
+    }
+    let told = ingest("application/vnd.msgpack", &[&message_pack("Oak", 1)[..], b"\xc1"].concat());
+    let told = told.json();
+    assert_eq!((&told["processed"], &told["unparseable"]), (&1.into(), &1.into()), "{told}");
+    assert_eq!(told["samples"][0]["offset"], message_pack("Oak", 1).len());
+    let asked = |accept: &str| {
+        let head = format!("POST /druid/v2 HTTP/1.1\r\n{JSON}\r\nAccept: {accept}");
+        running.ask(&head, BY_PAGE.as_bytes())
+    };
+    let answer = asked("application/vnd.apache.arrow.stream");
+    assert!(
+        answer.head.contains("content-type: application/vnd.apache.arrow.stream"),
+        "{answer:?}"
+    );
+    let batches = RowBatch::from_arrow_stream(&answer.body).expect("a stream");
+    assert_eq!(batches[0].names().collect::<Vec<_>>(), ["timestamp", "page", "added"]);
+    for added in 1..3 {
+        let told = ingest("application/vnd.apache.arrow.stream", &arrow("Elm", added)).json();
+        assert_eq!((&told["processed"], &told["unparseable"]), (&1.into(), &0.into()), "{told}");
+    }
+    let told = ingest("application/vnd.apache.arrow.stream", b"no stream");
+    assert_eq!(told.failure().0, 400);
+    let csv = asked("text/csv");
+    let time = "2013-01-01T00:00:00.000Z";
+    assert_eq!(csv.text(), format!("timestamp,page,added\n{time},Elm,3\n{time},Oak,10\n"));
+}
+
+/// A row `{"time": ..., "page": ..., "added": ...}`.
+fn message_pack(page: &str, added: u8) -> Vec<u8> {
+    let text = |text: &str| [&[0xa0 | text.len() as u8], text.as_bytes()].concat();
+    let fields = [text("time"), text("2013-01-01"), text("page"), text(page), text("added")];
+    [&[0x83], &fields.concat()[..], &[added]].concat()
+}
+
+/// A stream of such a row.
+fn arrow(page: &str, added: i64) -> Vec<u8> {
+    let schema = Schema::new("time")
+        .dimension(Dimension::text("page"))
+        .metric(Metric::long_sum("added", "added"));
+    let rollup = Arc::new(Rollup::new(schema).expect("it fits"));
+    let mut row = RowBatchBuilder::new();
+    row.push("time", "2013-01-01");
+    row.push("page", page);
+    row.push("added", added);
+    row.end_row();
+    Writer::new(&rollup).ingest(&row.finish()).expect("room");
+    let facts = Query::scan(["time", "page", "added"], ScanOrder::Ascending)
+        .virtual_column("time", "__time", DimensionKind::Long)
+        .expect("it can be read");
+    let answer = rollup.query(&facts).expect("it fits");
+    answer.to_arrow_stream().expect("it is small")
+}
+
+#[test]
 fn a_query_that_takes_longer_than_its_timeout_is_ended() {
     let (running, _) = Running::with_edits();
     // Two batches: the time is looked at when the first has been read.
@@ -503,7 +616,7 @@ fn a_query_that_takes_longer_than_its_timeout_is_ended() {
         "error": "Query timeout",
         "errorMessage":
             "the query took longer than its timeout: ask for fewer facts, or give it more time",
-        "errorClass": null,
+        "errorClass": "org.apache.druid.query.QueryTimeoutException",
         "host": null,
     });
     assert_eq!(ended.json(), expected);

@@ -137,6 +137,9 @@ fn answers_are_written_as_druid_does_and_as_csv() {
     let csv = "timestamp,page,added\n2013-01-01T00:00:00.000Z,Elm,5\n\
                2013-01-01T00:00:00.000Z,Oak,7\n";
     assert_eq!(ask("csv"), csv.into());
+    let Value::Bulk(stream) = ask("arrow") else { panic!("no bytes") };
+    let batches = RowBatch::from_arrow_stream(&stream).expect("a stream");
+    assert_eq!((batches.len(), batches[0].rows()), (1, 2));
 }
 
 #[test]
@@ -154,6 +157,35 @@ fn payloads_are_lines_of_one_text() {
         Value::Array(vec![1_356_998_400_000.into(), page.into(), added.into()])
     };
     assert_eq!(by_page(&mut client), Value::Array(vec![row("Elm", 25), row("Oak", 17)]));
+}
+
+#[test]
+fn payloads_of_bytes_are_batches_of_their_own_which_go_in_together() {
+    let mut client = Client::new(&service());
+    client.line("HELLO 3");
+    create(&mut client);
+    let mut call = |format: &[u8], payloads: &[&[u8]]| {
+        let mut args: Vec<&[u8]> = vec![b"SW.INGEST", b"edits", b"FORMAT", format];
+        args.extend(payloads);
+        client.call(&args)
+    };
+    let row: &[u8] = b"\x82\xa4time\x00\xa5added\x01";
+    // The second one is damaged, and the third is read all the same.
+    let damaged = [row, b"\xc1", row].concat();
+    let told = call(b"msgpack", &[row, &damaged, row]);
+    assert_eq!(["processed", "unparseable", "new_facts"].map(|name| count(&told, name)), [3, 1, 1]);
+    let Value::Array(samples) = field(&told, "samples") else { panic!("{told:?}") };
+    assert_eq!(field(&samples[0], "offset"), (2 * row.len() as i64).into());
+    assert_eq!((field(&samples[0], "line"), field(&samples[0], "row")), (Value::Null, Value::Null));
+    // Rows with other columns.
+    let page: &[u8] = b"\x83\xa5added\x02\xa4page\xa3Oak\xa4time\x00";
+    let told = call(b"MSGPACK", &[row, page, b""]);
+    assert_eq!(["processed", "unparseable", "new_facts"].map(|name| count(&told, name)), [2, 0, 1]);
+    assert_eq!(count(&client.line("sw.info edits"), "facts"), 2);
+    for refused in [&b"no stream"[..], b""] {
+        let told = client.call(&[b"SW.INGEST", b"edits", b"FORMAT", b"ARROW", refused]);
+        assert!(refusal(told).contains("no Arrow stream"));
+    }
 }
 
 #[test]
@@ -217,7 +249,10 @@ fn bad_input_is_refused_and_changes_nothing() {
         (&["sw.create", "redis.7", "engine", "rollup", "schema", SCHEMA], "names that begin with"),
         (&["sw.ingest", "edits"], "wrong number of arguments for 'sw.ingest'"),
         (&["sw.ingest", "edits", "format", "csv"], "wrong number of arguments for 'sw.ingest'"),
-        (&["sw.ingest", "edits", "format", "xml", "<a/>"], "'xml' is none of: json, csv"),
+        (
+            &["sw.ingest", "edits", "format", "xml", "<a/>"],
+            "'xml' is none of: json, csv, msgpack, arrow",
+        ),
         (&["sw.ingest", "edits", "format", "csv", "a,a\n1,2"], "names `a` twice"),
         (&["sw.ingest", "none", "{}"], "no such table"),
         (&["sw.ingest", "t", "{}"], "table 't' is a hash table, and no roll-up"),
@@ -236,7 +271,10 @@ fn bad_input_is_refused_and_changes_nothing() {
             &["sw.query", "edits", r#"{"queryType": "timeBoundary", "dataSource": ["edits"]}"#],
             "dataSource is no table",
         ),
-        (&["sw.query", "edits", BY_PAGE, "format", "xml"], "'xml' is none of: rows, json, csv"),
+        (
+            &["sw.query", "edits", BY_PAGE, "format", "xml"],
+            "'xml' is none of: rows, json, csv, arrow",
+        ),
         (&["sw.query", "edits", BY_PAGE, "threads", "0"], "THREADS is a number from 1 to 256"),
         (&["sw.query", "edits", BY_PAGE, "loudly"], "'loudly' is no option here"),
         (

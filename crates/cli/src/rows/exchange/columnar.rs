@@ -15,5 +15,6 @@ mod guard;
 mod reading;
 mod writing;
 
+pub(crate) use guard::guarded;
 pub(crate) use reading::ColumnFile;
 pub(crate) use writing::ColumnWriter;

@@ -75,10 +75,10 @@ pub(crate) fn of_name(path: &Path, said: Option<FileFormat>) -> Outcome<(FileFor
 
 /// The failure of a program that was built without the libraries of a format.
 #[cfg(not(feature = "columnar"))]
-pub(crate) fn not_built(format: FileFormat) -> Failure {
+pub(crate) fn not_built(format: &str) -> Failure {
     Failure::Usage(format!(
-        "this program was built without {}: use csv or jsonl, or build it with its default features",
-        format.name()
+        "this program was built without {format}: use csv or jsonl, or build it with its default \
+         features"
     ))
 }
 

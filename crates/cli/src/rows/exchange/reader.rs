@@ -45,7 +45,7 @@ impl RowFile {
                 Ok(Self { origin, name, from: From::Columns(Box::new(file)) })
             }
             #[cfg(not(feature = "columnar"))]
-            None => Err(super::file_format::not_built(format)),
+            None => Err(super::file_format::not_built(format.name())),
         }
     }
 

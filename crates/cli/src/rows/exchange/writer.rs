@@ -42,7 +42,7 @@ impl RowWriter {
             #[cfg(not(feature = "columnar"))]
             None => {
                 let _ = origin;
-                return Err(super::file_format::not_built(format));
+                return Err(super::file_format::not_built(format.name()));
             }
         };
         let to = to.map_err(|error| trouble.failure(&error))?;

@@ -1,23 +1,24 @@
 //! Roll-ups: rows in, answers out.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use sapwood::RollupTable;
 use sapwood::rollup::{
-    Answer as Rows, BadLine, DimensionKind, Ingested, MetricKind, Number, Query, RowBatch,
-    SAMPLES_MAX, SketchInput, Value,
+    Answer as Rows, BadLine, BadRow, DimensionKind, Ingested, MetricKind, Number, Query, RowBatch,
+    RowBatchBuilder, SAMPLES_MAX, SketchInput, Value,
 };
 
 use crate::command::arguments::is;
 use crate::command::{Answer, Call};
 use crate::jobs::Effect;
-use crate::protocol::native;
+use crate::protocol::native::Outline;
 use crate::protocol::reply::Reply;
 use crate::refusal::Refusal;
 
 use super::question::threads;
 use super::words::{Words, one_of, shown};
-use super::work::{Telling, Work, start_on};
+use super::work::{Telling, Terms, Work, start_on};
 use super::{catalog, cells, open_rollup, refused, unfit};
 
 /// The form of rows that come.
@@ -25,9 +26,19 @@ use super::{catalog, cells, open_rollup, refused, unfit};
 enum Format {
     Json,
     Csv,
+    MessagePack,
+    /// Streams of it.
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
 
-const FORMATS: &[(&str, Format)] = &[("json", Format::Json), ("csv", Format::Csv)];
+const FORMATS: &[(&str, Format)] = &[
+    ("json", Format::Json),
+    ("csv", Format::Csv),
+    ("msgpack", Format::MessagePack),
+    #[cfg(feature = "arrow")]
+    ("arrow", Format::Arrow),
+];
 
 /// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,9 +47,18 @@ enum Form {
     /// As Druid writes it.
     Json,
     Csv,
+    /// A stream of it.
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
 
-const FORMS: &[(&str, Form)] = &[("rows", Form::Rows), ("json", Form::Json), ("csv", Form::Csv)];
+const FORMS: &[(&str, Form)] = &[
+    ("rows", Form::Rows),
+    ("json", Form::Json),
+    ("csv", Form::Csv),
+    #[cfg(feature = "arrow")]
+    ("arrow", Form::Arrow),
+];
 
 /// Bytes of rows that are taken in on a thread that serves clients, at most: some hundred rows, which take
 /// less than a job costs. More are a job.
@@ -57,21 +77,26 @@ pub(super) fn ingest(call: &mut Call<'_>) -> Answer {
     if payloads.is_empty() {
         return Err(Refusal::arguments(call.command.name));
     }
-    let text = joined(payloads);
+    let payloads = match format {
+        Format::Json | Format::Csv => vec![joined(payloads)],
+        _ => payloads.iter().map(|payload| Cow::Borrowed(*payload)).collect(),
+    };
     let (table, reply) = open_rollup(call)?;
-    if text.len() <= AT_ONCE_BYTES {
-        let batch = Batch::parse(format, &text)?;
+    if payloads.iter().map(|payload| payload.len()).sum::<usize>() <= AT_ONCE_BYTES {
+        let batch = Batch::parse(format, &payloads)?;
         batch.ingest(table, reply)?;
         return Ok(());
     }
-    let (table, text) = (table.clone(), text.into_owned());
+    let table = table.clone();
+    let payloads: Vec<Cow<'static, [u8]>> =
+        payloads.into_iter().map(|payload| Cow::Owned(payload.into_owned())).collect();
     let name: Box<str> = table.name().into();
     let work = move |work: &Work<'_, RollupTable>, reply: &mut Reply<'_>| {
-        let batch = Batch::parse(format, &text)?;
+        let batch = Batch::parse(format, &payloads)?;
         work.check_cancelled()?;
         batch.ingest(work.table, reply)
     };
-    start_on(call, (&name, table), Effect::Changes, Telling::Nothing, work)
+    start_on(call, (&name, table), Terms::new(Effect::Changes, Telling::Nothing), work)
 }
 
 /// All payloads as one text, in which each begins a line.
@@ -91,19 +116,62 @@ fn joined<'a>(payloads: &[&'a [u8]]) -> Cow<'a, [u8]> {
     }
 }
 
-/// Rows that were read, and the lines that are none.
+/// What is no row.
+struct Bad {
+    place: Place,
+    why: String,
+}
+
+/// Where a row is, or would be; from 0.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Among those that were read.
+    Row(usize),
+    /// In the text.
+    Line(usize),
+    /// In the bytes of all payloads.
+    Offset(usize),
+}
+
+/// Rows that were read, and what is none.
 struct Batch {
     rows: RowBatch,
-    bad: Vec<BadLine>,
+    bad: Vec<Bad>,
 }
 
 impl Batch {
-    fn parse(format: Format, text: &[u8]) -> Result<Batch, Refusal> {
-        let (rows, bad) = match format {
-            Format::Json => RowBatch::from_json_lines(text),
-            Format::Csv => RowBatch::from_csv(text).map_err(unfit)?,
-        };
-        Ok(Batch { rows, bad })
+    fn parse(format: Format, payloads: &[Cow<'_, [u8]>]) -> Result<Batch, Refusal> {
+        let (mut batches, mut bad) = (Vec::with_capacity(payloads.len()), Vec::new());
+        let mut before = 0;
+        for payload in payloads {
+            let line = |BadLine { line, why }| Bad { place: Place::Line(line), why };
+            match format {
+                Format::Json => {
+                    let (rows, lines) = RowBatch::from_json_lines(payload);
+                    batches.push(rows);
+                    bad.extend(lines.into_iter().map(line));
+                }
+                Format::Csv => {
+                    let (rows, lines) = RowBatch::from_csv(payload).map_err(unfit)?;
+                    batches.push(rows);
+                    bad.extend(lines.into_iter().map(line));
+                }
+                Format::MessagePack => {
+                    let (rows, values) = RowBatch::from_message_pack(payload);
+                    batches.push(rows);
+                    bad.extend(values.into_iter().map(|BadRow { offset, why }| Bad {
+                        place: Place::Offset(before + offset),
+                        why,
+                    }));
+                }
+                #[cfg(feature = "arrow")]
+                Format::Arrow => {
+                    batches.append(&mut RowBatch::from_arrow_stream(payload).map_err(unfit)?);
+                }
+            }
+            before += payload.len();
+        }
+        Ok(Batch { rows: as_one(batches)?, bad })
     }
 
     /// Folds the rows into the facts, and tells what became of them.
@@ -114,8 +182,22 @@ impl Batch {
     }
 }
 
-/// Lines that are no rows count as those without a time that can be read.
-fn write_told(reply: &mut Reply<'_>, told: &Ingested, bad: &[BadLine]) {
+/// The rows of a command, which go in together.
+fn as_one(mut batches: Vec<RowBatch>) -> Result<RowBatch, Refusal> {
+    match batches.len() {
+        1 => Ok(batches.remove(0)),
+        _ => {
+            let mut all = RowBatchBuilder::new();
+            for batch in &batches {
+                all.append(batch).map_err(unfit)?;
+            }
+            Ok(all.finish())
+        }
+    }
+}
+
+/// What is no row counts as one without a time that can be read.
+fn write_told(reply: &mut Reply<'_>, told: &Ingested, bad: &[Bad]) {
     reply.map(7);
     catalog::figures(
         reply,
@@ -129,26 +211,25 @@ fn write_told(reply: &mut Reply<'_>, told: &Ingested, bad: &[BadLine]) {
         ],
     );
     reply.bulk(b"samples");
-    let lines = &bad[..bad.len().min(SAMPLES_MAX)];
-    let rows = &told.samples[..told.samples.len().min(SAMPLES_MAX - lines.len())];
-    reply.array(lines.len() + rows.len());
-    for line in lines {
-        sample(reply, (None, Some(line.line)), None, &line.why);
+    let bad = &bad[..bad.len().min(SAMPLES_MAX)];
+    let rows = &told.samples[..told.samples.len().min(SAMPLES_MAX - bad.len())];
+    reply.array(bad.len() + rows.len());
+    for Bad { place, why } in bad {
+        sample(reply, *place, None, why);
     }
     for row in rows {
-        sample(reply, (Some(row.row), None), Some(&row.column), &row.why);
+        sample(reply, Place::Row(row.row), Some(&row.column), &row.why);
     }
 }
 
-/// A row by its number among those that were read, or a line by its number in the text; from 0.
-fn sample(
-    reply: &mut Reply<'_>,
-    (row, line): (Option<usize>, Option<usize>),
-    column: Option<&str>,
-    why: &str,
-) {
-    reply.map(4);
-    for (name, number) in [("row", row), ("line", line)] {
+fn sample(reply: &mut Reply<'_>, place: Place, column: Option<&str>, why: &str) {
+    let (row, line, offset) = match place {
+        Place::Row(row) => (Some(row), None, None),
+        Place::Line(line) => (None, Some(line), None),
+        Place::Offset(offset) => (None, None, Some(offset)),
+    };
+    reply.map(5);
+    for (name, number) in [("row", row), ("line", line), ("offset", offset)] {
         reply.bulk(name.as_bytes());
         match number {
             Some(number) => cells::count(reply, number as u64),
@@ -174,38 +255,54 @@ pub(super) fn query(call: &mut Call<'_>) -> Answer {
         }
     }
     let text = call.args[2].to_vec();
+    let outline = Outline::read(&text).map_err(Refusal::err)?;
+    // From here on: a query that waits for a thread takes its time, too.
+    let deadline = outline.timeout().and_then(|timeout| Instant::now().checked_add(timeout));
     let threads = call.service.options.threads;
     let table = open_rollup(call)?.0.clone();
+    expect_table(&outline, table.name())?;
+    let terms = Terms {
+        name: outline.query_id().map(Box::from),
+        deadline,
+        ..Terms::new(Effect::Reads, Telling::Nothing)
+    };
     let name: Box<str> = table.name().into();
     let work = move |work: &Work<'_, RollupTable>, reply: &mut Reply<'_>| {
         let threads = given.unwrap_or_else(|| match work.table.stats().facts {
             facts if facts < ALONE_FACTS => 1,
             _ => threads,
         });
-        let query = parse(&text, work.table.name())?;
-        let query = query.threads(threads).cancelled_by(work.running.cancel.flag());
+        let mut query = parse(&text)?.threads(threads).cancelled_by(work.running.cancel.flag());
+        if let Some(deadline) = deadline {
+            query = query.timeout(deadline.saturating_duration_since(Instant::now()));
+        }
         let answer = work.table.query(&query).map_err(refused)?;
         match form {
             Form::Rows => rows(reply, &answer),
             Form::Json => reply.bulk(answer.to_json().as_bytes()),
             Form::Csv => reply.bulk(answer.to_csv().as_bytes()),
+            #[cfg(feature = "arrow")]
+            Form::Arrow => reply.bulk(&answer.to_arrow_stream().map_err(unfit)?),
         }
         Ok(())
     };
-    start_on(call, (&name, table), Effect::Reads, Telling::Nothing, work)
+    start_on(call, (&name, table), terms, work)
 }
 
-/// The query, which may name the table once more, but no other.
-fn parse(text: &[u8], table: &str) -> Result<Query, Refusal> {
-    let json = native::json(text).map_err(Refusal::err)?;
-    if let Some(name) = native::data_source(&json).map_err(Refusal::err)?
-        && name != table
-    {
-        let name = shown(name.as_bytes());
-        return Err(Refusal::err(format!(
-            "the query's dataSource is '{name}', and the command's table '{table}': name one table"
-        )));
+/// A query may name the table once more, but no other.
+fn expect_table(query: &Outline, table: &str) -> Answer {
+    match query.data_source().map_err(Refusal::err)? {
+        Some(name) if name != table => {
+            let name = shown(name.as_bytes());
+            Err(Refusal::err(format!(
+                "the query's dataSource is '{name}', and the command's table '{table}': name one table"
+            )))
+        }
+        _ => Ok(()),
     }
+}
+
+fn parse(text: &[u8]) -> Result<Query, Refusal> {
     let text =
         std::str::from_utf8(text).map_err(|_| Refusal::text("ERR the query is not UTF-8"))?;
     Query::from_json(text).map_err(unfit)

@@ -1,11 +1,12 @@
 //! Jobs: work that may take long, away from the threads that serve clients.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use sapwood::Table;
 use sapwood::aggregate::Progress;
 
-use crate::command::arguments::integer;
+use crate::command::arguments::{integer, is};
 use crate::command::client::Messages;
 use crate::command::{Answer, Call};
 use crate::databases::Databases;
@@ -13,10 +14,10 @@ use crate::jobs::Job;
 use crate::jobs::{Begun, Effect, Running};
 use crate::protocol::reply::{Protocol, Reply};
 use crate::refusal::refuse;
-use crate::refusal::{NOT_AN_INTEGER, Refusal};
+use crate::refusal::{NOT_AN_INTEGER, Refusal, SYNTAX};
 use crate::replicas::Replicas;
 
-use super::{CANCELLED, cells, open};
+use super::{CANCELLED, cells, open, unfit};
 
 /// What a job works on.
 pub(super) struct Work<'w, T = Table> {
@@ -70,6 +71,23 @@ pub(super) enum Telling {
     Progress,
 }
 
+/// What is known of a job before it begins.
+#[derive(Debug)]
+pub(super) struct Terms {
+    pub(super) effect: Effect,
+    pub(super) telling: Telling,
+    /// What the client calls it.
+    pub(super) name: Option<Box<str>>,
+    /// When it is too late to begin.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Terms {
+    pub(super) fn new(effect: Effect, telling: Telling) -> Terms {
+        Terms { effect, telling, name: None, deadline: None }
+    }
+}
+
 /// Leaves the rest of a command, its reply with it, to a job on the command's table with keys.
 pub(super) fn start(
     call: &mut Call<'_>,
@@ -79,17 +97,17 @@ pub(super) fn start(
 ) -> Answer {
     let table = open(call)?.0.clone();
     let name: Box<str> = table.name().into();
-    start_on(call, (&name, table), effect, telling, work)
+    start_on(call, (&name, table), Terms::new(effect, telling), work)
 }
 
 /// Leaves the rest of a command, its reply with it, to a job on a table, of which this is a handle.
 pub(super) fn start_on<T: Send + 'static>(
     call: &mut Call<'_>,
     (name, table): (&str, T),
-    effect: Effect,
-    telling: Telling,
+    terms: Terms,
     work: impl FnOnce(&Work<'_, T>, &mut Reply<'_>) -> Answer + Send + 'static,
 ) -> Answer {
+    let Terms { effect, telling, name: job, deadline } = terms;
     let told = match (telling, call.client.protocol) {
         (Telling::Nothing, _) => None,
         (Telling::Progress, Protocol::Resp3) => Some(call.client.to_messages(call.service)),
@@ -99,10 +117,10 @@ pub(super) fn start_on<T: Send + 'static>(
     };
     let databases = (!call.is_exclusive()).then(|| Arc::clone(&call.service.databases));
     let (client, command) = (call.client.id, call.command.name);
-    let begun = call.service.jobs.begin(client, command, name, call.now, effect);
+    let begun = call.service.jobs.begin(client, command, (name, job), call.now, effect);
     let protocol = call.client.protocol;
     let cancel = begun.running.cancel.clone();
-    call.job = Some(Job::with_cancel(cancel, move |out| {
+    let job = Job::with_cancel(cancel, move |out| {
         // The table's handle goes first: without jobs, the table can be dropped.
         let begun: Begun = begun;
         let table = table;
@@ -114,12 +132,17 @@ pub(super) fn start_on<T: Send + 'static>(
         };
         let before = out.len();
         let mut reply = Reply::new(out, protocol);
-        let done = work_on.check_cancelled().and_then(|()| work(&work_on, &mut reply));
-        if let Err(refusal) = done {
+        let in_time = match deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            true => Err(unfit(sapwood::rollup::Error::Timeout)),
+            false => Ok(()),
+        };
+        let begun = work_on.check_cancelled().and(in_time);
+        if let Err(refusal) = begun.and_then(|()| work(&work_on, &mut reply)) {
             reply.truncate(before);
             refuse(&mut reply, &refusal);
         }
-    }));
+    });
+    call.job = Some(job.with_deadline(deadline));
     Ok(())
 }
 
@@ -129,9 +152,11 @@ pub(super) fn jobs(call: &mut Call<'_>) -> Answer {
     reply.array(all.len());
     for running in all {
         let progress = running.progress();
-        reply.map(7);
+        reply.map(8);
         reply.bulk(b"id");
         cells::count(reply, running.id);
+        reply.bulk(b"name");
+        cells::text(reply, running.name.as_deref());
         reply.bulk(b"client");
         cells::count(reply, running.client);
         reply.bulk(b"command");
@@ -149,8 +174,17 @@ pub(super) fn jobs(call: &mut Call<'_>) -> Answer {
 }
 
 pub(super) fn cancel(call: &mut Call<'_>) -> Answer {
-    let id = u64::try_from(integer(call.args[1])?).map_err(|_| NOT_AN_INTEGER)?;
-    let is_told = call.service.jobs.cancel(id);
-    call.reply.integer(i64::from(is_told));
+    let jobs = &call.service.jobs;
+    let told = match call.args[1..] {
+        [id] => {
+            let id = u64::try_from(integer(id)?).map_err(|_| NOT_AN_INTEGER)?;
+            usize::from(jobs.cancel(id))
+        }
+        [word, name] if is(word, "name") => {
+            std::str::from_utf8(name).map_or(0, |name| jobs.cancel_named(name))
+        }
+        _ => return Err(SYNTAX),
+    };
+    cells::count(&mut call.reply, told as u64);
     Ok(())
 }

@@ -4,6 +4,7 @@ use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde_json::{Value as Json, json};
 
 use super::body::Room;
@@ -11,34 +12,41 @@ use super::failure::Failure;
 use super::visit::Visit;
 use super::{Door, replies, text};
 use crate::clients::Origin;
-use crate::protocol::native;
+use crate::protocol::native::Outline;
 
 /// Where a client finds the name again that it gave a query.
 const QUERY_ID: HeaderName = HeaderName::from_static("x-druid-query-id");
 
 type Answer = Result<Response<Full<Bytes>>, Failure>;
 
-/// What a path is about.
+/// What a path is about. Names are bytes: signs may be written as numbers there.
 #[derive(Debug, PartialEq, Eq)]
-enum Route<'p> {
+enum Route {
     Query,
     Sql,
     Sources,
-    Source(&'p str),
-    Ingest(&'p str),
+    Source(Vec<u8>),
+    Ingest(Vec<u8>),
+    /// Queries under way, by the name that their client has given them.
+    Named(Vec<u8>),
 }
 
-impl Route<'_> {
+impl Route {
     /// The path's route; a slash at its end is none.
-    fn of(path: &str) -> Option<Route<'_>> {
-        match path.strip_suffix('/').unwrap_or(path) {
+    fn of(path: &str) -> Option<Route> {
+        let path = path.strip_suffix('/').unwrap_or(path);
+        let name = |prefix: &str| {
+            let name = path.strip_prefix(prefix).filter(|name| !name.contains('/'))?;
+            Some(percent_decode_str(name).collect::<Vec<u8>>())
+        };
+        match path {
             "/druid/v2" => Some(Route::Query),
             "/druid/v2/sql" => Some(Route::Sql),
             "/druid/v2/datasources" => Some(Route::Sources),
-            path => match path.strip_prefix("/druid/v2/datasources/") {
-                Some(name) => Some(Route::Source(name)),
-                None => path.strip_prefix("/ingest/").map(Route::Ingest),
-            },
+            _ => name("/druid/v2/datasources/")
+                .map(Route::Source)
+                .or_else(|| name("/ingest/").map(Route::Ingest))
+                .or_else(|| name("/druid/v2/").map(Route::Named)),
         }
     }
 }
@@ -61,13 +69,14 @@ pub(super) async fn answer(
 async fn answer_route(door: &Door, request: Request<Incoming>, origin: Origin) -> Answer {
     let (head, body) = request.into_parts();
     let Some(route) = Route::of(head.uri.path()) else {
-        let why = "there are POST /druid/v2, GET /druid/v2/datasources, \
+        let why = "there are POST /druid/v2, DELETE /druid/v2/ID, GET /druid/v2/datasources, \
                    GET /druid/v2/datasources/NAME and POST /ingest/NAME";
         return Err(Failure::new(StatusCode::NOT_FOUND, why));
     };
     let (method, allowed) = match route {
         Route::Query | Route::Sql | Route::Ingest(_) => (Method::POST, "POST"),
         Route::Sources | Route::Source(_) => (Method::GET, "GET"),
+        Route::Named(_) => (Method::DELETE, "DELETE"),
     };
     if head.method != method {
         return Err(Failure::method(allowed));
@@ -93,14 +102,19 @@ async fn answer_route(door: &Door, request: Request<Incoming>, origin: Origin) -
             as_json(&reply)
         }
         Route::Source(name) => {
-            let reply = visit.call(&[b"SW.INFO", name.as_bytes()], Room::default()).await?;
+            let reply = visit.call(&[b"SW.INFO", &name], Room::default()).await?;
             columns(&reply)
         }
         Route::Ingest(name) => {
             let format = format(&head.headers)?;
             let (rows, room) = door.bodies.read(body).await?;
-            let args = [&b"SW.INGEST"[..], name.as_bytes(), b"FORMAT", format, &rows];
+            let args = [&b"SW.INGEST"[..], &name, b"FORMAT", format, &rows];
             as_json(&visit.call(&args, room).await?)
+        }
+        Route::Named(name) => {
+            // As Druid has it: a query that has ended is no error.
+            visit.call(&[b"SW.CANCEL", b"NAME", &name], Room::default()).await?;
+            Ok(text(StatusCode::ACCEPTED, "application/json", ""))
         }
     }
 }
@@ -112,14 +126,33 @@ enum Form {
     /// With line ends and indents.
     Pretty,
     Csv,
+    #[cfg(feature = "arrow")]
+    Arrow,
 }
+
+/// Streams of Arrow, in requests and answers.
+#[cfg(feature = "arrow")]
+const ARROW: &str = "application/vnd.apache.arrow.stream";
 
 impl Form {
     fn of(headers: &HeaderMap, is_pretty: bool) -> Form {
+        let accept = header(headers, &ACCEPT);
         match is_pretty {
-            _ if header(headers, &ACCEPT).contains("text/csv") => Form::Csv,
+            _ if accept.contains("text/csv") => Form::Csv,
+            #[cfg(feature = "arrow")]
+            _ if accept.contains(ARROW) => Form::Arrow,
             true => Form::Pretty,
             false => Form::Json,
+        }
+    }
+
+    /// As SW.QUERY names it.
+    fn word(self) -> &'static [u8] {
+        match self {
+            Form::Json | Form::Pretty => b"JSON",
+            Form::Csv => b"CSV",
+            #[cfg(feature = "arrow")]
+            Form::Arrow => b"ARROW",
         }
     }
 }
@@ -152,10 +185,16 @@ fn format(headers: &HeaderMap) -> Result<&'static [u8], Failure> {
     match content_type(headers).as_str() {
         "application/json" | "application/x-ndjson" | "application/jsonl" => Ok(b"JSON"),
         "text/csv" => Ok(b"CSV"),
+        "application/msgpack" | "application/x-msgpack" | "application/vnd.msgpack" => {
+            Ok(b"MSGPACK")
+        }
+        #[cfg(feature = "arrow")]
+        ARROW => Ok(b"ARROW"),
         other => {
             let why = format!(
-                "Content-Type is `{other}`: rows are `application/x-ndjson`, an object a line, or \
-                 `text/csv` with the names of columns in the first"
+                "Content-Type is `{other}`: rows are `application/x-ndjson`, an object a line, \
+                 `text/csv` with the names of columns in the first, `application/vnd.msgpack`, or \
+                 `application/vnd.apache.arrow.stream`"
             );
             Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, why))
         }
@@ -164,14 +203,12 @@ fn format(headers: &HeaderMap) -> Result<&'static [u8], Failure> {
 
 /// The answer to a query, or its refusal, with the name that the client has given it.
 async fn ask(visit: Visit, query: &[u8], room: Room, form: Form) -> Answer {
-    let json = native::json(query).map_err(refused)?;
-    let id = native::query_id(&json).map(HeaderValue::from_str).transpose().map_err(|_| {
+    let outline = Outline::read(query).map_err(refused)?;
+    let id = outline.query_id().map(HeaderValue::from_str).transpose().map_err(|_| {
         let why = "context.queryId is answered in a header: make it of letters, digits and signs of ASCII";
         refused(why.to_owned())
     })?;
-    let table = native::data_source(&json);
-    drop(json);
-    let answer = ask_table(visit, table, query, room, form).await;
+    let answer = ask_table(visit, &outline, query, room, form).await;
     let mut response = answer.unwrap_or_else(Failure::into_response);
     if let Some(id) = id {
         response.headers_mut().insert(QUERY_ID, id);
@@ -185,21 +222,23 @@ fn refused(why: String) -> Failure {
 
 async fn ask_table(
     visit: Visit,
-    table: Result<Option<String>, String>,
+    outline: &Outline,
     query: &[u8],
     room: Room,
     form: Form,
 ) -> Answer {
-    let table = table.map_err(refused)?.ok_or_else(|| {
+    let table = outline.data_source().map_err(refused)?.ok_or_else(|| {
         refused("the query has no dataSource: it is the name of a table".to_owned())
     })?;
-    let word: &[u8] = if form == Form::Csv { b"CSV" } else { b"JSON" };
-    let reply = visit.call(&[b"SW.QUERY", table.as_bytes(), query, b"FORMAT", word], room).await?;
+    let args = [&b"SW.QUERY"[..], table.as_bytes(), query, b"FORMAT", form.word()];
+    let reply = visit.call(&args, room).await?;
     let place = replies::bulk(&reply).ok_or_else(unreadable)?;
     let answer = Bytes::from(reply).slice(place);
     match form {
         Form::Json => Ok(text(StatusCode::OK, "application/json", answer)),
         Form::Csv => Ok(text(StatusCode::OK, "text/csv; charset=utf-8", answer)),
+        #[cfg(feature = "arrow")]
+        Form::Arrow => Ok(text(StatusCode::OK, ARROW, answer)),
         Form::Pretty => {
             let json: Json = serde_json::from_slice(&answer).map_err(|_| unreadable())?;
             Ok(text(StatusCode::OK, "application/json", format!("{json:#}\n")))
@@ -243,8 +282,12 @@ mod tests {
             ("/druid/v2/", Some(Route::Query)),
             ("/druid/v2/sql", Some(Route::Sql)),
             ("/druid/v2/datasources", Some(Route::Sources)),
-            ("/druid/v2/datasources/edits", Some(Route::Source("edits"))),
-            ("/ingest/edits/", Some(Route::Ingest("edits"))),
+            ("/druid/v2/datasources/edits", Some(Route::Source(b"edits".to_vec()))),
+            ("/ingest/edits/", Some(Route::Ingest(b"edits".to_vec()))),
+            ("/ingest/a%20b%2Fc", Some(Route::Ingest(b"a b/c".to_vec()))),
+            ("/druid/v2/by%20page", Some(Route::Named(b"by page".to_vec()))),
+            ("/druid/v2/datasources/edits/x", None),
+            ("/druid/v2/a/b", None),
             ("/druid/v1", None),
             ("/druid", None),
             ("/ingest", None),

@@ -61,11 +61,27 @@ impl Failure {
         }
     }
 
+    /// The class of Druid's that says it, where there is one.
+    fn class(&self) -> Option<&'static str> {
+        match self.name() {
+            "Query timeout" => Some("org.apache.druid.query.QueryTimeoutException"),
+            "Query cancelled" => Some("org.apache.druid.query.QueryInterruptedException"),
+            "Query capacity exceeded" => {
+                Some("org.apache.druid.query.QueryCapacityExceededException")
+            }
+            "Resource limit exceeded" => {
+                Some("org.apache.druid.query.ResourceLimitExceededException")
+            }
+            "Unsupported operation" => Some("org.apache.druid.query.QueryUnsupportedException"),
+            _ => None,
+        }
+    }
+
     pub(super) fn into_response(self) -> Response<Full<Bytes>> {
         let body = json!({
             "error": self.name(),
             "errorMessage": self.message,
-            "errorClass": null,
+            "errorClass": self.class(),
             "host": null,
         });
         let mut response = super::text(self.status, "application/json", body.to_string());

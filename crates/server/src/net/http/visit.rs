@@ -14,6 +14,7 @@ use super::{Door, replies};
 use crate::clients::{Order, Origin};
 use crate::jobs::{CancelOnDrop, Job};
 use crate::net::protected;
+use crate::net::working::Working;
 use crate::session::{Next, Session};
 
 /// A client that comes for one request.
@@ -98,14 +99,8 @@ impl Visit {
         let _cancel = CancelOnDrop(job.cancel());
         let synced = self.session.always_synced();
         let place = self.place.take();
-        let work = tokio::task::spawn_blocking(move || {
-            // A job that was told to end takes its place until it has ended.
-            let _taken = (place, room);
-            let mut replies = Vec::new();
-            job.run(&mut replies);
-            synced.map_or(Ok(()), |db| db.changes().wait())?;
-            Ok::<_, sapwood::Error>(replies)
-        });
+        // A job that was told to end takes its place until it has ended.
+        let work = Working::begin(job, synced, (place, room));
         let mailbox = &self.session.entry().mailbox;
         let killed = poll_fn(|context| match mailbox.attend(context) {
             Order::End => Poll::Ready(()),
@@ -115,9 +110,8 @@ impl Visit {
             done = work => done,
             () = killed => return Err(ended()),
         };
-        let failed = |error: String| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error);
-        let replies = done.map_err(|error| failed(error.to_string()))?;
-        let replies = replies.map_err(|error| failed(error.to_string()))?;
+        let replies = done
+            .map_err(|error| Failure::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))?;
         self.session.note_end_of_job(replies.len());
         Ok(replies)
     }

@@ -14,7 +14,7 @@ thread_local! {
 
 /// Runs `read`; a panic within it is an error in words. What `read` works on is not to be used after
 /// an error.
-pub(super) fn guarded<T, E: ToString>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
+pub(crate) fn guarded<T, E: ToString>(read: impl FnOnce() -> Result<T, E>) -> Result<T, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
