@@ -32,7 +32,8 @@ impl RowBatch {
     /// beyond 64 bits with a sign are doubles; times (extension type -1) are milliseconds. A number that
     /// is not finite is the text that says so, which is an error where a number is wanted.
     ///
-    /// A value that is no row is told beside the batch, and the next one is read. Bytes that are no
+    /// A value that is no row is told beside the batch, as is a row with which it would have
+    /// [too many](Self::COLUMNS_MAX) columns or [values](Self::CELLS_MAX), and the next one is read. Bytes that are no
     /// MessagePack end the batch: no row can be found behind them.
     ///
     /// ```
@@ -59,13 +60,9 @@ impl RowBatch {
                 Err(damaged) => Err(damaged),
             };
             listed = listed.saturating_sub(1);
-            let refused = match read {
-                Ok(()) => {
-                    builder.end_row();
-                    continue;
-                }
-                Err(refused) => refused,
-            };
+            let ended = read
+                .and_then(|()| builder.end_row().map_err(|error| Refused::Row(error.to_string())));
+            let Err(refused) = ended else { continue };
             builder.cancel_row();
             // What lies behind a row that cannot be is found by its lengths alone.
             let begin = bytes.len() - row.len();
@@ -464,5 +461,21 @@ mod tests {
     fn lists_of_maps_are_rows() {
         let (batch, bad) = RowBatch::from_message_pack(b"\x90\x92\x81\xa1a\x01\x81\xa1a\x02\x80");
         assert_eq!((told(&batch, "a").as_str(), bad.len()), ("1 2 null", 0));
+    }
+
+    #[test]
+    fn a_map_with_too_many_columns_is_passed_over() {
+        let mut bytes = b"\x93\x81\xa1a\x01\xdf\0\0\x4e\x20".to_vec();
+        for number in 0..20_000 {
+            bytes.extend(format!("_{number:05}").bytes());
+            bytes.push(0);
+        }
+        // The mark of a text of five bytes.
+        bytes[10..].iter_mut().filter(|byte| **byte == b'_').for_each(|byte| *byte = 0xa5);
+        bytes.extend(b"\x81\xa1a\x02");
+        let (batch, bad) = RowBatch::from_message_pack(&bytes);
+        assert_eq!((told(&batch, "a").as_str(), batch.names().count()), ("1 2", 1));
+        assert_eq!((bad.len(), bad[0].offset), (1, 5));
+        assert!(bad[0].why.starts_with("16385 columns, "), "{bad:?}");
     }
 }
