@@ -104,15 +104,15 @@ impl ChunkMap {
     }
 
     /// How many of the first entries ascend, all below the next key of the map and in one chunk; those that it can take,
-    /// at least so many if they are as many.
+    /// at least so many if they are as many. Too few for a run may be told as 0.
     fn run_len<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         chunk: &Chunk<'_>,
         entries: &[(K, V)],
         at_least: usize,
     ) -> usize {
-        let first = entries[0].0.as_ref();
-        let Some(next) = next_key(chunk, first) else { return 0 };
+        let (first, reach) = (entries[0].0.as_ref(), entries[self.run_min() - 1].0.as_ref());
+        let Some(next) = next_key(chunk, first, reach) else { return 0 };
         let most = (RUN_CHUNKS_MAX - 1) * self.options.chunk_entries;
         let most = most.max(at_least).min(entries.len());
         let fits = |at: usize| {
@@ -142,23 +142,26 @@ impl ChunkMap {
     }
 }
 
-/// The next key of a chunk from `key` on, or its upper bound; none if it has `key` itself.
-fn next_key<'g>(chunk: &Chunk<'g>, key: &[u8]) -> Option<Option<&'g [u8]>> {
+/// The next key of a chunk from `key` on, or its upper bound; none if it is not above `reach`.
+fn next_key<'g>(chunk: &Chunk<'g>, key: &[u8], reach: &[u8]) -> Option<Option<&'g [u8]>> {
     let mut next = chunk.high();
-    let mut see = |known: &'g [u8]| {
-        if known >= key && next.is_none_or(|next| known < next) {
-            next = Some(known);
-        }
-    };
+    if next.is_some_and(|high| high <= reach) {
+        return None;
+    }
     let from = chunk.sorted_bound(key, KeyOrder::Equal);
     // Behind entries that were removed comes the next one.
-    if let Some(known) = (from..chunk.sorted_len()).find_map(|at| chunk.sorted_key(at)) {
-        see(known);
+    let sorted = (from..chunk.sorted_len()).find_map(|at| chunk.sorted_key(at));
+    // Last, for a look at one of these is a look at its record.
+    let delta = chunk.delta_entries().map(|(_, entry)| chunk.record(entry.slice).key());
+    for known in sorted.into_iter().chain(delta).filter(|known| *known >= key) {
+        if known <= reach {
+            return None;
+        }
+        if next.is_none_or(|next| known < next) {
+            next = Some(known);
+        }
     }
-    for (_, entry) in chunk.delta_entries() {
-        see(chunk.record(entry.slice).key());
-    }
-    (next != Some(key)).then_some(next)
+    Some(next)
 }
 
 /// The entries of a frozen chunk with a run among them, and where it ends; none if an entry lies within it.

@@ -8,4 +8,5 @@ pub(crate) mod builder;
 pub(crate) mod csv;
 pub(crate) mod json_lines;
 pub(crate) mod message_pack;
+mod names;
 mod stored;

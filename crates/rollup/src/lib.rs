@@ -54,7 +54,7 @@ pub use input::batch::{Column, RowBatch};
 pub use input::builder::RowBatchBuilder;
 pub use input::csv::CsvRows;
 pub use input::json_lines::BadLine;
-pub use input::message_pack::BadRow;
+pub use input::message_pack::{BadRow, MessagePackRows};
 pub use log::BatchLog;
 pub use query::answer::Answer;
 pub use query::{

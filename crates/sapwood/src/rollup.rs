@@ -45,8 +45,8 @@
 pub use sapwood_rollup::{
     Aggregation, AggregationKind, Answer, BadLine, BadRow, Column, Compiled as CompiledFilter,
     CsvRows, Dimension, DimensionKind, DimensionSpec, Discovery, EXPRESSION_DEPTH_MAX, Error,
-    Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, Metric,
-    MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
+    Expression, FILTER_DEPTH_MAX, Filter, Granularity, Ingested, Interval, Limits, MessagePackRows,
+    Metric, MetricKind, NoNumber, Number, OrderBy, Query, Result, Rollup, RollupStats, RowBatch,
     RowBatchBuilder, SAMPLES_MAX, Sample, ScanOrder, Schema, Sealed, SketchFigure, SketchInput,
     SyntaxError, TIME_COLUMN, ThetaSet, TimestampFormat, TopNMetric, Transform, Utf, Value,
     VirtualColumn, Writer,

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use arrow_array::RecordBatch;
 
-use super::batch::{Column, RowBatch};
+use super::batch::{Column, RowBatch, expect_within_limits};
 use super::budget::Budget;
 use crate::error::{Error, Result};
 
@@ -45,7 +45,7 @@ impl RowBatch {
     /// # Errors
     /// [`Error::Input`] with the name of the column and its type, if there is a column of another type, bytes
     /// that are no UTF-8, or a time beyond 64 bits of milliseconds; if two columns have one name; if the
-    /// rows would take too much memory.
+    /// rows would take too much memory, or have more columns or [values](Self::CELLS_MAX) than a batch.
     pub fn from_arrow(batch: &RecordBatch) -> Result<RowBatch> {
         read(batch, &mut budget(batch.get_array_memory_size()))
     }
@@ -95,6 +95,7 @@ fn read(batch: &RecordBatch, budget: &mut Budget) -> Result<RowBatch> {
     let too_many = || Error::Input(format!("a batch of {rows} rows that have no values"));
     // What folding takes for a row.
     budget.take(rows, size_of::<u64>()).ok_or_else(too_many)?;
+    expect_within_limits(rows, batch.num_columns())?;
     let schema = batch.schema_ref();
     let (mut columns, mut names) = (Vec::new(), HashSet::new());
     for (field, array) in schema.fields().iter().zip(batch.columns()) {

@@ -1,9 +1,11 @@
 //! Batches of rows, as columns.
 
+use super::names::Names;
 use crate::error::{Error, Result};
 use crate::value::Value;
 
-/// Rows as columns. Columns are named, in any order, and all have one value a row.
+/// Rows as columns. Columns are named, in any order, and all have one value a row. A batch has up to
+/// [`COLUMNS_MAX`](Self::COLUMNS_MAX) columns and [`CELLS_MAX`](Self::CELLS_MAX) values, nulls among them.
 ///
 /// ```
 /// use sapwood::rollup::{Column, RowBatch};
@@ -15,10 +17,17 @@ use crate::value::Value;
 /// assert_eq!(batch.rows(), 2);
 /// # Ok::<(), sapwood::rollup::Error>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default)]
 pub struct RowBatch {
     rows: usize,
     columns: Vec<(String, Column)>,
+    names: Names,
+}
+
+impl PartialEq for RowBatch {
+    fn eq(&self, other: &RowBatch) -> bool {
+        self.rows == other.rows && self.columns == other.columns
+    }
 }
 
 /// The values of a column.
@@ -144,16 +153,40 @@ fn some_null(nulls: Vec<bool>) -> Nulls {
     nulls.contains(&true).then_some(nulls)
 }
 
+/// Refuses what is more than a batch may have.
+pub(super) fn expect_within_limits(rows: usize, columns: usize) -> Result<()> {
+    if columns > RowBatch::COLUMNS_MAX {
+        return Err(Error::Input(format!(
+            "{columns} columns, and a batch has {} at most: bring rows of other columns in other batches",
+            RowBatch::COLUMNS_MAX
+        )));
+    }
+    match rows.checked_mul(columns) {
+        Some(cells) if cells <= RowBatch::CELLS_MAX => Ok(()),
+        _ => Err(Error::Input(format!(
+            "{rows} rows of {columns} columns, and a batch has {} values at most: bring fewer rows at a time",
+            RowBatch::CELLS_MAX
+        ))),
+    }
+}
+
 impl RowBatch {
+    /// Most columns of a batch.
+    pub const COLUMNS_MAX: usize = 16_384;
+
+    /// Most values of a batch, rows times columns. Where a row lacks a column its null counts, too: rows of
+    /// a few bytes each could take all memory if each brought a column of its own.
+    pub const CELLS_MAX: usize = 1 << 27;
+
     /// So many rows, without columns yet.
     pub fn new(rows: usize) -> RowBatch {
-        RowBatch { rows, columns: Vec::new() }
+        RowBatch { rows, ..RowBatch::default() }
     }
 
     /// With one more column.
     ///
     /// # Errors
-    /// [`Error::Input`] if it has not one value a row, or if its name is taken.
+    /// [`Error::Input`] if it has not one value a row, if its name is taken, or beyond the limits of a batch.
     pub fn column(mut self, name: impl Into<String>, column: Column) -> Result<RowBatch> {
         let name = name.into();
         if column.len() != self.rows {
@@ -165,7 +198,9 @@ impl RowBatch {
         if self.find(&name).is_some() {
             return Err(Error::Input(format!("there are two columns `{name}`")));
         }
+        expect_within_limits(self.rows, self.columns.len() + 1)?;
         self.columns.push((name, column));
+        self.names.added(&self.columns);
         Ok(self)
     }
 
@@ -180,14 +215,49 @@ impl RowBatch {
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Column> {
-        self.columns.iter().find(|(known, _)| known == name).map(|(_, column)| column)
+        self.names.find(&self.columns, name).map(|at| &self.columns[at].1)
     }
 
     pub(crate) fn columns(&self) -> &[(String, Column)] {
         &self.columns
     }
 
+    /// Of columns with different names.
     pub(crate) fn of_columns(rows: usize, columns: Vec<(String, Column)>) -> RowBatch {
-        RowBatch { rows, columns }
+        RowBatch { rows, names: Names::of(&columns), columns }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_are_found_among_any_number() {
+        let mut batch = RowBatch::new(1);
+        for number in 0..RowBatch::COLUMNS_MAX as i64 {
+            let name = number.to_string();
+            assert!(batch.find(&name).is_none());
+            batch = batch.column(name, Column::longs([number])).expect("within the limits");
+        }
+        for number in 0..RowBatch::COLUMNS_MAX as i64 {
+            let column = batch.find(&number.to_string()).expect("it is there");
+            assert_eq!(column.value(0), Value::Long(number));
+        }
+        assert_eq!(batch.clone(), RowBatch::of_columns(1, batch.columns().to_vec()));
+        let twice = batch.clone().column("7", Column::longs([0]));
+        assert_eq!(twice, Err(Error::Input("there are two columns `7`".to_owned())));
+        let refused = batch.column("more", Column::longs([0])).expect_err("too many");
+        assert!(refused.to_string().starts_with("16385 columns, "), "{refused}");
+    }
+
+    #[test]
+    fn cells_have_a_bound() {
+        let within = RowBatch::CELLS_MAX / 4;
+        assert_eq!(expect_within_limits(within, 4), Ok(()));
+        assert_eq!(expect_within_limits(usize::MAX, 0), Ok(()));
+        for (rows, columns) in [(within, 5), (within + 1, 4), (usize::MAX, 2)] {
+            assert!(matches!(expect_within_limits(rows, columns), Err(Error::Input(_))));
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::batch::RowBatch;
+use super::batch::{RowBatch, expect_within_limits};
 use super::builder::RowBatchBuilder;
 use super::json_lines::BadLine;
 use crate::error::{Error, Result};
@@ -19,9 +19,15 @@ impl RowBatch {
     /// ```
     ///
     /// # Errors
-    /// As of [`CsvRows::new`].
+    /// As of [`CsvRows::new`]; [`Error::Input`] if the rows have more [values](Self::CELLS_MAX) than a batch.
     pub fn from_csv(text: &[u8]) -> Result<(RowBatch, Vec<BadLine>)> {
-        Ok(CsvRows::new(text)?.next_batch(usize::MAX)?.unwrap_or_default())
+        let mut rows = CsvRows::new(text)?;
+        let all = rows.next_batch(usize::MAX)?.unwrap_or_default();
+        match rows.skip(1)? {
+            0 => Ok(all),
+            _ => Err(expect_within_limits(all.0.rows() + 1, rows.names.len())
+                .expect_err("it ended before the text")),
+        }
     }
 }
 
@@ -46,7 +52,8 @@ impl<R: Read> CsvRows<R> {
     /// Reads the first line.
     ///
     /// # Errors
-    /// [`Error::Input`] if it cannot be read, names no columns, or one of them twice.
+    /// [`Error::Input`] if it cannot be read, names no columns, [too many](RowBatch::COLUMNS_MAX), or one of them
+    /// twice.
     pub fn new(input: R) -> Result<CsvRows<R>> {
         let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(input);
         let headers = reader.headers().map_err(|error| Error::Input(format!("no CSV: {error}")))?;
@@ -54,6 +61,7 @@ impl<R: Read> CsvRows<R> {
         if names.is_empty() {
             return Err(Error::Input("the first line names no columns".to_owned()));
         }
+        expect_within_limits(1, names.len())?;
         let mut sorted = names.clone();
         sorted.sort_unstable();
         if let Some(twice) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
@@ -86,7 +94,7 @@ impl<R: Read> CsvRows<R> {
         Ok(lines)
     }
 
-    /// Up to so many rows; none at the end. Lines with another number of fields than the first are told
+    /// Up to so many rows, and no more than a batch [may have](RowBatch::CELLS_MAX); none at the end. Lines with another number of fields than the first are told
     /// beside the batch.
     ///
     /// # Errors
@@ -94,6 +102,7 @@ impl<R: Read> CsvRows<R> {
     pub fn next_batch(&mut self, rows_max: usize) -> Result<Option<(RowBatch, Vec<BadLine>)>> {
         let (mut builder, mut bad) = (RowBatchBuilder::new(), Vec::new());
         let mut record = csv::StringRecord::new();
+        let rows_max = rows_max.min(RowBatch::CELLS_MAX / self.names.len());
         while builder.rows() < rows_max {
             let line = self.reader.position().line() as usize - 1;
             match self.reader.read_record(&mut record) {
@@ -105,7 +114,7 @@ impl<R: Read> CsvRows<R> {
                             builder.push_text(name, field);
                         }
                     }
-                    builder.end_row();
+                    builder.end_row()?;
                 }
                 Ok(true) => {
                     let (found, wanted) = (record.len(), self.names.len());

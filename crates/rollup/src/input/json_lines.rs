@@ -19,7 +19,8 @@ pub struct BadLine {
 impl RowBatch {
     /// Reads JSON, an object a line. Objects inside of objects become columns with a dot in their name:
     /// `{"user": {"id": 7}}` has the column `user.id`. Lines that are empty are passed over, those that
-    /// are no object are told beside the batch.
+    /// are no object, or with which the batch would have [too many](Self::COLUMNS_MAX) columns or
+    /// [values](Self::CELLS_MAX), are told beside it.
     ///
     /// ```
     /// use sapwood::rollup::RowBatch;
@@ -42,16 +43,13 @@ impl RowBatch {
     }
 }
 
-/// Adds a row, or nothing if the text is no object.
+/// Adds a row, or nothing if the text is no object, or if the batch has no room for it.
 pub(crate) fn read_row(text: &[u8], builder: &mut RowBatchBuilder) -> Result<()> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
     let row = Row { builder: &mut *builder, prefix: "" };
     let read = deserializer.deserialize_map(row).and_then(|()| deserializer.end());
     match read {
-        Ok(()) => {
-            builder.end_row();
-            Ok(())
-        }
+        Ok(()) => builder.end_row(),
         Err(error) => {
             builder.cancel_row();
             Err(Error::Input(format!("no JSON object: {error}")))
@@ -182,5 +180,20 @@ mod tests {
         assert_eq!(column("tags"), "[b, a] null null");
         assert_eq!(column("on"), "true null null");
         assert_eq!(column("deep.x.y"), "z null null");
+    }
+
+    #[test]
+    fn a_line_with_too_many_columns_is_told() {
+        let fields: Vec<String> = (0..20_000).map(|number| format!("\"{number}\": 1")).collect();
+        let text = format!(
+            "{{\"a\": 1}}\n{{{}}}\n{{\"a\": 2}}\n{{\"b\": {{{}}}}}\n",
+            fields.join(","),
+            fields[..10_000].join(",")
+        );
+        let (batch, bad) = RowBatch::from_json_lines(text.as_bytes());
+        assert_eq!(bad.iter().map(|bad| bad.line).collect::<Vec<_>>(), [1]);
+        assert!(bad[0].why.starts_with("16385 columns, "), "{bad:?}");
+        assert_eq!((batch.rows(), batch.names().count()), (3, 10_001));
+        assert!(batch.find("b.9999").is_some() && batch.find("9999").is_none());
     }
 }

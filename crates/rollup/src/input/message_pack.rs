@@ -1,12 +1,14 @@
 //! Rows as MessagePack, a map each.
 
 use std::borrow::Cow;
+use std::io::Read;
 
 use rmp::Marker;
 use rmp::decode::{RmpRead, read_marker};
 
 use super::batch::RowBatch;
 use super::builder::RowBatchBuilder;
+use crate::error::{Error, Result};
 use crate::value::Value;
 
 /// A value of MessagePack that is no row.
@@ -32,7 +34,8 @@ impl RowBatch {
     /// beyond 64 bits with a sign are doubles; times (extension type -1) are milliseconds. A number that
     /// is not finite is the text that says so, which is an error where a number is wanted.
     ///
-    /// A value that is no row is told beside the batch, and the next one is read. Bytes that are no
+    /// A value that is no row is told beside the batch, as is a row with which it would have
+    /// [too many](Self::COLUMNS_MAX) columns or [values](Self::CELLS_MAX), and the next one is read. Bytes that are no
     /// MessagePack end the batch: no row can be found behind them.
     ///
     /// ```
@@ -45,56 +48,196 @@ impl RowBatch {
     pub fn from_message_pack(bytes: &[u8]) -> (RowBatch, Vec<BadRow>) {
         let mut reader = Reader { all: bytes, rest: bytes };
         let (mut builder, mut bad) = (RowBatchBuilder::new(), Vec::new());
-        // Rows that a list around them still has.
-        let mut listed = 0_u32;
+        let mut listed = 0;
         while listed > 0 || !reader.rest.is_empty() {
-            let row = reader.rest;
-            let read = match reader.item() {
-                Ok(Item::List(len)) if listed == 0 => {
-                    listed = len;
-                    continue;
+            let offset = reader.offset();
+            match reader.row(&mut listed, &mut builder) {
+                Ok(Taken::Row | Taken::Head) => {}
+                Ok(Taken::BadRow(why)) => bad.push(BadRow { offset, why }),
+                Err(refused) => {
+                    bad.push(refused.damage(bytes.len()));
+                    break;
                 }
-                Ok(Item::Map(len)) => reader.map(len, "", DEPTH_MAX, &mut builder),
-                Ok(other) => Err(Refused::Row(format!("{}, not a map", other.name()))),
-                Err(damaged) => Err(damaged),
-            };
-            listed = listed.saturating_sub(1);
-            let refused = match read {
-                Ok(()) => {
-                    builder.end_row();
-                    continue;
-                }
-                Err(refused) => refused,
-            };
-            builder.cancel_row();
-            // What lies behind a row that cannot be is found by its lengths alone.
-            let begin = bytes.len() - row.len();
-            let damaged = match refused {
-                Refused::Row(why) => {
-                    bad.push(BadRow { offset: begin, why });
-                    reader.rest = row;
-                    reader.skip().err()
-                }
-                damaged => Some(damaged),
-            };
-            if let Some(Refused::Damaged { offset, why }) = damaged {
-                bad.push(BadRow { offset, why: why.to_owned() });
-                break;
             }
         }
         (builder.finish(), bad)
     }
 }
 
+/// Reads MessagePack batch after batch, as [`RowBatch::from_message_pack`] does bytes that are there.
+///
+/// ```
+/// use sapwood::rollup::MessagePackRows;
+///
+/// let mut rows = MessagePackRows::new(&b"\x81\xa1a\x01\x07\x81\xa1b\x92\xa1x\xc0"[..]);
+/// let (batch, bad) = rows.next_batch(2)?.expect("a row, and a number");
+/// assert_eq!((batch.rows(), bad[0].offset), (1, 4));
+/// assert!(rows.next_batch(2)?.is_some() && rows.next_batch(2)?.is_none());
+/// # Ok::<(), sapwood::rollup::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct MessagePackRows<R> {
+    input: R,
+    /// What is read, and taken up to `taken`.
+    bytes: Vec<u8>,
+    taken: usize,
+    /// Where `bytes` begin in the input.
+    offset: usize,
+    /// Rows that a list around them still has.
+    listed: u32,
+    is_ended: bool,
+}
+
+impl<R: Read> MessagePackRows<R> {
+    /// Bytes that are read at a time, at least.
+    const READ_BYTES: usize = 64 << 10;
+
+    /// Of an input, from its beginning.
+    pub fn new(input: R) -> MessagePackRows<R> {
+        MessagePackRows {
+            input,
+            bytes: Vec::new(),
+            taken: 0,
+            offset: 0,
+            listed: 0,
+            is_ended: false,
+        }
+    }
+
+    /// Passes over so many values, those that are no rows counted too; how many there were. Bytes that are no
+    /// MessagePack are one, and the last.
+    ///
+    /// ```
+    /// use sapwood::rollup::MessagePackRows;
+    ///
+    /// let mut rows = MessagePackRows::new(&b"\x93\x80\x07\x80"[..]);
+    /// assert_eq!((rows.skip(2)?, rows.skip(9)?), (2, 1));
+    /// # Ok::<(), sapwood::rollup::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the input cannot be read.
+    pub fn skip(&mut self, values: u64) -> Result<u64> {
+        let mut passed = 0;
+        while passed < values {
+            let skipped = self.take(|reader, listed| {
+                let head = reader.rest;
+                match reader.item()? {
+                    Item::List(len) if *listed == 0 => {
+                        *listed = len;
+                        return Ok(0);
+                    }
+                    _ => reader.rest = head,
+                }
+                reader.skip()?;
+                *listed = listed.saturating_sub(1);
+                Ok(1)
+            })?;
+            match skipped {
+                None => break,
+                Some(Ok(values)) => passed += values,
+                Some(Err(_)) => passed += 1,
+            }
+        }
+        Ok(passed)
+    }
+
+    /// Up to so many values, rows and others, and no more than are one batch; none at the end. Those that are no rows
+    /// are told beside it.
+    ///
+    /// # Errors
+    /// [`Error::Input`] if the input cannot be read.
+    pub fn next_batch(&mut self, values_max: usize) -> Result<Option<(RowBatch, Vec<BadRow>)>> {
+        let (mut builder, mut bad) = (RowBatchBuilder::new(), Vec::new());
+        while builder.rows() + bad.len() < values_max {
+            let offset = self.offset + self.taken;
+            match self.take(|reader, listed| reader.row(listed, &mut builder))? {
+                None if builder.rows() == 0 && bad.is_empty() => return Ok(None),
+                None => break,
+                Some(Ok(Taken::Row | Taken::Head)) => {}
+                Some(Ok(Taken::BadRow(why))) => bad.push(BadRow { offset, why }),
+                Some(Err(damage)) => bad.push(damage),
+            }
+        }
+        Ok(Some((builder.finish(), bad)))
+    }
+
+    /// Takes something of the bytes, of which more are read until they do not end within it; none at the end. Damage
+    /// ends the input.
+    fn take<T>(
+        &mut self,
+        mut take: impl FnMut(&mut Reader<'_>, &mut u32) -> Found<T>,
+    ) -> Result<Option<std::result::Result<T, BadRow>>> {
+        loop {
+            let rest = &self.bytes[self.taken..];
+            let is_between = rest.is_empty() && self.listed == 0;
+            if is_between && self.is_ended {
+                return Ok(None);
+            }
+            let mut reader = Reader { all: rest, rest };
+            let refused = match take(&mut reader, &mut self.listed) {
+                Ok(taken) => {
+                    self.taken += reader.offset();
+                    return Ok(Some(Ok(taken)));
+                }
+                Err(refused) => refused,
+            };
+            if self.is_ended || !matches!(refused, Refused::Cut) {
+                let mut damage = refused.damage(rest.len());
+                damage.offset += self.offset + self.taken;
+                (self.is_ended, self.listed) = (true, 0);
+                self.taken = self.bytes.len();
+                return Ok(Some(Err(damage)));
+            }
+            self.read_more()?;
+        }
+    }
+
+    /// Reads as much again as a value has that is not whole, so that long ones are not looked at often.
+    fn read_more(&mut self) -> Result<()> {
+        self.bytes.drain(..self.taken);
+        self.offset += std::mem::take(&mut self.taken);
+        let wanted = self.bytes.len().max(Self::READ_BYTES);
+        let read = self.input.by_ref().take(wanted as u64).read_to_end(&mut self.bytes);
+        let read = read.map_err(|error| Error::Input(error.to_string()))?;
+        self.is_ended = read < wanted;
+        Ok(())
+    }
+}
+
 /// Why a row is none.
 enum Refused {
+    /// The bytes end within a value.
+    Cut,
     /// The bytes are no MessagePack.
-    Damaged { offset: usize, why: &'static str },
+    Damaged { offset: usize },
     /// They are, and say what a row cannot have.
     Row(String),
 }
 
-type Result<T> = std::result::Result<T, Refused>;
+type Found<T> = std::result::Result<T, Refused>;
+
+impl Refused {
+    /// What is told of bytes of this length, which are no MessagePack.
+    fn damage(self, len: usize) -> BadRow {
+        match self {
+            Refused::Cut => BadRow { offset: len, why: "the bytes end within a value".to_owned() },
+            Refused::Damaged { offset } => {
+                BadRow { offset, why: "no value begins with this byte".to_owned() }
+            }
+            Refused::Row(why) => BadRow { offset: 0, why },
+        }
+    }
+}
+
+/// What was taken of the bytes.
+enum Taken {
+    /// The beginning of a list of rows.
+    Head,
+    Row,
+    /// A value that is none.
+    BadRow(String),
+}
 
 /// The beginning of a value, and all of it but for lists and maps.
 enum Item<'a> {
@@ -179,6 +322,40 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// How many bytes are taken.
+    fn offset(&self) -> usize {
+        self.all.len() - self.rest.len()
+    }
+
+    /// Takes a row, another value in the place of one, or the beginning of a list of rows; `listed` is how many a list
+    /// around them still has.
+    fn row(&mut self, listed: &mut u32, builder: &mut RowBatchBuilder) -> Found<Taken> {
+        let row = self.rest;
+        let read = match self.item()? {
+            Item::List(len) if *listed == 0 => {
+                *listed = len;
+                return Ok(Taken::Head);
+            }
+            Item::Map(len) => self.map(len, "", DEPTH_MAX, builder),
+            other => Err(Refused::Row(format!("{}, not a map", other.name()))),
+        };
+        let ended =
+            read.and_then(|()| builder.end_row().map_err(|error| Refused::Row(error.to_string())));
+        let taken = match ended {
+            Ok(()) => Taken::Row,
+            Err(refused) => {
+                builder.cancel_row();
+                let Refused::Row(why) = refused else { return Err(refused) };
+                // What lies behind a row that cannot be is found by its lengths alone.
+                self.rest = row;
+                self.skip()?;
+                Taken::BadRow(why)
+            }
+        };
+        *listed = listed.saturating_sub(1);
+        Ok(taken)
+    }
+
     /// The fields of a map go into the row; the names of those inside of others begin with `prefix`.
     fn map(
         &mut self,
@@ -186,7 +363,7 @@ impl<'a> Reader<'a> {
         prefix: &str,
         depth: usize,
         builder: &mut RowBatchBuilder,
-    ) -> Result<()> {
+    ) -> Found<()> {
         let mut path = String::new();
         for _ in 0..len {
             let name = match self.item()? {
@@ -217,7 +394,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn list(&mut self, len: u32, name: &str, depth: usize) -> Result<Vec<Value<'static>>> {
+    fn list(&mut self, len: u32, name: &str, depth: usize) -> Found<Vec<Value<'static>>> {
         let mut values = Vec::new();
         for _ in 0..len {
             values.push(match self.item()? {
@@ -230,32 +407,27 @@ impl<'a> Reader<'a> {
     }
 
     /// Takes a value, with all that lies inside it.
-    fn skip(&mut self) -> Result<()> {
+    fn skip(&mut self) -> Found<()> {
         let mut left = 1;
         while left > 0 {
             left = left - 1 + self.item()?.inside();
             // Each value takes a byte at least, so what is promised cannot overflow.
             if left > self.rest.len() as u64 {
-                return Err(self.cut());
+                return Err(Refused::Cut);
             }
         }
         Ok(())
     }
 
-    fn cut(&self) -> Refused {
-        Refused::Damaged { offset: self.all.len(), why: "the bytes end within a value" }
-    }
-
     #[inline]
-    fn item(&mut self) -> Result<Item<'a>> {
-        let offset = self.all.len() - self.rest.len();
-        let cut = Refused::Damaged { offset: self.all.len(), why: "the bytes end within a value" };
-        let Ok(marker) = read_marker(&mut self.rest) else { return Err(cut) };
+    fn item(&mut self) -> Found<Item<'a>> {
+        let offset = self.offset();
+        let Ok(marker) = read_marker(&mut self.rest) else { return Err(Refused::Cut) };
         macro_rules! data {
             ($read:ident) => {
                 match self.rest.$read() {
                     Ok(data) => data,
-                    Err(_) => return Err(cut),
+                    Err(_) => return Err(Refused::Cut),
                 }
             };
         }
@@ -295,35 +467,35 @@ impl<'a> Reader<'a> {
             Marker::Ext16 => self.sized_extension(2)?,
             Marker::Ext32 => self.sized_extension(4)?,
             Marker::Reserved => {
-                return Err(Refused::Damaged { offset, why: "no value begins with this byte" });
+                return Err(Refused::Damaged { offset });
             }
         })
     }
 
-    fn bytes(&mut self, len: usize) -> Result<&'a [u8]> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(|| self.cut())?;
+    fn bytes(&mut self, len: usize) -> Found<&'a [u8]> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(|| Refused::Cut)?;
         self.rest = rest;
         Ok(bytes)
     }
 
     /// A length of `width` bytes.
-    fn len(&mut self, width: usize) -> Result<usize> {
+    fn len(&mut self, width: usize) -> Found<usize> {
         let digits = self.bytes(width)?.iter();
         Ok(digits.fold(0, |len, &byte| len << 8 | usize::from(byte)))
     }
 
-    fn sized(&mut self, width: usize) -> Result<&'a [u8]> {
+    fn sized(&mut self, width: usize) -> Found<&'a [u8]> {
         let len = self.len(width)?;
         self.bytes(len)
     }
 
     /// A byte that tells the type comes before the data.
-    fn extension(&mut self, len: usize) -> Result<Item<'a>> {
+    fn extension(&mut self, len: usize) -> Found<Item<'a>> {
         let kind = self.bytes(1)?[0] as i8;
         Ok(Item::Extension(kind, self.bytes(len)?))
     }
 
-    fn sized_extension(&mut self, width: usize) -> Result<Item<'a>> {
+    fn sized_extension(&mut self, width: usize) -> Found<Item<'a>> {
         let len = self.len(width)?;
         self.extension(len)
     }
@@ -334,7 +506,7 @@ fn cannot_be(name: &str, what: &str) -> Refused {
 }
 
 /// What is left of the depth, inside.
-fn deeper(depth: usize, name: &str) -> Result<usize> {
+fn deeper(depth: usize, name: &str) -> Found<usize> {
     match depth - 1 {
         0 => Err(Refused::Row(format!("`{name}` is more than {DEPTH_MAX} maps and lists deep"))),
         depth => Ok(depth),
@@ -442,7 +614,7 @@ mod tests {
         }
         // A row that cannot be, in which the bytes end.
         let (_, bad) = RowBatch::from_message_pack(b"\x82\x01\xc0\xa1");
-        assert_eq!(bad.iter().map(|bad| bad.offset).collect::<Vec<_>>(), [0, 4]);
+        assert_eq!(bad.iter().map(|bad| bad.offset).collect::<Vec<_>>(), [4]);
     }
 
     #[test]
@@ -464,5 +636,89 @@ mod tests {
     fn lists_of_maps_are_rows() {
         let (batch, bad) = RowBatch::from_message_pack(b"\x90\x92\x81\xa1a\x01\x81\xa1a\x02\x80");
         assert_eq!((told(&batch, "a").as_str(), bad.len()), ("1 2 null", 0));
+    }
+
+    #[test]
+    fn a_map_with_too_many_columns_is_passed_over() {
+        let mut bytes = b"\x93\x81\xa1a\x01\xdf\0\0\x4e\x20".to_vec();
+        for number in 0..20_000 {
+            bytes.extend(format!("_{number:05}").bytes());
+            bytes.push(0);
+        }
+        // The mark of a text of five bytes.
+        bytes[10..].iter_mut().filter(|byte| **byte == b'_').for_each(|byte| *byte = 0xa5);
+        bytes.extend(b"\x81\xa1a\x02");
+        let (batch, bad) = RowBatch::from_message_pack(&bytes);
+        assert_eq!((told(&batch, "a").as_str(), batch.names().count()), ("1 2", 1));
+        assert_eq!((bad.len(), bad[0].offset), (1, 5));
+        assert!(bad[0].why.starts_with("16385 columns, "), "{bad:?}");
+    }
+
+    /// Gives a few bytes at a time.
+    struct Trickle<'a>(&'a [u8]);
+
+    impl Read for Trickle<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let few = self.0.len().min(buffer.len()).min(7);
+            let (bytes, rest) = self.0.split_at(few);
+            buffer[..few].copy_from_slice(bytes);
+            self.0 = rest;
+            Ok(few)
+        }
+    }
+
+    /// All batches of an input as one, and what is none.
+    fn batches(bytes: &[u8], values_max: usize) -> (RowBatch, Vec<BadRow>) {
+        let mut rows = MessagePackRows::new(Trickle(bytes));
+        let (mut all, mut bad) = (RowBatchBuilder::new(), Vec::new());
+        while let Some((batch, mut more)) = rows.next_batch(values_max).expect("memory") {
+            assert!((1..=values_max).contains(&(batch.rows() + more.len())));
+            all.append(&batch).expect("within the limits");
+            bad.append(&mut more);
+        }
+        (all.finish(), bad)
+    }
+
+    #[test]
+    fn batches_of_an_input_are_those_of_its_bytes() {
+        let long = "x".repeat(200_000);
+        let mut bytes = b"\x81\xa1a\xdb\0\x03\x0d\x40".to_vec();
+        bytes.extend(long.bytes());
+        bytes.extend(b"\x94\x81\xa1a\x01\x07\x81\x01\x02\x81\xa1a\x03\x90\xc0\x81\xa1b\xa1x");
+        for end in [&b""[..], b"\xc1", b"\x81", b"\x92\x80", b"\x81\x01"] {
+            let bytes = [&bytes[..], end].concat();
+            let (expected, told) = RowBatch::from_message_pack(&bytes);
+            assert_eq!(expected.rows(), 4 + usize::from(end.contains(&0x80)));
+            for values_max in [1, 2, 3, 1_000] {
+                let (found, bad) = batches(&bytes, values_max);
+                assert_eq!((found.rows(), &bad), (expected.rows(), &told), "{end:?}");
+                for name in expected.names() {
+                    assert!(
+                        super::tests::told(&found, name) == super::tests::told(&expected, name)
+                    );
+                }
+            }
+            // Some of them passed over.
+            let values = (expected.rows() + told.len()) as u64;
+            for passed in 0..=values + 1 {
+                let mut rows = MessagePackRows::new(Trickle(&bytes));
+                assert_eq!(rows.skip(passed), Ok(passed.min(values)), "{end:?}");
+                let rest = rows.next_batch(usize::MAX).expect("memory");
+                let rest = rest.map_or(0, |(batch, bad)| (batch.rows() + bad.len()) as u64);
+                assert_eq!(rest, values - passed.min(values), "{end:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_input_that_fails_is_told() {
+        struct Failing;
+        impl Read for Failing {
+            fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+                Err(std::io::Error::other("unplugged"))
+            }
+        }
+        let mut rows = MessagePackRows::new((&b"\x80\x80"[..]).chain(Failing));
+        assert_eq!(rows.next_batch(9), Err(Error::Input("unplugged".to_owned())));
     }
 }

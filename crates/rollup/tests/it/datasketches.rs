@@ -51,7 +51,7 @@ fn batch(columns: &[(&str, &[Value<'_>])]) -> RowBatch {
         for (name, values) in columns {
             builder.push(name, values[row].borrowed());
         }
-        builder.end_row();
+        builder.end_row().expect("within the limits");
     }
     builder.finish()
 }

@@ -241,7 +241,7 @@ fn batch(rows: &[(i64, Row)], columnar: bool) -> RowBatch {
     for (time, row) in rows {
         builder.push("time", *time);
         row.iter().for_each(|(name, value)| builder.push(name, value.clone()));
-        builder.end_row();
+        builder.end_row().expect("within the limits");
     }
     builder.finish()
 }

@@ -580,7 +580,7 @@ fn arrow(page: &str, added: i64) -> Vec<u8> {
     row.push("time", "2013-01-01");
     row.push("page", page);
     row.push("added", added);
-    row.end_row();
+    row.end_row().expect("within the limits");
     Writer::new(&rollup).ingest(&row.finish()).expect("room");
     let facts = Query::scan(["time", "page", "added"], ScanOrder::Ascending)
         .virtual_column("time", "__time", DimensionKind::Long)
