@@ -261,7 +261,9 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     let compare = format!(
         "{python} xtask/duckdb/compare.py --sapwood target/release/sapwood --flights datasets/flights-2013.csv.zst"
     );
-    steps.push(Step::new("compare", &compare).args(args));
+    steps.push(Step::new("compare", &compare).args(args.clone()));
+    let rollup = format!("{python} xtask/duckdb/rollup.py --sapwood target/release/sapwood");
+    steps.push(Step::new("roll-up", &rollup).args(args));
     Ok(steps)
 }
 

@@ -69,8 +69,8 @@ enum Chore {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    /// Figures of `sapwood aggregate` against those of DuckDB (needs python3; gets DuckDB from
-    /// PyPI)
+    /// Figures of `sapwood aggregate` and of roll-ups against those of DuckDB (needs python3; gets
+    /// DuckDB from PyPI)
     Duckdb {
         /// For the script, such as --smoke or --data small
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

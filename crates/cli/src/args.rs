@@ -133,7 +133,8 @@ Examples:
 Schemas are those of Druid's dataSchema: docs/design/rollup.md lists their fields. The table is made where
 it is not there. It remembers how far it has taken each file: run it again after it was interrupted, or
 when a file has grown, and it goes on from there. Rows without a time, and values that cannot be
-read, are counted and shown.")]
+read, are counted and shown. Formats are told by the ending: .csv, .jsonl, .ndjson, .msgpack, .mpk, .arrow,
+.arrows, .feather, .parquet.")]
     Ingest(rows::Ingest),
 
     /// Answer one of Druid's native queries about a roll-up table, or about rows of files
@@ -144,8 +145,9 @@ Examples:
   sapwood query --schema schema.json '{\"queryType\": \"timeBoundary\"}' flights.csv.zst --json
 
 Schemas are those of Druid's dataSchema, queries its native ones: docs/design/rollup.md lists their
-fields. Both may be files. Rows of files are rolled up in memory first. With --json the answer is as Druid writes it, with --csv a table. Rows that
-have no time, and values that cannot be read, are counted and shown.")]
+fields. Both may be files. Rows of files are rolled up in memory first. With --json the answer is as
+Druid writes it, with --csv a table, with --arrow a stream of Apache Arrow. Rows that have no time,
+and values that cannot be read, are counted and shown.")]
     Query(rows::Query),
 
     /// Load a file into a table and say what the table costs, to the byte
@@ -228,16 +230,18 @@ Ordered tables are copied as of the last checkpoint, hash tables as of their new
 read, both with the changes of the log before the first that is damaged; --past-damage takes those
 behind it, too, and what comes of it need never have been there at one moment. Each tree is copied
 as far as it can be read; words of trees have no checksums: one that is damaged, and still a value,
-is copied as it is. The damaged directory is not written. The exit code is 1 if something is lost.")]
+is copied as it is. Of a roll-up, segments that can be read are copied, and rows that the log has
+behind them. The damaged directory is not written. The exit code is 1 if something is lost.")]
     Repair(Repair),
 
-    /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow
+    /// Write every entry of a table as CSV, JSON lines, Parquet or Arrow, or the facts of a roll-up as Parquet
     #[command(after_help = "\
 Examples:
   sapwood export flights rows --to flights.parquet
   sapwood export flights rows --to flights.csv.zst
   sapwood export flights rows --format jsonl | head
   sapwood export flights rows --raw --to flights.arrow --json
+  sapwood export events edits --to facts
 
 The columns are:
   those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are
@@ -253,7 +257,10 @@ all numbered, a record that a program wrote otherwise), all are written as bytes
 why.
 
 A file is whole or not there: it is called FILE.part until it is done. It is read back by `sapwood
-import`. The directory is not changed.")]
+import`. The directory is not changed.
+
+Of a roll-up, --to names a folder, in which there is a Parquet file for each interval of the segment
+granularity: __time, the dimensions, and the metrics, with the states of sketches beside them.")]
     Export(Export),
 
     /// Put the rows of a CSV, JSON lines, Parquet or Arrow file into a table of a directory

@@ -33,7 +33,7 @@ pub(crate) struct Export {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<FileFormat>,
 
-    /// Where to write [default: standard output; parquet and arrow not to a terminal]
+    /// Where to write [default: standard output; parquet and arrow not to a terminal]; of a roll-up, a folder
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) to: Option<PathBuf>,
 

@@ -1,11 +1,15 @@
-//! `sapwood export`: every entry of a table of a directory, into a file of another program's format.
+//! `sapwood export`: every entry of a table of a directory, into a file of another program's format; the facts of a
+//! roll-up, into a folder of them.
+
+#[cfg(feature = "columnar")]
+mod facts;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
-use sapwood::{Engine, Table};
+use sapwood::{Db, Engine, Table};
 use serde_json::{Value, json};
 
 use crate::args::exchange::{Export, FileFormat};
@@ -22,9 +26,13 @@ use crate::terminal::format::{count, plural, rate, time};
 use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
+    let db = kept::database(&args.directory, ui)?;
+    if db.engine(&args.table) == Some(Engine::Rollup) {
+        return export_facts(&db, args, ui);
+    }
     let (to, format, packing) = target(args)?;
     let started = Instant::now();
-    let (_db, table, description) = kept::open(&args.directory, &args.table, Reading::AsIs, ui)?;
+    let (table, description) = kept::table(&db, &args.directory, &args.table, Reading::AsIs)?;
     // A file that has been begun is taken away before the command ends.
     let _promise = to.map(|_| ui.interrupt.promise());
     let survey = survey(&table, &description, format, args.raw, ui)?;
@@ -49,6 +57,16 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     let answer =
         Answer { args, format, table: &table, form: &survey.form, description: &description };
     answer.tell(to, rows, started, ui)
+}
+
+#[cfg(feature = "columnar")]
+fn export_facts(db: &Db, args: &Export, ui: &Ui) -> Outcome {
+    facts::export(&db.rollup_table(&args.table)?, args, ui)
+}
+
+#[cfg(not(feature = "columnar"))]
+fn export_facts(_: &Db, _: &Export, _: &Ui) -> Outcome {
+    Err(file_format::not_built(FileFormat::Parquet.name()))
 }
 
 /// The file, if it is not standard output, its format and its packing.

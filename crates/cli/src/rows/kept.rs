@@ -106,6 +106,17 @@ pub(crate) fn open(
     ui: &Ui,
 ) -> Outcome<(Db, Table, Description)> {
     let db = database(directory, ui)?;
+    let (rows, description) = self::table(&db, directory, table, reading)?;
+    Ok((db, rows, description))
+}
+
+/// A table of the database of a directory, opened to be read.
+pub(crate) fn table(
+    db: &Db,
+    directory: &Path,
+    table: &str,
+    reading: Reading,
+) -> Outcome<(Table, Description)> {
     let rows = match (db.engine(table), reading) {
         (Some(Engine::Tree), Reading::Within(_)) => {
             return Err(Failure::Usage(
@@ -126,8 +137,8 @@ pub(crate) fn open(
         (_, Reading::At(number)) => db.hash_table_view(table, number).map(Table::from),
     };
     let rows = rows.map_err(|error| explained(directory, table, error))?;
-    let description = Description::read(&db, table)?.unwrap_or_else(Description::entries);
-    Ok((db, rows, description))
+    let description = Description::read(db, table)?.unwrap_or_else(Description::entries);
+    Ok((rows, description))
 }
 
 /// The failure of a table that does not open: which checkpoint does, and by which command.

@@ -81,6 +81,76 @@ fn a_file_that_grows_is_taken_once() {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("corrupt at offset"));
 }
 
+/// Of facts that were written elsewhere.
+const OF_FACTS: &str = r#"{
+    "timestampSpec": {"column": "__time"},
+    "dimensionsSpec": {"dimensions": ["page"]},
+    "metricsSpec": [{"type": "longSum", "name": "edits", "fieldName": "edits"}],
+    "granularitySpec": {"queryGranularity": "hour"}
+}"#;
+
+#[test]
+fn rows_of_each_format_are_taken_once() {
+    let folder = TempDir::new().expect("a folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("words").to_owned();
+    let ingest = |file: &str, dir: &str, schema: &str| -> Value {
+        let args = ["ingest", file, "--dir", dir, "--table", "edits", "--schema", schema];
+        serde_json::from_str(&stdout_of(&[&args[..], &["--json", "-q"]].concat())).expect("JSON")
+    };
+    let twice = |file: &str, schema: &str, rows: u64| {
+        let dir = path(&format!("{}.dir", file.rsplit('/').next().expect("a name")));
+        let first = ingest(file, &dir, schema);
+        assert_eq!((&first["processed"], &first["skipped"]), (&rows.into(), &0.into()), "{file}");
+        let again = ingest(file, &dir, schema);
+        assert_eq!((&again["processed"], &again["skipped"]), (&0.into(), &rows.into()), "{file}");
+        dir
+    };
+    let csv = path("edits.csv");
+    let rows =
+        (0..30_000).map(|row| format!("2013-01-01T{:02}:00:00Z,p{},{row}", row % 24, row % 7));
+    fs::write(&csv, format!("time,page,n\n{}\n", rows.collect::<Vec<_>>().join("\n")))
+        .expect("written");
+    let expected = pages(&twice(&csv, SCHEMA, 30_000));
+    assert_eq!(expected.lines().count(), 1 + 7);
+
+    // Files of typed columns, as another command writes them.
+    let table = path("table");
+    stdout_of(&["load", &csv, "--key", "n:int", "--dir", &table, "-q"]);
+    for name in ["edits.arrow", "edits.parquet"] {
+        stdout_of(&["export", &table, "rows", "--to", &path(name), "-q"]);
+        assert_eq!(pages(&twice(&path(name), SCHEMA, 30_000)), expected, "{name}");
+    }
+
+    // Facts, as files and as a stream.
+    let dir = path("edits.csv.dir");
+    let facts = path("facts");
+    let told = stdout_of(&["export", &dir, "edits", "--to", &facts, "--json", "-q"]);
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!((&told["facts"], told["files"].as_array().map(Vec::len)), (&168.into(), Some(1)));
+    let file = told["files"][0]["file"].as_str().expect("a name");
+    assert_eq!(pages(&twice(file, OF_FACTS, 168)), expected);
+    let said = stdout_of(&["export", &dir, "edits", "--to", &facts, "-q"]);
+    assert!(said.contains("168 facts in 1 file"), "{said}");
+    let scan = r#"{"queryType": "scan", "dataSource": "edits"}"#;
+    let stream = sapwood(&["query", scan, &dir, "--arrow"]).output().expect("it runs");
+    fs::write(path("facts.arrows"), &stream.stdout).expect("written");
+    assert_eq!(pages(&twice(&path("facts.arrows"), OF_FACTS, 168)), expected);
+
+    // MessagePack: a value that is no row counts, too.
+    let mut bytes = Vec::new();
+    for row in 0..30_000_u32 {
+        let time = format!("2013-01-01T{:02}:00:00Z", row % 24);
+        bytes.extend([&b"\x82\xa4time\xb4"[..], time.as_bytes(), b"\xa4page\xa2p"].concat());
+        bytes.push(b'0' + (row % 7) as u8);
+    }
+    fs::write(path("edits.msgpack"), &bytes).expect("written");
+    assert_eq!(pages(&twice(&path("edits.msgpack"), SCHEMA, 30_000)), expected);
+    let grown = [&bytes[..], b"\x07", &bytes[..70]].concat();
+    fs::write(path("edits.msgpack"), grown).expect("written");
+    let told = ingest(&path("edits.msgpack"), &path("edits.msgpack.dir"), SCHEMA);
+    assert_eq!((&told["processed"], &told["unparseable"]), (&2.into(), &1.into()), "{told}");
+}
+
 #[test]
 fn flights_are_rolled_up_in_a_directory_as_in_memory() {
     let folder = TempDir::new().expect("a folder");
@@ -179,4 +249,24 @@ fn what_does_not_fit_is_told() {
     refused(&["query", QUERY, dir, "--table", "others"], 1, "no table `others`");
     refused(&["ingest", "nothing.csv", "--dir", dir, "--table", "edits"], 1, "nothing.csv");
     refused(&["get", dir, "Oak", "--table", "edits"], 1, "roll-up");
+    refused(
+        &["ingest", "-", "--dir", dir, "--table", "edits"],
+        2,
+        "add --format csv, jsonl, msgpack",
+    );
+    let arrow = folder.path().join("edits.arrow");
+    fs::write(&arrow, b"no stream").expect("written");
+    refused(&["ingest", words(&arrow), "--dir", dir, "--table", "edits"], 1, "cannot be read");
+    let facts = folder.path().join("facts.csv");
+    for (more, says) in [
+        (&[][..], "name their folder with --to"),
+        (&["--to", words(&facts)], "this is the name of a file"),
+        (&["--to", csv], "--to is a folder"),
+        (&["--to", "-"], "--to is a folder"),
+        (&["--format", "csv"], "leave --format out"),
+        (&["--raw"], "--raw is for tables with keys"),
+    ] {
+        refused(&[&["export", dir, "edits"], more].concat(), 2, says);
+    }
+    assert!(!facts.exists());
 }

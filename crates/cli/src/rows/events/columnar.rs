@@ -1,7 +1,7 @@
 //! Events in files of typed columns: Arrow, a file or a stream, and Parquet.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufReader, Cursor, Read};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
@@ -45,16 +45,20 @@ impl Batches {
                 .map(From::Parquet)
             }
             _ => {
-                let Source { bytes, .. } = Source::of(path, format, ui)?;
-                let mut bytes = BufReader::new(bytes);
-                let head = bytes.fill_buf();
-                let head = head.map_err(|error| unread(&name, &plain(&error)))?;
+                let Source { mut bytes, .. } = Source::of(path, format, ui)?;
+                let mut head = Vec::with_capacity(FILE_MAGIC.len());
+                let read = bytes.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut head);
+                read.map_err(|error| unread(&name, &plain(&error)))?;
                 match head.starts_with(FILE_MAGIC) {
                     true => {
                         let file = BufReader::new(file(path, &name)?);
                         guarded(|| FileReader::try_new(file, None)).map(From::File)
                     }
-                    false => guarded(|| StreamReader::try_new(bytes, None)).map(From::Stream),
+                    false => {
+                        let whole: Box<dyn Read> = Box::new(Cursor::new(head).chain(bytes));
+                        let reader = guarded(|| StreamReader::try_new(BufReader::new(whole), None));
+                        reader.map(From::Stream)
+                    }
                 }
             }
         };
