@@ -540,7 +540,7 @@ impl Rollup {
                     offsets.iter().map(|(source, offset)| ((*source).to_owned(), *offset));
                 order.offsets.extend(offsets);
             }
-            Taking::Again { number, offsets } => {
+            Taking::Again { number, offsets, .. } => {
                 // Batches of changes that went together come behind others with higher numbers.
                 order.number = order.number.max(number);
                 for (source, offset) in offsets {
@@ -576,8 +576,17 @@ impl Rollup {
 pub(crate) enum Taking<'t> {
     /// For the first time, with its record where there is a log.
     New { record: Option<&'t mut Vec<u8>>, offsets: &'t [(&'t str, u64)] },
-    /// As the log tells it.
-    Again { number: u64, offsets: &'t [(String, u64)] },
+    /// As the log tells it, once the batches before it are in.
+    Again { number: u64, offsets: &'t [(String, u64)], turn: &'t mut dyn FnMut() },
+}
+
+impl Taking<'_> {
+    /// Waits until the batches are in that the log has before this one.
+    pub(crate) fn wait_for_turn(&mut self) {
+        if let Taking::Again { turn, .. } = self {
+            turn();
+        }
+    }
 }
 
 fn is_taken(order: &Order, offsets: &[(&str, u64)]) -> Result<bool> {

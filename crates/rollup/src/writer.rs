@@ -260,12 +260,22 @@ impl Writer {
     /// # Errors
     /// [`Error::Corrupt`]; [`Error::Facts`] if the system has no memory.
     pub fn redo(&mut self, record: &[u8]) -> Result<()> {
+        self.redo_in_turn(record, &mut || ())
+    }
+
+    /// As [`redo`](Self::redo), by several threads with a writer each, which read batches and fold them beside each
+    /// other. `turn` waits until all records before this one are in; it is called, maybe more than once, before
+    /// the first step that depends on them. So the facts are those of one thread, bit for bit.
+    ///
+    /// # Errors
+    /// As of [`redo`](Self::redo); `turn` may not have been called.
+    pub fn redo_in_turn(&mut self, record: &[u8], turn: &mut dyn FnMut()) -> Result<()> {
         let record = log::decode(record).map_err(|error| error.in_file("a record of the log"))?;
         let log::Record { number, now, offsets, rows } = record;
         if self.rollup.has_sealed(number) {
             return Ok(());
         }
-        let taking = Taking::Again { number, offsets: &offsets };
+        let taking = Taking::Again { number, offsets: &offsets, turn };
         self.take(&rows, now, taking, Limits::Passed).map(drop)
     }
 
@@ -273,7 +283,7 @@ impl Writer {
         &mut self,
         batch: &RowBatch,
         now: i64,
-        taking: Taking<'_>,
+        mut taking: Taking<'_>,
         limits: Limits,
     ) -> Result<Ingested> {
         if batch.rows() > ROWS_MAX {
@@ -289,6 +299,10 @@ impl Writer {
             }
             let mut told = Ingested::default();
             let rows = Rows::new(&rollup, batch, now, &mut told);
+            // The numbers of rows and the order of dimensions that were found are in keys.
+            if !rollup.schema().rollup || rollup.schema().discovery != Discovery::Off {
+                taking.wait_for_turn();
+            }
             let columns = self.columns(&rows)?;
             let coded = self.code(&columns, &rows, &mut told)?;
             let keys = self.keys(&coded, &rows);
@@ -296,6 +310,8 @@ impl Writer {
             let mut states = inputs.fold(&keys.rows, keys.ends.len());
             states.encode(rollup.layout());
             let folded = Folded { keys: &keys, inputs: &inputs, states: &states };
+            // Sums of doubles, sketches, and which rows leave the range of a sum: all depend on what came before.
+            taking.wait_for_turn();
             // No batch comes once the facts are closed: this one then goes to those after them.
             let Some(within) = facts.batch() else { continue };
             let room = match limits {

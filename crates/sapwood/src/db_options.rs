@@ -1,5 +1,6 @@
 //! What can be chosen when a database is opened.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,6 +28,8 @@ pub struct DbOptions {
     pub(crate) checkpoint_interval: Option<Duration>,
     pub(crate) is_logged: bool,
     pub(crate) on_recovery: OnRecovery,
+    /// Threads that do again what the log tells; by default as many as the machine has processors.
+    pub(crate) recovery_threads: Option<NonZero<usize>>,
 }
 
 /// How far opening a database has come with reading its log ([`DbOptions::on_recovery`]).
@@ -68,6 +71,7 @@ impl Default for DbOptions {
             checkpoint_interval: None,
             is_logged: true,
             on_recovery: OnRecovery::default(),
+            recovery_threads: None,
         };
         options.durability(Durability::Interval(SYNC_INTERVAL))
     }

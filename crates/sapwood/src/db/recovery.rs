@@ -13,14 +13,14 @@ use sapwood_wal::{Recovery, TableId};
 use crate::db_log::{DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
-use crate::rollup::{self, Rollup, Schema, Writer};
+use crate::rollup::{self, Rollup, Schema};
 use crate::rollup_table::named;
 use crate::{
     DbOptions, Error, HashTable, LogError, OrderedTable, OrderedTableOptions, Result, RollupTable,
     TreeEngineError, aggregate,
 };
 
-use super::replay::{Engine, Replay, Target};
+use super::replay::{Engine, Replay, RollupTarget, Target};
 
 /// The tables that the log of a directory has.
 pub(super) struct LoggedTables {
@@ -58,9 +58,9 @@ pub(super) fn open(
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
     directory.keep_rollups(|number| rollups.contains_key(&number))?;
-    let rollups = rollups.into_iter().map(|(id, RecoveredRollup { name, rollup, writer })| {
-        drop(writer);
-        let (rollup, kept) = log.open_rollup(id, rollup);
+    let rollups = rollups.into_iter().map(|(id, target)| {
+        let (rollup, kept) = log.open_rollup(id, Arc::clone(&target.rollup));
+        let name = Arc::clone(&target.name);
         RollupTable::new(name, rollup, kept, Some(directory.rollup_path(id)))
     });
     let rollups = rollups.collect();
@@ -130,11 +130,13 @@ fn tell<R>(
     thread::scope(|scope| {
         let told = Told { trees, ..Told::default() };
         let on_recovery = &options.on_recovery;
-        let replay = Replay::new(scope);
+        let replay = Replay::new(scope, options.recovery_threads);
         let mut tables = Tables { directory, on_recovery, replay, told };
-        let opened = log(&mut tables)?;
+        let opened = log(&mut tables);
         tables.replay.end();
-        Ok((opened, tables.told))
+        // A batch that was refused lies before what the log may have stopped at.
+        tables.told.rollups.values().try_for_each(|target| target.finish())?;
+        Ok((opened?, tables.told))
     })
 }
 
@@ -218,7 +220,8 @@ pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<Lo
         };
         Some((name, table))
     });
-    let rollups = rollups.into_iter().map(|(id, RecoveredRollup { name, rollup, .. })| {
+    let rollups = rollups.into_iter().map(|(id, target)| {
+        let (name, rollup) = (Arc::clone(&target.name), Arc::clone(&target.rollup));
         let folder = Some(directory.rollup_path(id));
         RollupTable::new(name, rollup, Kept::read_only(directory), folder)
     });
@@ -253,40 +256,31 @@ struct Told {
     ordered: BTreeMap<TableId, Recovered>,
     hash: BTreeMap<TableId, RecoveredHash>,
     trees: ToldTrees,
-    rollups: BTreeMap<TableId, RecoveredRollup>,
+    rollups: BTreeMap<TableId, Arc<RollupTarget>>,
 }
 
-/// A roll-up table with its segments, which takes the batches of the log.
-struct RecoveredRollup {
-    name: Arc<str>,
-    rollup: Arc<Rollup>,
-    writer: Writer,
-}
-
-impl RecoveredRollup {
-    /// Opens a table of which the log had so many batches in segments when it had a checkpoint last.
-    fn open(
-        directory: &Directory,
-        id: TableId,
-        name: &str,
-        schema: &str,
-        sealed: Option<u64>,
-    ) -> Result<RecoveredRollup> {
-        let name: Arc<str> = name.into();
-        let schema = named(&name, Schema::from_json(schema))?;
-        let disk = directory.rollup_disk(id)?;
-        let rollup = Arc::new(named(&name, Rollup::on_disk(schema, disk))?);
-        if rollup.sealed_batches() < sealed.unwrap_or(0) {
-            let cause = rollup::Error::Corrupt {
-                file: directory.rollup_path(id).join("manifest").display().to_string(),
-                offset: 0,
-                what: "it is of a moment before the log begins: put the newer one back".to_owned(),
-            };
-            return Err(Error::Rollup { table: name, cause });
-        }
-        let writer = Writer::new(&rollup);
-        Ok(RecoveredRollup { name, rollup, writer })
+/// Opens a roll-up table with its segments, of which the log had so many batches in segments when it had a checkpoint
+/// last.
+fn open_rollup(
+    directory: &Directory,
+    id: TableId,
+    name: &str,
+    schema: &str,
+    sealed: Option<u64>,
+) -> Result<Arc<RollupTarget>> {
+    let name: Arc<str> = name.into();
+    let schema = named(&name, Schema::from_json(schema))?;
+    let disk = directory.rollup_disk(id)?;
+    let rollup = named(&name, Rollup::on_disk(schema, disk))?;
+    if rollup.sealed_batches() < sealed.unwrap_or(0) {
+        let cause = rollup::Error::Corrupt {
+            file: directory.rollup_path(id).join("manifest").display().to_string(),
+            offset: 0,
+            what: "it is of a moment before the log begins: put the newer one back".to_owned(),
+        };
+        return Err(Error::Rollup { table: name, cause });
     }
+    Ok(RollupTarget::new(name, rollup))
 }
 
 /// The pool of tree tables.
@@ -443,7 +437,7 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 self.told.hash.insert(table, RecoveredHash { name, newest, state });
             }
             Description::Rollup { name, schema } => {
-                let opened = RecoveredRollup::open(self.directory, table, &name, &schema, own);
+                let opened = open_rollup(self.directory, table, &name, &schema, own);
                 self.told.rollups.insert(table, opened.map_err(Stopped::Table)?);
             }
             Description::Trees => {
@@ -468,9 +462,10 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             return self.told.trees.redo(self.directory, record).map_err(Stopped::Table);
         }
         if let Effect::Put(record) = effect
-            && let Some(RecoveredRollup { name, writer, .. }) = self.told.rollups.get_mut(&table)
+            && let Some(target) = self.told.rollups.get(&table)
         {
-            return named(name, writer.redo(record)).map_err(Stopped::Table);
+            self.replay.record(target, record);
+            return target.expect_sound().map_err(Stopped::Table);
         }
         let target = match self.told.ordered.get(&table) {
             Some(ordered) => Some(&ordered.target),
@@ -486,3 +481,6 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
         self.on_recovery.tell(read, all);
     }
 }
+
+#[cfg(test)]
+mod tests;

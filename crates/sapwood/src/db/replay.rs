@@ -3,7 +3,9 @@
 //! The thread that reads the log sorts them into batches; other threads do these. All changes of a key go to
 //! one of them, in their order, and changes of different keys may come in any. Entries of a snapshot have
 //! no order: they go in runs, as they come, so that neighbours are put by one thread, and all are in
-//! before the first change.
+//! before the first change. Batches of roll-ups go to one thread after the other.
+
+mod rollups;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::num::NonZero;
@@ -17,6 +19,10 @@ use sapwood_hashlog::HashLog;
 use sapwood_wal::TableId;
 
 use crate::Error;
+
+pub(super) use rollups::RollupTarget;
+
+use rollups::Records;
 
 /// Changes of a batch, and bytes of their keys and values: as many as make neighbours of random keys
 /// probable, in memory that is little beside what opening a database takes anyway.
@@ -193,6 +199,7 @@ impl Batch {
 
 enum Message {
     Run(Batch),
+    Records(Records),
     /// Drop it once all before is done.
     Done(Sender<()>),
 }
@@ -208,13 +215,27 @@ pub(super) struct Replay<'s, 'e> {
     /// The thread that takes the entries of snapshots now.
     turn: usize,
     has_entries: bool,
+    /// Records of a roll-up that a thread will be given next.
+    records: Option<Records>,
+    /// That thread.
+    records_turn: usize,
 }
 
 impl<'s, 'e> Replay<'s, 'e> {
-    pub(super) fn new(scope: &'s Scope<'s, 'e>) -> Self {
-        let threads = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS_MAX);
-        let batches = (0..threads).map(|_| Batch::default()).collect();
-        Replay { scope, threads, batches, senders: Vec::new(), turn: 0, has_entries: false }
+    /// With so many threads; else as many as the machine has processors.
+    pub(super) fn new(scope: &'s Scope<'s, 'e>, threads: Option<NonZero<usize>>) -> Self {
+        let threads = threads.or_else(|| thread::available_parallelism().ok());
+        let threads = threads.map_or(1, NonZero::get).min(THREADS_MAX);
+        Replay {
+            scope,
+            threads,
+            batches: (0..threads).map(|_| Batch::default()).collect(),
+            senders: Vec::new(),
+            turn: 0,
+            has_entries: false,
+            records: None,
+            records_turn: 0,
+        }
     }
 
     /// Does an entry of a snapshot.
@@ -245,6 +266,37 @@ impl<'s, 'e> Replay<'s, 'e> {
         self.push(at as usize, target, key, effect);
     }
 
+    /// Takes a batch of a roll-up, behind those that it took before.
+    pub(super) fn record(&mut self, target: &Arc<RollupTarget>, record: &[u8]) {
+        if self.records.as_ref().is_some_and(|records| !records.are_of(target)) {
+            self.send_records();
+        }
+        let records = self.records.get_or_insert_with(|| Records::of(target));
+        records.push(record);
+        if records.are_enough() {
+            self.send_records();
+        }
+    }
+
+    fn send_records(&mut self) {
+        let Some(records) = self.records.take() else { return };
+        // One other thread would take turns with this one, and copy what it is given.
+        if self.threads == 1 || records.are_large() {
+            return records.run();
+        }
+        if self.senders.is_empty() {
+            self.start();
+        }
+        self.records_turn = (self.records_turn + 1) % self.threads;
+        match self.senders.get(self.records_turn) {
+            // In the order of the log to each thread, so that the one before is never behind one that waits for it.
+            Some(sender) => {
+                sender.send(Message::Records(records)).expect("it ends after this one");
+            }
+            None => records.run(),
+        }
+    }
+
     fn push(&mut self, at: usize, target: &Arc<Target>, key: &[u8], effect: Effect<'_>) {
         self.batches[at].push(target, key, effect);
         if self.batches[at].is_full() {
@@ -271,6 +323,7 @@ impl<'s, 'e> Replay<'s, 'e> {
                 for message in messages {
                     match message {
                         Message::Run(batch) => batch.run(),
+                        Message::Records(records) => records.run(),
                         Message::Done(sender) => drop(sender),
                     }
                 }
@@ -307,6 +360,7 @@ impl<'s, 'e> Replay<'s, 'e> {
 
     /// Hands out what is left. The threads end with it, and have done all when their scope ends.
     pub(super) fn end(mut self) {
+        self.send_records();
         for at in 0..self.batches.len() {
             self.send_rest(at);
         }

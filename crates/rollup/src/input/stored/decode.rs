@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
             DOUBLES => {
                 let nulls = self.nulls(rows)?;
                 self.fits(|costs| costs.numbers(rows))?;
-                let bytes = self.take(rows.checked_mul(8).ok_or(self.corrupt(CUT))?)?;
+                let bytes = self.take(rows.checked_mul(8).ok_or_else(|| self.corrupt(CUT))?)?;
                 let values =
                     bytes.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
                 Values::Doubles { values: values.collect(), nulls }
@@ -150,7 +150,7 @@ impl<'a> Reader<'a> {
         if ![0, 1, 2, 4, 8].contains(&width) {
             return Err(self.corrupt("a number has a width that is not known here"));
         }
-        let bytes = count.checked_mul(width.into()).ok_or(self.corrupt(CUT))?;
+        let bytes = count.checked_mul(width.into()).ok_or_else(|| self.corrupt(CUT))?;
         let bytes = self.take(bytes)?;
         Ok(match width {
             0 => vec![least; count],
@@ -198,8 +198,9 @@ impl<'a> Reader<'a> {
                 let mut len = 0_usize;
                 for number in &numbers {
                     let text = text(*number);
-                    let text = text.ok_or(self.corrupt("a text is not in its dictionary"))?;
-                    len = len.checked_add(text.len()).ok_or(self.corrupt(TOO_LARGE))?;
+                    let text =
+                        text.ok_or_else(|| self.corrupt("a text is not in its dictionary"))?;
+                    len = len.checked_add(text.len()).ok_or_else(|| self.corrupt(TOO_LARGE))?;
                     ends.push(len);
                 }
                 self.fits(|costs| costs.text(len))?;
@@ -218,7 +219,7 @@ impl<'a> Reader<'a> {
         let mut len = 0_usize;
         for each in lens {
             let longer = usize::try_from(each).ok().and_then(|each| len.checked_add(each));
-            len = longer.ok_or(self.corrupt("a length cannot be"))?;
+            len = longer.ok_or_else(|| self.corrupt("a length cannot be"))?;
             ends.push(len);
         }
         let bytes = self.utf8(len)?;
@@ -233,7 +234,7 @@ impl<'a> Reader<'a> {
             VALUE_NULL => Value::Null,
             VALUE_LONG => {
                 let read = i64::decode_var(&self.bytes[self.at..]);
-                let (value, used) = read.ok_or(self.corrupt("a number cannot be"))?;
+                let (value, used) = read.ok_or_else(|| self.corrupt("a number cannot be"))?;
                 self.at += used;
                 Value::Long(value)
             }
@@ -245,7 +246,8 @@ impl<'a> Reader<'a> {
             }
             VALUE_LIST => {
                 let deeper = depth.checked_sub(1);
-                let depth = deeper.ok_or(self.corrupt("lists are too deep inside each other"))?;
+                let depth =
+                    deeper.ok_or_else(|| self.corrupt("lists are too deep inside each other"))?;
                 let len = self.number()?;
                 self.fits(|costs| costs.values(len))?;
                 let values = (0..len).map(|_| self.value(depth));
@@ -261,11 +263,11 @@ impl<'a> Reader<'a> {
 
     /// Before memory is allocated.
     fn fits(&mut self, take: impl FnOnce(&mut Costs) -> Option<()>) -> Result<()> {
-        take(&mut self.costs).ok_or(self.corrupt(TOO_LARGE))
+        take(&mut self.costs).ok_or_else(|| self.corrupt(TOO_LARGE))
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8]> {
-        let rest = self.bytes[self.at..].get(..len).ok_or(self.corrupt(CUT))?;
+        let rest = self.bytes[self.at..].get(..len).ok_or_else(|| self.corrupt(CUT))?;
         self.at += len;
         Ok(rest)
     }
@@ -282,7 +284,7 @@ impl<'a> Reader<'a> {
 
     fn number(&mut self) -> Result<usize> {
         let read = usize::decode_var(&self.bytes[self.at..]);
-        let (number, used) = read.ok_or(self.corrupt("a number cannot be"))?;
+        let (number, used) = read.ok_or_else(|| self.corrupt("a number cannot be"))?;
         self.at += used;
         Ok(number)
     }
