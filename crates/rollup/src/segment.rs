@@ -203,7 +203,7 @@ impl Segment {
 
     pub(crate) fn read_times(&self, block: usize, times: &mut Vec<i64>) -> Result<()> {
         let reader = &mut self.block(&self.times, block)?;
-        let read = unpack(reader, self.rows_of(block), |time| times.push(time));
+        let read = unpack(reader, self.rows_of(block), times, |time| time);
         read.map_err(|error| self.named(error))
     }
 
@@ -256,9 +256,9 @@ impl Segment {
         let most = self.texts(dimension)?.len() as i64;
         let mut reader = self.block(&self.dimensions[dimension].values, block)?;
         let (at, mut is_good) = (reader.clone(), true);
-        let read = unpack(&mut reader, self.rows_of(block), |id| {
+        let read = unpack(&mut reader, self.rows_of(block), ids, |id| {
             is_good &= (0..=most).contains(&id);
-            ids.push(id as u32);
+            id as u32
         });
         let read = match is_good {
             true => read,

@@ -502,24 +502,34 @@ impl Fold<'_> {
         time: impl Fn(usize) -> i64,
         value: impl Fn(usize) -> Option<[u8; 8]>,
     ) -> bool {
-        for &(row, group) in self.pairs {
-            let (row, group) = (row as usize, group as usize);
-            let Some(value) = value(row) else { continue };
-            let mut timed = [0; 16];
-            let from = if C::BYTES == 16 {
+        match C::BYTES {
+            16 => self.each_of::<C, 16>(|row| {
+                let mut timed = [0; 16];
                 timed[..8].copy_from_slice(&time(row).to_le_bytes());
-                timed[8..].copy_from_slice(&value);
-                &timed[..]
-            } else {
-                &value[..]
-            };
-            let into = &mut self.cells[group * C::BYTES..][..C::BYTES];
+                timed[8..].copy_from_slice(&value(row)?);
+                Some(timed)
+            }),
+            _ => self.each_of::<C, 8>(value),
+        }
+    }
+
+    /// `BYTES` are those of a cell.
+    #[inline]
+    fn each_of<C: Cell, const BYTES: usize>(
+        &mut self,
+        from: impl Fn(usize) -> Option<[u8; BYTES]>,
+    ) -> bool {
+        let cells = self.cells.as_chunks_mut::<BYTES>().0;
+        for &(row, group) in self.pairs {
+            let group = group as usize;
+            let Some(from) = from(row as usize) else { continue };
+            let into = &mut cells[group];
             if std::mem::replace(&mut self.set[group], true) {
-                if !C::merge(into, from) {
+                if !C::merge(into, &from) {
                     return false;
                 }
             } else {
-                into.copy_from_slice(from);
+                *into = from;
             }
         }
         true

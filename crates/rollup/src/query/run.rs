@@ -109,7 +109,7 @@ impl<'r> Run<'r> {
             _ => first.into_inner(),
         };
         if let [one] = &bound[..] {
-            let groups = self.groups(&plan, &bound, &|| Numbers::Same, &first)?;
+            let groups = self.groups(&plan, &bound, &Numbers::default, &first)?;
             let texts = one.place().texts(&plan.columns)?;
             return rows::answer(self.query, &plan, &texts, groups, names, start(first));
         }
@@ -143,10 +143,14 @@ impl<'r> Run<'r> {
         let work = || {
             let mut groups = Groups::new(plan.parts.clone(), &plan.figures);
             let mut batch = FactBatch::new(&plan.columns);
-            let mut known: Vec<Option<Numbers<'n>>> = bound.iter().map(|_| None).collect();
+            // Of the place of the last part: no other one comes again.
+            let mut known: Option<(usize, Numbers<'n>)> = None;
             while let Some((at, part)) = works.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let bound = &bound[*at];
-                let numbers = known[*at].get_or_insert_with(numbers);
+                let (_, numbers) = match &mut known {
+                    Some(known) if known.0 == *at => known,
+                    known => known.insert((*at, numbers())),
+                };
                 bound.each_batch(part, &mut batch, &|| self.expect_wanted(), |batch, rows| {
                     if let Some(&row) = rows.first() {
                         first.fetch_min(batch.times[row as usize], Ordering::Relaxed);

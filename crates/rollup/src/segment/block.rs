@@ -85,7 +85,7 @@ pub(super) fn read_longs(
     present: &mut Vec<bool>,
 ) -> Result<()> {
     if read_present(reader, rows, present)? {
-        return unpack(reader, rows, |value| values.push(value));
+        return unpack(reader, rows, values, |value| value);
     }
     values.extend(std::iter::repeat_n(0, rows));
     Ok(())
@@ -152,7 +152,7 @@ pub(super) fn read_doubles(
         }
         code @ SCALED..=5 => {
             let scale = SCALES[usize::from(code - SCALED)];
-            unpack(reader, rows, |whole| values.push(whole as f64 / scale))?;
+            unpack(reader, rows, values, |whole| whole as f64 / scale)?;
         }
         code => return Err(at.corrupt(format!("no numbers are written by code {code}"))),
     }
@@ -183,9 +183,9 @@ pub(super) fn read_strings(
     let (begin, mut end) = (bytes.len(), bytes.len() as u64);
     let at = reader.clone();
     let first = ends.len();
-    unpack(reader, rows, |len| {
+    unpack(reader, rows, ends, |len| {
         end = end.saturating_add(len.cast_unsigned());
-        ends.push(usize::try_from(end).unwrap_or(usize::MAX));
+        usize::try_from(end).unwrap_or(usize::MAX)
     })?;
     let code = reader.u8()?;
     let raw = reader.u32()? as usize;

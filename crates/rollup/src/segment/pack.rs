@@ -51,32 +51,32 @@ pub(super) fn pack(out: &mut Vec<u8>, numbers: &[i64]) {
     out.extend_from_slice(&[0; PADDING]);
 }
 
-/// Takes numbers off a reader that [`pack`] wrote.
+/// Takes numbers off a reader that [`pack`] wrote, and appends what they are made of.
 #[inline]
-pub(super) fn unpack(
+pub(super) fn unpack<T>(
     reader: &mut Reader<'_>,
     count: usize,
-    mut each: impl FnMut(i64),
+    into: &mut Vec<T>,
+    mut of: impl FnMut(i64) -> T,
 ) -> Result<()> {
     let least = reader.i64()?;
     let at = reader.clone();
     let width = usize::from(reader.u8()?);
     match width {
-        0 => (0..count).for_each(|_| each(least)),
+        0 => into.extend((0..count).map(|_| of(least))),
         64 => {
-            for number in reader.u64s(count)? {
-                each(least.wrapping_add(i64::from_le_bytes(*number)));
-            }
+            let numbers = reader.u64s(count)?.iter();
+            into.extend(numbers.map(|number| of(least.wrapping_add(i64::from_le_bytes(*number)))));
         }
         1..=56 => {
             let bytes = reader.take((count * width).div_ceil(8) + PADDING)?;
             let mask = (1_u64 << width) - 1;
-            for number in 0..count {
+            into.extend((0..count).map(|number| {
                 let bit = number * width;
                 let word = bytes[bit / 8..][..8].try_into().expect("8 bytes were taken");
                 let offset = u64::from_le_bytes(word) >> (bit % 8) & mask;
-                each(least.wrapping_add(offset.cast_signed()));
-            }
+                of(least.wrapping_add(offset.cast_signed()))
+            }));
         }
         _ => return Err(at.corrupt(format!("numbers of {width} bits are not written"))),
     }
@@ -92,11 +92,12 @@ mod tests {
         pack(&mut bytes, numbers);
         let mut read = Vec::new();
         let mut reader = Reader::new(&bytes, 0);
-        unpack(&mut reader, numbers.len(), |number| read.push(number)).expect("as written");
+        unpack(&mut reader, numbers.len(), &mut read, |number| number).expect("as written");
         assert!(reader.rest().is_empty());
         assert_eq!(read, numbers);
         for cut in 0..bytes.len() {
-            assert!(unpack(&mut Reader::new(&bytes[..cut], 0), numbers.len(), |_| ()).is_err());
+            let reader = &mut Reader::new(&bytes[..cut], 0);
+            assert!(unpack(reader, numbers.len(), &mut Vec::new(), |number| number).is_err());
         }
         bytes.len()
     }
@@ -113,6 +114,7 @@ mod tests {
                 .collect();
             round(&numbers);
         }
-        assert!(unpack(&mut Reader::new(&[0, 0, 0, 0, 0, 0, 0, 0, 60], 0), 0, |_| ()).is_err());
+        let reader = &mut Reader::new(&[0, 0, 0, 0, 0, 0, 0, 0, 60], 0);
+        assert!(unpack(reader, 0, &mut Vec::new(), |number| number).is_err());
     }
 }
