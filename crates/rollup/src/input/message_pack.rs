@@ -473,7 +473,7 @@ impl<'a> Reader<'a> {
     }
 
     fn bytes(&mut self, len: usize) -> Found<&'a [u8]> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or_else(|| Refused::Cut)?;
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Refused::Cut)?;
         self.rest = rest;
         Ok(bytes)
     }
