@@ -79,7 +79,7 @@ fn expect_same(answer: &Answer, batch: &RecordBatch) {
     let stream = answer.to_arrow_stream().expect("it is small");
     let reader = StreamReader::try_new(Cursor::new(&stream), None).expect("a stream");
     let read = reader.collect::<Result<Vec<_>, _>>().expect("it was written");
-    assert_eq!(read, [batch.clone()]);
+    assert_eq!(read, std::slice::from_ref(batch));
 }
 
 #[test]
