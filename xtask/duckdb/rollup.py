@@ -48,8 +48,8 @@ SCHEMA = {
 # they are compared.
 FIGURES = [
     ({"type": "longSum", "fieldName": "rows"}, "count(*)", "sum(rows)", "exact"),
-    ({"type": "longSum", "fieldName": "added"}, "coalesce(sum(n), 0)", "coalesce(sum(added), 0)", "exact"),
-    ({"type": "doubleSum", "fieldName": "paid"}, "coalesce(fsum(price), 0)", "coalesce(fsum(paid), 0)", "close"),
+    ({"type": "longSum", "fieldName": "added"}, "sum(n)", "sum(added)", "exact"),
+    ({"type": "doubleSum", "fieldName": "paid"}, "fsum(price)", "fsum(paid)", "close"),
     ({"type": "longMin", "fieldName": "least"}, "min(n)", "min(least)", "exact"),
     ({"type": "doubleMax", "fieldName": "most"}, "max(price)", "max(most)", "exact"),
     ({"type": "longFirst", "fieldName": "first"}, "arg_min(n, time) filter (n is not null)",
