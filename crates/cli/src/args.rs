@@ -241,7 +241,7 @@ Examples:
   sapwood export flights rows --to flights.csv.zst
   sapwood export flights rows --format jsonl | head
   sapwood export flights rows --raw --to flights.arrow --json
-  sapwood export events edits --to facts
+  sapwood export events flights --to facts
 
 The columns are:
   those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are

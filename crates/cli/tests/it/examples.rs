@@ -94,5 +94,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 54, "as many examples as there are in the help texts");
+    assert_eq!(ran, 55, "as many examples as there are in the help texts");
 }
