@@ -6,7 +6,7 @@ mod columnar;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use sapwood::rollup::{CsvRows, Ingested, MessagePackRows, RowBatch, SAMPLES_MAX};
+use sapwood::rollup::{self, CsvRows, Ingested, MessagePackRows, RowBatch, SAMPLES_MAX};
 
 use crate::args::rows::EventFormat;
 #[cfg(not(feature = "columnar"))]
@@ -19,7 +19,7 @@ use crate::terminal::ui::Ui;
 
 /// Lines of JSON that are read together, about.
 const CHUNK_BYTES: usize = 4 << 20;
-/// Rows of CSV and MessagePack that come in together.
+/// Rows of other formats that come in together.
 const BATCH_ROWS: usize = 8_192;
 
 /// A document that was given as text, or as the path of a file.
@@ -59,6 +59,39 @@ impl EventFormat {
 /// Takes a batch of rows; up to which row of its file they go is told with it, those counted that are none. In text
 /// a row is a line, without the header.
 pub(crate) type Take<'t> = dyn FnMut(&RowBatch, u64) -> sapwood::Result<Ingested> + 't;
+
+/// Rows of a file, batch after batch.
+trait Rows {
+    /// Passes over so many, those counted that are none; how many there were.
+    fn pass(&mut self, rows: u64) -> rollup::Result<u64>;
+
+    /// The next batch, and where and why there are no rows; nothing at the end.
+    fn next(&mut self, name: &str) -> rollup::Result<Option<(RowBatch, Vec<String>)>>;
+}
+
+impl<R: Read> Rows for CsvRows<R> {
+    fn pass(&mut self, rows: u64) -> rollup::Result<u64> {
+        self.skip(rows)
+    }
+
+    fn next(&mut self, name: &str) -> rollup::Result<Option<(RowBatch, Vec<String>)>> {
+        let Some((batch, bad)) = self.next_batch(BATCH_ROWS)? else { return Ok(None) };
+        let bad = bad.iter().map(|bad| format!("{name}:{}: {}", bad.line + 1, bad.why));
+        Ok(Some((batch, bad.collect())))
+    }
+}
+
+impl<R: Read> Rows for MessagePackRows<R> {
+    fn pass(&mut self, rows: u64) -> rollup::Result<u64> {
+        self.skip(rows)
+    }
+
+    fn next(&mut self, name: &str) -> rollup::Result<Option<(RowBatch, Vec<String>)>> {
+        let Some((batch, bad)) = self.next_batch(BATCH_ROWS)? else { return Ok(None) };
+        let bad = bad.iter().map(|bad| format!("{name}, byte {}: {}", bad.offset, bad.why));
+        Ok(Some((batch, bad.collect())))
+    }
+}
 
 /// What became of the rows of all files.
 #[derive(Default)]
@@ -103,8 +136,11 @@ impl Told {
         let Source { name, bytes, progress, .. } = Source::of(path, format, ui)?;
         let read = match format {
             EventFormat::Jsonl => self.read_json(&name, BufReader::new(bytes), skip, take, ui),
-            EventFormat::Csv => self.read_csv(&name, bytes, skip, take, ui),
-            _ => self.read_message_pack(&name, bytes, skip, take, ui),
+            EventFormat::Csv => match CsvRows::new(bytes) {
+                Ok(rows) => self.read_rows(&name, rows, skip, take, ui),
+                Err(error) => Err(self.failed(&name, &error, ui)),
+            },
+            _ => self.read_rows(&name, MessagePackRows::new(bytes), skip, take, ui),
         };
         progress.finish_and_clear();
         read
@@ -119,18 +155,12 @@ impl Told {
         take: &mut Take<'_>,
         ui: &Ui,
     ) -> Outcome {
-        let mut batches = columnar::Batches::open(path, format, ui)?;
-        let mut rows = 0;
-        while let Some(batch) = batches.next()? {
-            self.expect_wanted(ui)?;
-            let passed = skip.saturating_sub(rows).min(batch.num_rows() as u64);
-            rows += passed;
-            for part in columnar::parts(&batch, passed as usize) {
-                rows += part.num_rows() as u64;
-                self.take(&RowBatch::from_arrow(&part)?, rows, take, ui)?;
-            }
-        }
-        Ok(())
+        let name = path.display().to_string();
+        let opened = columnar::ColumnRows::open(path, format, ui)?;
+        let (rows, progress) = opened.map_err(|error| self.failed(&name, &error, ui))?;
+        let read = self.read_rows(&name, rows, skip, take, ui);
+        progress.finish_and_clear();
+        read
     }
 
     #[cfg(not(feature = "columnar"))]
@@ -145,33 +175,30 @@ impl Told {
         Err(not_built(if format == EventFormat::Parquet { "parquet" } else { "arrow" }))
     }
 
-    fn read_message_pack(
+    fn read_rows(
         &mut self,
         name: &str,
-        input: impl Read,
+        mut rows: impl Rows,
         skip: u64,
         take: &mut Take<'_>,
         ui: &Ui,
     ) -> Outcome {
-        let mut values = MessagePackRows::new(input);
-        let mut rows = 0;
-        while rows < skip {
+        let mut read = 0;
+        while read < skip {
             self.expect_wanted(ui)?;
-            let wanted = (skip - rows).min(BATCH_ROWS as u64);
-            match values.skip(wanted).map_err(|error| self.failed(name, &error, ui))? {
+            let wanted = (skip - read).min(BATCH_ROWS as u64);
+            match rows.pass(wanted).map_err(|error| self.failed(name, &error, ui))? {
                 0 => return Ok(()),
-                passed => rows += passed,
+                passed => read += passed,
             }
         }
         loop {
-            let read =
-                values.next_batch(BATCH_ROWS).map_err(|error| self.failed(name, &error, ui))?;
-            let Some((batch, bad)) = read else { return Ok(()) };
-            rows += (batch.rows() + bad.len()) as u64;
-            for bad in bad {
-                self.bad_row(format!("{name}, byte {}: {}", bad.offset, bad.why));
-            }
-            self.take(&batch, rows, take, ui)?;
+            self.expect_wanted(ui)?;
+            let next = rows.next(name).map_err(|error| self.failed(name, &error, ui))?;
+            let Some((batch, bad)) = next else { return Ok(()) };
+            read += (batch.rows() + bad.len()) as u64;
+            bad.into_iter().for_each(|bad| self.bad_row(bad));
+            self.take(&batch, read, take, ui)?;
         }
     }
 
@@ -208,36 +235,6 @@ impl Told {
             lines += chunk.iter().filter(|byte| **byte == b'\n').count() as u64;
             // The last one may have no end.
             lines += u64::from(!chunk.ends_with(b"\n"));
-            self.take(&batch, lines, take, ui)?;
-        }
-    }
-
-    fn read_csv(
-        &mut self,
-        name: &str,
-        input: impl Read,
-        skip: u64,
-        take: &mut Take<'_>,
-        ui: &Ui,
-    ) -> Outcome {
-        let mut rows = CsvRows::new(input).map_err(|error| self.failed(name, &error, ui))?;
-        let mut lines = 0;
-        while lines < skip {
-            self.expect_wanted(ui)?;
-            let wanted = (skip - lines).min(BATCH_ROWS as u64);
-            match rows.skip(wanted).map_err(|error| self.failed(name, &error, ui))? {
-                0 => return Ok(()),
-                passed => lines += passed,
-            }
-        }
-        loop {
-            let read =
-                rows.next_batch(BATCH_ROWS).map_err(|error| self.failed(name, &error, ui))?;
-            let Some((batch, bad)) = read else { return Ok(()) };
-            lines += (batch.rows() + bad.len()) as u64;
-            for bad in bad {
-                self.bad_row(format!("{name}:{}: {}", bad.line + 1, bad.why));
-            }
             self.take(&batch, lines, take, ui)?;
         }
     }

@@ -142,8 +142,8 @@ impl<R: Read> MessagePackRows<R> {
         Ok(passed)
     }
 
-    /// Up to so many values, rows and others, and no more than are one batch; none at the end. Those that are no rows
-    /// are told beside it.
+    /// Up to so many values, rows and others; none at the end. Those that are no rows, or with which the batch would be
+    /// beyond its [limits](RowBatch::CELLS_MAX), are told beside it.
     ///
     /// # Errors
     /// [`Error::Input`] if the input cannot be read.

@@ -96,7 +96,10 @@ impl Answer {
             let values = || self.rows.iter().map(|row| &row[at]);
             let declared = Kind::declared(self.kinds[at], self.is_time(name));
             let kind = values().fold(declared, Kind::with);
-            let bytes: usize = values().map(text_bytes).sum();
+            let bytes: usize = match kind {
+                Kind::Text | Kind::Texts => values().map(text_bytes).sum(),
+                Kind::Null | Kind::Time | Kind::Long | Kind::Double => 0,
+            };
             if bytes > TEXT_BYTES_MAX {
                 return Err(Error::Query(format!(
                     "`{name}` may have {bytes} bytes of texts, and Arrow takes {TEXT_BYTES_MAX}: ask for fewer rows"
