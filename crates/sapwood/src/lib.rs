@@ -144,7 +144,7 @@ mod error;
 pub mod fuzzing;
 mod hash_options;
 mod hash_table;
-pub mod key;
+pub use sapwood_schema::key;
 mod key_versions;
 mod log_reader;
 mod ordered_options;

@@ -20,6 +20,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         "sapwood-rollup",
         &["sapwood-aggregate", "sapwood-chunkmap", "sapwood-disk", "sapwood-engine"],
     ),
+    ("sapwood-schema", &["sapwood-engine"]),
+    ("sapwood-sql", &["sapwood-schema"]),
     ("sapwood-wal", &["sapwood-disk", "sapwood-engine"]),
     (
         "sapwood-execute",
@@ -44,6 +46,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "sapwood-occ",
             "sapwood-ptree",
             "sapwood-rollup",
+            "sapwood-schema",
+            "sapwood-sql",
             "sapwood-wal",
         ],
     ),
@@ -71,12 +75,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
 ];
 
 /// The same for tests, on top of the above. The testkit tries itself on real engines; examples of
-/// `engine`, `aggregate`, `execute` and `rollup` are shown in the facade's documentation.
+/// `engine`, `aggregate`, `execute`, `rollup`, `schema` and `sql` are shown in the facade's documentation.
 const ALLOWED_IN_TESTS: &[(&str, &[&str])] = &[
     ("sapwood-engine", &["sapwood"]),
     ("sapwood-aggregate", &["sapwood"]),
     ("sapwood-execute", &["sapwood"]),
     ("sapwood-rollup", &["sapwood"]),
+    ("sapwood-schema", &["sapwood"]),
+    ("sapwood-sql", &["sapwood"]),
     ("sapwood-mem", &["sapwood-testkit"]),
     ("sapwood-chunkmap", &["sapwood-testkit"]),
     // Itself, with the simulated disk.

@@ -149,6 +149,16 @@ const HOUSES: &[House] = &[
         steps_up: &[],
     },
     House {
+        name: "schema",
+        storeys: &[
+            &["calendar", "decimal", "error", "key"],
+            &["types"],
+            &["schema", "value"],
+            &["infer", "row"],
+        ],
+        steps_up: &[],
+    },
+    House {
         name: "execute",
         storeys: &[
             &["error", "executor"],
@@ -163,7 +173,7 @@ const HOUSES: &[House] = &[
     House {
         name: "sapwood",
         storeys: &[
-            &["engine", "error", "key", "range", "rollup", "value"],
+            &["engine", "error", "range", "rollup", "value"],
             &["aggregate"],
             &["record"],
             &["db_options", "hash_options", "ordered_options", "rollup_options", "tree_options"],

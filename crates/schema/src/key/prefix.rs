@@ -3,7 +3,7 @@
 use std::ops::Bound;
 
 use super::text;
-use crate::KeyRange;
+use sapwood_engine::KeyRange;
 
 /// All keys that begin with a prefix: from the prefix itself up to the least byte string that
 /// is greater than all of them.

@@ -1,0 +1,220 @@
+//! The types of columns that are text.
+
+use crate::value::float_of_text;
+use crate::{Precision, Type, Value, date_of_text, decimal_of_text, timestamp_of_text};
+
+/// The texts that stand for no value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Missing {
+    /// Beside the empty text, which always does.
+    pub texts: Vec<String>,
+}
+
+impl Missing {
+    /// The empty text alone.
+    pub fn empty() -> Missing {
+        Missing { texts: Vec::new() }
+    }
+
+    /// Whether a text stands for no value.
+    #[inline]
+    pub fn is(&self, text: &str) -> bool {
+        text.is_empty() || self.texts.iter().any(|missing| missing == text)
+    }
+}
+
+/// What is known of a column of texts, from those that were looked at.
+///
+/// Whole numbers, decimals that 18 digits hold, floats, truth values, days and moments each have a type; what is
+/// none of these, or of several that do not go together, is text. Numbers with zeros or a plus before them
+/// are codes, so text. A column of whole numbers is `i64`, or `i128` if one needs it.
+///
+/// ```
+/// use sapwood_schema::{Inference, Type};
+///
+/// let mut column = Inference::default();
+/// for text in ["17", "-4.5", ""] {
+///     column.look(text);
+/// }
+/// assert_eq!(column.kind(), Type::F64);
+/// assert!(column.nullable());
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Inference {
+    seen: Option<Seen>,
+    missing: bool,
+}
+
+/// What all values so far are. Variants are in the order in which numbers widen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Seen {
+    Int,
+    Big,
+    Float,
+    Bool,
+    Date,
+    Timestamp(Precision),
+    Text,
+}
+
+impl Seen {
+    fn of(text: &str) -> Seen {
+        let bytes = text.as_bytes();
+        let digits = bytes.strip_prefix(b"-").unwrap_or(bytes);
+        match digits {
+            [b'0', b'0'..=b'9', ..] => match date_or_moment(text) {
+                Some(seen) => seen,
+                None => Seen::Text,
+            },
+            [b'0'..=b'9' | b'.', ..] => {
+                if digits.iter().all(u8::is_ascii_digit) {
+                    if digits.len() <= 18 || text.parse::<i64>().is_ok() {
+                        return Seen::Int;
+                    }
+                    return if decimal_of_text(text).is_some() { Seen::Big } else { Seen::Text };
+                }
+                match date_or_moment(text) {
+                    Some(seen) => seen,
+                    None if float_of_text(text).is_some_and(f64::is_finite) => Seen::Float,
+                    None => Seen::Text,
+                }
+            }
+            _ => match text {
+                "true" | "false" | "TRUE" | "FALSE" | "True" | "False" => Seen::Bool,
+                "NaN" | "nan" | "inf" | "-inf" | "Infinity" | "-Infinity" => Seen::Float,
+                _ => Seen::Text,
+            },
+        }
+    }
+
+    /// What values of both are.
+    fn and(self, other: Seen) -> Seen {
+        use Seen::{Big, Date, Float, Int, Text, Timestamp};
+        match (self.min(other), self.max(other)) {
+            (left, right) if left == right => left,
+            (Int | Big | Float, right @ (Int | Big | Float)) => right,
+            (Date, right @ Timestamp(_)) | (Timestamp(_), right @ Timestamp(_)) => right,
+            _ => Text,
+        }
+    }
+}
+
+fn date_or_moment(text: &str) -> Option<Seen> {
+    // Days have ten bytes, and moments more.
+    if text.len() < 10 || !text.as_bytes().contains(&b'-') {
+        return None;
+    }
+    if date_of_text(text).is_some() {
+        return Some(Seen::Date);
+    }
+    let precisions = [Precision::Micros, Precision::Nanos];
+    precisions.into_iter().find(|it| timestamp_of_text(text, *it).is_some()).map(Seen::Timestamp)
+}
+
+impl Inference {
+    /// Takes a value into account. The empty text is a missing one; others that stand for one
+    /// ([`Missing`]) are told by [`look_missing`](Self::look_missing).
+    #[inline]
+    pub fn look(&mut self, text: &str) {
+        if text.is_empty() {
+            self.missing = true;
+        } else if self.seen != Some(Seen::Text) {
+            let seen = Seen::of(text);
+            self.seen = Some(self.seen.map_or(seen, |before| before.and(seen)));
+        }
+    }
+
+    /// Takes a missing value into account.
+    pub fn look_missing(&mut self) {
+        self.missing = true;
+    }
+
+    /// Takes into account what another has seen.
+    pub fn merge(&mut self, other: &Inference) {
+        self.missing |= other.missing;
+        self.seen = match (self.seen, other.seen) {
+            (Some(left), Some(right)) => Some(left.and(right)),
+            (left, right) => left.or(right),
+        };
+    }
+
+    /// The type that has all values so far; text if there was none.
+    pub fn kind(&self) -> Type {
+        match self.seen {
+            Some(Seen::Int) => Type::Int(64),
+            Some(Seen::Big) => Type::Int(128),
+            Some(Seen::Float) => Type::F64,
+            Some(Seen::Bool) => Type::Bool,
+            Some(Seen::Date) => Type::Date,
+            Some(Seen::Timestamp(precision)) => Type::Timestamp(precision),
+            Some(Seen::Text) | None => Type::Text,
+        }
+    }
+
+    /// Whether a value was missing.
+    pub fn nullable(&self) -> bool {
+        self.missing
+    }
+
+    /// Whether a text is a value of the type so far.
+    pub fn holds(&self, text: &str) -> bool {
+        self.seen == Some(Seen::Text) || Value::of_text(text, &self.kind()).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(texts: &[&str]) -> String {
+        let mut whole = Inference::default();
+        texts.iter().for_each(|text| whole.look(text));
+        // In any parts it is the same.
+        for at in 0..texts.len() {
+            let mut parts = [Inference::default(); 2];
+            texts[..at].iter().for_each(|text| parts[0].look(text));
+            texts[at..].iter().for_each(|text| parts[1].look(text));
+            let [mut first, second] = parts;
+            first.merge(&second);
+            assert_eq!(first, whole);
+        }
+        let none = if whole.nullable() { "?" } else { "" };
+        for text in texts.iter().filter(|text| !text.is_empty()) {
+            assert!(whole.holds(text), "{text} as {}", whole.kind());
+        }
+        format!("{}{none}", whole.kind())
+    }
+
+    #[test]
+    fn columns_have_the_type_that_all_values_have() {
+        for (texts, expected) in [
+            (&[][..], "text"),
+            (&[""], "text?"),
+            (&["1", "-2"], "i64"),
+            (&["1", ""], "i64?"),
+            (&["1", "9223372036854775808"], "i128"),
+            (&["1", "9223372036854775807"], "i64"),
+            (&["1", "2.5"], "f64"),
+            (&["1e3", "9223372036854775808"], "f64"),
+            (&["1", "NaN"], "f64"),
+            (&["007"], "text"),
+            (&["+49170"], "text"),
+            (&["0", "0.5", "-0"], "f64"),
+            (&["1", "x"], "text"),
+            (&["true", "false"], "bool"),
+            (&["true", "1"], "text"),
+            (&["2013-01-01"], "date"),
+            (&["2013-01-01", "2013-01-01 10:00"], "timestamp(us)"),
+            (&["2013-01-01T10:00:00.123456789Z", "2013-01-01"], "timestamp(ns)"),
+            (&["0001-01-01"], "date"),
+            (&["2013-01-01", "x"], "text"),
+            (&["2013-13-01"], "text"),
+            (&["1_000"], "text"),
+            (&["-"], "text"),
+            (&["."], "text"),
+            (&[&"9".repeat(40)], "text"),
+        ] {
+            assert_eq!(kind(texts), expected, "{texts:?}");
+        }
+    }
+}
