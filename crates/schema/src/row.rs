@@ -614,6 +614,19 @@ fn key_cell<'a>(kind: &Type, nullable: bool, rest: &mut &'a [u8]) -> Result<Cell
     })
 }
 
+impl<'a> Cell<'a> {
+    /// The value that the cell is, in a column of this type.
+    ///
+    /// # Errors
+    /// [`Error::Bytes`] for a text that is not UTF-8.
+    ///
+    /// # Panics
+    /// If no cell of the type looks so.
+    pub fn into_value(self, kind: &Type) -> Result<Value<'a>> {
+        value_of(kind, self)
+    }
+}
+
 fn value_of<'a>(kind: &Type, cell: Cell<'a>) -> Result<Value<'a>> {
     let number = match cell {
         Cell::Null => return Ok(Value::Null),

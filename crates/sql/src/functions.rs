@@ -1,0 +1,658 @@
+//! Functions of the values of a row.
+//!
+//! A function of a null is null, but for `concat`, `greatest` and `least`, which pass over nulls.
+
+use std::cmp::Ordering;
+
+use sapwood_schema::{POWERS_OF_TEN, Type, Value, rescale};
+
+use crate::error::{Error, Result};
+use crate::evaluate::{Out, compare_floats, texts};
+use crate::kind::Kind;
+use crate::time::{Field, Interval, Unit};
+use crate::vector::{Data, Vector};
+
+/// A function, with what is constant of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Function {
+    /// Refuses what a narrower type cannot have: `cast(x as smallint)`.
+    Narrow(Type),
+    /// `||`.
+    Join,
+    Concat,
+    Abs,
+    Sign,
+    /// To so many digits behind the point.
+    Round(i64),
+    Floor,
+    Ceil,
+    Truncate,
+    /// A function of floats: its name, and what it computes.
+    OfFloat(FloatFunction),
+    Power,
+    Greatest,
+    Least,
+    Length,
+    OctetLength,
+    Lower,
+    Upper,
+    Trim(Side),
+    Substring,
+    Replace,
+    StartsWith,
+    EndsWith,
+    Contains,
+    Position,
+    Left,
+    Right,
+    Reverse,
+    Repeat,
+    Pad(Side),
+    SplitPart,
+    DateTrunc(Unit),
+    Extract(Field),
+    AddInterval(Interval),
+    /// The whole units between two moments.
+    DateDiff(Unit),
+    /// Item of an array, from 1.
+    Item(Type, u16),
+}
+
+/// An end of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    Both,
+    Left,
+    Right,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FloatFunction {
+    Sqrt,
+    Ln,
+    Log10,
+    Log2,
+    Exp,
+}
+
+impl FloatFunction {
+    pub(crate) fn of_name(name: &str) -> Option<FloatFunction> {
+        Some(match name {
+            "sqrt" => FloatFunction::Sqrt,
+            "ln" => FloatFunction::Ln,
+            "log" | "log10" => FloatFunction::Log10,
+            "log2" => FloatFunction::Log2,
+            "exp" => FloatFunction::Exp,
+            _ => return None,
+        })
+    }
+
+    fn apply(self, value: f64) -> Result<f64> {
+        let (result, refused) = match self {
+            FloatFunction::Sqrt if value < 0.0 => (0.0, Some("a square root of a negative number")),
+            FloatFunction::Ln | FloatFunction::Log10 | FloatFunction::Log2 if value <= 0.0 => {
+                (0.0, Some("a logarithm of a number that is not above zero"))
+            }
+            FloatFunction::Sqrt => (value.sqrt(), None),
+            FloatFunction::Ln => (value.ln(), None),
+            FloatFunction::Log10 => (value.log10(), None),
+            FloatFunction::Log2 => (value.log2(), None),
+            FloatFunction::Exp => (value.exp(), None),
+        };
+        match refused {
+            Some(refused) => Err(Error::value(format!("there is no {}", &refused[2..]))),
+            None if result.is_infinite() && value.is_finite() => {
+                Err(Error::value("a result is too large for double"))
+            }
+            None => Ok(result),
+        }
+    }
+}
+
+/// Texts that a statement makes are at most so long.
+const TEXT_BYTES_MAX: usize = 64 << 20;
+
+type Parts<'p, 'a> = &'p [(Out<'a>, &'p Kind)];
+
+/// The rows of which a part is null.
+fn nulls_of(parts: Parts<'_, '_>, len: usize) -> Option<Vec<bool>> {
+    let mut nulls: Option<Vec<bool>> = None;
+    for (out, _) in parts.iter().filter(|(out, _)| out.vector.nulls.is_some()) {
+        let nulls = nulls.get_or_insert_with(|| vec![false; len]);
+        for (row, null) in nulls.iter_mut().enumerate() {
+            *null |= out.is_null(row);
+        }
+    }
+    nulls
+}
+
+fn ints<'a>(out: &'a Out<'_>) -> &'a [i64] {
+    match &out.vector.data {
+        Data::Int(values) => values,
+        other => unreachable!("{other:?} are no whole numbers"),
+    }
+}
+
+fn floats<'a>(out: &'a Out<'_>) -> &'a [f64] {
+    match &out.vector.data {
+        Data::Float(values) => values,
+        other => unreachable!("{other:?} are no floats"),
+    }
+}
+
+/// A whole number for each row that has values.
+fn each_int(
+    len: usize,
+    nulls: Option<Vec<bool>>,
+    mut apply: impl FnMut(usize) -> Result<i64>,
+) -> Result<Vector> {
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+    let values = (0..len).map(|row| if is_null(row) { Ok(0) } else { apply(row) });
+    Ok(Vector { data: Data::Int(values.collect::<Result<_>>()?), nulls })
+}
+
+fn each_float(
+    len: usize,
+    nulls: Option<Vec<bool>>,
+    mut apply: impl FnMut(usize) -> Result<f64>,
+) -> Result<Vector> {
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+    let values = (0..len).map(|row| if is_null(row) { Ok(0.0) } else { apply(row) });
+    Ok(Vector { data: Data::Float(values.collect::<Result<_>>()?), nulls })
+}
+
+fn each_truth(
+    len: usize,
+    nulls: Option<Vec<bool>>,
+    mut apply: impl FnMut(usize) -> Result<bool>,
+) -> Result<Vector> {
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+    let values = (0..len).map(|row| if is_null(row) { Ok(false) } else { apply(row) });
+    Ok(Vector { data: Data::Bool(values.collect::<Result<_>>()?), nulls })
+}
+
+impl Function {
+    /// The values for `len` rows.
+    pub(crate) fn evaluate(&self, parts: Parts<'_, '_>, len: usize, kind: &Kind) -> Result<Vector> {
+        let nulls = match self {
+            Function::Concat | Function::Greatest | Function::Least => None,
+            _ => nulls_of(parts, len),
+        };
+        let part = |at: usize| &parts[at].0;
+        let text = |at: usize, row: usize| part(at).text(row);
+        let int = |at: usize, row: usize| ints(part(at))[row * part(at).step()];
+        let float = |at: usize, row: usize| floats(part(at))[row * part(at).step()];
+        match self {
+            Function::Narrow(narrow) => self.narrow(part(0), narrow, len, nulls),
+            Function::Join => texts(len, nulls, |row, out| {
+                for at in 0..parts.len() {
+                    out.extend_from_slice(part(at).bytes(row));
+                }
+                Ok(())
+            }),
+            Function::Concat => texts(len, None, |row, out| {
+                for (part, _) in parts.iter().filter(|(part, _)| !part.is_null(row)) {
+                    out.extend_from_slice(part.bytes(row));
+                }
+                Ok(())
+            }),
+            Function::Abs | Function::Sign => self.by_sign(part(0), len, nulls, kind),
+            Function::Round(digits) => round(part(0), len, nulls, *digits, kind),
+            Function::Floor | Function::Ceil | Function::Truncate => {
+                self.to_whole(part(0), len, nulls, parts[0].1)
+            }
+            Function::OfFloat(function) => {
+                each_float(len, nulls, |row| function.apply(float(0, row)))
+            }
+            Function::Power => each_float(len, nulls, |row| {
+                let (base, exponent) = (float(0, row), float(1, row));
+                let power = base.powf(exponent);
+                let is_new = |it: bool| it && base.is_finite() && exponent.is_finite();
+                match () {
+                    () if is_new(power.is_nan()) => {
+                        Err(Error::value("there is no such power of a negative number"))
+                    }
+                    () if is_new(power.is_infinite()) => {
+                        Err(Error::value("a power is too large for double"))
+                    }
+                    () => Ok(power),
+                }
+            }),
+            Function::Greatest => Ok(extreme(parts, len, kind, Ordering::is_gt)),
+            Function::Least => Ok(extreme(parts, len, kind, Ordering::is_lt)),
+            Function::Length => {
+                each_int(len, nulls, |row| Ok(text(0, row)?.chars().count() as i64))
+            }
+            Function::OctetLength => {
+                each_int(len, nulls, |row| Ok(part(0).bytes(row).len() as i64))
+            }
+            Function::Lower => texts(len, nulls, |row, out| {
+                out.extend_from_slice(text(0, row)?.to_lowercase().as_bytes());
+                Ok(())
+            }),
+            Function::Upper => texts(len, nulls, |row, out| {
+                out.extend_from_slice(text(0, row)?.to_uppercase().as_bytes());
+                Ok(())
+            }),
+            Function::Trim(side) => texts(len, nulls, |row, out| {
+                let letters: Vec<char> =
+                    if parts.len() > 1 { text(1, row)?.chars().collect() } else { vec![' '] };
+                let whole = text(0, row)?;
+                let trimmed = match side {
+                    Side::Both => whole.trim_matches(&letters[..]),
+                    Side::Left => whole.trim_start_matches(&letters[..]),
+                    Side::Right => whole.trim_end_matches(&letters[..]),
+                };
+                out.extend_from_slice(trimmed.as_bytes());
+                Ok(())
+            }),
+            Function::Substring => texts(len, nulls, |row, out| {
+                let limit = if parts.len() > 2 { Some(int(2, row)) } else { None };
+                let cut = substring(text(0, row)?, int(1, row), limit)?;
+                out.extend_from_slice(cut.as_bytes());
+                Ok(())
+            }),
+            Function::Replace => texts(len, nulls, |row, out| {
+                let (whole, old, new) = (text(0, row)?, text(1, row)?, text(2, row)?);
+                if old.is_empty() {
+                    out.extend_from_slice(whole.as_bytes());
+                    return Ok(());
+                }
+                let count = whole.matches(old).count();
+                expect_short(whole.len() + count * new.len())?;
+                out.extend_from_slice(whole.replace(old, new).as_bytes());
+                Ok(())
+            }),
+            Function::StartsWith => {
+                each_truth(len, nulls, |row| Ok(text(0, row)?.starts_with(text(1, row)?)))
+            }
+            Function::EndsWith => {
+                each_truth(len, nulls, |row| Ok(text(0, row)?.ends_with(text(1, row)?)))
+            }
+            Function::Contains => {
+                each_truth(len, nulls, |row| Ok(text(0, row)?.contains(text(1, row)?)))
+            }
+            Function::Position => each_int(len, nulls, |row| {
+                let whole = text(0, row)?;
+                let found = whole.find(text(1, row)?);
+                Ok(found.map_or(0, |at| whole[..at].chars().count() as i64 + 1))
+            }),
+            Function::Left | Function::Right => texts(len, nulls, |row, out| {
+                let (whole, count) = (text(0, row)?, int(1, row));
+                let all = whole.chars().count() as i64;
+                // A negative count leaves so many letters of the other end away.
+                let kept = if count < 0 { (all + count).max(0) } else { count.min(all) };
+                let cut = match self {
+                    Function::Left => byte_of(whole, kept)..byte_of(whole, kept),
+                    _ => byte_of(whole, all - kept)..whole.len(),
+                };
+                let kept = match self {
+                    Function::Left => &whole[..cut.start],
+                    _ => &whole[cut],
+                };
+                out.extend_from_slice(kept.as_bytes());
+                Ok(())
+            }),
+            Function::Reverse => texts(len, nulls, |row, out| {
+                let reversed: String = text(0, row)?.chars().rev().collect();
+                out.extend_from_slice(reversed.as_bytes());
+                Ok(())
+            }),
+            Function::Repeat => texts(len, nulls, |row, out| {
+                let (whole, count) = (text(0, row)?, int(1, row).max(0) as usize);
+                expect_short(whole.len().saturating_mul(count))?;
+                (0..count).for_each(|_| out.extend_from_slice(whole.as_bytes()));
+                Ok(())
+            }),
+            Function::Pad(side) => texts(len, nulls, |row, out| {
+                let (whole, wanted) = (text(0, row)?, int(1, row).max(0));
+                let letters = if parts.len() > 2 { text(2, row)? } else { " " };
+                expect_short(usize::try_from(wanted).unwrap_or(usize::MAX).saturating_mul(4))?;
+                let missing = (wanted - whole.chars().count() as i64).max(0) as usize;
+                let pad: String = letters.chars().cycle().take(missing).collect();
+                let kept = &whole[..byte_of(whole, wanted)];
+                let (first, last) = match side {
+                    Side::Left => (pad.as_str(), kept),
+                    _ => (kept, pad.as_str()),
+                };
+                out.extend_from_slice(first.as_bytes());
+                out.extend_from_slice(last.as_bytes());
+                Ok(())
+            }),
+            Function::SplitPart => texts(len, nulls, |row, out| {
+                let (whole, separator, index) = (text(0, row)?, text(1, row)?, int(2, row));
+                let parts: Vec<&str> = match separator {
+                    "" => vec![whole],
+                    separator => whole.split(separator).collect(),
+                };
+                // The first is 1, the last -1.
+                let at = match index {
+                    1.. => usize::try_from(index - 1).ok(),
+                    0 => return Err(Error::value("parts are numbered from 1: there is no part 0")),
+                    _ => usize::try_from(parts.len() as i64 + index).ok(),
+                };
+                out.extend_from_slice(
+                    at.and_then(|at| parts.get(at)).copied().unwrap_or("").as_bytes(),
+                );
+                Ok(())
+            }),
+            Function::DateTrunc(unit) => {
+                each_int(len, nulls, |row| Ok(unit.truncate(int(0, row), parts[0].1)))
+            }
+            Function::Extract(field) => match kind {
+                Kind::Float => {
+                    each_float(len, nulls, |row| Ok(field.seconds(int(0, row), parts[0].1)))
+                }
+                _ => each_int(len, nulls, |row| Ok(field.of(int(0, row), parts[0].1))),
+            },
+            Function::AddInterval(interval) => each_int(len, nulls, |row| {
+                let too_far = || Error::value(format!("a {kind} is out of range"));
+                interval.add_to(int(0, row), kind).ok_or_else(too_far)
+            }),
+            Function::DateDiff(unit) => each_int(len, nulls, |row| {
+                let begin = unit.count(int(0, row), parts[0].1);
+                Ok(unit.count(int(1, row), parts[1].1) - begin)
+            }),
+            Function::Item(item, count) => {
+                let width = item.width().expect("items have a width");
+                let array = Type::Array(Box::new(item.clone()), *count);
+                let mut vector = Vector::new(kind.data());
+                for row in 0..len {
+                    let at = int(1, row);
+                    let is_null = nulls.as_ref().is_some_and(|nulls| nulls[row]);
+                    if is_null || !(1..=i64::from(*count)).contains(&at) {
+                        vector.push_null();
+                        continue;
+                    }
+                    debug_assert_eq!(array.width(), Some(part(0).bytes(row).len()));
+                    let bytes = &part(0).bytes(row)[(at as usize - 1) * width..][..width];
+                    let one = Type::Array(Box::new(item.clone()), 1);
+                    let value = sapwood_schema::Cell::Array(bytes).into_value(&one);
+                    match value {
+                        Ok(Value::Array(items)) => vector.push_value(&items[0]),
+                        _ => unreachable!("an array has items"),
+                    }
+                }
+                Ok(vector)
+            }
+        }
+    }
+
+    fn narrow(
+        &self,
+        out: &Out<'_>,
+        narrow: &Type,
+        len: usize,
+        nulls: Option<Vec<bool>>,
+    ) -> Result<Vector> {
+        let vector = &out.vector;
+        let kind = Kind::of_type(narrow).to_type();
+        let mut narrowed = Vector::new(vector.data_like());
+        for row in 0..len {
+            let at = row * out.step();
+            if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
+                narrowed.push_null();
+                continue;
+            }
+            let value = vector.value(at, &kind).map_err(|error| Error::value(error.to_string()))?;
+            let value = match (value, narrow) {
+                // The nearest float of 32 bits.
+                (Value::Float(value), Type::F32) => Value::Float(f64::from(value as f32)),
+                (value, narrow) => value.to_type(narrow).map_err(Error::value)?,
+            };
+            narrowed.push_value(&value);
+        }
+        Ok(narrowed)
+    }
+
+    fn by_sign(
+        &self,
+        out: &Out<'_>,
+        len: usize,
+        nulls: Option<Vec<bool>>,
+        kind: &Kind,
+    ) -> Result<Vector> {
+        let is_abs = *self == Function::Abs;
+        let too_large = || Error::value(format!("a value is too large for {kind}"));
+        let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+        let step = out.step();
+        let data = match &out.vector.data {
+            Data::Float(values) => {
+                let value = |row: usize| values[row * step];
+                match is_abs {
+                    true => Data::Float((0..len).map(|row| value(row).abs()).collect()),
+                    false => {
+                        let sign = |value: f64| i64::from(value > 0.0) - i64::from(value < 0.0);
+                        Data::Int((0..len).map(|row| sign(value(row))).collect())
+                    }
+                }
+            }
+            Data::Int(values) => {
+                let apply = |row: usize| match (is_null(row), is_abs) {
+                    (true, _) => Ok(0),
+                    (_, true) => values[row * step].checked_abs().ok_or_else(too_large),
+                    (_, false) => Ok(values[row * step].signum()),
+                };
+                Data::Int((0..len).map(apply).collect::<Result<_>>()?)
+            }
+            Data::Big(values) if is_abs => {
+                let apply = |row: usize| match is_null(row) {
+                    true => Ok(0),
+                    false => values[row * step].checked_abs().ok_or_else(too_large),
+                };
+                Data::Big((0..len).map(apply).collect::<Result<_>>()?)
+            }
+            Data::Big(values) => {
+                Data::Int((0..len).map(|row| values[row * step].signum() as i64).collect())
+            }
+            other => unreachable!("{other:?} have no sign"),
+        };
+        Ok(Vector { data, nulls })
+    }
+
+    /// Of floats floats, of decimals whole numbers.
+    fn to_whole(
+        &self,
+        out: &Out<'_>,
+        len: usize,
+        nulls: Option<Vec<bool>>,
+        from: &Kind,
+    ) -> Result<Vector> {
+        let step = out.step();
+        let data = match (&out.vector.data, from) {
+            (Data::Float(values), _) => {
+                let apply = match self {
+                    Function::Floor => f64::floor,
+                    Function::Ceil => f64::ceil,
+                    _ => f64::trunc,
+                };
+                Data::Float((0..len).map(|row| apply(values[row * step])).collect())
+            }
+            (Data::Big(values), Kind::Decimal(scale)) => {
+                let power = POWERS_OF_TEN[usize::from(*scale)];
+                let apply = |row: usize| {
+                    let value = values[row * step];
+                    match self {
+                        Function::Floor => value.div_euclid(power),
+                        Function::Ceil => -(-value).div_euclid(power),
+                        _ => value / power,
+                    }
+                };
+                Data::Big((0..len).map(apply).collect())
+            }
+            // Whole numbers are whole.
+            (_, _) => {
+                (0..len)
+                    .fold(Vector::new(out.vector.data_like()), |mut vector, row| {
+                        vector.push_from(&out.vector, row * step);
+                        vector
+                    })
+                    .data
+            }
+        };
+        Ok(Vector { data, nulls })
+    }
+}
+
+/// Halves go away from zero.
+fn round(
+    out: &Out<'_>,
+    len: usize,
+    nulls: Option<Vec<bool>>,
+    digits: i64,
+    kind: &Kind,
+) -> Result<Vector> {
+    let step = out.step();
+    let is_null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls[row]);
+    let too_large = || Error::value(format!("a value is too large for {kind}"));
+    let data = match &out.vector.data {
+        Data::Float(values) => {
+            let power = 10_f64.powi(digits.clamp(-400, 400) as i32);
+            let apply = |row: usize| {
+                let value = values[row * step];
+                let scaled = value * power;
+                match scaled.is_finite() && power != 0.0 {
+                    true => scaled.round() / power,
+                    // Finer than a float is, or coarser than the largest.
+                    false if digits < 0 => 0.0,
+                    false => value,
+                }
+            };
+            Data::Float((0..len).map(apply).collect())
+        }
+        Data::Int(values) => {
+            let apply = |row: usize| match is_null(row) {
+                true => Ok(0),
+                false => i64::try_from(round_whole(values[row * step].into(), digits))
+                    .map_err(|_| too_large()),
+            };
+            Data::Int((0..len).map(apply).collect::<Result<_>>()?)
+        }
+        Data::Big(values) => {
+            // Digits behind the point were cut by a conversion.
+            let apply = |row: usize| round_whole(values[row * step], digits);
+            Data::Big((0..len).map(apply).collect())
+        }
+        other => unreachable!("{other:?} are not rounded"),
+    };
+    Ok(Vector { data, nulls })
+}
+
+fn round_whole(value: i128, digits: i64) -> i128 {
+    match digits {
+        0.. => value,
+        -38..0 => {
+            let places = digits.unsigned_abs() as u8;
+            let power = POWERS_OF_TEN[usize::from(places)];
+            rescale(value, places, 0).and_then(|units| units.checked_mul(power)).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+/// The greatest or the least of the values that are not null.
+fn extreme(
+    parts: Parts<'_, '_>,
+    len: usize,
+    kind: &Kind,
+    is_better: fn(Ordering) -> bool,
+) -> Vector {
+    let mut vector = Vector::new(kind.data());
+    for row in 0..len {
+        let mut best: Option<&Out<'_>> = None;
+        for (out, _) in parts.iter().filter(|(out, _)| !out.is_null(row)) {
+            let order = |best: &Out<'_>| {
+                compare(&out.vector, row * out.step(), &best.vector, row * best.step())
+            };
+            if best.is_none_or(|best| is_better(order(best))) {
+                best = Some(out);
+            }
+        }
+        match best {
+            Some(out) => vector.push_from(&out.vector, row * out.step()),
+            None => vector.push_null(),
+        }
+    }
+    vector
+}
+
+/// Two values of one representation, neither of them null.
+pub(crate) fn compare(left: &Vector, left_at: usize, right: &Vector, right_at: usize) -> Ordering {
+    match (&left.data, &right.data) {
+        (Data::Bool(left), Data::Bool(right)) => left[left_at].cmp(&right[right_at]),
+        (Data::Int(left), Data::Int(right)) => left[left_at].cmp(&right[right_at]),
+        (Data::Big(left), Data::Big(right)) => left[left_at].cmp(&right[right_at]),
+        (Data::Float(left), Data::Float(right)) => compare_floats(left[left_at], right[right_at]),
+        (Data::Bytes(left), Data::Bytes(right)) => left.get(left_at).cmp(right.get(right_at)),
+        (left, right) => unreachable!("{left:?} is not compared with {right:?}"),
+    }
+}
+
+fn expect_short(len: usize) -> Result<()> {
+    match len <= TEXT_BYTES_MAX {
+        true => Ok(()),
+        false => Err(Error::value("a text of more than 64 MiB is too long")),
+    }
+}
+
+/// The byte at which so many letters have passed, or the end.
+fn byte_of(text: &str, letters: i64) -> usize {
+    let at = usize::try_from(letters).unwrap_or(0);
+    text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// As SQL says: from a letter, numbered from 1 and perhaps before the first, so many letters on.
+fn substring(text: &str, from: i64, count: Option<i64>) -> Result<&str> {
+    let limit = match count {
+        Some(count) if count < 0 => {
+            return Err(Error::value("a substring has no negative length"));
+        }
+        Some(count) => from.saturating_add(count),
+        None => i64::MAX,
+    };
+    let (begin, limit) = (byte_of(text, from.max(1) - 1), byte_of(text, limit.max(1) - 1));
+    Ok(&text[begin..limit.max(begin)])
+}
+
+impl Vector {
+    /// No values, of the representation of this vector.
+    pub(crate) fn data_like(&self) -> Data {
+        match &self.data {
+            Data::Bool(_) => Data::Bool(Vec::new()),
+            Data::Int(_) => Data::Int(Vec::new()),
+            Data::Big(_) => Data::Big(Vec::new()),
+            Data::Float(_) => Data::Float(Vec::new()),
+            Data::Bytes(_) => Data::Bytes(crate::vector::Strings::new()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn substrings_are_counted_in_letters_from_one() {
+        for (text, from, count, expected) in [
+            ("hello", 2, Some(3), "ell"),
+            ("hello", 0, Some(2), "h"),
+            ("hello", -1, Some(3), "h"),
+            ("hello", 4, None, "lo"),
+            ("hello", 9, None, ""),
+            ("h\u{e4}llo", 2, Some(1), "\u{e4}"),
+            ("hello", 2, Some(0), ""),
+        ] {
+            assert_eq!(substring(text, from, count).as_deref(), Ok(expected), "{text} {from}");
+        }
+        assert!(substring("a", 1, Some(-1)).is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_rounded_to_tens() {
+        for (value, digits, expected) in
+            [(125, -1, 130), (-125, -1, -130), (124, -1, 120), (5, 2, 5), (5, -50, 0)]
+        {
+            assert_eq!(round_whole(value, digits), expected);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Where rows come from and go to: what this crate asks of tables and files.
+
+use std::ops::{Bound, ControlFlow};
+
+use sapwood_schema::{Schema, Type, Value};
+
+use crate::vector::Batch;
+
+/// What a source says went wrong, for people.
+pub type SourceResult<T> = std::result::Result<T, String>;
+
+/// The tables that statements can name.
+pub trait Catalog {
+    /// Opens a table. `name` has the parts between the dots: `flights`, `DIR.flights`, or the name of a file in
+    /// quotes.
+    ///
+    /// # Errors
+    /// Why there is none, and what is there.
+    fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>>;
+
+    /// The tables that are there, for `show tables`: name, kind, rows if they are known.
+    ///
+    /// # Errors
+    /// Why they cannot be listed.
+    fn tables(&self) -> SourceResult<Vec<TableSummary>>;
+
+    /// Makes a table (`create table`).
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()>;
+
+    /// Removes a table (`drop table`).
+    ///
+    /// # Errors
+    /// Why it cannot be removed.
+    fn drop_table(&self, name: &TableName) -> SourceResult<()>;
+
+    /// Adds a nullable column to a table (`alter table ... add column`).
+    ///
+    /// # Errors
+    /// Why it cannot be added.
+    fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()>;
+
+    /// Writes an answer to a file (`copy ... to`), and answers its rows.
+    ///
+    /// # Errors
+    /// Why it cannot be written.
+    fn write(&self, answer: &crate::Answer, file: &str) -> SourceResult<u64>;
+}
+
+/// The name of a table as a statement has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableName {
+    /// What stands between the dots, without quotes.
+    pub parts: Vec<String>,
+    /// Whether it stands in single quotes, as the names of files do.
+    pub is_file: bool,
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.parts.join("."))
+    }
+}
+
+/// A table, in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSummary {
+    /// Its name.
+    pub name: String,
+    /// Its engine.
+    pub kind: String,
+    /// About how many rows it has, if that is known.
+    pub rows: Option<u64>,
+    /// Its columns, in the text form of schemas.
+    pub columns: String,
+}
+
+/// A column of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub kind: Type,
+    /// Whether a value may be null.
+    pub nullable: bool,
+}
+
+/// Rows with typed columns.
+pub trait Source: Send + Sync {
+    /// The columns, in their order.
+    fn columns(&self) -> &[SourceColumn];
+
+    /// The columns by which rows can be reached, in the order of the key; none if a look at all rows is the only
+    /// way.
+    fn key_columns(&self) -> &[usize] {
+        &[]
+    }
+
+    /// About how many rows there are, if that is known.
+    fn rows_estimate(&self) -> Option<u64> {
+        None
+    }
+
+    /// How a request would be answered, for `explain`: `get of 3 keys`, `range of the key`, `every row`.
+    fn explain(&self, request: &Request) -> String;
+
+    /// Begins to read.
+    ///
+    /// # Errors
+    /// Why that cannot be.
+    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>>;
+
+    /// The way to change rows, if there is one.
+    ///
+    /// # Errors
+    /// Why there is none.
+    fn change(&self) -> SourceResult<&dyn Change> {
+        Err("its rows cannot be changed".to_owned())
+    }
+}
+
+/// Which columns of which rows are wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The numbers of the columns; each batch has them in this order.
+    pub columns: Vec<usize>,
+    /// What is known of the key of every row that is wanted. A source may show others as well.
+    pub keys: KeyFilter,
+    /// Whether batches say how each row is named ([`Batch::ids`]).
+    pub with_ids: bool,
+}
+
+/// What is known of keys.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct KeyFilter {
+    /// For each of the first columns of the key, the values that it may have: one, or several (`in`).
+    pub equal: Vec<Vec<Value<'static>>>,
+    /// Bounds of the column behind them.
+    pub range: Option<(Bound<Value<'static>>, Bound<Value<'static>>)>,
+}
+
+impl KeyFilter {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.equal.is_empty() && self.range.is_none()
+    }
+}
+
+/// Takes batches of rows: the number that says where they stand among all, and the rows.
+pub type Sink<'s> = dyn FnMut(u64, &Batch) -> ControlFlow<()> + 's;
+
+/// Rows that are being read, by any number of threads.
+pub trait Scan: Sync {
+    /// Shows batches until there are no more, or the sink breaks. Threads that call it at the same time share the
+    /// rows: each batch goes to one of them. Batches are numbered in the order of the source.
+    ///
+    /// # Errors
+    /// Why rows cannot be read.
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()>;
+}
+
+/// What an update makes of a row: the row anew, or none if it stays as it is.
+pub type Changed = Result<Option<Vec<Value<'static>>>, crate::Error>;
+
+/// Changes of rows.
+pub trait Change {
+    /// Puts new rows, which have a value for each column.
+    ///
+    /// # Errors
+    /// Why a row cannot be put: its key is there, or a value does not fit. Rows before it are there.
+    fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64>;
+
+    /// Changes the row with this name, atomically. False if it is gone, or stays as it is.
+    ///
+    /// # Errors
+    /// Why that cannot be; the row is as it was then.
+    fn update(
+        &self,
+        id: &[u8],
+        change: &mut dyn FnMut(&[Value<'_>]) -> Changed,
+    ) -> Result<bool, ChangeError>;
+
+    /// Removes the row with this name if it still is as wanted, atomically. False if it is gone, or is not.
+    ///
+    /// # Errors
+    /// Why that cannot be; the row is there then.
+    fn remove(
+        &self,
+        id: &[u8],
+        wanted: &mut dyn FnMut(&[Value<'_>]) -> Result<bool, crate::Error>,
+    ) -> Result<bool, ChangeError>;
+}
+
+/// Why a row was not changed.
+#[derive(Debug)]
+pub enum ChangeError {
+    /// The source refuses.
+    Source(String),
+    /// The statement has no value for it.
+    Statement(crate::Error),
+}

@@ -1,0 +1,330 @@
+//! Columns of a batch of rows.
+
+use sapwood_schema::{Cell, Type, Value};
+
+/// Rows that a batch has at most, as sources make them.
+pub const BATCH_ROWS: usize = 2_048;
+
+/// Some rows, column by column.
+#[derive(Debug, Clone, Default)]
+pub struct Batch {
+    /// The number of rows.
+    pub len: usize,
+    /// A vector of `len` values for each column that was asked for, in the order of the request.
+    pub columns: Vec<Vector>,
+    /// What names each row in its source, if that was asked for ([`Request::with_ids`](crate::Request)).
+    pub ids: Option<Strings>,
+}
+
+/// The values of one column.
+#[derive(Debug, Clone)]
+pub struct Vector {
+    /// A value for each row; where it is null, any.
+    pub data: Data,
+    /// Which values are null; `None` if none is.
+    pub nulls: Option<Vec<bool>>,
+}
+
+/// Values of one representation.
+#[derive(Debug, Clone)]
+pub enum Data {
+    /// Truth values.
+    Bool(Vec<bool>),
+    /// Whole numbers of up to 64 bits but `u64`, days, ticks, and the units of decimals of up to 18 digits.
+    Int(Vec<i64>),
+    /// Whole numbers beyond, and the units of other decimals.
+    Big(Vec<i128>),
+    /// Floats, 32-bit ones too.
+    Float(Vec<f64>),
+    /// Text, bytes, and arrays as rows have them.
+    Bytes(Strings),
+}
+
+/// Byte strings, one behind the other.
+#[derive(Debug, Clone, Default)]
+pub struct Strings {
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Strings {
+    /// None yet.
+    pub fn new() -> Strings {
+        Strings::default()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// One of them.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    #[inline]
+    pub fn get(&self, at: usize) -> &[u8] {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.bytes[begin..self.ends[at]]
+    }
+
+    /// Appends one.
+    #[inline]
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// Appends one that `write` appends to the bytes.
+    #[inline]
+    pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        write(&mut self.bytes);
+        self.ends.push(self.bytes.len());
+    }
+
+    /// All, in their order.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|at| self.get(at))
+    }
+
+    /// Forgets all, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.bytes.clear();
+    }
+
+    /// Bytes of memory that they take, about.
+    pub(crate) fn memory(&self) -> usize {
+        self.bytes.capacity() + self.ends.capacity() * 8
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for Strings {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(all: I) -> Strings {
+        let mut strings = Strings::new();
+        all.into_iter().for_each(|bytes| strings.push(bytes));
+        strings
+    }
+}
+
+impl Data {
+    /// No values yet, of the representation that a type has.
+    pub fn of_type(kind: &Type) -> Data {
+        match kind {
+            Type::Bool => Data::Bool(Vec::new()),
+            Type::UInt(64) | Type::Int(128) => Data::Big(Vec::new()),
+            Type::Int(_) | Type::UInt(_) | Type::Date | Type::Timestamp(_) => Data::Int(Vec::new()),
+            Type::Decimal { digits, .. } if *digits <= 18 => Data::Int(Vec::new()),
+            Type::Decimal { .. } => Data::Big(Vec::new()),
+            Type::F32 | Type::F64 => Data::Float(Vec::new()),
+            Type::Text | Type::Bytes | Type::Array(..) => Data::Bytes(Strings::new()),
+            other => unreachable!("no vector has {other}"),
+        }
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Data::Bool(values) => values.len(),
+            Data::Int(values) => values.len(),
+            Data::Big(values) => values.len(),
+            Data::Float(values) => values.len(),
+            Data::Bytes(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Appends what stands where there is no value.
+    #[inline]
+    fn push_nothing(&mut self) {
+        match self {
+            Data::Bool(values) => values.push(false),
+            Data::Int(values) => values.push(0),
+            Data::Big(values) => values.push(0),
+            Data::Float(values) => values.push(0.0),
+            Data::Bytes(values) => values.push(b""),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Data::Bool(values) => values.clear(),
+            Data::Int(values) => values.clear(),
+            Data::Big(values) => values.clear(),
+            Data::Float(values) => values.clear(),
+            Data::Bytes(values) => values.clear(),
+        }
+    }
+}
+
+impl Vector {
+    /// No values yet, of a type.
+    pub fn of_type(kind: &Type) -> Vector {
+        Vector { data: Data::of_type(kind), nulls: None }
+    }
+
+    /// Values none of which is null.
+    pub fn new(data: Data) -> Vector {
+        Vector { data, nulls: None }
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.data.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.data.is_empty()
+    }
+
+    /// Whether a value is null.
+    #[inline]
+    pub fn is_null(&self, at: usize) -> bool {
+        self.nulls.as_ref().is_some_and(|nulls| nulls[at])
+    }
+
+    /// Appends a null.
+    #[inline]
+    pub fn push_null(&mut self) {
+        let len = self.data.len();
+        self.data.push_nothing();
+        self.nulls.get_or_insert_with(|| vec![false; len]).push(true);
+    }
+
+    /// Notes that the value which was appended last to the data is not null.
+    #[inline]
+    fn note_value(&mut self) {
+        if let Some(nulls) = &mut self.nulls {
+            nulls.push(false);
+        }
+    }
+
+    /// Appends a cell of a row, which is of the type of this vector.
+    ///
+    /// # Panics
+    /// If it is of another representation.
+    #[inline]
+    pub fn push_cell(&mut self, cell: &Cell<'_>) {
+        match (&mut self.data, cell) {
+            (_, Cell::Null) => return self.push_null(),
+            (Data::Int(values), Cell::Int(value)) => values.push(*value),
+            (Data::Float(values), Cell::Float(value)) => values.push(*value),
+            (Data::Bytes(values), Cell::Bytes(bytes)) => values.push(bytes),
+            (Data::Bytes(values), Cell::Array(bytes)) => values.push(bytes),
+            (Data::Bool(values), Cell::Int(value)) => values.push(*value != 0),
+            (Data::Big(values), Cell::Big(value)) => values.push(*value),
+            (Data::Big(values), Cell::Int(value)) => values.push((*value).into()),
+            (data, cell) => unreachable!("{cell:?} does not go into {data:?}"),
+        }
+        self.note_value();
+    }
+
+    /// Appends a value of the type of this vector.
+    ///
+    /// # Panics
+    /// If it is of another type.
+    pub fn push_value(&mut self, value: &Value<'_>) {
+        let cell = match value {
+            Value::Null => Cell::Null,
+            Value::Bool(value) => Cell::Int((*value).into()),
+            Value::Int(value) => whole(&self.data, *value),
+            Value::Decimal { units, .. } => whole(&self.data, *units),
+            Value::Float(value) => Cell::Float(*value),
+            Value::Date(days) => Cell::Int((*days).into()),
+            Value::Timestamp { ticks, .. } => Cell::Int(*ticks),
+            Value::Text(text) => Cell::Bytes(text.as_bytes().into()),
+            Value::Bytes(bytes) => Cell::Bytes(bytes.as_ref().into()),
+            other => unreachable!("{other:?} has no cell"),
+        };
+        self.push_cell(&cell);
+    }
+
+    /// A value, read as one of a type.
+    ///
+    /// # Errors
+    /// What is wrong with it: a text that is not UTF-8.
+    pub fn value<'a>(&'a self, at: usize, kind: &Type) -> Result<Value<'a>, sapwood_schema::Error> {
+        if self.is_null(at) {
+            return Ok(Value::Null);
+        }
+        let cell = match &self.data {
+            Data::Bool(values) => Cell::Int(values[at].into()),
+            Data::Int(values) => Cell::Int(values[at]),
+            Data::Big(values) => Cell::Big(values[at]),
+            Data::Float(values) => Cell::Float(values[at]),
+            Data::Bytes(values) if matches!(kind, Type::Array(..)) => Cell::Array(values.get(at)),
+            Data::Bytes(values) => Cell::Bytes(values.get(at).into()),
+        };
+        cell.into_value(kind)
+    }
+
+    /// The values at some places, in that order.
+    pub(crate) fn take(&self, places: &[u32]) -> Vector {
+        fn pick<T: Copy>(values: &[T], places: &[u32]) -> Vec<T> {
+            places.iter().map(|&at| values[at as usize]).collect()
+        }
+        let data = match &self.data {
+            Data::Bool(values) => Data::Bool(pick(values, places)),
+            Data::Int(values) => Data::Int(pick(values, places)),
+            Data::Big(values) => Data::Big(pick(values, places)),
+            Data::Float(values) => Data::Float(pick(values, places)),
+            Data::Bytes(values) => {
+                Data::Bytes(places.iter().map(|&at| values.get(at as usize)).collect())
+            }
+        };
+        let nulls = self.nulls.as_ref().map(|nulls| pick(nulls, places));
+        Vector { data, nulls: nulls.filter(|nulls| nulls.contains(&true)) }
+    }
+
+    /// Appends a value of another vector of this representation.
+    pub(crate) fn push_from(&mut self, other: &Vector, at: usize) {
+        if other.is_null(at) {
+            return self.push_null();
+        }
+        match (&mut self.data, &other.data) {
+            (Data::Bool(values), Data::Bool(others)) => values.push(others[at]),
+            (Data::Int(values), Data::Int(others)) => values.push(others[at]),
+            (Data::Big(values), Data::Big(others)) => values.push(others[at]),
+            (Data::Float(values), Data::Float(others)) => values.push(others[at]),
+            (Data::Bytes(values), Data::Bytes(others)) => values.push(others.get(at)),
+            (data, other) => unreachable!("{other:?} does not go into {data:?}"),
+        }
+        self.note_value();
+    }
+
+    /// Forgets all values, and keeps the memory.
+    pub fn clear(&mut self) {
+        self.data.clear();
+        self.nulls = None;
+    }
+
+    /// Bytes of memory that the values take, about.
+    pub(crate) fn memory(&self) -> usize {
+        let nulls = self.nulls.as_ref().map_or(0, Vec::len);
+        nulls
+            + match &self.data {
+                Data::Bool(values) => values.len(),
+                Data::Int(values) => values.len() * 8,
+                Data::Big(values) => values.len() * 16,
+                Data::Float(values) => values.len() * 8,
+                Data::Bytes(values) => values.memory(),
+            }
+    }
+}
+
+fn whole(data: &Data, number: i128) -> Cell<'static> {
+    match data {
+        Data::Int(_) => Cell::Int(i64::try_from(number).expect("it is of the vector's type")),
+        _ => Cell::Big(number),
+    }
+}
