@@ -528,6 +528,16 @@ fn write_fixed(value: &Value<'_>, kind: &Type, out: &mut [u8]) {
     }
 }
 
+/// Appends an array as rows have it.
+///
+/// # Panics
+/// If the value is no array of this type.
+pub fn write_array(value: &Value<'_>, kind: &Type, out: &mut Vec<u8>) {
+    let begin = out.len();
+    out.resize(begin + kind.width().expect("arrays have a width"), 0);
+    write_fixed(value, kind, &mut out[begin..]);
+}
+
 /// Reads a value of fixed width from the beginning of `bytes`, which has it.
 #[inline]
 fn fixed<'a>(kind: &Type, bytes: &'a [u8]) -> Cell<'a> {

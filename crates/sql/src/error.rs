@@ -84,6 +84,14 @@ impl Error {
         self
     }
 
+    /// After so many rows were changed.
+    pub(crate) fn behind(mut self, rows: u64) -> Error {
+        if rows > 0 {
+            self.what = format!("{} ({rows} rows are changed)", self.what);
+        }
+        self
+    }
+
     /// Of which kind it is.
     pub fn kind(&self) -> ErrorKind {
         self.kind

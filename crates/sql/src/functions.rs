@@ -9,6 +9,7 @@ use sapwood_schema::{POWERS_OF_TEN, Type, Value, rescale};
 use crate::error::{Error, Result};
 use crate::evaluate::{Out, compare_floats, texts};
 use crate::kind::Kind;
+use crate::node::OnFailure;
 use crate::time::{Field, Interval, Unit};
 use crate::vector::{Data, Vector};
 
@@ -16,7 +17,7 @@ use crate::vector::{Data, Vector};
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Function {
     /// Refuses what a narrower type cannot have: `cast(x as smallint)`.
-    Narrow(Type),
+    Narrow(Type, OnFailure),
     /// `||`.
     Join,
     Concat,
@@ -183,7 +184,9 @@ impl Function {
         let int = |at: usize, row: usize| ints(part(at))[row * part(at).step()];
         let float = |at: usize, row: usize| floats(part(at))[row * part(at).step()];
         match self {
-            Function::Narrow(narrow) => self.narrow(part(0), narrow, len, nulls),
+            Function::Narrow(narrow, on_failure) => {
+                narrowed(part(0), narrow, *on_failure, len, nulls)
+            }
             Function::Join => texts(len, nulls, |row, out| {
                 for at in 0..parts.len() {
                     out.extend_from_slice(part(at).bytes(row));
@@ -378,33 +381,6 @@ impl Function {
         }
     }
 
-    fn narrow(
-        &self,
-        out: &Out<'_>,
-        narrow: &Type,
-        len: usize,
-        nulls: Option<Vec<bool>>,
-    ) -> Result<Vector> {
-        let vector = &out.vector;
-        let kind = Kind::of_type(narrow).to_type();
-        let mut narrowed = Vector::new(vector.data_like());
-        for row in 0..len {
-            let at = row * out.step();
-            if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
-                narrowed.push_null();
-                continue;
-            }
-            let value = vector.value(at, &kind).map_err(|error| Error::value(error.to_string()))?;
-            let value = match (value, narrow) {
-                // The nearest float of 32 bits.
-                (Value::Float(value), Type::F32) => Value::Float(f64::from(value as f32)),
-                (value, narrow) => value.to_type(narrow).map_err(Error::value)?,
-            };
-            narrowed.push_value(&value);
-        }
-        Ok(narrowed)
-    }
-
     fn by_sign(
         &self,
         out: &Out<'_>,
@@ -492,6 +468,33 @@ impl Function {
         };
         Ok(Vector { data, nulls })
     }
+}
+
+/// Values that a narrower type has, too.
+fn narrowed(
+    out: &Out<'_>,
+    narrow: &Type,
+    on_failure: OnFailure,
+    len: usize,
+    nulls: Option<Vec<bool>>,
+) -> Result<Vector> {
+    let vector = &out.vector;
+    let kind = Kind::of_type(narrow).to_type();
+    let mut narrowed = Vector::new(vector.data_like());
+    for row in 0..len {
+        if nulls.as_ref().is_some_and(|nulls| nulls[row]) {
+            narrowed.push_null();
+            continue;
+        }
+        let value = vector.value(row * out.step(), &kind);
+        let value = value.map_err(|error| Error::value(error.to_string()))?;
+        match (value.to_type(narrow), on_failure) {
+            (Ok(value), _) => narrowed.push_value(&value),
+            (Err(_), OnFailure::Null) => narrowed.push_null(),
+            (Err(what), OnFailure::Refuse) => return Err(Error::value(what)),
+        }
+    }
+    Ok(narrowed)
 }
 
 /// Halves go away from zero.

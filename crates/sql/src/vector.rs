@@ -249,6 +249,13 @@ impl Vector {
         self.push_cell(&cell);
     }
 
+    /// Appends an array of a type, as rows have it.
+    pub(crate) fn push_array(&mut self, value: &Value<'_>, kind: &Type) {
+        let Data::Bytes(values) = &mut self.data else { unreachable!("arrays are bytes") };
+        values.push_with(|out| sapwood_schema::write_array(value, kind, out));
+        self.note_value();
+    }
+
     /// A value, read as one of a type.
     ///
     /// # Errors

@@ -1,0 +1,207 @@
+//! Statements, read from text.
+
+use sqlparser::ast::{Query, SetExpr, Statement};
+use sqlparser::dialect::GenericDialect;
+use sqlparser::keywords::Keyword;
+use sqlparser::parser::{Parser, ParserError};
+use sqlparser::tokenizer::{Location, Span, Token, TokenWithSpan, Tokenizer};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Operators that follow each other without a parenthesis or a comma between them: each is a step down in the
+/// tree that the parser makes, and trees are walked by recursion.
+const CHAIN_MAX: usize = 250;
+
+/// A statement: one of SQL, or the one that this crate adds.
+#[derive(Debug, Clone)]
+pub(crate) enum Parsed {
+    Sql(Box<Statement>),
+    /// `summarize t`, `summarize select ...`.
+    Summarize(Box<Query>),
+}
+
+/// Reads statements, which stand between semicolons.
+pub(crate) fn statements(sql: &str) -> Result<Vec<Parsed>> {
+    read(sql).map_err(|error| error.shown_in(sql))
+}
+
+fn read(sql: &str) -> Result<Vec<Parsed>> {
+    let dialect = GenericDialect {};
+    let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().map_err(|error| {
+        let at = error.location;
+        Error::new(ErrorKind::Syntax, error.message).at(Span { start: at, end: at })
+    })?;
+    expect_shallow(&tokens)?;
+    let statements = tokens.split(|token| token.token == Token::SemiColon);
+    let is_something = |tokens: &&[TokenWithSpan]| {
+        tokens.iter().any(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF))
+    };
+    statements.filter(is_something).map(|tokens| one(&dialect, tokens)).collect()
+}
+
+/// The statement that tokens are.
+fn one(dialect: &GenericDialect, tokens: &[TokenWithSpan]) -> Result<Parsed> {
+    let is_space = |token: &TokenWithSpan| matches!(token.token, Token::Whitespace(_));
+    let begin = tokens.iter().position(|token| !is_space(token)).unwrap_or(0);
+    let is_summarize = matches!(&tokens[begin].token, Token::Word(word)
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("summarize"));
+    if is_summarize {
+        return summarize(dialect, &tokens[begin + 1..]);
+    }
+    let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens.to_vec());
+    let statement = parser.parse_statement().map_err(of_parser)?;
+    expect_end(&parser)?;
+    Ok(Parsed::Sql(Box::new(statement)))
+}
+
+fn expect_end(parser: &Parser<'_>) -> Result<()> {
+    let next = parser.peek_token();
+    match next.token {
+        Token::EOF => Ok(()),
+        token => {
+            let what = format!("the end of the statement is expected, and `{token}` stands there");
+            Err(Error::new(ErrorKind::Syntax, what).at(next.span))
+        }
+    }
+}
+
+/// What stands behind `summarize`: the name of a table, or a `select`.
+fn summarize(dialect: &GenericDialect, tokens: &[TokenWithSpan]) -> Result<Parsed> {
+    let mut parser = Parser::new(dialect).with_tokens_with_locations(tokens.to_vec());
+    let is_select = matches!(&parser.peek_token().token, Token::Word(word)
+        if word.keyword == Keyword::SELECT);
+    if is_select {
+        let query = parser.parse_query().map_err(of_parser)?;
+        expect_end(&parser)?;
+        return Ok(Parsed::Summarize(query));
+    }
+    let table = parser.parse_table_and_joins().map_err(of_parser)?;
+    expect_end(&parser)?;
+    let every = Parser::parse_sql(dialect, "select * from t").map_err(of_parser)?.pop();
+    let Some(Statement::Query(mut query)) = every else { unreachable!("it is a select") };
+    if let SetExpr::Select(select) = &mut *query.body {
+        select.from = vec![table];
+    }
+    Ok(Parsed::Summarize(query))
+}
+
+/// Refuses chains whose trees would be too deep.
+fn expect_shallow(tokens: &[TokenWithSpan]) -> Result<()> {
+    // Operators since the last comma, at each depth of parentheses.
+    let mut chains = vec![0_usize];
+    for TokenWithSpan { token, span } in tokens {
+        match token {
+            Token::LParen | Token::LBracket => chains.push(0),
+            Token::RParen | Token::RBracket if chains.len() > 1 => {
+                chains.pop();
+            }
+            Token::Comma | Token::SemiColon => *chains.last_mut().expect("there is one") = 0,
+            Token::Word(word) if !is_operator(word.keyword) => {}
+            Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Whitespace(_)
+            | Token::Period
+            | Token::RParen
+            | Token::RBracket
+            | Token::EOF => {}
+            _ => {
+                let chain = chains.last_mut().expect("there is one");
+                *chain += 1;
+                if *chain > CHAIN_MAX {
+                    let what = format!(
+                        "more than {CHAIN_MAX} operators follow each other here: use `in (...)`, or \
+                         parentheses around parts"
+                    );
+                    return Err(Error::new(ErrorKind::Unsupported, what).at(*span));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_operator(keyword: Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::AND
+            | Keyword::OR
+            | Keyword::NOT
+            | Keyword::IS
+            | Keyword::IN
+            | Keyword::LIKE
+            | Keyword::ILIKE
+            | Keyword::BETWEEN
+            | Keyword::CASE
+            | Keyword::WHEN
+            | Keyword::UNION
+            | Keyword::EXCEPT
+            | Keyword::INTERSECT
+            | Keyword::JOIN
+    )
+}
+
+/// The parser's words, and the place that stands at their end.
+fn of_parser(error: ParserError) -> Error {
+    let text = match error {
+        ParserError::TokenizerError(text) | ParserError::ParserError(text) => text,
+        ParserError::RecursionLimitExceeded => {
+            return Error::new(ErrorKind::Unsupported, "the statement is nested too deeply");
+        }
+    };
+    let (text, place) = match text.rsplit_once(" at Line: ") {
+        Some((what, place)) => {
+            let place = place.split_once(", Column: ");
+            let place =
+                place.and_then(|(line, column)| Some((line.parse().ok()?, column.parse().ok()?)));
+            (what.to_owned(), place)
+        }
+        None => (text, None),
+    };
+    let text = match text.strip_prefix("Expected: ") {
+        Some(rest) => match rest.split_once(", found: ") {
+            Some((wanted, "EOF")) => format!("{wanted} is expected, and the statement ends"),
+            Some((wanted, found)) => format!("{wanted} is expected, and `{found}` stands there"),
+            None => format!("{rest} is expected"),
+        },
+        None => text,
+    };
+    let error = Error::new(ErrorKind::Syntax, text);
+    match place {
+        Some((line, column)) => {
+            let at = Location { line, column };
+            error.at(Span { start: at, end: at })
+        }
+        None => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistakes_are_shown_where_they_are() {
+        let error = statements("select a\nfrm t where").expect_err("no statement");
+        assert_eq!(error.kind(), ErrorKind::Syntax);
+        assert!(error.to_string().contains("\n  frm t where\n"), "{error}");
+        let error = statements("select 'a").expect_err("no statement");
+        assert!(error.place().is_some(), "{error}");
+        assert!(statements("").expect("nothing").is_empty());
+        assert_eq!(statements("select 1; select 2;").expect("two").len(), 2);
+    }
+
+    #[test]
+    fn deep_statements_are_refused() {
+        for (begin, middle, end) in
+            [("select 1", " + 1", ""), ("select ", "- ", "1"), ("select ", "not ", "true")]
+        {
+            let sql = format!("{begin}{}{end}", middle.repeat(100_000));
+            let error = statements(&sql).expect_err("too deep");
+            assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
+        }
+        let sql = format!("select {}1{}", "(".repeat(10_000), ")".repeat(10_000));
+        assert!(statements(&sql).is_err());
+        let many = vec!["-1"; 10_000].join(", ");
+        assert!(statements(&format!("select a in ({many}) from t")).is_ok());
+    }
+}

@@ -1,0 +1,265 @@
+//! Statements, executed one by one.
+
+mod change;
+mod define;
+mod describe;
+
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use sapwood_schema::Type;
+use sqlparser::ast::{self, Query, Spanned};
+
+use crate::answer::Answer;
+use crate::error::{Error, Result};
+use crate::execute::{Counts, Options, execute};
+use crate::parse::{self, Parsed};
+use crate::plan::{Plan, bind_select, scope_of};
+use crate::source::{Catalog, Request, Scan, Sink, Source, SourceColumn, SourceResult, TableName};
+use crate::vector::Batch;
+
+/// A statement that was read.
+#[derive(Debug, Clone)]
+pub struct Statement {
+    pub(crate) parsed: Parsed,
+    /// The text that it stands in, for messages.
+    sql: std::sync::Arc<str>,
+}
+
+/// Reads statements, which stand between semicolons.
+///
+/// # Errors
+/// [`Error`] at the first that cannot be read.
+///
+/// ```
+/// let statements = sapwood::sql::parse("select 1; select 2")?;
+/// assert_eq!(statements.len(), 2);
+/// let error = sapwood::sql::parse("selec 1").unwrap_err();
+/// assert_eq!(error.place(), Some((1, 1)));
+/// # Ok::<(), sapwood::sql::Error>(())
+/// ```
+pub fn parse(sql: &str) -> Result<Vec<Statement>> {
+    let text: std::sync::Arc<str> = sql.into();
+    let statements = parse::statements(sql)?;
+    let statement = |parsed| Statement { parsed, sql: text.clone() };
+    Ok(statements.into_iter().map(statement).collect())
+}
+
+/// What a statement did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It has an answer.
+    Rows(Answer),
+    /// It changed rows, or wrote them: what was done, as `inserted`, and with how many.
+    Changed {
+        /// `inserted`, `updated`, `deleted`, `written`.
+        what: &'static str,
+        /// How many rows.
+        rows: u64,
+    },
+    /// It made, changed or removed a table: what was done, as `table t is made`.
+    Done(String),
+}
+
+/// Executes statements over the tables of a catalog.
+#[derive(Debug)]
+pub struct Session<'a, C: Catalog + ?Sized> {
+    catalog: &'a C,
+    options: Options<'a>,
+}
+
+impl<'a, C: Catalog + ?Sized> Session<'a, C> {
+    /// Over the tables of a catalog.
+    pub fn new(catalog: &'a C, options: Options<'a>) -> Session<'a, C> {
+        Session { catalog, options }
+    }
+
+    /// Executes a statement.
+    ///
+    /// # Errors
+    /// [`Error`] if it is not supported, has no meaning or no answer. Of changes, rows before the one that failed
+    /// are changed.
+    pub fn execute(&self, statement: &Statement) -> Result<Outcome> {
+        let done = match &statement.parsed {
+            Parsed::Sql(parsed) => self.execute_parsed(parsed),
+            Parsed::Summarize(query) => self.summarize(query).map(Outcome::Rows),
+        };
+        done.map_err(|error| error.shown_in(&statement.sql))
+    }
+
+    fn execute_parsed(&self, statement: &ast::Statement) -> Result<Outcome> {
+        use ast::Statement as S;
+        match statement {
+            S::Query(query) => self.query(query).map(Outcome::Rows),
+            S::Explain {
+                analyze,
+                statement: inner,
+                verbose: false,
+                format: None,
+                options: None,
+                ..
+            } => match &**inner {
+                S::Query(query) => self.explain(query, *analyze).map(Outcome::Rows),
+                other => Err(Error::unsupported("`explain` is of a select").at(other.span())),
+            },
+            S::ExplainTable { table_name, .. } => self.describe(table_name).map(Outcome::Rows),
+            S::ShowTables { .. } => self.show_tables().map(Outcome::Rows),
+            S::Insert(insert) => self.insert(insert),
+            S::Update(update) => self.update(update),
+            S::Delete(delete) => self.delete(delete),
+            S::Copy { source, to, target, options, legacy_options, payload: None } => {
+                if let Some(option) = options.first().map(ToString::to_string) {
+                    return Err(no_option(&option));
+                }
+                if let Some(option) = legacy_options.first().map(ToString::to_string) {
+                    return Err(no_option(&option));
+                }
+                self.copy(source, *to, target)
+            }
+            S::CreateTable(create) => self.create(create),
+            S::AlterTable(alter) => self.alter(alter),
+            S::Drop { object_type: ast::ObjectType::Table, names, if_exists, .. } => {
+                self.drop_tables(names, *if_exists)
+            }
+            S::StartTransaction { .. } | S::Commit { .. } | S::Rollback { .. } => {
+                Err(Error::unsupported(
+                    "transactions of several statements are not supported: each row changes atomically",
+                ))
+            }
+            other => {
+                let text = other.to_string();
+                let words: Vec<&str> = text.split_whitespace().take(2).collect();
+                Err(Error::unsupported(format!(
+                    "`{}` is not supported: there are select, insert, update, delete, copy, create table, \
+                     alter table, drop table, explain, describe, show tables and summarize",
+                    words.join(" ").to_lowercase()
+                ))
+                .at(other.span()))
+            }
+        }
+    }
+
+    /// The source of a table.
+    fn open(&self, name: &TableName) -> Result<Box<dyn Source + '_>> {
+        self.catalog.open(name).map_err(Error::source)
+    }
+
+    /// The plan of a query, and its source.
+    fn plan(&self, query: &Query) -> Result<(Plan, Box<dyn Source + '_>)> {
+        let (select, table) = scope_of(query)?;
+        let (source, names): (Box<dyn Source + '_>, _) = match table {
+            None => (Box::new(OneRow), Vec::new()),
+            Some((name, names)) => {
+                let at = select.from[0].span();
+                (self.open(&name).map_err(|error| error.at(at))?, names)
+            }
+        };
+        let plan = bind_select(query, select, &*source, names)?;
+        Ok((plan, source))
+    }
+
+    fn query(&self, query: &Query) -> Result<Answer> {
+        let (plan, source) = self.plan(query)?;
+        let (rows, vectors) = execute(&plan, &*source, &self.options, &Counts::default())?;
+        Ok(Answer::new(columns_of(&plan), rows, vectors))
+    }
+
+    fn explain(&self, query: &Query, analyze: bool) -> Result<Answer> {
+        let (plan, source) = self.plan(query)?;
+        let mut lines = vec![source.explain(&plan.request)];
+        let counts = Counts::default();
+        let mut rows = 0;
+        let began = Instant::now();
+        if analyze {
+            rows = execute(&plan, &*source, &self.options, &counts)?.0;
+        }
+        let elapsed = began.elapsed();
+        let read = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let mut line = |text: String, count: Option<(u64, &str)>| {
+            let mut text = text;
+            if let Some((count, what)) = count.filter(|_| analyze) {
+                write!(text, " [{count} {what}]").expect("a string takes everything");
+            }
+            lines.push(text);
+        };
+        if analyze {
+            line(
+                format!("read by {} thread(s)", read(&counts.threads)),
+                Some((read(&counts.rows), "rows")),
+            );
+        }
+        let words = &plan.words;
+        if let Some(filter) = &words.filter {
+            line(format!("filter: {filter}"), Some((read(&counts.matched), "rows")));
+        }
+        if let Some(grouping) = &plan.grouping {
+            let by = match (&words.groups[..], grouping.by.len()) {
+                ([], 0) => "aggregate all rows".to_owned(),
+                ([], _) => "rows that differ".to_owned(),
+                (groups, _) => format!("group by: {}", groups.join(", ")),
+            };
+            line(by, Some((read(&counts.groups), "groups")));
+        }
+        if let Some(having) = &words.having {
+            line(format!("having: {having}"), None);
+        }
+        if !words.order.is_empty() {
+            line(format!("order by: {}", words.order.join(", ")), None);
+        }
+        if let Some(limit) = plan.limit {
+            line(format!("limit: {limit}"), None);
+        }
+        if plan.offset > 0 {
+            line(format!("offset: {}", plan.offset), None);
+        }
+        if analyze {
+            line(
+                format!("answer in {:.1} ms", elapsed.as_secs_f64() * 1e3),
+                Some((rows as u64, "rows")),
+            );
+        }
+        let rows: Vec<Vec<_>> = lines.iter().map(|line| vec![line.as_str().into()]).collect();
+        Ok(Answer::of_values(&[("plan", Type::Text)], &rows))
+    }
+}
+
+fn no_option(option: &str) -> Error {
+    Error::unsupported(format!(
+        "the option `{option}` is not supported: the ending of the file says its format"
+    ))
+}
+
+/// Names and types of the columns of an answer.
+fn columns_of(plan: &Plan) -> Vec<(String, Type)> {
+    plan.outputs.iter().map(|output| (output.name.clone(), output.kind())).collect()
+}
+
+/// What a `select` without a table is of: one row without columns.
+struct OneRow;
+
+impl Source for OneRow {
+    fn columns(&self) -> &[SourceColumn] {
+        &[]
+    }
+
+    fn rows_estimate(&self) -> Option<u64> {
+        Some(1)
+    }
+
+    fn explain(&self, _: &Request) -> String {
+        "one row".to_owned()
+    }
+
+    fn scan<'a>(&'a self, _: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
+        Ok(Box::new(OneRow))
+    }
+}
+
+impl Scan for OneRow {
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        let _ = sink(0, &Batch { len: 1, columns: Vec::new(), ids: None });
+        Ok(())
+    }
+}

@@ -1,0 +1,449 @@
+//! `insert`, `update`, `delete` and `copy`.
+
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+
+use sapwood_schema::{Type, Value};
+use sqlparser::ast::{
+    AssignmentTarget, CopySource, CopyTarget, Delete, Expr, FromTable, Insert, ObjectName,
+    ObjectNamePart, Query, SetExpr, Spanned, TableObject, TableWithJoins, Update,
+};
+
+use super::{Outcome, Session};
+use crate::answer::Answer;
+use crate::bind::{Binder, Scope, find_column};
+use crate::error::{Error, Result};
+use crate::evaluate::{evaluate, rows_where};
+use crate::node::Node;
+use crate::plan::{key_filter, table_name, table_of};
+use crate::source::{Catalog, Change, ChangeError, Request, Source, SourceColumn, TableName};
+use crate::vector::{Batch, Strings, Vector};
+
+impl<C: Catalog + ?Sized> Session<'_, C> {
+    pub(super) fn insert(&self, insert: &Insert) -> Result<Outcome> {
+        let refuse = |what: &str| Err(Error::unsupported(what));
+        if insert.on.is_some() || insert.or.is_some() || insert.ignore || insert.replace_into {
+            return refuse(
+                "`on conflict` is not supported: a key that is there is an error; use update",
+            );
+        }
+        if insert.returning.is_some() || insert.output.is_some() {
+            return refuse("`returning` is not supported: select the rows");
+        }
+        if insert.overwrite
+            || insert.by_name
+            || !insert.assignments.is_empty()
+            || insert.partitioned.is_some()
+            || insert.table_alias.is_some()
+        {
+            return refuse("insert is written as: insert into t (a, b) values (1, 'x')");
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return refuse("insert names a table");
+        };
+        let Some(query) = &insert.source else {
+            return refuse("`values` or a `select` is expected");
+        };
+        let name = table_name(name)?;
+        let source = self.open(&name).map_err(|error| error.at(insert.table.span()))?;
+        let targets = targets(&insert.columns, source.columns())?;
+        match &*query.body {
+            SetExpr::Values(values) => {
+                let rows = values.rows.iter().map(|row| row.content.as_slice());
+                let rows = rows.map(|row| constants(row, &targets, source.columns()));
+                let rows: Vec<Vec<Value<'static>>> = rows.collect::<Result<_>>()?;
+                self.put(&*source, &mut rows.into_iter())
+            }
+            _ => {
+                let answer = self.query(query)?;
+                self.put_answer(&*source, &answer, &targets)
+            }
+        }
+    }
+
+    /// Puts the rows of an answer, each column into its target.
+    pub(super) fn put_answer(
+        &self,
+        source: &dyn Source,
+        answer: &Answer,
+        targets: &[usize],
+    ) -> Result<Outcome> {
+        if answer.columns().len() != targets.len() {
+            return Err(Error::meaning(format!(
+                "{} columns are to be filled, and the select has {}",
+                targets.len(),
+                answer.columns().len()
+            )));
+        }
+        let mut failed = None;
+        let mut rows = (0..answer.len()).map_while(|row| {
+            let values = answer.row(row).and_then(|values| {
+                filled(values.into_iter().map(Value::into_owned), targets, source.columns())
+            });
+            values.map_err(|error| failed = Some(error)).ok()
+        });
+        let outcome = self.put(source, &mut rows)?;
+        failed.map_or(Ok(outcome), Err)
+    }
+
+    fn put(
+        &self,
+        source: &dyn Source,
+        rows: &mut dyn Iterator<Item = Vec<Value<'static>>>,
+    ) -> Result<Outcome> {
+        let change = source.change().map_err(Error::source)?;
+        let cancel = self.options.cancel;
+        let is_wanted = |_: &Vec<Value<'static>>| {
+            cancel.is_none_or(|cancel| !cancel.load(std::sync::atomic::Ordering::Relaxed))
+        };
+        let rows = change.insert(&mut rows.take_while(is_wanted)).map_err(Error::source)?;
+        Ok(Outcome::Changed { what: "inserted", rows })
+    }
+
+    pub(super) fn update(&self, update: &Update) -> Result<Outcome> {
+        if update.from.is_some()
+            || update.returning.is_some()
+            || update.output.is_some()
+            || update.or.is_some()
+            || !update.order_by.is_empty()
+            || update.limit.is_some()
+        {
+            return Err(Error::unsupported(
+                "update is written as: update t set a = a + 1 where b = 2",
+            ));
+        }
+        let (name, names) = one_table(&update.table)?;
+        let source = self.open(&name).map_err(|error| error.at(update.table.span()))?;
+        let columns = source.columns();
+        let scope = Scope { columns, tables: names, aliases: Vec::new() };
+        let mut sets: Vec<(usize, Node)> = Vec::new();
+        for assignment in &update.assignments {
+            let AssignmentTarget::ColumnName(target) = &assignment.target else {
+                return Err(Error::unsupported("each column is set by its own `=`"));
+            };
+            let column = target_of(target, columns)?;
+            if source.key_columns().contains(&column) {
+                return Err(Error::unsupported(format!(
+                    "`{}` is part of the key, which does not change: insert the row anew and delete the old \
+                     one",
+                    columns[column].name
+                ))
+                .at(target.span()));
+            }
+            if sets.iter().any(|(set, _)| *set == column) {
+                let what = format!("`{}` is set twice", columns[column].name);
+                return Err(Error::meaning(what).at(target.span()));
+            }
+            sets.push((column, Binder::of_rows(&scope).bind(&assignment.value)?));
+        }
+        let filter = condition(update.selection.as_ref(), &scope)?;
+        let mut change = |row: &[Value<'_>]| {
+            let batch = batch_of(row, columns);
+            if let Some(filter) = &filter
+                && rows_where(filter, &batch)?.is_empty()
+            {
+                return Ok(None);
+            }
+            let mut changed: Vec<Value<'static>> =
+                row.iter().map(|value| value.clone().into_owned()).collect();
+            for (column, node) in &sets {
+                let vector = evaluate(node, &batch)?;
+                let value = vector.value(0, &node.kind.to_type());
+                let value = value.map_err(|error| Error::value(error.to_string()))?;
+                changed[*column] = fitting(value.into_owned(), &columns[*column], node)?;
+            }
+            Ok(Some(changed))
+        };
+        let rows =
+            self.each_id(&*source, filter.as_ref(), |target, id| target.update(id, &mut change))?;
+        Ok(Outcome::Changed { what: "updated", rows })
+    }
+
+    pub(super) fn delete(&self, delete: &Delete) -> Result<Outcome> {
+        let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
+        let ([table], true) = (
+            &from[..],
+            delete.tables.is_empty()
+                && delete.using.is_none()
+                && delete.returning.is_none()
+                && delete.output.is_none()
+                && delete.order_by.is_empty()
+                && delete.limit.is_none(),
+        ) else {
+            return Err(Error::unsupported("delete is written as: delete from t where a = 1"));
+        };
+        let (name, names) = one_table(table)?;
+        let source = self.open(&name).map_err(|error| error.at(table.span()))?;
+        let columns = source.columns();
+        let scope = Scope { columns, tables: names, aliases: Vec::new() };
+        let filter = condition(delete.selection.as_ref(), &scope)?;
+        let mut is_wanted = |row: &[Value<'_>]| match &filter {
+            None => Ok(true),
+            Some(filter) => Ok(!rows_where(filter, &batch_of(row, columns))?.is_empty()),
+        };
+        let rows = self
+            .each_id(&*source, filter.as_ref(), |target, id| target.remove(id, &mut is_wanted))?;
+        Ok(Outcome::Changed { what: "deleted", rows })
+    }
+
+    /// Calls `change` with what names each row for which a filter is true, and counts what it changed. The filter is
+    /// over all columns. Rows are looked up first, so that a change does not meet itself.
+    fn each_id(
+        &self,
+        source: &dyn Source,
+        filter: Option<&Node>,
+        mut change: impl FnMut(&dyn Change, &[u8]) -> Result<bool, ChangeError>,
+    ) -> Result<u64> {
+        let target = source.change().map_err(Error::source)?;
+        let request = Request {
+            columns: (0..source.columns().len()).collect(),
+            keys: key_filter(source, filter),
+            with_ids: true,
+        };
+        let found = Mutex::new((Strings::new(), None));
+        let scan = source.scan(&request).map_err(Error::source)?;
+        scan.work(&mut |_, batch| {
+            let rows = match filter {
+                None => Ok((0..batch.len as u32).collect()),
+                Some(filter) => rows_where(filter, batch),
+            };
+            let (ids, failed) = &mut *found.lock().expect("one thread alone looks");
+            match rows {
+                Ok(rows) => {
+                    let named = batch.ids.as_ref().expect("names were asked for");
+                    rows.iter().for_each(|&row| ids.push(named.get(row as usize)));
+                    ControlFlow::Continue(())
+                }
+                Err(error) => {
+                    *failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        })
+        .map_err(Error::source)?;
+        drop(scan);
+        let (ids, failed) = found.into_inner().expect("one thread alone looks");
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        let mut changed = 0;
+        for id in ids.iter() {
+            if let Some(cancel) = self.options.cancel
+                && cancel.load(std::sync::atomic::Ordering::Relaxed)
+            {
+                return Err(Error::new(
+                    crate::error::ErrorKind::Cancelled,
+                    format!(
+                        "the statement was cancelled: {changed} of {} rows are changed",
+                        ids.len()
+                    ),
+                ));
+            }
+            match change(target, id) {
+                Ok(is_changed) => changed += u64::from(is_changed),
+                Err(error) => {
+                    let error = match error {
+                        ChangeError::Statement(error) => error,
+                        ChangeError::Source(what) => Error::source(what),
+                    };
+                    return Err(error.behind(changed));
+                }
+            }
+        }
+        Ok(changed)
+    }
+
+    pub(super) fn copy(
+        &self,
+        source: &CopySource,
+        to: bool,
+        target: &CopyTarget,
+    ) -> Result<Outcome> {
+        let CopyTarget::File { filename } = target else {
+            return Err(Error::unsupported("copy names a file: copy t to 't.parquet'"));
+        };
+        let file = TableName { parts: vec![filename.clone()], is_file: true };
+        match (source, to) {
+            (CopySource::Query(query), true) => {
+                let answer = self.query(query)?;
+                self.write(&answer, filename)
+            }
+            (CopySource::Query(_), false) => {
+                Err(Error::meaning("rows are copied from a file into a table: copy t from 'f.csv'"))
+            }
+            (CopySource::Table { table_name: name, columns }, true) => {
+                let columns: Vec<String> =
+                    columns.iter().map(|column| format!("\"{}\"", column.value)).collect();
+                let columns = if columns.is_empty() { "*".to_owned() } else { columns.join(", ") };
+                let answer = self.query(&*query_of(&format!("select {columns} from {name}"))?)?;
+                self.write(&answer, filename)
+            }
+            (CopySource::Table { table_name: name, columns }, false) => {
+                let name = table_name(name)?;
+                let into = self.open(&name)?;
+                let names = columns
+                    .iter()
+                    .map(|column| ObjectName(vec![ObjectNamePart::Identifier(column.clone())]));
+                let targets = targets(&names.collect::<Vec<_>>(), into.columns())?;
+                let from = self.open(&file)?;
+                let answer = self.every_row(&*from)?;
+                let outcome = self.put_answer(&*into, &answer, &targets)?;
+                Ok(outcome)
+            }
+        }
+    }
+
+    fn write(&self, answer: &Answer, file: &str) -> Result<Outcome> {
+        let rows = self.catalog.write(answer, file).map_err(Error::source)?;
+        Ok(Outcome::Changed { what: "written", rows })
+    }
+
+    /// All rows of a source.
+    fn every_row(&self, source: &dyn Source) -> Result<Answer> {
+        let query = query_of("select * from t")?;
+        let (select, _) = crate::plan::scope_of(&query)?;
+        let plan = crate::plan::bind_select(&query, select, source, vec!["t".to_owned()])?;
+        let counts = crate::execute::Counts::default();
+        let (rows, vectors) = crate::execute::execute(&plan, source, &self.options, &counts)?;
+        Ok(Answer::new(super::columns_of(&plan), rows, vectors))
+    }
+}
+
+/// A `select` that this crate writes.
+pub(super) fn query_of(sql: &str) -> Result<Box<Query>> {
+    match crate::parse::statements(sql)?.pop() {
+        Some(crate::parse::Parsed::Sql(statement)) => match *statement {
+            sqlparser::ast::Statement::Query(query) => Ok(query),
+            _ => unreachable!("it is a select"),
+        },
+        _ => unreachable!("it is a select"),
+    }
+}
+
+fn one_table(table: &TableWithJoins) -> Result<(TableName, Vec<String>)> {
+    match table.joins.first() {
+        Some(join) => Err(Error::unsupported("joins are not supported yet").at(join.span())),
+        None => table_of(&table.relation),
+    }
+}
+
+fn condition(selection: Option<&Expr>, scope: &Scope<'_>) -> Result<Option<Node>> {
+    selection.map(|selection| Binder::of_rows(scope).condition(selection)).transpose()
+}
+
+fn target_of(name: &ObjectName, columns: &[SourceColumn]) -> Result<usize> {
+    let Some(ObjectNamePart::Identifier(ident)) = name.0.last() else {
+        return Err(Error::meaning("the name of a column is expected").at(name.span()));
+    };
+    find_column(columns, &ident.value)?.ok_or_else(|| {
+        let names = columns.iter().map(|column| column.name.as_str());
+        let hint = match crate::error::nearest(&ident.value, names) {
+            Some(near) => format!(": did you mean `{near}`?"),
+            None => String::new(),
+        };
+        Error::meaning(format!("no column is called `{}`{hint}", ident.value)).at(name.span())
+    })
+}
+
+/// The columns that values go to: those that are named, or all.
+fn targets(names: &[ObjectName], columns: &[SourceColumn]) -> Result<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..columns.len()).collect());
+    }
+    let mut targets = Vec::with_capacity(names.len());
+    for name in names {
+        let column = target_of(name, columns)?;
+        if targets.contains(&column) {
+            let what = format!("`{}` is named twice", columns[column].name);
+            return Err(Error::meaning(what).at(name.span()));
+        }
+        targets.push(column);
+    }
+    Ok(targets)
+}
+
+/// A row of constants, each in its column.
+fn constants(
+    row: &[Expr],
+    targets: &[usize],
+    columns: &[SourceColumn],
+) -> Result<Vec<Value<'static>>> {
+    if row.len() != targets.len() {
+        let at = row.first().map(Spanned::span);
+        let error = Error::meaning(format!(
+            "{} columns are to be filled, and the row has {}",
+            targets.len(),
+            row.len()
+        ));
+        return Err(at.map_or(error.clone(), |at| error.at(at)));
+    }
+    let scope = Scope { columns: &[], tables: Vec::new(), aliases: Vec::new() };
+    let mut values = vec![Value::Null; columns.len()];
+    for (expr, &column) in row.iter().zip(targets) {
+        let node = Binder::of_rows(&scope).bind(expr)?;
+        let batch = Batch { len: 1, columns: Vec::new(), ids: None };
+        let vector = evaluate(&node, &batch)?;
+        let value = vector.value(0, &node.kind.to_type());
+        let value = value.map_err(|error| Error::value(error.to_string()))?.into_owned();
+        values[column] = fitting(value, &columns[column], &node)?;
+    }
+    missing(&values, columns)?;
+    Ok(values)
+}
+
+/// A row of values, each in its column.
+fn filled(
+    values: impl Iterator<Item = Value<'static>>,
+    targets: &[usize],
+    columns: &[SourceColumn],
+) -> Result<Vec<Value<'static>>> {
+    let mut row = vec![Value::Null; columns.len()];
+    for (value, &column) in values.zip(targets) {
+        let at = Node::constant(Value::Null, sqlparser::tokenizer::Span::empty());
+        row[column] = fitting(value, &columns[column], &at)?;
+    }
+    missing(&row, columns)?;
+    Ok(row)
+}
+
+fn missing(row: &[Value<'_>], columns: &[SourceColumn]) -> Result<()> {
+    for (value, column) in row.iter().zip(columns) {
+        if value.is_null() && !column.nullable {
+            return Err(Error::meaning(format!("`{}` needs a value", column.name)));
+        }
+    }
+    Ok(())
+}
+
+/// A value in the type of a column; a text is read as one.
+fn fitting(value: Value<'static>, column: &SourceColumn, node: &Node) -> Result<Value<'static>> {
+    let named =
+        |what: String| Error::value(format!("column `{}`: {what}", column.name)).at(node.at);
+    if value.is_null() && !column.nullable {
+        return Err(named("a value is needed".to_owned()));
+    }
+    match (value, &column.kind) {
+        (Value::Text(text), kind) if *kind != Type::Text => {
+            Value::of_text(&text, kind).map(Value::into_owned).map_err(named)
+        }
+        (value, Type::Text) if !value.is_null() && !matches!(value, Value::Text(_)) => {
+            Ok(Value::from(crate::convert::text_of(&value)))
+        }
+        (value, kind) => value.to_type(kind).map_err(named),
+    }
+}
+
+/// A batch of one row.
+fn batch_of(row: &[Value<'_>], columns: &[SourceColumn]) -> Batch {
+    let vectors = row.iter().zip(columns).map(|(value, column)| {
+        let mut vector = Vector::of_type(&column.kind);
+        match (value, &column.kind) {
+            (Value::Null, _) => vector.push_null(),
+            // Arrays lie in rows as bytes.
+            (Value::Array(_), Type::Array(..)) => vector.push_array(value, &column.kind),
+            (value, _) => vector.push_value(value),
+        }
+        vector
+    });
+    Batch { len: 1, columns: vectors.collect(), ids: None }
+}

@@ -1,0 +1,373 @@
+//! Answers of statements.
+
+use crate::memory::Memory;
+
+/// Some flights.
+fn flights() -> Memory {
+    Memory::default().with(
+        "flights",
+        "id:i32, carrier:text, dest:text?, delay:i16?, day:date, at:timestamp, fare:decimal(8,2)?, \
+         speed:f64?, late:bool?, key(id)",
+        "(1, 'UA', 'IAH', 11, '2013-01-01', '2013-01-01 05:15:00', 99.50, 500.5, false),
+         (2, 'UA', 'MIA', 20, '2013-01-01', '2013-01-01 05:29:00', 10, 480.25, true),
+         (3, 'AA', 'MIA', 33, '2013-01-02', '2013-01-02 05:40:00', 1.25, null, true),
+         (4, 'B6', 'BQN', -18, '2013-02-01', '2013-02-01 05:45:00', null, 1.5, false),
+         (5, 'DL', null, null, '2013-02-03', '2013-02-03 06:00:00', 7.00, 'nan', null),
+         (6, 'UA', 'ORD', 12, '2013-03-31', '2013-03-31 23:59:59.5', 0, 0, true)",
+    )
+}
+
+#[test]
+fn rows_are_projected_filtered_sorted_and_cut() {
+    let db = flights();
+    assert_eq!(
+        db.rows("select carrier, delay from flights where delay > 11 order by 2 desc"),
+        ["AA 33", "UA 20", "UA 12"]
+    );
+    assert_eq!(db.rows("select id from flights order by delay limit 2"), ["4", "1"]);
+    assert_eq!(
+        db.rows("select id from flights order by delay desc nulls first limit 2"),
+        ["5", "3"]
+    );
+    assert_eq!(
+        db.rows("select id from flights order by carrier, id desc limit 3 offset 3"),
+        ["6", "2", "1"]
+    );
+    assert_eq!(
+        db.rows("select distinct carrier from flights order by carrier desc"),
+        ["UA", "DL", "B6", "AA"]
+    );
+    assert_eq!(
+        db.rows(
+            "select f.id as number from flights f where f.dest in ('MIA', 'X') order by number"
+        ),
+        ["2", "3"]
+    );
+    assert_eq!(
+        db.rows("select * exclude (at, day, fare, speed, late, dest) from flights limit 1"),
+        ["1 UA 11"]
+    );
+    assert_eq!(db.rows("select id from flights offset 5"), ["6"]);
+    assert_eq!(db.rows("select id from flights fetch first 2 rows only"), ["1", "2"]);
+    assert_eq!(db.rows("select id from flights limit 0"), Vec::<String>::new());
+}
+
+#[test]
+fn groups_have_aggregates() {
+    let db = flights();
+    assert_eq!(
+        db.rows("select carrier, count(*), avg(delay) as late from flights where dest in ('MIA','ORD','IAH') \
+             group by 1 having count(*) > 0 order by late desc limit 5"),
+        ["AA 1 33", "UA 3 14.333333333333334"]
+    );
+    assert_eq!(
+        db.rows("select count(*), count(delay), sum(delay), min(delay), max(delay) from flights"),
+        ["6 5 58 -18 33"]
+    );
+    assert_eq!(
+        db.rows("select count(*), sum(delay), max(carrier) from flights where id > 100"),
+        ["0 null null"]
+    );
+    assert_eq!(
+        db.rows("select carrier from flights where id > 100 group by carrier"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        db.rows("select count(*) filter (where late), count(distinct carrier), sum(distinct delay / 10) from flights"),
+        ["3 4 5"]
+    );
+    assert_eq!(db.value("select sum(fare) from flights"), "117.75");
+    assert_eq!(db.value("select avg(fare) from flights"), "23.55");
+    assert_eq!(db.value("select median(delay) from flights"), "12");
+    assert_eq!(db.value("select quantile_cont(delay, 0.25) from flights"), "11");
+    assert_eq!(
+        db.value("select percentile_disc(0.5) within group (order by carrier) from flights"),
+        "DL"
+    );
+    assert_eq!(db.value("select approx_quantile(delay, 0.5) from flights"), "12");
+    assert_eq!(db.value("select approx_count_distinct(carrier) from flights"), "4");
+    assert_eq!(db.value("select stddev_pop(id), from flights").split('.').next(), Some("1"));
+    assert_eq!(db.value("select var_samp(id) from flights"), "3.5");
+    assert_eq!(
+        db.value("select bool_and(late), bool_or(late) from flights").as_str(),
+        "false true"
+    );
+    assert_eq!(db.value("select max(speed) from flights"), "NaN");
+    assert_eq!(
+        db.value("select min(day), max(at) from flights").as_str(),
+        "2013-01-01 2013-03-31 23:59:59.5"
+    );
+    // Expressions of groups and of aggregates.
+    assert_eq!(
+        db.rows(
+            "select date_trunc('month', day) as month, sum(delay) * 2 + count(*) from flights \
+             group by month order by month"
+        ),
+        ["2013-01-01 131", "2013-02-01 -34", "2013-03-01 25"]
+    );
+    assert_eq!(db.rows("select upper(carrier) || '!', count(*) from flights group by carrier order by 2 desc, 1 limit 1"),
+        ["UA! 3"]);
+    assert_eq!(
+        db.rows("select id % 2, count(*) from flights group by id % 2 order by 1"),
+        ["0 3", "1 3"]
+    );
+    assert_eq!(
+        db.rows("select distinct count(*) from flights group by carrier order by 1"),
+        ["1", "3"]
+    );
+    assert_eq!(
+        db.rows("select late, count(*) from flights group by all order by late nulls first"),
+        ["null 1", "false 2", "true 3"]
+    );
+}
+
+#[test]
+fn nulls_are_neither_true_nor_false() {
+    let db = flights();
+    assert_eq!(db.value("select count(*) from flights where delay > 0 or delay <= 0"), "5");
+    assert_eq!(db.value("select count(*) from flights where not (delay > 0)"), "1");
+    assert_eq!(db.value("select count(*) from flights where dest is null and delay is null"), "1");
+    assert_eq!(db.value("select count(*) from flights where dest not in ('MIA', null)"), "0");
+    assert_eq!(db.value("select count(*) from flights where dest in ('MIA', null)"), "2");
+    assert_eq!(db.value("select count(*) from flights where dest is distinct from 'MIA'"), "4");
+    assert_eq!(db.value("select count(*) from flights where late is not true"), "3");
+    for (expression, expected) in [
+        ("null and false", "false"),
+        ("null and true", "null"),
+        ("null or true", "true"),
+        ("null or false", "null"),
+        ("not null", "null"),
+        ("null = null", "null"),
+        ("null is not distinct from null", "true"),
+        ("1 in (2, null)", "null"),
+        ("1 in (1, null)", "true"),
+        ("1 not in (2, null)", "null"),
+        ("null between 1 and 2", "null"),
+        ("3 between null and 2", "false"),
+        ("coalesce(null, null, 3)", "3"),
+        ("nullif(1, 1)", "null"),
+        ("nullif(1, 2)", "1"),
+        ("null || 'a'", "null"),
+        ("concat(null, 'a')", "a"),
+        ("greatest(1, null, 3)", "3"),
+        ("case when null then 1 else 2 end", "2"),
+        ("null + 1", "null"),
+        ("null like 'a'", "null"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
+
+#[test]
+fn numbers_are_exact_or_refused() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("7 / 2", "3"),
+        ("-7 / 2", "-3"),
+        ("-7 % 2", "-1"),
+        ("7.0 / 2", "3.5"),
+        ("1.10 + 2.2", "3.30"),
+        ("1.5 * 1.5", "2.25"),
+        ("0.1 + 0.2 = 0.3", "true"),
+        ("0.1e0 + 0.2e0 = 0.3e0", "false"),
+        ("9223372036854775807", "9223372036854775807"),
+        ("-9223372036854775808", "-9223372036854775808"),
+        ("9223372036854775808 + 1", "9223372036854775809"),
+        ("cast(2.5 as int)", "3"),
+        ("cast(2.5e0 as int)", "2"),
+        ("cast(-2.5 as int)", "-3"),
+        ("cast('12' as smallint) + 1", "13"),
+        ("try_cast('x' as int)", "null"),
+        ("try_cast(300 as tinyint)", "null"),
+        ("round(2.345, 2)", "2.35"),
+        ("round(-2.5)", "-3"),
+        ("round(1250, -2)", "1300"),
+        ("floor(-1.5)", "-2"),
+        ("ceil(-1.5)", "-1"),
+        ("trunc(-1.5)", "-1"),
+        ("abs(-3)", "3"),
+        ("sign(-0.5)", "-1"),
+        ("power(2, 10)", "1024"),
+        ("sqrt(16)", "4"),
+        ("cast('nan' as double) = cast('nan' as double)", "true"),
+        ("cast('nan' as double) > 1e300", "true"),
+        ("1 = 1.0", "true"),
+        ("typeof(1.5)", "decimal(38,1)"),
+        ("-(-3)", "3"),
+        ("- - 3", "3"),
+        ("cast(1 as text) || 'x'", "1x"),
+        ("cast(1.0e0 as text)", "1.0"),
+        ("12::decimal(4,1)", "12.0"),
+        ("true::int", "1"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    for (expression, says) in [
+        ("1 / 0", "division by zero"),
+        ("1 % 0", "division by zero"),
+        ("1.5 / 0", "division by zero"),
+        ("1e0 / 0", "division by zero"),
+        ("9223372036854775807 + 1", "too large for bigint"),
+        ("-9223372036854775808 - 1", "too large for bigint"),
+        ("abs(-9223372036854775808)", "too large for bigint"),
+        ("1e308 * 10", "too large for double"),
+        ("170141183460469231731687303715884105727 + 1", "more than 38 digits"),
+        ("99999999999999999999999999999999999999 * 10.0", "too large for decimal"),
+        ("cast(300 as tinyint)", "300 does not fit into i8"),
+        ("cast('x' as int)", "text 'x' cannot be a bigint"),
+        ("cast(1e30 as bigint)", "cannot be a bigint"),
+        ("cast(12345.6 as decimal(4,1))", "does not fit into decimal(4,1)"),
+        ("sqrt(-1)", "no square root of a negative number"),
+        ("ln(0)", "no logarithm"),
+    ] {
+        let error = db.refused(&format!("select {expression}"));
+        assert!(error.what().contains(says), "{expression}: {error}");
+    }
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_computed() {
+    let db = flights();
+    assert_eq!(
+        db.rows("select case when delay <> 12 then 100 / (delay - 12) end from flights where carrier = 'UA' order by id"),
+        ["-100", "12", "null"]
+    );
+    assert_eq!(
+        db.value("select count(*) from flights where delay <> 12 and 100 / (delay - 12) > 0"),
+        "2"
+    );
+    assert_eq!(
+        db.value("select count(*) from flights where delay = 12 or 100 / (delay - 12) > 0"),
+        "3"
+    );
+    assert_eq!(db.value("select coalesce(id, 1 / 0) from flights where id = 1"), "1");
+    assert_eq!(db.value("select sum(1 / (id - 1)) filter (where id > 1) from flights"), "1");
+    assert!(
+        db.refused("select 100 / (delay - 12) from flights").what().contains("division by zero")
+    );
+}
+
+#[test]
+fn texts_have_functions() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("length('h\u{e4}llo')", "5"),
+        ("octet_length('h\u{e4}llo')", "6"),
+        ("lower('AbC') || upper('d')", "abcD"),
+        ("trim('  a ')", "a"),
+        ("trim(leading 'x' from 'xxaxx')", "axx"),
+        ("trim(both 'x' from 'xxaxx')", "a"),
+        ("rtrim('abcc', 'c')", "ab"),
+        ("substring('hello' from 2 for 3)", "ell"),
+        ("substr('hello', 2)", "ello"),
+        ("replace('aXbX', 'X', '--')", "a--b--"),
+        ("position('l' in 'hello')", "3"),
+        ("left('hello', 2) || right('hello', -3)", "helo"),
+        ("reverse('abc')", "cba"),
+        ("repeat('ab', 3)", "ababab"),
+        ("lpad('7', 3, '0') || rpad('ab', 4, '.')", "007ab.."),
+        ("split_part('a/b/c', '/', 2)", "b"),
+        ("split_part('a/b/c', '/', -1)", "c"),
+        ("starts_with('N14', 'N1') and not ends_with('N14', '1')", "true"),
+        ("contains('abc', 'b')", "true"),
+        ("'abc' like 'a_c'", "true"),
+        ("'ABC' ilike '%b%'", "true"),
+        ("'100%' like '100!%' escape '!'", "true"),
+        ("'a' < 'b'", "true"),
+        ("x'00ff'", r"\x00\xFF"),
+        ("'it''s'", "it's"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+}
+
+#[test]
+fn times_have_parts_and_distances() {
+    let db = Memory::default();
+    for (expression, expected) in [
+        ("date '2013-01-31' + 1", "2013-02-01"),
+        ("date '2013-01-31' + interval '1 month'", "2013-02-28"),
+        ("date '2013-01-31' - interval 1 day", "2013-01-30"),
+        ("date '2013-01-31' - date '2013-01-01'", "30"),
+        ("date '2013-01-31' + interval '36 hours'", "2013-02-01 12:00:00"),
+        ("timestamp '2013-01-31 10:00:00' + interval '90 minutes'", "2013-01-31 11:30:00"),
+        ("extract(year from date '2013-11-20')", "2013"),
+        ("extract(dow from date '2013-11-20')", "3"),
+        ("date_part('quarter', date '2013-11-20')", "4"),
+        ("month(date '2013-11-20')", "11"),
+        ("extract(epoch from timestamp '1970-01-01 00:00:01.5')", "1.5"),
+        ("date_trunc('hour', timestamp '2013-11-20 17:45:31')", "2013-11-20 17:00:00"),
+        ("date_trunc('month', date '2013-11-20')", "2013-11-01"),
+        ("date_diff('day', date '2013-01-01', date '2013-02-01')", "31"),
+        ("date_diff('month', date '2013-01-31', date '2013-02-01')", "1"),
+        ("cast('2013-11-20 17:45:31.25' as timestamp)", "2013-11-20 17:45:31.25"),
+        ("cast(timestamp '2013-11-20 17:45:31' as date)", "2013-11-20"),
+        ("date '2013-11-20' < timestamp '2013-11-20 00:00:01'", "true"),
+        ("date '2013-11-20' = '2013-11-20'", "true"),
+    ] {
+        assert_eq!(db.value(&format!("select {expression}")), expected, "{expression}");
+    }
+    let db = flights();
+    assert_eq!(
+        db.value("select count(*) from flights where day >= '2013-01-02' and day < '2013-03-01'"),
+        "3"
+    );
+    assert_eq!(db.value("select count(*) from flights where at > '2013-03-31 23:59:59'"), "1");
+    assert_eq!(
+        db.value("select count(*) from flights where at between '2013-01-01' and '2013-01-02'"),
+        "2"
+    );
+}
+
+#[test]
+fn conditions_of_keys_reach_the_source() {
+    let db = Memory::default().with(
+        "t",
+        "a:text, b:i16, c:i64?, key(a, b)",
+        "('x', 1, 10), ('x', 2, 20), ('x', 3, null), ('y', 1, 40), ('z', 7, 50)",
+    );
+    let plan = |sql: &str| db.rows(&format!("explain {sql}"))[0].clone();
+    assert_eq!(db.rows("select c from t where a = 'x' and b = 2"), ["20"]);
+    let explained = plan("select c from t where a = 'x' and b = 2");
+    assert!(explained.contains(r#"equal: [[Text("x")], [Int(2)]]"#), "{explained}");
+    assert_eq!(db.rows("select b from t where a in ('x', 'z') and b >= 2 and b < 7"), ["2", "3"]);
+    let explained = plan("select c from t where a in ('x', 'z') and b >= 2 and 7 > b and b > 1");
+    assert!(explained.contains("range: Some((Included(Int(2)), Excluded(Int(7))))"), "{explained}");
+    let explained = plan("select c from t where a like 'N14%'");
+    assert!(explained.contains(r#"Included(Text("N14")), Excluded(Text("N15"))"#), "{explained}");
+    // What the column cannot have, no row has.
+    assert_eq!(db.rows("select c from t where a = 'x' and b = 100000"), Vec::<String>::new());
+    assert_eq!(db.rows("select b from t where a = 'x' and b < 100000 and b > 2.5"), ["3"]);
+    assert_eq!(db.value("select count(*) from t where a = 'x' or b = 7"), "4");
+    let explained = plan("select c from t where a = 'x' or b = 7");
+    assert!(explained.contains("equal: [], range: None"), "{explained}");
+}
+
+#[test]
+fn plans_tables_and_columns_are_described() {
+    let db = flights();
+    let plan = db.rows("explain analyze select carrier, count(*) from flights where delay > 0 group by carrier order by 2 limit 3");
+    assert!(plan.iter().any(|line| line.starts_with("filter: delay > 0 [4 rows]")), "{plan:?}");
+    assert!(plan.iter().any(|line| line.contains("group by: carrier [2 groups]")), "{plan:?}");
+    assert_eq!(db.rows("describe flights")[0], "id i32 false 1");
+    assert_eq!(db.rows("show tables").len(), 1);
+    let summary = db.rows("summarize flights");
+    assert_eq!(summary.len(), 9);
+    assert!(summary[3].starts_with("delay i16 -18 33 5 11.6 "), "{}", summary[3]);
+    assert!(summary[3].ends_with(" 6 1"), "{}", summary[3]);
+    assert_eq!(db.rows("summarize select id from flights where id > 2").len(), 1);
+}
+
+#[test]
+fn arrays_have_items() {
+    let db = Memory::default().with(
+        "t",
+        "a:i8, v:[f32; 3], key(a)",
+        "(1, '[1, 2.5, 3]'), (2, '[4,5,6]')",
+    );
+    assert_eq!(
+        db.rows("select v, v[2], v[4] from t order by a"),
+        ["[1, 2.5, 3] 2.5 null", "[4, 5, 6] 5 null"]
+    );
+    assert_eq!(db.value("select sum(v[1]) from t"), "5");
+}
