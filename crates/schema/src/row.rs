@@ -72,7 +72,7 @@ struct ValueFormat {
 /// How rows of a schema are written and read.
 ///
 /// ```
-/// use sapwood_schema::{RowFormat, Schema, Value};
+/// use sapwood::schema::{RowFormat, Schema, Value};
 ///
 /// let schema: Schema = "carrier:text, flight:u16, delay:i16?, plane:text?, key(carrier, flight)".parse()?;
 /// let rows = RowFormat::new(schema);
@@ -85,7 +85,7 @@ struct ValueFormat {
 /// assert_eq!(rows.get(2, &key, &value)?, Value::Int(-4));
 /// rows.set(2, &mut value, &7.into())?;
 /// assert_eq!(rows.get(2, &key, &value)?, Value::Int(7));
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct RowFormat {

@@ -14,13 +14,13 @@ use crate::{
 /// [`f64::total_cmp`], so that NaN equals itself.
 ///
 /// ```
-/// use sapwood_schema::{Type, Value};
+/// use sapwood::schema::{Type, Value};
 ///
 /// let price: Type = "decimal(10,2)".parse()?;
 /// let value = Value::of_text("7.5", &price).expect("a number");
 /// assert_eq!(value, Value::Decimal { units: 750, scale: 2 });
 /// assert_eq!(value.to_string(), "7.50");
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
