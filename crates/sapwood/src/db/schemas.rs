@@ -238,7 +238,9 @@ impl Db {
             Some(schema) => self.store_schema(name, schema, lasting)?,
             None if lasting == Lasting::Directory && self.shared.log.is_some() => {
                 if let Some(table) = self.schema_table()? {
-                    self.settle_schemas(&table, table.remove(name)?)?;
+                    table.remove(name)?;
+                    // Also where it was removed before: with the table, if that could not be made to last.
+                    self.settle_schemas(&table)?;
                 }
             }
             None => {}
@@ -270,15 +272,14 @@ impl Db {
         }
         let table = self.schema_table_or_new()?;
         table.put(name, schema.to_string())?;
-        self.settle_schemas(&table, true)
+        self.settle_schemas(&table)
     }
 
-    /// Lets a change of the schemas last before what comes behind it.
-    fn settle_schemas(&self, table: &HashTable, is_changed: bool) -> Result<()> {
+    /// Lets changes of the schemas last before what comes behind them.
+    fn settle_schemas(&self, table: &HashTable) -> Result<()> {
         match &self.shared.log {
-            Some(log) if is_changed && log.is_logged() => log.sync(),
-            Some(_) if is_changed => table.checkpoint(Cut::Incremental).map(drop),
-            _ => Ok(()),
+            Some(log) if log.is_logged() => log.sync(),
+            _ => table.checkpoint(Cut::Incremental).map(drop),
         }
     }
 
