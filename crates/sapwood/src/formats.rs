@@ -43,11 +43,7 @@ impl Version {
 
 impl Formats {
     pub(crate) fn new(schema: Schema) -> Formats {
-        Formats {
-            first: Version::of(schema),
-            counter: OnceLock::new(),
-            counting: Mutex::default(),
-        }
+        Formats { first: Version::of(schema), counter: OnceLock::new(), counting: Mutex::default() }
     }
 
     /// The format that rows are written in now. It reads all rows that this thread has met.
@@ -94,9 +90,7 @@ pub(crate) const FIRST_NUMBER: u64 = 1;
 /// Takes so many numbers that no row has: the first of them, or none if there are not so many.
 pub(crate) fn take_numbers(counter: &AtomicU64, count: u64) -> Option<u64> {
     // Relaxed: the numbers alone must differ. Rows are ordered by the engine.
-    counter
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(count))
-        .ok()
+    counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |next| next.checked_add(count)).ok()
 }
 
 /// Lets the counter give none of the numbers up to this one.

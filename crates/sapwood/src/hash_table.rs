@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 use sapwood_hashlog::HashLog;
 use sapwood_occ::Conflict;
 
-use crate::formats::Formats;
-use crate::schema::Schema;
 use crate::db_log::Kept;
 use crate::directory::Directory;
+use crate::formats::Formats;
+use crate::schema::Schema;
 use crate::{
     CheckpointInfo, Compacted, Cut, Durability, Error, HashEngineError, HashStats,
     HashTableOptions, RecordLayout, Result, aggregate,
@@ -90,14 +90,8 @@ impl HashTable {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let shared = Arc::new(Shared {
-            name,
-            log,
-            fields,
-            formats: OnceLock::new(),
-            directory,
-            kept,
-        });
+        let shared =
+            Arc::new(Shared { name, log, fields, formats: OnceLock::new(), directory, kept });
         Self { shared, durability: None }
     }
 

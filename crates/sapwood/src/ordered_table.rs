@@ -10,9 +10,9 @@ use std::sync::{Arc, OnceLock};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_occ::{Conflict, Versions};
 
+use crate::db_log::Kept;
 use crate::formats::Formats;
 use crate::schema::Schema;
-use crate::db_log::Kept;
 use crate::{
     Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
     OrderedTableOptions, Range, Result, aggregate,
@@ -84,13 +84,7 @@ impl OrderedTable {
         options: OrderedTableOptions,
         kept: Kept,
     ) -> Self {
-        let shared = Shared {
-            name,
-            map,
-            fields: options.fields,
-            formats: OnceLock::new(),
-            kept,
-        };
+        let shared = Shared { name, map, fields: options.fields, formats: OnceLock::new(), kept };
         Self { shared: Arc::new(shared), durability: None }
     }
 

@@ -296,6 +296,11 @@ impl<T: RowField> RowField for Option<T> {
 }
 
 /// The next field of a struct, for the generated code.
+///
+/// ```
+/// let mut values = [sapwood::schema::Value::Int(7)].into_iter();
+/// assert_eq!(sapwood::row::field::<u8>("a", &mut values), Ok(7));
+/// ```
 #[doc(hidden)]
 pub fn field<'a, T: RowField>(
     name: &str,
@@ -312,6 +317,11 @@ pub fn field<'a, T: RowField>(
 }
 
 /// The schema of a struct, for the generated code: of each field its name, its type, whether it may be missing.
+///
+/// ```
+/// let fields = [("a", sapwood::schema::Type::Bool, false)];
+/// assert_eq!(sapwood::row::schema_of(&fields, &["a"]).to_string(), "a:bool, key(a)");
+/// ```
 #[doc(hidden)]
 pub fn schema_of(fields: &[(&str, Type, bool)], key: &[&str]) -> Schema {
     let mut builder = Schema::builder();

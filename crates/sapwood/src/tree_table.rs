@@ -11,10 +11,10 @@ use std::sync::{Arc, OnceLock};
 
 use sapwood_ptree::{Tree, TreeInfo, TreeLayout};
 
-use crate::formats::Formats;
-use crate::schema::Schema;
 use crate::db_log::DbLog;
 use crate::directory::Directory;
+use crate::formats::Formats;
+use crate::schema::Schema;
 use crate::{
     Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, aggregate,
 };

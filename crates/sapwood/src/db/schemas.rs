@@ -7,7 +7,7 @@
 //!
 //! # Crashes
 //!
-//! A schema counts as that of a table only while the table exists (I-TABLE). Making a table writes its schema before the table
+//! A schema counts as that of a table only while the table exists. Making a table writes its schema before the table
 //! comes into being, or removes one that is left of an earlier table of its name; dropping removes the table
 //! first. The log has both steps in that order, a crash leaves a prefix of the log, and the folder of a hash
 //! table has its options only after a sync of the log. So a crash between the steps leaves a schema without
@@ -51,7 +51,7 @@ pub(super) enum Lasting {
 /// The schemas of tables, by name.
 #[derive(Debug, Default)]
 pub(super) struct Schemas {
-    /// Of tables, and such as are left of tables that were (I-TABLE).
+    /// Of tables, and such as are left of tables that were.
     known: RwLock<BTreeMap<Arc<str>, Known>>,
     /// Why those that are stored cannot be read.
     unreadable: Option<Error>,
@@ -256,7 +256,7 @@ impl Db {
         if self.shared.log.is_some()
             && let Ok(Some(table)) = self.schema_table()
         {
-            // I-TABLE: one that is left is the schema of no table.
+            // One that is left is the schema of no table.
             let _left = table.remove(name);
         }
     }

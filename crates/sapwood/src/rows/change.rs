@@ -192,9 +192,7 @@ impl Rows {
         let bytes = self.key(key)?;
         if schema.columns()[column].kind.width().is_some() {
             // The newest format, once the row is there: it is not older than the row.
-            let set = |row: &mut crate::ValueMut<'_>| {
-                self.format().set(column, row, value)
-            };
+            let set = |row: &mut crate::ValueMut<'_>| self.format().set(column, row, value);
             match self.table.update(&bytes, set)? {
                 None => return Ok(false),
                 Some(Ok(())) => return Ok(true),
@@ -336,9 +334,10 @@ impl Rows {
 
     /// The number of the last row among those whose keys begin so.
     fn last_number(&self, prefix: &[u8]) -> Result<Option<u64>> {
-        let last = self.table.scan(key::prefix_range(prefix), Direction::Descending, |key, _| {
-            ControlFlow::Break(self.format().number_of(key))
-        })?;
+        let last =
+            self.table.scan(key::prefix_range(prefix), Direction::Descending, |key, _| {
+                ControlFlow::Break(self.format().number_of(key))
+            })?;
         Ok(match last {
             ControlFlow::Break(number) => number,
             ControlFlow::Continue(()) => None,

@@ -1,8 +1,6 @@
 //! Ranges of rows, by values of the first columns of their keys.
 
-use std::ops::{
-    Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
-};
+use std::ops::{Bound, Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use super::Rows;
 use crate::key::prefix_range;

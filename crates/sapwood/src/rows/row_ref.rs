@@ -211,10 +211,7 @@ impl<'a> RowRef<'a> {
 }
 
 /// The number of a column.
-pub(super) fn find(
-    schema: &Schema,
-    column: impl ColumnId,
-) -> std::result::Result<usize, Cause> {
+pub(super) fn find(schema: &Schema, column: impl ColumnId) -> std::result::Result<usize, Cause> {
     let names = || {
         let names: Vec<&str> = schema.columns().iter().map(|column| &column.name[..]).collect();
         names.join(", ")

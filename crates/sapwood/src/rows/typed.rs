@@ -256,9 +256,8 @@ impl<R: Row> TypedRows<R> {
 
     fn read(&self, row: RowRef<'_>) -> Result<R> {
         let mut values = row.values()?;
-        let of_fields = self.columns.iter().map(|&column| {
-            std::mem::replace(&mut values[column], Value::Null)
-        });
+        let of_fields =
+            self.columns.iter().map(|&column| std::mem::replace(&mut values[column], Value::Null));
         self.rows.named(R::from_values(of_fields.collect::<Vec<_>>()))
     }
 }
@@ -282,9 +281,8 @@ fn flow<B>(flow: ControlFlow<Result<B>>) -> Result<ControlFlow<B>> {
 
 /// The column of each field.
 fn columns_of(fields: &Schema, table: &Schema) -> std::result::Result<Vec<usize>, Cause> {
-    let shown = |column: &Column| {
-        format!("{}{}", column.kind, if column.nullable { "?" } else { "" })
-    };
+    let shown =
+        |column: &Column| format!("{}{}", column.kind, if column.nullable { "?" } else { "" });
     let mut columns = Vec::with_capacity(fields.columns().len());
     for field in fields.columns() {
         let name = &field.name;
@@ -300,9 +298,11 @@ fn columns_of(fields: &Schema, table: &Schema) -> std::result::Result<Vec<usize>
         }
         columns.push(column);
     }
-    let needed = table.columns().iter().enumerate().find(|(column, described)| {
-        !described.nullable && !columns.contains(column)
-    });
+    let needed = table
+        .columns()
+        .iter()
+        .enumerate()
+        .find(|(column, described)| !described.nullable && !columns.contains(column));
     if let Some((_, Column { name, .. })) = needed {
         return Err(Cause::Schema(format!("every row has a `{name}`, and the struct has none")));
     }

@@ -351,7 +351,8 @@ fn numbers_go_on_behind_the_largest() {
     let mut db = Db::open(directory.path()).expect("opened");
     let keyed = schema("day:u8, text:text, key(day, #)");
     for engine in ENGINES {
-        create(&db, &format!("plain-{}", word(engine)), engine, Some(&schema("text:text"))).expect("made");
+        create(&db, &format!("plain-{}", word(engine)), engine, Some(&schema("text:text")))
+            .expect("made");
         create(&db, &format!("keyed-{}", word(engine)), engine, Some(&keyed)).expect("made");
     }
     for life in 0..3_u64 {
@@ -527,7 +528,8 @@ fn options_of_a_hash_table_have_its_schema() {
     planes_in(directory.path());
     let db = Db::open(directory.path()).expect("opened");
     let options = db.hash_table_options("hash").expect("read");
-    let table = db.hash_table_with("hash", options.clone().memory_budget(64 << 20)).expect("opened");
+    let table =
+        db.hash_table_with("hash", options.clone().memory_budget(64 << 20)).expect("opened");
     assert!(table.schema().is_some());
     drop(table);
     let other = db.hash_table_with("hash", options.schema(schema("a:u8")));

@@ -43,9 +43,7 @@ fn pick_value(rng: &mut Rng, kind: &Type) -> Value<'static> {
         Type::Timestamp(precision) => {
             Value::Timestamp { ticks: small.into(), precision: *precision }
         }
-        Type::Array(item, len) => {
-            Value::Array((0..*len).map(|_| pick_value(rng, item)).collect())
-        }
+        Type::Array(item, len) => Value::Array((0..*len).map(|_| pick_value(rng, item)).collect()),
         Type::Bytes => Value::Bytes(vec![0; rng.usize(..4)].into()),
         _ => Value::text("oak\0 elm".chars().take(rng.usize(..8)).collect::<String>()),
     }
