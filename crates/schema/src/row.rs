@@ -97,7 +97,7 @@ pub struct RowFormat {
 /// Some columns of rows, to be read together: see [`RowFormat::project`].
 #[derive(Debug, Clone)]
 pub struct Projection {
-    /// Components of the key up to the last that is wanted: their types, and for whom they are read.
+    /// Components of the key up to the last that is wanted: their types, and the places among the wanted columns.
     key: Vec<(Type, bool, Vec<usize>)>,
     /// Wanted columns of the value: which, of what type, and where in each version.
     value: Vec<(usize, Type, Vec<Place>)>,

@@ -313,7 +313,7 @@ fn write_bytes(bytes: &[u8], out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// For people who gave it: text in quotes.
+/// As messages show it: text in quotes.
 fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Text(text) => format!("text '{}'", text.escape_debug()),

@@ -14,6 +14,9 @@
 //! a table, which is none, and never a table with the schema of another. A column that is added is synced
 //! before a row can have it, since a checkpoint of the table may last without the log.
 //!
+//! Changes that go together ([`Db::together`]) are appended at their end, behind tables that are made meanwhile: in a
+//! database with schemas no table is made among them.
+//!
 //! A database without a log of changes ([`DbOptions::without_log`](crate::DbOptions::without_log)) takes a
 //! checkpoint of the schemas in place of the sync.
 //!
@@ -31,7 +34,9 @@ use super::{Db, Slot};
 use crate::db_log::Place;
 use crate::formats::Formats;
 use crate::schema::{Error as Cause, Schema, Type};
-use crate::{Cut, Error, HashTable, HashTableOptions, RecordLayout, Result, Rows};
+use crate::{
+    Cut, Error, HashTable, HashTableOptions, LogError, RecordLayout, Result, Rows,
+};
 
 /// The name of the table that has them. Stored: do not change.
 pub(super) const TABLE: &str = "sapwood.schemas";
@@ -238,6 +243,7 @@ impl Db {
             Some(schema) => self.store_schema(name, schema, lasting)?,
             None if lasting == Lasting::Directory && self.shared.log.is_some() => {
                 if let Some(table) = self.schema_table()? {
+                    self.expect_apart()?;
                     table.remove(name)?;
                     // Also where it was removed before: with the table, if that could not be made to last.
                     self.settle_schemas(&table)?;
@@ -270,6 +276,7 @@ impl Db {
         if lasting == Lasting::Process || self.shared.log.is_none() {
             return Ok(());
         }
+        self.expect_apart()?;
         let table = self.schema_table_or_new()?;
         table.put(name, schema.to_string())?;
         self.settle_schemas(&table)
@@ -280,6 +287,18 @@ impl Db {
         match &self.shared.log {
             Some(log) if log.is_logged() => log.sync(),
             _ => table.checkpoint(Cut::Incremental).map(drop),
+        }
+    }
+
+    /// Refuses among changes that go together, which have no order with tables.
+    fn expect_apart(&self) -> Result<()> {
+        match &self.shared.log {
+            Some(log) if log.wal().is_together() => {
+                let what = "a database with schemas makes tables, and adds columns, before or after \
+                            changes that go together";
+                Err(log.named(LogError::Table(what.to_owned())))
+            }
+            _ => Ok(()),
         }
     }
 

@@ -264,6 +264,28 @@ fn a_database_without_a_log_has_schemas() {
     assert_eq!(text_of(&open().expect("opened"), "t"), None);
 }
 
+#[test]
+fn tables_of_rows_are_not_made_among_changes_that_go_together() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let db = Db::open(directory.path()).expect("opened");
+    let made = |schema: Option<&Schema>| {
+        let (made, _) = db.together(|| create(&db, "t", Engine::Ordered, schema)).expect("run");
+        made
+    };
+    // Where there are no schemas, a table needs none to be removed.
+    made(None).expect("made");
+    db.drop_table("t").expect("dropped");
+    let refused = made(Some(&schema("a:u8"))).expect_err("its schema would come behind it");
+    assert!(matches!(refused, Error::Log { .. }), "{refused}");
+    create(&db, "rows", Engine::Ordered, Some(&schema("a:u8"))).expect("made");
+    let refused = made(None).expect_err("it could have an earlier schema");
+    assert!(matches!(refused, Error::Log { .. }), "{refused}");
+    let (added, _) = db.together(|| db.add_column("rows", "b", Type::Text)).expect("run");
+    added.expect_err("rows of it could come before it");
+    create(&db, "t", Engine::Ordered, Some(&schema("b:u8"))).expect("made");
+    assert_eq!(text_of(&db, "t").as_deref(), Some("b:u8, key(#)"));
+}
+
 /// The power goes at any change of the disk: a table has its own schema, in each of its versions.
 #[test]
 fn any_crash_leaves_tables_with_their_own_schemas() {
