@@ -34,9 +34,7 @@ use super::{Db, Slot};
 use crate::db_log::Place;
 use crate::formats::Formats;
 use crate::schema::{Error as Cause, Schema, Type};
-use crate::{
-    Cut, Error, HashTable, HashTableOptions, LogError, RecordLayout, Result, Rows,
-};
+use crate::{Cut, Error, HashTable, HashTableOptions, LogError, RecordLayout, Result, Rows};
 
 /// The name of the table that has them. Stored: do not change.
 pub(super) const TABLE: &str = "sapwood.schemas";
