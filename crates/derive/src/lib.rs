@@ -1,11 +1,13 @@
-//! The attribute macro behind `sapwood::record`, where it is documented.
+//! The macros behind `sapwood::record` and `sapwood::row`, where they are documented.
 #![forbid(unsafe_code)]
+
+mod row;
 
 use proc_macro::TokenStream;
 use proc_macro2::TokenStream as Tokens;
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Error, Fields, ItemStruct, parse_macro_input};
+use syn::{DeriveInput, Error, Fields, ItemStruct, parse_macro_input};
 
 /// See `sapwood::record`.
 #[proc_macro_attribute]
@@ -16,6 +18,13 @@ pub fn record(arguments: TokenStream, item: TokenStream) -> TokenStream {
     }
     let item = parse_macro_input!(item as ItemStruct);
     expand(&item).unwrap_or_else(|error| error.to_compile_error()).into()
+}
+
+/// See `sapwood::row`.
+#[proc_macro_derive(Row, attributes(row))]
+pub fn derive_row(item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as DeriveInput);
+    row::expand(&item).unwrap_or_else(|error| error.to_compile_error()).into()
 }
 
 fn expand(item: &ItemStruct) -> syn::Result<Tokens> {

@@ -13,6 +13,7 @@ mod recovery;
 mod replay;
 mod rollup_tables;
 mod salvage;
+mod schemas;
 #[cfg(feature = "sim")]
 mod simulated;
 mod stats;
@@ -37,6 +38,7 @@ use crate::{
 use crate::HashTable;
 
 use hash_slot::HashSlot;
+use schemas::Schemas;
 use trees::Trees;
 
 pub use check::{CheckedTable, DbCheck};
@@ -89,6 +91,8 @@ struct Shared {
     trees: Trees,
     /// Those of the keys of all its tables.
     versions: Arc<Versions>,
+    /// The columns of its tables.
+    schemas: Schemas,
     /// Shared by what makes and removes tables, taken before `slots`.
     table_set: RwLock<()>,
     /// Shared by what removes files of tables, taken before `table_set`.
@@ -147,6 +151,7 @@ impl Db {
                 log: None,
                 trees,
                 versions: Arc::default(),
+                schemas: Schemas::default(),
                 table_set: RwLock::default(),
                 removals: RwLock::default(),
                 slots: RwLock::default(),
@@ -298,11 +303,14 @@ impl Db {
             log,
             trees,
             versions,
+            schemas: Schemas::default(),
             table_set: RwLock::default(),
             removals: RwLock::default(),
             slots: RwLock::new(slots),
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let mut db = Self { shared: Arc::new(shared) };
+        db.read_schemas();
+        Ok(db)
     }
 
     /// The directory, if there is one.
@@ -373,8 +381,12 @@ impl Db {
             let slots = self.slots();
             slots.get(name).cloned().ok_or_else(|| Self::missing(&slots, name))
         };
+        if is_reserved(name) {
+            check_new_name(name)?;
+        }
         // One that is not there waits for no backup.
         find()?;
+        let _name = self.shared.schemas.hold(name);
         let _files_may_go = self.shared.removals.read().unwrap_or_else(PoisonError::into_inner);
         let _set = self.change_table_set();
         let slot = find()?;
@@ -416,8 +428,9 @@ impl Db {
             return Err(Self::missing(&slots, name));
         }
         slots.remove(name);
-        // Giving memory back may take long; other names need not wait for it.
         drop(slots);
+        self.forget_schema(name);
+        // Giving memory back may take long; other names need not wait for it.
         drop(slot);
         Ok(())
     }
@@ -433,6 +446,13 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn table_names(&self) -> Vec<String> {
+        let mut names = self.stored_names();
+        names.retain(|name| !is_reserved(name));
+        names
+    }
+
+    /// The names of all tables, those of the database itself included.
+    fn stored_names(&self) -> Vec<String> {
         self.slots().keys().map(|name| name.to_string()).collect()
     }
 
@@ -462,7 +482,12 @@ impl Db {
     fn missing(slots: &Slots, name: &str) -> Error {
         Error::TableMissing {
             name: name.to_owned(),
-            known: slots.keys().take(KNOWN_COUNT).map(|name| name.to_string()).collect(),
+            known: slots
+                .keys()
+                .filter(|name| !is_reserved(name))
+                .take(KNOWN_COUNT)
+                .map(|name| name.to_string())
+                .collect(),
         }
     }
 
@@ -495,6 +520,18 @@ fn check_name(name: &str) -> Result<()> {
         _ => return Ok(()),
     };
     Err(Error::TableName { name: name.to_owned(), why })
+}
+
+/// Names that programs give to tables are none of those that the database uses itself.
+fn check_new_name(name: &str) -> Result<()> {
+    match is_reserved(name) {
+        true => Err(Error::TableName { name: name.to_owned(), why: "is the database's own" }),
+        false => check_name(name),
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    name == schemas::TABLE
 }
 
 fn is_name_byte(byte: u8) -> bool {

@@ -208,6 +208,11 @@ impl DbLog {
         })
     }
 
+    /// Whether tables tell it their changes.
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged
+    }
+
     pub(crate) fn wal(&self) -> &Wal {
         &self.wal
     }

@@ -213,6 +213,23 @@ pub enum Error {
         /// What it said.
         cause: crate::rollup::Error,
     },
+    /// A schema, a row or a value does not fit the columns of a table. Nothing was changed.
+    #[error("table `{table}`: {cause}")]
+    Schema {
+        /// The name of the table.
+        table: Arc<str>,
+        /// What is wrong.
+        cause: crate::schema::Error,
+    },
+    /// Rows were asked for of a table that has no schema.
+    #[error(
+        "table `{table}` has no schema, and so no rows: make it with one (`OrderedTableOptions::schema`, \
+         `HashTableOptions::schema`, `TreeTableOptions::schema`), or use it as bytes"
+    )]
+    NoSchema {
+        /// The name of the table.
+        table: Arc<str>,
+    },
     /// A transaction met a change of what it had read, or of what it wants to change. Nothing changed.
     #[error(
         "the transaction met another change of what it read or changes: run it again, as \
@@ -469,6 +486,27 @@ impl Error {
     pub fn rollup(&self) -> Option<&crate::rollup::Error> {
         match self {
             Self::Rollup { cause, .. } => Some(cause),
+            _ => None,
+        }
+    }
+
+    /// What is wrong with a schema, a row or a value, if that was refused.
+    ///
+    /// ```
+    /// use sapwood::schema::{self, Value};
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let options = OrderedTableOptions::default().schema("day:u8, key(day)".parse().expect("a schema"));
+    /// db.create_ordered_table("days", options)?;
+    /// let refused = db.rows("days")?.put(&[Value::Int(256)]).unwrap_err();
+    /// assert!(matches!(refused.schema(), Some(schema::Error::Value { .. })));
+    /// assert_eq!(refused.to_string(), "table `days`: column `day` (u8): 256 does not fit into u8");
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn schema(&self) -> Option<&crate::schema::Error> {
+        match self {
+            Self::Schema { cause, .. } => Some(cause),
             _ => None,
         }
     }

@@ -2,6 +2,7 @@
 
 use sapwood_hashlog as engine;
 
+use crate::schema::Schema;
 use crate::{ColdReads, Compaction, RecordLayout, aggregate};
 
 /// Choices for one [`HashTable`](crate::HashTable). A table in a directory keeps them; layout and
@@ -29,6 +30,7 @@ pub struct HashTableOptions {
     pub(crate) checkpoints_kept: usize,
     pub(crate) compaction: Option<Compaction>,
     pub(crate) fields: Option<aggregate::Layout>,
+    pub(crate) schema: Option<Schema>,
 }
 
 impl Default for HashTableOptions {
@@ -234,6 +236,27 @@ impl HashTableOptions {
         self.fields(R::layout())
     }
 
+    /// The typed columns of the table, which its entries are rows of ([`Rows`](crate::Rows)). The table keeps
+    /// them. What is put as bytes is not checked against them; a table of
+    /// [`RecordLayout::Fixed8`] has none.
+    ///
+    /// Default: none, entries are bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// let schema = "sensor:u32, celsius:f32?, key(sensor)".parse().expect("a schema");
+    /// let db = Db::in_memory();
+    /// let table = db.create_hash_table("t", HashTableOptions::default().schema(schema))?;
+    /// db.rows("t")?.put(&[7.into(), 21.5.into()])?;
+    /// assert_eq!(table.schema().expect("it was made with one").columns().len(), 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
+    }
+
     /// Those of an engine, and of its fields.
     pub(crate) fn of(engine: &engine::Options, fields: Option<aggregate::Layout>) -> Self {
         Self {
@@ -246,6 +269,7 @@ impl HashTableOptions {
             checkpoints_kept: engine.checkpoints_kept,
             compaction: engine.compaction,
             fields,
+            schema: None,
         }
     }
 

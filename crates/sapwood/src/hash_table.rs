@@ -6,13 +6,15 @@ mod compute;
 mod snapshot;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sapwood_hashlog::HashLog;
 use sapwood_occ::Conflict;
 
 use crate::db_log::Kept;
 use crate::directory::Directory;
+use crate::formats::Formats;
+use crate::schema::Schema;
 use crate::{
     CheckpointInfo, Compacted, Cut, Durability, Error, HashEngineError, HashStats,
     HashTableOptions, RecordLayout, Result, aggregate,
@@ -73,6 +75,8 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) log: Arc<HashLog>,
     pub(crate) fields: Option<aggregate::Layout>,
+    /// None in a table of plain bytes. Set before a program has the table.
+    formats: OnceLock<Arc<Formats>>,
     /// Keeps other processes out of the directory for as long as a handle could write to it.
     directory: Option<Arc<Directory>>,
     pub(crate) kept: Kept,
@@ -86,7 +90,8 @@ impl HashTable {
         directory: Option<Arc<Directory>>,
         kept: Kept,
     ) -> Self {
-        let shared = Arc::new(Shared { name, log, fields, directory, kept });
+        let shared =
+            Arc::new(Shared { name, log, fields, formats: OnceLock::new(), directory, kept });
         Self { shared, durability: None }
     }
 
@@ -118,6 +123,30 @@ impl HashTable {
     /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// The typed columns of the table, if it was made with some. A column that was added
+    /// ([`Db::add_column`](crate::Db::add_column)) is among them at once.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
+    /// let table = db.create_hash_table("t", HashTableOptions::default().schema(schema))?;
+    /// assert_eq!(table.schema().and_then(|schema| schema.find("hits")), Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn schema(&self) -> Option<&Schema> {
+        self.formats().map(|formats| formats.newest().schema())
+    }
+
+    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
+        self.shared.formats.get()
+    }
+
+    /// Gives the table its columns, unless it has them.
+    pub(crate) fn set_formats(&self, formats: Arc<Formats>) {
+        self.shared.formats.get_or_init(|| formats);
     }
 
     /// Reads a value where it lies; answers what `read` answers, or `None` without the key. A

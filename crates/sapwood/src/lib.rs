@@ -96,6 +96,9 @@
 //! A fourth kind has no keys: a [`RollupTable`] folds rows of event streams into facts, and answers
 //! queries meanwhile ([`rollup`]).
 //!
+//! Entries are bytes, or rows of typed columns ([`schema`]): a table that is made with a
+//! [`Schema`](schema::Schema) keeps it, and is read and changed by [`Rows`].
+//!
 //! A [`Table`] is any of those with keys, for code that needs no more than all can do: single keys,
 //! batches, counters, figures. [`Db::table`] opens one by its name.
 //!
@@ -140,6 +143,7 @@ mod db_options;
 mod directory;
 mod engine;
 mod error;
+mod formats;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod hash_options;
@@ -155,6 +159,9 @@ mod records;
 pub mod rollup;
 mod rollup_options;
 mod rollup_table;
+pub mod row;
+mod rows;
+pub mod schema;
 mod stored_options;
 mod table;
 mod transaction;
@@ -179,6 +186,8 @@ pub use range::Range;
 pub use records::{RecordRange, Records};
 pub use rollup_options::RollupTableOptions;
 pub use rollup_table::{RollupTable, RollupWriter};
+pub use row::Row;
+pub use rows::{ColumnId, RowRange, RowRef, Rows, TypedRows};
 pub use sapwood_chunkmap::{
     Compute, Computed, Direction, Entry, Error as OrderedEngineError, KEY_BYTES_MAX, KeyRange,
     OrderedStats, Upsert, VALUE_BYTES_MAX,

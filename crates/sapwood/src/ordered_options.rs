@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sapwood_chunkmap::ChunkMap;
 
+use crate::schema::Schema;
 use crate::{Error, Result, aggregate};
 
 /// Choices for one ordered [`OrderedTable`](crate::OrderedTable), made once, when it is created.
@@ -27,6 +28,7 @@ pub struct OrderedTableOptions {
     pub(crate) chunk_entries: usize,
     pub(crate) volatile: bool,
     pub(crate) fields: Option<aggregate::Layout>,
+    pub(crate) schema: Option<Schema>,
 }
 
 impl Default for OrderedTableOptions {
@@ -37,6 +39,7 @@ impl Default for OrderedTableOptions {
             chunk_entries: engine.chunk_entries,
             volatile: false,
             fields: None,
+            schema: None,
         }
     }
 }
@@ -147,6 +150,26 @@ impl OrderedTableOptions {
     #[must_use]
     pub fn record<R: crate::record::Record>(self) -> Self {
         self.fields(R::layout())
+    }
+
+    /// The typed columns of the table, which its entries are rows of ([`Rows`](crate::Rows)). The table keeps
+    /// them. What is put as bytes is not checked against them.
+    ///
+    /// Default: none, entries are bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// let schema = "sensor:u32, celsius:f32?, key(sensor)".parse().expect("a schema");
+    /// let db = Db::in_memory();
+    /// let table = db.create_ordered_table("t", OrderedTableOptions::default().schema(schema))?;
+    /// db.rows("t")?.put(&[7.into(), 21.5.into()])?;
+    /// assert_eq!(table.schema().expect("it was made with one").columns().len(), 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
     }
 
     /// An empty map.

@@ -5,12 +5,14 @@ mod change;
 
 use std::io;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sapwood_chunkmap::ChunkMap;
 use sapwood_occ::{Conflict, Versions};
 
 use crate::db_log::Kept;
+use crate::formats::Formats;
+use crate::schema::Schema;
 use crate::{
     Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
     OrderedTableOptions, Range, Result, aggregate,
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) map: Arc<ChunkMap>,
     pub(crate) fields: Option<aggregate::Layout>,
+    /// None in a table of plain bytes. Set before a program has the table.
+    formats: OnceLock<Arc<Formats>>,
     pub(crate) kept: Kept,
 }
 
@@ -80,7 +84,7 @@ impl OrderedTable {
         options: OrderedTableOptions,
         kept: Kept,
     ) -> Self {
-        let shared = Shared { name, map, fields: options.fields, kept };
+        let shared = Shared { name, map, fields: options.fields, formats: OnceLock::new(), kept };
         Self { shared: Arc::new(shared), durability: None }
     }
 
@@ -94,6 +98,30 @@ impl OrderedTable {
     /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// The typed columns of the table, if it was made with some. A column that was added
+    /// ([`Db::add_column`](crate::Db::add_column)) is among them at once.
+    ///
+    /// ```
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
+    /// let table = db.create_ordered_table("t", OrderedTableOptions::default().schema(schema))?;
+    /// assert_eq!(table.schema().and_then(|schema| schema.find("hits")), Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn schema(&self) -> Option<&Schema> {
+        self.formats().map(|formats| formats.newest().schema())
+    }
+
+    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
+        self.shared.formats.get()
+    }
+
+    /// Gives the table its columns, unless it has them.
+    pub(crate) fn set_formats(&self, formats: Arc<Formats>) {
+        self.shared.formats.get_or_init(|| formats);
     }
 
     /// A handle of the same table whose changes wait for something else than

@@ -110,6 +110,7 @@ pub(crate) fn decode(block: &[u8]) -> Result<HashTableOptions, Unreadable> {
             1 | 2 => None,
             _ => lines.value("fields", fields_of)?,
         },
+        schema: None,
     };
     let sum = format!("{:08x}", checksum(&text.as_bytes()[..lines.offset]));
     lines.value("checksum", |word| (word == sum).then_some(()))?;

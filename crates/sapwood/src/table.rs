@@ -4,7 +4,10 @@ mod query;
 mod stats;
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use crate::formats::Formats;
+use crate::schema::{RowFormat, Schema};
 use crate::{
     Compute, Computed, Direction, Engine, Error, HashTable, KeyRange, OrderedTable, Result,
     TreeTable, Upsert, ValueMut,
@@ -97,6 +100,46 @@ impl Table {
     /// ```
     pub fn name(&self) -> &str {
         each!(self, table => table.name())
+    }
+
+    /// The typed columns of the table, if it was made with some.
+    ///
+    /// ```
+    /// # use sapwood::{Db, HashTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
+    /// db.create_hash_table("t", HashTableOptions::default().schema(schema))?;
+    /// assert_eq!(db.table("t")?.schema().and_then(|schema| schema.find("hits")), Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn schema(&self) -> Option<&Schema> {
+        self.row_format().map(RowFormat::schema)
+    }
+
+    /// How rows of the table are written and read as bytes, if it has a schema. It reads all rows that were put
+    /// before it was asked for; a column that is added later is in another one.
+    ///
+    /// ```
+    /// # use sapwood::schema::Value;
+    /// # use sapwood::{Db, OrderedTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
+    /// db.create_ordered_table("t", OrderedTableOptions::default().schema(schema))?;
+    /// db.rows("t")?.put(&[Value::Date(0), 7.into()])?;
+    /// let table = db.table("t")?;
+    /// let format = table.row_format().expect("it has a schema");
+    /// let mut key = Vec::new();
+    /// format.encode_key(&[Value::Date(0)], &mut key).expect("a day");
+    /// let hits = table.get_with(&key, |value| format.get(1, &key, value).expect("a row").to_string())?;
+    /// assert_eq!(hits.as_deref(), Some("7"));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn row_format(&self) -> Option<&RowFormat> {
+        self.formats().map(|formats| formats.newest())
+    }
+
+    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
+        each!(self, table => table.formats())
     }
 
     /// How the table keeps its entries.

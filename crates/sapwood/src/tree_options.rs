@@ -1,5 +1,6 @@
 //! What can be chosen when a tree table is made.
 
+use crate::schema::Schema;
 use crate::{RecordLayout, TreeKind, aggregate};
 
 /// Options of a [`TreeTable`](crate::TreeTable).
@@ -17,12 +18,13 @@ pub struct TreeTableOptions {
     pub(crate) kind: TreeKind,
     pub(crate) layout: RecordLayout,
     pub(crate) fields: Option<aggregate::Layout>,
+    pub(crate) schema: Option<Schema>,
 }
 
 impl Default for TreeTableOptions {
     /// A B-tree of keys and values of any length.
     fn default() -> Self {
-        Self { kind: TreeKind::BTree, layout: RecordLayout::Variable, fields: None }
+        Self { kind: TreeKind::BTree, layout: RecordLayout::Variable, fields: None, schema: None }
     }
 }
 
@@ -95,5 +97,26 @@ impl TreeTableOptions {
     #[must_use]
     pub fn record<R: crate::record::Record>(self) -> Self {
         self.fields(R::layout())
+    }
+
+    /// The typed columns of the table, which its entries are rows of ([`Rows`](crate::Rows)). The table keeps
+    /// them. What is put as bytes is not checked against them; a table of
+    /// [`RecordLayout::Fixed8`] has none.
+    ///
+    /// Default: none, entries are bytes.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// let schema = "sensor:u32, celsius:f32?, key(sensor)".parse().expect("a schema");
+    /// let db = Db::in_memory();
+    /// let table = db.create_tree_table("t", TreeTableOptions::default().schema(schema))?;
+    /// db.rows("t")?.put(&[7.into(), 21.5.into()])?;
+    /// assert_eq!(table.schema().expect("it was made with one").columns().len(), 2);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    #[must_use]
+    pub fn schema(mut self, schema: Schema) -> Self {
+        self.schema = Some(schema);
+        self
     }
 }

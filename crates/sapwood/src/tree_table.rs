@@ -7,12 +7,14 @@ mod stats;
 mod transaction;
 
 use std::ops::{Bound, ControlFlow};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sapwood_ptree::{Tree, TreeInfo, TreeLayout};
 
 use crate::db_log::DbLog;
 use crate::directory::Directory;
+use crate::formats::Formats;
+use crate::schema::Schema;
 use crate::{
     Direction, Error, KeyRange, RecordLayout, Result, TreeEngineError, TreeKind, aggregate,
 };
@@ -64,6 +66,8 @@ pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
     pub(crate) tree: Tree,
     pub(crate) fields: Option<aggregate::Layout>,
+    /// None in a table of plain bytes. Set before a program has the table.
+    formats: OnceLock<Arc<Formats>>,
     _home: Home,
 }
 
@@ -83,7 +87,8 @@ impl TreeTable {
         fields: Option<aggregate::Layout>,
         home: Home,
     ) -> Self {
-        Self { shared: Arc::new(Shared { name, tree, fields, _home: home }) }
+        let shared = Shared { name, tree, fields, formats: OnceLock::new(), _home: home };
+        Self { shared: Arc::new(shared) }
     }
 
     /// That of a tree which was there when its pool was opened.
@@ -113,6 +118,30 @@ impl TreeTable {
     /// ```
     pub fn name(&self) -> &str {
         &self.shared.name
+    }
+
+    /// The typed columns of the table, if it was made with some. A column that was added
+    /// ([`Db::add_column`](crate::Db::add_column)) is among them at once.
+    ///
+    /// ```
+    /// # use sapwood::{Db, TreeTableOptions};
+    /// # let db = Db::in_memory();
+    /// let schema = "day:date, hits:u64, key(day)".parse().expect("a schema");
+    /// let table = db.create_tree_table("t", TreeTableOptions::default().schema(schema))?;
+    /// assert_eq!(table.schema().and_then(|schema| schema.find("hits")), Some(1));
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn schema(&self) -> Option<&Schema> {
+        self.formats().map(|formats| formats.newest().schema())
+    }
+
+    pub(crate) fn formats(&self) -> Option<&Arc<Formats>> {
+        self.shared.formats.get()
+    }
+
+    /// Gives the table its columns, unless it has them.
+    pub(crate) fn set_formats(&self, formats: Arc<Formats>) {
+        self.shared.formats.get_or_init(|| formats);
     }
 
     /// How the tree is balanced.

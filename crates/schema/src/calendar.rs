@@ -22,7 +22,7 @@ impl Civil {
     /// The day that is so many days behind 1970-01-01.
     ///
     /// ```
-    /// use sapwood_schema::Civil;
+    /// use sapwood::schema::Civil;
     ///
     /// assert_eq!(Civil::of_days(-1), Civil { year: 1969, month: 12, day: 31 });
     /// ```
@@ -103,7 +103,7 @@ fn number(digits: &[u8]) -> Option<i32> {
 /// Reads `2013-01-31`, as days since 1970.
 ///
 /// ```
-/// use sapwood_schema::date_of_text;
+/// use sapwood::schema::date_of_text;
 ///
 /// assert_eq!(date_of_text("1970-01-02"), Some(1));
 /// assert_eq!(date_of_text("2013-02-29"), None);
@@ -117,7 +117,7 @@ pub fn date_of_text(text: &str) -> Option<i32> {
 /// stand. `None` if it is no moment, has digits that the precision has not, or lies beyond 64 bits.
 ///
 /// ```
-/// use sapwood_schema::{Precision, timestamp_of_text};
+/// use sapwood::schema::{Precision, timestamp_of_text};
 ///
 /// assert_eq!(timestamp_of_text("1970-01-01T00:01:00.5Z", Precision::Millis), Some(60_500));
 /// assert_eq!(timestamp_of_text("1970-01-01 02:00+02:00", Precision::Seconds), Some(0));

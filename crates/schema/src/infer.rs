@@ -30,7 +30,7 @@ impl Missing {
 /// are codes, so text. A column of whole numbers is `i64`, or `i128` if one needs it.
 ///
 /// ```
-/// use sapwood_schema::{Inference, Type};
+/// use sapwood::schema::{Inference, Type};
 ///
 /// let mut column = Inference::default();
 /// for text in ["17", "-4.5", ""] {

@@ -72,7 +72,7 @@ struct ValueFormat {
 /// How rows of a schema are written and read.
 ///
 /// ```
-/// use sapwood_schema::{RowFormat, Schema, Value};
+/// use sapwood::schema::{RowFormat, Schema, Value};
 ///
 /// let schema: Schema = "carrier:text, flight:u16, delay:i16?, plane:text?, key(carrier, flight)".parse()?;
 /// let rows = RowFormat::new(schema);
@@ -85,7 +85,7 @@ struct ValueFormat {
 /// assert_eq!(rows.get(2, &key, &value)?, Value::Int(-4));
 /// rows.set(2, &mut value, &7.into())?;
 /// assert_eq!(rows.get(2, &key, &value)?, Value::Int(7));
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct RowFormat {
@@ -97,7 +97,7 @@ pub struct RowFormat {
 /// Some columns of rows, to be read together: see [`RowFormat::project`].
 #[derive(Debug, Clone)]
 pub struct Projection {
-    /// Components of the key up to the last that is wanted: their types, and for whom they are read.
+    /// Components of the key up to the last that is wanted: their types, and the places among the wanted columns.
     key: Vec<(Type, bool, Vec<usize>)>,
     /// Wanted columns of the value: which, of what type, and where in each version.
     value: Vec<(usize, Type, Vec<Place>)>,
@@ -293,11 +293,21 @@ impl RowFormat {
     /// # Panics
     /// If there is no such column.
     pub fn get<'a>(&self, column: usize, key: &'a [u8], value: &'a [u8]) -> Result<Value<'a>> {
-        let mut found = Ok(Value::Null);
-        self.project(&[column]).read(key, value, &mut |_, cell| {
-            found = self.value_of(column, cell);
-        })?;
-        found
+        let columns = self.schema.columns();
+        let in_key = self.schema.key_columns();
+        if in_key.contains(&column) {
+            let mut rest = key;
+            for &at in in_key {
+                let cell = key_cell(&columns[at].kind, columns[at].nullable, &mut rest)?;
+                if at == column {
+                    return self.value_of(column, cell);
+                }
+            }
+        }
+        let format = &self.versions[version_of(value, self.versions.len())?];
+        let texts = Texts::of(value, format.ends, format.texts)?;
+        let cell = texts.cell(&columns[column].kind, format.places[column], value)?;
+        self.value_of(column, cell)
     }
 
     /// The number behind the columns of a key, if the schema has one.
@@ -399,41 +409,9 @@ impl Projection {
         }
         let version = version_of(value, self.ends.len())?;
         let (ends, texts) = self.ends[version];
-        let end_bytes = if value[0] & WIDE_ENDS == 0 { 2 } else { 4 };
-        let begin = ends + texts.saturating_sub(1) * end_bytes;
-        if value.len() < begin {
-            return Err(too_short(value.len(), begin));
-        }
-        let end = |index: usize| {
-            let at = ends + index * end_bytes;
-            match end_bytes {
-                2 => u16::from_le_bytes([value[at], value[at + 1]]) as usize,
-                _ => u32::from_le_bytes(value[at..at + 4].try_into().expect("4 bytes")) as usize,
-            }
-        };
+        let texts = Texts::of(value, ends, texts)?;
         for (at, kind, places) in &self.value {
-            let is_null = |bit: Option<usize>| {
-                bit.is_some_and(|bit| value[1 + bit / 8] & (1 << (bit % 8)) != 0)
-            };
-            let cell = match places[version] {
-                Place::Absent => Cell::Null,
-                Place::Fixed { null_bit, .. } | Place::Text { null_bit, .. }
-                    if is_null(null_bit) =>
-                {
-                    Cell::Null
-                }
-                Place::Fixed { offset, .. } => fixed(kind, &value[offset..]),
-                Place::Text { index, .. } => {
-                    let from = if index == 0 { 0 } else { end(index - 1) };
-                    let text = match index + 1 == texts {
-                        true => value.get(begin + from..),
-                        false => value.get(begin + from..begin + end(index)),
-                    };
-                    let wrong = || Error::value("a text ends before it begins, or behind the row");
-                    Cell::Bytes(Cow::Borrowed(text.ok_or_else(wrong)?))
-                }
-            };
-            show(*at, cell);
+            show(*at, texts.cell(kind, places[version], value)?);
         }
         Ok(())
     }
@@ -448,6 +426,62 @@ impl Projection {
             }
         }
         Ok(())
+    }
+}
+
+/// Where the texts of a value lie, which is long enough for all before them.
+#[derive(Clone, Copy)]
+struct Texts {
+    count: usize,
+    /// Where ends begin, and how many bytes each has.
+    ends: usize,
+    end_bytes: usize,
+    /// Where texts begin.
+    begin: usize,
+}
+
+impl Texts {
+    /// Of a value that has a first byte.
+    #[inline]
+    fn of(value: &[u8], ends: usize, count: usize) -> Result<Texts> {
+        let end_bytes = if value[0] & WIDE_ENDS == 0 { 2 } else { 4 };
+        let begin = ends + count.saturating_sub(1) * end_bytes;
+        match value.len() < begin {
+            true => Err(too_short(value.len(), begin)),
+            false => Ok(Texts { count, ends, end_bytes, begin }),
+        }
+    }
+
+    #[inline]
+    fn end(&self, index: usize, value: &[u8]) -> usize {
+        let at = self.ends + index * self.end_bytes;
+        match self.end_bytes {
+            2 => u16::from_le_bytes([value[at], value[at + 1]]) as usize,
+            _ => u32::from_le_bytes(value[at..at + 4].try_into().expect("4 bytes")) as usize,
+        }
+    }
+
+    /// Reads a column.
+    #[inline]
+    fn cell<'a>(&self, kind: &Type, place: Place, value: &'a [u8]) -> Result<Cell<'a>> {
+        let is_null =
+            |bit: Option<usize>| bit.is_some_and(|bit| value[1 + bit / 8] & (1 << (bit % 8)) != 0);
+        Ok(match place {
+            Place::Absent => Cell::Null,
+            Place::Fixed { null_bit, .. } | Place::Text { null_bit, .. } if is_null(null_bit) => {
+                Cell::Null
+            }
+            Place::Fixed { offset, .. } => fixed(kind, &value[offset..]),
+            Place::Text { index, .. } => {
+                let from = if index == 0 { 0 } else { self.end(index - 1, value) };
+                let text = match index + 1 == self.count {
+                    true => value.get(self.begin + from..),
+                    false => value.get(self.begin + from..self.begin + self.end(index, value)),
+                };
+                let wrong = || Error::value("a text ends before it begins, or behind the row");
+                Cell::Bytes(Cow::Borrowed(text.ok_or_else(wrong)?))
+            }
+        })
     }
 }
 

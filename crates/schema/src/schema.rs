@@ -36,7 +36,7 @@ pub struct Column {
 /// Columns that came later say since which version: `fare:f64? since 2`. They are nullable.
 ///
 /// ```
-/// use sapwood_schema::Schema;
+/// use sapwood::schema::Schema;
 ///
 /// let schema: Schema = "carrier:text, flight:u16, day:date, delay:i16?, key(carrier, flight, day)".parse()?;
 /// assert_eq!(schema.key_columns(), [0, 1, 2]);
@@ -47,7 +47,7 @@ pub struct Column {
 ///     wider.to_string(),
 ///     "carrier:text, flight:u16, day:date, delay:i16?, fare:f64? since 2, key(carrier, flight, day)"
 /// );
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Schema {
@@ -59,7 +59,7 @@ pub struct Schema {
 /// Puts a [`Schema`] together.
 ///
 /// ```
-/// use sapwood_schema::{Schema, Type};
+/// use sapwood::schema::{Schema, Type};
 ///
 /// let schema = Schema::builder()
 ///     .column("sensor", Type::UInt(32))
@@ -68,7 +68,7 @@ pub struct Schema {
 ///     .key(["sensor", "at"])
 ///     .build()?;
 /// assert_eq!(schema.to_string(), "sensor:u32, at:timestamp(ms), celsius:f32?, key(sensor, at)");
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "`build` makes the schema"]

@@ -26,13 +26,13 @@ pub(crate) const ITEMS_MAX: u16 = 4_096;
 /// | `[f32; 8]` | so many values of a type of fixed width | theirs |
 ///
 /// ```
-/// use sapwood_schema::Type;
+/// use sapwood::schema::Type;
 ///
 /// let price: Type = "decimal(10, 2)".parse()?;
 /// assert_eq!(price, Type::Decimal { digits: 10, scale: 2 });
 /// assert_eq!("[f32; 8]".parse::<Type>()?.width(), Some(32));
 /// assert!("integer".parse::<Type>().is_err());
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -14,13 +14,13 @@ use crate::{
 /// [`f64::total_cmp`], so that NaN equals itself.
 ///
 /// ```
-/// use sapwood_schema::{Type, Value};
+/// use sapwood::schema::{Type, Value};
 ///
 /// let price: Type = "decimal(10,2)".parse()?;
 /// let value = Value::of_text("7.5", &price).expect("a number");
 /// assert_eq!(value, Value::Decimal { units: 750, scale: 2 });
 /// assert_eq!(value.to_string(), "7.50");
-/// # Ok::<(), sapwood_schema::Error>(())
+/// # Ok::<(), sapwood::schema::Error>(())
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -313,7 +313,7 @@ fn write_bytes(bytes: &[u8], out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// For people who gave it: text in quotes.
+/// As messages show it: text in quotes.
 fn shown(value: &Value<'_>) -> String {
     match value {
         Value::Text(text) => format!("text '{}'", text.escape_debug()),

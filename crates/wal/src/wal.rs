@@ -412,6 +412,12 @@ impl Wal {
         self.appender.together(changes)
     }
 
+    /// Whether this thread is among changes that go [together](Self::together), which are appended at
+    /// their end.
+    pub fn is_together(&self) -> bool {
+        self.appender.is_together()
+    }
+
     /// As [`together`](Self::together), for a thread that has what others may wait for among their changes that go
     /// together: it does not wait behind a thread that waits to be [apart](Self::apart). That one waits for the others, and they
     /// would wait for this one.

@@ -161,7 +161,7 @@ impl DbCheck {
             }
             Err(cause) => self.problems.push(Problem::of_trees(pool_path, &cause)),
         }
-        for name in db.table_names() {
+        for name in db.stored_names() {
             if let Ok(table) = db.rollup_table(&name) {
                 let folder = table.folder().unwrap_or(Path::new(""));
                 let found = table.rollup().check();

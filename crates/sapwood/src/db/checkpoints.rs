@@ -165,7 +165,9 @@ impl Db {
         let (name, slot) = self.hash_slot(name)?;
         let view = slot.view(&name, number, self.shared.directory.as_ref())?;
         // Another thread may have dropped it meanwhile.
-        view.ok_or_else(|| Self::missing(&self.slots(), &name))
+        let view = view.ok_or_else(|| Self::missing(&self.slots(), &name))?;
+        self.give_schema(&view);
+        Ok(view)
     }
 
     pub(super) fn hash_slot(&self, name: &str) -> Result<(Arc<str>, Arc<HashSlot>)> {

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use sapwood_hashlog::HashLog;
 
 use super::hash_slot::{HashSlot, Opening};
-use super::{Db, Slot, Slots, check_name, other_engine};
+use super::schemas::{self, Lasting};
+use super::{Db, Slot, Slots, check_name, check_new_name, is_reserved, other_engine};
 use crate::db_log::Kept;
+use crate::formats::Formats;
 use crate::{Error, HashTable, HashTableOptions, Result, directory, stored_options};
 
 impl Db {
@@ -25,11 +27,34 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn create_hash_table(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
+        check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
+        Self::expect_free(&self.slots(), name)?;
+        self.create_hash_named(name, &options)
+    }
+
+    /// Makes a table whose schema, if it has one, is copied as any other entry.
+    pub(super) fn create_hash_as_it_was(
+        &self,
+        name: &str,
+        options: &HashTableOptions,
+    ) -> Result<HashTable> {
         check_name(name)?;
         let _set = self.change_table_set();
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
-        self.create_hash(&mut slots, name, &options)
+        self.create_hash(&mut slots, name, options, None)
+    }
+
+    /// Makes a table, and notes its schema. The name is held, and was free.
+    fn create_hash_named(&self, name: &str, options: &HashTableOptions) -> Result<HashTable> {
+        schemas::expect_rows(name, options.layout, options.schema.as_ref())?;
+        let formats = self.note_schema(name, options.schema.as_ref(), Lasting::Directory)?;
+        let _set = self.change_table_set();
+        let mut slots = self.slots_mut();
+        // A roll-up table may have come by it.
+        Self::expect_free(&slots, name)?;
+        self.create_hash(&mut slots, name, options, formats)
     }
 
     /// Opens a hash table that is there: in a directory, for the first time, by recovering its
@@ -80,11 +105,13 @@ impl Db {
         let (name, slot) = self.hash_slot(name)?;
         let options = slot.options(&name, self.shared.directory.as_ref())?;
         // Another thread may have dropped it meanwhile.
-        options.ok_or_else(|| Self::missing(&self.slots(), &name))
+        let mut options = options.ok_or_else(|| Self::missing(&self.slots(), &name))?;
+        options.schema = self.schema(&name)?;
+        Ok(options)
     }
 
     /// As [`hash_table`](Self::hash_table), and gives the table other options than those it was
-    /// made with; layout and page size cannot be others. Answers [`Error::TableInUse`] while
+    /// made with; layout, page size and schema cannot be others. Answers [`Error::TableInUse`] while
     /// handles of the table are in use.
     ///
     /// # Errors
@@ -103,6 +130,10 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn hash_table_with(&self, name: &str, options: HashTableOptions) -> Result<HashTable> {
+        if options.schema.is_some() && options.schema != self.schema(name)? {
+            let what = "it was made with another schema, and keeps it (`Db::add_column`)";
+            return Err(schemas::refused(name, what));
+        }
         self.open_hash(name, Opening::With(options))
     }
 
@@ -162,12 +193,12 @@ impl Db {
         options: HashTableOptions,
     ) -> Result<HashTable> {
         if self.slots().get(name).is_none() {
-            check_name(name)?;
-            let _set = self.change_table_set();
-            let mut slots = self.slots_mut();
-            // Another thread may have made it between the two locks.
-            if slots.get(name).is_none() {
-                return self.create_hash(&mut slots, name, &options);
+            check_new_name(name)?;
+            let _name = self.shared.schemas.hold(name);
+            // Another thread may have made it before the name was held.
+            let is_there = self.slots().contains_key(name);
+            if !is_there {
+                return self.create_hash_named(name, &options);
             }
         }
         self.hash_table(name)
@@ -183,19 +214,21 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_hash_tables(&self) -> Vec<HashTable> {
-        let slots: Vec<Slot> = self.slots().values().cloned().collect();
-        let opened = slots.into_iter().filter_map(|slot| match slot {
+        let slots = self.slots().clone();
+        let slots = slots.into_iter().filter(|(name, _)| !is_reserved(name)).map(|(_, slot)| slot);
+        let opened = slots.filter_map(|slot| match slot {
             Slot::Hash(slot) => slot.opened(),
             Slot::Ordered(_) | Slot::Tree(_) | Slot::Rollup(_) => None,
         });
         opened.collect()
     }
 
-    fn create_hash(
+    pub(super) fn create_hash(
         &self,
         slots: &mut Slots,
         name: &str,
         options: &HashTableOptions,
+        formats: Option<Arc<Formats>>,
     ) -> Result<HashTable> {
         let name: Arc<str> = name.into();
         let directory = self.shared.directory.clone();
@@ -224,11 +257,14 @@ impl Db {
             None => (Arc::new(log), Kept::in_memory(&self.shared.versions)),
         };
         let table = HashTable::new(Arc::clone(&name), log, fields, directory, kept);
+        if let Some(formats) = formats {
+            table.set_formats(formats);
+        }
         slots.insert(name, Slot::Hash(HashSlot::open_already(table.clone())));
         Ok(table)
     }
 
-    fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
+    pub(super) fn open_hash(&self, name: &str, opening: Opening) -> Result<HashTable> {
         let slot = {
             let slots = self.slots();
             match slots.get_key_value(name) {
@@ -243,6 +279,9 @@ impl Db {
             None => None,
         };
         // Another thread may have dropped it meanwhile.
-        table.ok_or_else(|| Self::missing(&self.slots(), name))
+        let table = table.ok_or_else(|| Self::missing(&self.slots(), name))?;
+        // A table with a handle in a directory is not dropped: this is the schema of no other.
+        self.give_schema(&table);
+        Ok(table)
     }
 }

@@ -16,7 +16,7 @@ impl Db {
         let _no_file_goes = removals.write().unwrap_or_else(PoisonError::into_inner);
         let no_table_comes = table_set.write().unwrap_or_else(PoisonError::into_inner);
         let is_hash = |name: &String| self.engine(name) == Some(Engine::Hash);
-        let names = self.table_names().into_iter().filter(is_hash);
+        let names = self.stored_names().into_iter().filter(is_hash);
         // A handle keeps its table from going back to a checkpoint, too.
         let tables = names.map(|name| self.hash_table(&name)).collect::<Result<Vec<_>>>()?;
         // In the order in which a checkpoint of the log takes them.

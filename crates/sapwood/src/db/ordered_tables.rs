@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Db, Slot, Slots, check_name, other_engine};
+use super::schemas::Lasting;
+use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
+use crate::formats::Formats;
 use crate::{Error, OrderedTable, OrderedTableOptions, Result};
 
 impl Db {
@@ -11,7 +13,8 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::TableName`], [`Error::TableExists`]; [`Error::OrderedEngine`] for options that cannot
-    /// work; [`Error::Log`]; [`Error::ReadOnly`].
+    /// work; [`Error::Log`]; [`Error::ReadOnly`]; as of [`add_column`](Self::add_column) where its schema
+    /// cannot be kept.
     ///
     /// ```
     /// # use sapwood::Error;
@@ -28,10 +31,22 @@ impl Db {
         name: &str,
         options: OrderedTableOptions,
     ) -> Result<OrderedTable> {
+        check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
+        Self::expect_free(&self.slots(), name)?;
+        self.create_ordered_named(name, options)
+    }
+
+    /// Makes a table whose schema, if it has one, is copied as any other entry.
+    pub(super) fn create_ordered_as_it_was(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
         check_name(name)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
-        self.create_ordered(&mut slots, name, options)
+        self.create_ordered(&mut slots, name, options, None)
     }
 
     /// Opens an ordered table that is there.
@@ -83,13 +98,28 @@ impl Db {
         if let Some(table) = found {
             return Ok(table);
         }
-        check_name(name)?;
-        let mut slots = self.slots_mut();
-        // Another thread may have made it between the two locks.
-        match slots.get(name) {
-            Some(slot) => ordered(name, slot),
-            None => self.create_ordered(&mut slots, name, options),
+        check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
+        // Another thread may have made it before the name was held.
+        let found = self.slots().get(name).map(|slot| ordered(name, slot)).transpose()?;
+        match found {
+            Some(table) => Ok(table),
+            None => self.create_ordered_named(name, options),
         }
+    }
+
+    /// Makes a table, and notes its schema. The name is held, and was free.
+    fn create_ordered_named(
+        &self,
+        name: &str,
+        options: OrderedTableOptions,
+    ) -> Result<OrderedTable> {
+        let lasting = if options.volatile { Lasting::Process } else { Lasting::Directory };
+        let formats = self.note_schema(name, options.schema.as_ref(), lasting)?;
+        let mut slots = self.slots_mut();
+        // A roll-up table may have come by it.
+        Self::expect_free(&slots, name)?;
+        self.create_ordered(&mut slots, name, options, formats)
     }
 
     fn create_ordered(
@@ -97,6 +127,7 @@ impl Db {
         slots: &mut Slots,
         name: &str,
         options: OrderedTableOptions,
+        formats: Option<Arc<Formats>>,
     ) -> Result<OrderedTable> {
         let name: Arc<str> = name.into();
         let table = match (&self.shared.log, &self.shared.directory) {
@@ -109,6 +140,9 @@ impl Db {
             }
             _ => OrderedTable::in_memory(Arc::clone(&name), options, &self.shared.versions)?,
         };
+        if let Some(formats) = formats {
+            table.set_formats(formats);
+        }
         slots.insert(name, Slot::Ordered(table.clone()));
         Ok(table)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sapwood_disk::Disk;
 
-use super::{Db, Slot, Slots, check_name, other_engine};
+use super::{Db, Slot, Slots, check_name, check_new_name, other_engine};
 use crate::db_log::{Kept, Place};
 use crate::rollup::Rollup;
 use crate::rollup_table::named;
@@ -34,7 +34,7 @@ impl Db {
         name: &str,
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
-        check_name(name)?;
+        check_new_name(name)?;
         let mut slots = self.slots_mut();
         Self::expect_free(&slots, name)?;
         self.create_rollup(&mut slots, name, options, |_| Ok(()))
@@ -96,7 +96,7 @@ impl Db {
         name: &str,
         options: RollupTableOptions,
     ) -> Result<RollupTable> {
-        check_name(name)?;
+        check_new_name(name)?;
         let mut slots = self.slots_mut();
         match slots.get(name) {
             Some(slot) => rollup(name, slot),

@@ -136,7 +136,7 @@ fn salvage(damaged: &Path, new: &Path, goes_on: bool) -> Result<Salvage> {
     saving.trees()?;
     let Saving { db, tables, rollups, mut salvage, .. } = saving;
     drop((tables, rollups));
-    for name in db.table_names() {
+    for name in db.stored_names() {
         let (engine, entries) = count(&db, &name)?;
         if engine != Engine::Tree {
             salvage.tables.push(SalvagedTable { name, engine, entries });
@@ -185,7 +185,7 @@ impl Saving {
                     HashTableOptions::default()
                 }
             };
-            let table = self.db.create_hash_table(&name, options.clone())?;
+            let table = self.db.create_hash_as_it_was(&name, &options)?;
             if let Some(log) = self.open_hash(&name, &folder, &options) {
                 self.copy_hash(&log, &table, &folder)?;
             }
@@ -325,7 +325,7 @@ impl Saving {
         name: &str,
         options: OrderedTableOptions,
     ) -> Result<Table> {
-        let create = |db: &Db, name: &str| db.create_ordered_table(name, options.clone());
+        let create = |db: &Db, name: &str| db.create_ordered_as_it_was(name, options.clone());
         self.create_free(id, name, create).map(Table::from)
     }
 

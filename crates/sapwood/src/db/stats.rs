@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Db, Slot};
+use super::{Db, Slot, is_reserved};
 use crate::rollup::RollupStats;
 use crate::{HashStats, LogStats, OrderedStats, TreePoolStats, TreeStats};
 
@@ -69,6 +69,9 @@ impl Db {
             file_bytes: 0,
         };
         for (name, slot) in slots {
+            if is_reserved(&name) {
+                continue;
+            }
             let name = name.to_string();
             match slot {
                 Slot::Ordered(table) => {

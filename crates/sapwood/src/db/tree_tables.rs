@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use sapwood_ptree::{Pool, TreeLayout};
 
-use super::{Db, Shared, Slot, check_name, other_engine};
+use super::schemas::{self, Lasting};
+use super::{Db, Shared, Slot, check_new_name, other_engine};
 use crate::tree_table::Home;
 use crate::{Engine, Error, RecordLayout, Result, TreeEngineError, TreeTable, TreeTableOptions};
 
@@ -24,7 +25,8 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn create_tree_table(&self, name: &str, options: TreeTableOptions) -> Result<TreeTable> {
-        check_name(name)?;
+        check_new_name(name)?;
+        let _name = self.shared.schemas.hold(name);
         Self::expect_free(&self.slots(), name)?;
         self.create_tree(name, &options)
     }
@@ -70,9 +72,15 @@ impl Db {
         name: &str,
         options: TreeTableOptions,
     ) -> Result<TreeTable> {
-        check_name(name)?;
-        if let Some(slot) = self.slots().get(name) {
-            return tree(name, slot);
+        check_new_name(name)?;
+        let find = || self.slots().get(name).map(|slot| tree(name, slot)).transpose();
+        if let Some(table) = find()? {
+            return Ok(table);
+        }
+        let _name = self.shared.schemas.hold(name);
+        // Another thread may have made it before the name was held.
+        if let Some(table) = find()? {
+            return Ok(table);
         }
         match self.create_tree(name, &options) {
             // Another thread has made it, and may not have noted it yet.
@@ -98,6 +106,8 @@ impl Db {
     /// Makes a tree table. The names are not locked meanwhile: its commit may wait for other threads,
     /// which may want a name.
     fn create_tree(&self, name: &str, options: &TreeTableOptions) -> Result<TreeTable> {
+        schemas::expect_rows(name, options.layout, options.schema.as_ref())?;
+        let formats = self.note_schema(name, options.schema.as_ref(), Lasting::Directory)?;
         let _set = self.change_table_set();
         if let Some(directory) = &self.shared.directory {
             directory.expect_writable()?;
@@ -122,6 +132,9 @@ impl Db {
         })?;
         let fields = options.fields.clone();
         let table = TreeTable::new(name.into(), tree, fields, self.home());
+        if let Some(formats) = formats {
+            table.set_formats(formats);
+        }
         let noted = self.note_tree(table.clone());
         if noted.is_err() {
             table.named(pool.remove_tree(table.tree()))?;

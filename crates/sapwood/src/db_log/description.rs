@@ -94,7 +94,13 @@ impl Description {
             let chunk_entries = lines.number("chunk_entries")?;
             let fields = lines.value("fields", fields_of)?;
             lines.expect_end()?;
-            Ok(OrderedTableOptions { memory_budget, chunk_entries, volatile: false, fields })
+            Ok(OrderedTableOptions {
+                memory_budget,
+                chunk_entries,
+                volatile: false,
+                fields,
+                schema: None,
+            })
         };
         let read: Result<_, Unreadable> = read();
         read.map(Description::Ordered).map_err(|unreadable| unreadable.what)

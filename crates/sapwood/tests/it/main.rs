@@ -20,6 +20,7 @@ mod ordered_table;
 mod record;
 mod removal;
 mod rollup_table;
+mod rows;
 mod salvage;
 mod serialized;
 mod transactions;
