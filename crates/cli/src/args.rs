@@ -7,6 +7,7 @@
 //! | `key_spec` | the argument of `--key` |
 //! | `exchange` | the arguments of `export` and `import` |
 //! | `serve` | the options of a server |
+//! | `sql` | the arguments of `sql` |
 //! | `quotes` | the quotes of CSV, for lists on the command line and for files |
 
 pub(crate) mod directories;
@@ -15,6 +16,7 @@ pub(crate) mod key_spec;
 pub(crate) mod quotes;
 pub(crate) mod rows;
 pub(crate) mod serve;
+pub(crate) mod sql;
 
 use std::path::PathBuf;
 
@@ -123,6 +125,24 @@ rows that --duplicates drops are in no figure, and a warning says how many.
 Figures are exact, or say under the table how far they may be off. Floats are shortened for people;
 --json has all digits. Nothing is changed, and Ctrl-C ends it at once.")]
     Aggregate(Box<Aggregate>),
+
+    /// Ask files and tables in SQL, and change tables
+    #[command(after_help = "\
+Examples:
+  sapwood sql \"select carrier, count(*), avg(dep_delay) as late from 'flights.csv.zst' group by 1 order by late desc limit 5\"
+  sapwood sql \"summarize 'flights.csv.zst'\" --mode markdown
+  sapwood sql --dir delays \"create table flights as select * from 'flights.csv.zst'\"
+  sapwood sql --dir delays \"select dest, median(arr_delay) from flights where month = 7 group by dest order by 2 limit 3\" --json
+  sapwood sql --dir delays \"copy (select * from flights where dest = 'MIA') to 'miami.parquet'\"
+  sapwood sql --dir delays \"show tables; describe flights\"
+
+A table is a file in quotes, a table of a directory (DIR.table), or with --dir the name of a table. Every row
+of a file counts. Types of CSV and JSON are found by looking at the values; --types says others.
+`explain` and `explain analyze` show how a select is answered. What SQL has here, and where it
+differs from other databases: docs/sql.md.
+
+A statement that is refused is shown with its place, and the exit code is 2.")]
+    Sql(sql::Sql),
 
     /// Bring rows of files into a roll-up table of a directory, each once
     #[command(after_help = "\

@@ -7,6 +7,7 @@
 //! | `aggregate` | figures of rows |
 //! | `ingest` | rows of files into a roll-up table |
 //! | `query` | a native query over a roll-up table, or over rows that are rolled up |
+//! | `sql` | statements over files and tables |
 //! | `stats` | the costs of a table |
 //! | `check` | whether files are what was written |
 //! | `checkpoints` | the checkpoints of a directory |
@@ -37,5 +38,6 @@ pub(crate) mod repair;
 pub(crate) mod scan;
 pub(crate) mod serve;
 pub(crate) mod shell;
+pub(crate) mod sql;
 pub(crate) mod stats;
 pub(crate) mod tail;

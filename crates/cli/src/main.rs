@@ -26,7 +26,7 @@ use clap::{CommandFactory, FromArgMatches};
 use args::{Args, Command};
 use commands::{
     aggregate, backup, bench, check, checkpoints, export, get, import, ingest, inspect, load,
-    manual, query, repair, scan, serve, shell, stats, tail,
+    manual, query, repair, scan, serve, shell, sql, stats, tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
@@ -59,6 +59,7 @@ fn main() -> ExitCode {
         Command::Get(get) => get::run(get, &ui),
         Command::Ingest(args) => ingest::run(args, &ui),
         Command::Query(query) => query::run(query, &ui),
+        Command::Sql(args) => sql::run(args, &ui),
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),

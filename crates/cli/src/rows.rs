@@ -14,10 +14,13 @@
 //! | `events` | rows of files as events of a roll-up, and what became of them |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
 //! | `exchange` | rows of tables in files of other programs, there and back |
+//! | `frames` | files as typed sources of rows, for statements |
+//! | `statements` | what statements of SQL can name: files, and tables of directories |
 
 pub(crate) mod encoding;
 pub(crate) mod events;
 pub(crate) mod exchange;
+pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod key_columns;
 pub(crate) mod key_range;
@@ -27,3 +30,4 @@ pub(crate) mod open_input;
 pub(crate) mod reader;
 pub(crate) mod rows_table;
 pub(crate) mod source;
+pub(crate) mod statements;

@@ -162,6 +162,7 @@ mod rollup_table;
 pub mod row;
 mod rows;
 pub mod schema;
+pub mod sql;
 mod stored_options;
 mod table;
 mod transaction;

@@ -16,15 +16,30 @@ use grouped::GroupedRows;
 use rows::CollectedRows;
 
 /// How statements are executed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct Options<'a> {
     /// Threads that read rows: by default as many as the machine has.
     pub threads: usize,
     /// Bytes of memory that groups and rows of an answer may take: by default 4 GiB.
     pub memory_bytes_max: usize,
-    /// Ends a statement once it is true.
-    pub cancel: Option<&'a AtomicBool>,
+    /// Ends a statement once it answers true.
+    pub cancel: Option<&'a (dyn Fn() -> bool + Sync)>,
+}
+
+impl Options<'_> {
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|is_cancelled| is_cancelled())
+    }
+}
+
+impl std::fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Options")
+            .field("threads", &self.threads)
+            .field("memory_bytes_max", &self.memory_bytes_max)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for Options<'_> {
@@ -77,11 +92,9 @@ impl Shared<'_> {
     }
 
     fn expect_wanted(&self) -> Result<()> {
-        match self.options.cancel {
-            Some(cancel) if cancel.load(Ordering::Relaxed) => {
-                Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"))
-            }
-            _ => Ok(()),
+        match self.options.is_cancelled() {
+            true => Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled")),
+            false => Ok(()),
         }
     }
 }

@@ -27,6 +27,23 @@ pub struct Statement {
     sql: std::sync::Arc<str>,
 }
 
+impl Statement {
+    /// Whether it changes rows or tables, so that they must be open to be changed.
+    pub fn changes_tables(&self) -> bool {
+        use ast::Statement as S;
+        match &self.parsed {
+            Parsed::Summarize(_) => false,
+            Parsed::Sql(statement) => match &**statement {
+                S::Copy { to, .. } => !to,
+                S::Query(_) | S::Explain { .. } | S::ExplainTable { .. } | S::ShowTables { .. } => {
+                    false
+                }
+                _ => true,
+            },
+        }
+    }
+}
+
 /// Reads statements, which stand between semicolons.
 ///
 /// # Errors

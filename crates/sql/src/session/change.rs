@@ -92,10 +92,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         rows: &mut dyn Iterator<Item = Vec<Value<'static>>>,
     ) -> Result<Outcome> {
         let change = source.change().map_err(Error::source)?;
-        let cancel = self.options.cancel;
-        let is_wanted = |_: &Vec<Value<'static>>| {
-            cancel.is_none_or(|cancel| !cancel.load(std::sync::atomic::Ordering::Relaxed))
-        };
+        let is_wanted = |_: &Vec<Value<'static>>| !self.options.is_cancelled();
         let rows = change.insert(&mut rows.take_while(is_wanted)).map_err(Error::source)?;
         Ok(Outcome::Changed { what: "inserted", rows })
     }
@@ -228,9 +225,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         }
         let mut changed = 0;
         for id in ids.iter() {
-            if let Some(cancel) = self.options.cancel
-                && cancel.load(std::sync::atomic::Ordering::Relaxed)
-            {
+            if self.options.is_cancelled() {
                 return Err(Error::new(
                     crate::error::ErrorKind::Cancelled,
                     format!(

@@ -1,0 +1,264 @@
+//! The tables that statements of SQL can name on the command line: files, and tables of directories.
+//!
+//! | a statement names | and means |
+//! |---|---|
+//! | `'flights.csv.zst'` | that file |
+//! | `'data'.flights`, `data.flights` | a table of that directory |
+//! | `'data'`, `data` | the only table of that directory, or `rows` |
+//! | `flights` | a table of the directory of `--dir` |
+//!
+//! Directories are opened once, to be read, or to be changed if a statement changes tables. The types of files
+//! that turn out too narrow are widened, and the statement is run again ([`Named::widen`]).
+
+mod writing;
+
+pub(crate) use writing::{csv, json_lines};
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sapwood::schema::{Schema, Type};
+use sapwood::sql::{
+    Answer, Catalog, Request, Scan, Source, SourceColumn, SourceResult, TableName, TableSummary,
+    Tables,
+};
+use sapwood::{Db, DbOptions};
+
+use crate::rows::frames::{FileSource, FrameOptions};
+use crate::rows::kept;
+use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
+use crate::terminal::ui::Ui;
+
+/// Whether directories are opened to be read or to be changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Change,
+}
+
+/// What statements can name.
+pub(crate) struct Named<'a> {
+    ui: &'a Ui,
+    /// The directory of `--dir`.
+    home: Option<PathBuf>,
+    access: Access,
+    options: FrameOptions,
+    files: Mutex<HashMap<PathBuf, Arc<FileSource>>>,
+    directories: Mutex<HashMap<PathBuf, Db>>,
+}
+
+/// What a name stands for.
+enum Place {
+    File(PathBuf),
+    Table(PathBuf, String),
+}
+
+impl<'a> Named<'a> {
+    pub(crate) fn new(
+        home: Option<PathBuf>,
+        access: Access,
+        options: FrameOptions,
+        ui: &'a Ui,
+    ) -> Named<'a> {
+        Named {
+            ui,
+            home,
+            access,
+            options,
+            files: Mutex::default(),
+            directories: Mutex::default(),
+        }
+    }
+
+    /// Whether files of the last statement turned out to have wider types than were found: from now on they do, and
+    /// the statement can be run again.
+    pub(crate) fn widen(&self) -> Outcome<bool> {
+        let mut is_wider = false;
+        for file in locked(&self.files).values_mut() {
+            if file.is_too_narrow() {
+                *file = Arc::new(file.reopen()?);
+                is_wider = true;
+            }
+        }
+        Ok(is_wider)
+    }
+
+    /// The records of files that were left out.
+    pub(crate) fn skipped(&self) -> u64 {
+        locked(&self.files).values().map(|file| file.skipped()).sum()
+    }
+
+    /// Ends changes of directories: they last, and a later opening is quick.
+    pub(crate) fn close(self) -> Outcome {
+        let directories = self.directories.into_inner().unwrap_or_else(PoisonError::into_inner);
+        for db in directories.into_values() {
+            match self.access {
+                Access::Read => drop(db),
+                Access::Change => db.close()?,
+            }
+        }
+        Ok(())
+    }
+
+    fn place(&self, name: &TableName) -> SourceResult<Place> {
+        let parts = &name.parts[..];
+        if let ([one], Some(home)) = (parts, &self.home)
+            && !name.is_file
+        {
+            return Ok(Place::Table(home.clone(), one.clone()));
+        }
+        let joined = PathBuf::from(parts.join("."));
+        if let [folders @ .., table] = parts
+            && !folders.is_empty()
+            && Path::new(&folders.join(".")).is_dir()
+        {
+            return Ok(Place::Table(PathBuf::from(folders.join(".")), table.clone()));
+        }
+        if joined.is_dir() {
+            let table = self.only_table(&joined)?;
+            return Ok(Place::Table(joined, table));
+        }
+        if name.is_file || joined.exists() {
+            return Ok(Place::File(joined));
+        }
+        Err(format!(
+            "no table is called `{name}`: a file stands in quotes ('flights.csv'), a table of a directory is \
+             DIR.table, and with --dir DIR its name is enough"
+        ))
+    }
+
+    /// The table that a directory alone stands for.
+    fn only_table(&self, directory: &Path) -> SourceResult<String> {
+        let db = self.directory(directory)?;
+        let mut names = db.table_names();
+        names.retain(|name| name != COLUMNS_TABLE);
+        match &names[..] {
+            [one] => Ok(one.clone()),
+            [] => Err(format!("{} has no tables", directory.display())),
+            names if names.iter().any(|name| name == "rows") => Ok("rows".to_owned()),
+            names => Err(format!(
+                "{} has several tables: write '{0}'.{}, or {}",
+                directory.display(),
+                names[0],
+                names[1..].join(", "),
+            )),
+        }
+    }
+
+    fn directory(&self, path: &Path) -> SourceResult<Db> {
+        let mut directories = locked(&self.directories);
+        if let Some(db) = directories.get(path) {
+            return Ok(db.clone());
+        }
+        let opened = match self.access {
+            Access::Read => kept::database(path, self.ui),
+            Access::Change => kept::opened(self.ui, DbOptions::default(), |options| {
+                Db::open_with(path, options)
+            }),
+        };
+        let db = opened.map_err(said)?;
+        directories.insert(path.to_owned(), db.clone());
+        Ok(db)
+    }
+
+    fn file(&self, path: &Path) -> SourceResult<Arc<FileSource>> {
+        let mut files = locked(&self.files);
+        if let Some(file) = files.get(path) {
+            return Ok(Arc::clone(file));
+        }
+        let file = FileSource::open(path, &self.options, self.ui).map_err(said)?;
+        for notice in file.notices() {
+            self.ui.notice(format_args!("{}: {notice}", path.display()));
+        }
+        let file = Arc::new(file);
+        files.insert(path.to_owned(), Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// A table to be changed.
+    fn table(&self, name: &TableName) -> SourceResult<(Db, TableName)> {
+        match self.place(name)? {
+            Place::Table(directory, table) => {
+                let name = TableName { parts: vec![table], is_file: false };
+                Ok((self.directory(&directory)?, name))
+            }
+            Place::File(path) => {
+                Err(format!("{} is a file: tables are made in a directory, by --dir DIR", path.display()))
+            }
+        }
+    }
+}
+
+impl Catalog for Named<'_> {
+    fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
+        match self.place(name)? {
+            Place::File(path) => Ok(Box::new(File(self.file(&path)?))),
+            Place::Table(directory, table) => {
+                Tables::of(&self.directory(&directory)?).source(&table).map(|source| source as _)
+            }
+        }
+    }
+
+    fn tables(&self) -> SourceResult<Vec<TableSummary>> {
+        let Some(home) = &self.home else {
+            return Err("--dir DIR is needed: it says whose tables to show".to_owned());
+        };
+        let mut tables = Tables::of(&self.directory(home)?).tables()?;
+        tables.retain(|table| table.name != COLUMNS_TABLE);
+        Ok(tables)
+    }
+
+    fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
+        let (db, name) = self.table(name)?;
+        Tables::of(&db).create(&name, schema, engine)
+    }
+
+    fn drop_table(&self, name: &TableName) -> SourceResult<()> {
+        let (db, name) = self.table(name)?;
+        Tables::of(&db).drop_table(&name)
+    }
+
+    fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
+        let (db, name) = self.table(name)?;
+        Tables::of(&db).add_column(&name, column, kind)
+    }
+
+    fn write(&self, answer: &Answer, file: &str) -> SourceResult<u64> {
+        writing::write(answer, Path::new(file)).map_err(said)?;
+        Ok(answer.len() as u64)
+    }
+}
+
+/// A file that several statements read.
+struct File(Arc<FileSource>);
+
+impl Source for File {
+    fn columns(&self) -> &[SourceColumn] {
+        self.0.columns()
+    }
+
+    fn rows_estimate(&self) -> Option<u64> {
+        self.0.rows_estimate()
+    }
+
+    fn explain(&self, request: &Request) -> String {
+        self.0.explain(request)
+    }
+
+    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
+        self.0.scan(request)
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The words of a failure.
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Usage(what) | Failure::Failed(what) | Failure::Interrupted(what) => what,
+        Failure::Said | Failure::OutputClosed => "it failed".to_owned(),
+    }
+}

@@ -1,0 +1,133 @@
+//! The tables of a database, for statements.
+
+use sapwood_sql::{Answer, Catalog, Source, SourceResult, TableName, TableSummary};
+
+use super::table::TableSource;
+use crate::schema::{Schema, Type};
+use crate::{Db, Engine, HashTableOptions, OrderedTableOptions, TreeTableOptions};
+
+/// The tables of a database, by their names.
+///
+/// ```
+/// use sapwood::Db;
+/// use sapwood::sql::{Catalog, Tables};
+///
+/// let db = Db::in_memory();
+/// db.sql("create table t (a bigint primary key)")?;
+/// assert_eq!(Tables::of(&db).tables().map(|tables| tables.len()), Ok(1));
+/// # Ok::<(), sapwood::sql::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Tables<'a> {
+    db: &'a Db,
+}
+
+impl<'a> Tables<'a> {
+    /// Those of a database.
+    ///
+    /// ```
+    /// # use sapwood::sql::{Catalog, Tables};
+    /// let db = sapwood::Db::in_memory();
+    /// assert!(Tables::of(&db).tables().is_ok_and(|tables| tables.is_empty()));
+    /// ```
+    pub fn of(db: &'a Db) -> Tables<'a> {
+        Tables { db }
+    }
+
+    /// A table as a source of rows, which is of this table also when the database is closed elsewhere.
+    ///
+    /// # Errors
+    /// Why there is none: no table is called so, or it is a roll-up.
+    ///
+    /// ```
+    /// # use sapwood::sql::{Source, Tables};
+    /// # let db = sapwood::Db::in_memory();
+    /// db.sql("create table t (a bigint primary key)")?;
+    /// let source = Tables::of(&db).source("t").expect("it was made");
+    /// assert_eq!(source.columns().len(), 1);
+    /// # Ok::<(), sapwood::sql::Error>(())
+    /// ```
+    pub fn source(&self, name: &str) -> SourceResult<Box<dyn Source>> {
+        if self.db.engine(name) == Some(Engine::Rollup) {
+            return Err(format!(
+                "`{name}` is a roll-up, which is asked by Druid's native queries: \
+                 `RollupTable::query`, `sapwood query`"
+            ));
+        }
+        let schema = self.db.schema(name).map_err(|error| error.to_string())?;
+        let table = self.db.table(name).map_err(|error| error.to_string())?;
+        Ok(Box::new(TableSource::new(table, schema.is_some())))
+    }
+
+    fn name<'n>(&self, name: &'n TableName) -> SourceResult<&'n str> {
+        match (&name.parts[..], name.is_file) {
+            ([one], false) => Ok(one),
+            ([file], true) => Err(format!("`{file}` is the name of a file, and there are tables alone")),
+            _ => Err(format!("`{name}` has more than one part: a table has one name here")),
+        }
+    }
+}
+
+impl Catalog for Tables<'_> {
+    fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
+        self.source(self.name(name)?).map(|source| source as _)
+    }
+
+    fn tables(&self) -> SourceResult<Vec<TableSummary>> {
+        let summary = |name: String| {
+            let engine = self.db.engine(&name);
+            let schema = self.db.schema(&name).map_err(|error| error.to_string())?;
+            let rows = match engine {
+                Some(Engine::Rollup) | None => None,
+                Some(_) => {
+                    let table = self.db.table(&name).map_err(|error| error.to_string())?;
+                    Some(table.len_estimate() as u64)
+                }
+            };
+            Ok(TableSummary {
+                kind: engine.map_or_else(String::new, |engine| engine.to_string()),
+                rows,
+                columns: schema.map_or_else(
+                    || "key:bytes, value:bytes, key(key)".to_owned(),
+                    |schema| schema.to_string(),
+                ),
+                name,
+            })
+        };
+        self.db.table_names().into_iter().map(summary).collect()
+    }
+
+    fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
+        let name = self.name(name)?;
+        let made = match engine {
+            None | Some("ordered") => {
+                let options = OrderedTableOptions::default().schema(schema);
+                self.db.create_ordered_table(name, options).map(drop)
+            }
+            Some("hash") => {
+                let options = HashTableOptions::default().schema(schema);
+                self.db.create_hash_table(name, options).map(drop)
+            }
+            Some("tree") => {
+                let options = TreeTableOptions::default().schema(schema);
+                self.db.create_tree_table(name, options).map(drop)
+            }
+            Some(other) => {
+                return Err(format!("no engine is called `{other}`: ordered, hash, tree"));
+            }
+        };
+        made.map_err(|error| error.to_string())
+    }
+
+    fn drop_table(&self, name: &TableName) -> SourceResult<()> {
+        self.db.drop_table(self.name(name)?).map_err(|error| error.to_string())
+    }
+
+    fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
+        self.db.add_column(self.name(name)?, column, kind).map_err(|error| error.to_string())
+    }
+
+    fn write(&self, _: &Answer, file: &str) -> SourceResult<u64> {
+        Err(format!("`{file}`: a program writes files itself, from the rows of an answer"))
+    }
+}

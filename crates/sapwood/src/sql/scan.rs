@@ -1,0 +1,215 @@
+//! The rows of a table, in batches, for any number of threads.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sapwood_hashlog::Sweep;
+use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
+
+use super::ranges::Keys;
+use super::table::{Form, TableSource};
+use crate::schema::{Cell, Projection};
+use crate::{Direction, Error, Result, Table};
+
+/// Parts that a walk is cut into: more than threads, so that no thread waits long for the last.
+const PARTS: usize = 32;
+
+/// Keys that are looked up together.
+const KEYS_A_PART: usize = 1_024;
+
+/// A read of a table.
+pub(super) struct TableScan<'a> {
+    source: &'a TableSource,
+    columns: Columns,
+    with_ids: bool,
+    parts: Vec<Part>,
+    /// Of a hash table whose rows are all wanted.
+    sweep: Option<Sweep<'a>>,
+    next: AtomicUsize,
+}
+
+/// Which columns are wanted, and how an entry has them.
+enum Columns {
+    Rows(Projection, Vec<crate::schema::Type>),
+    /// 0 is the key, 1 the value.
+    Bytes(Vec<usize>),
+}
+
+/// What one thread does at a time.
+enum Part {
+    Range(Vec<u8>, Option<Vec<u8>>),
+    Keys(Vec<Vec<u8>>),
+    /// Of the log of a hash table.
+    Log(usize, usize),
+}
+
+impl<'a> TableScan<'a> {
+    pub(super) fn new(source: &'a TableSource, request: &Request, keys: Keys) -> Result<Self> {
+        let columns = match &source.form {
+            Form::Rows(format) => {
+                let all = format.schema().columns();
+                let kinds = request.columns.iter().map(|&column| all[column].kind.clone());
+                Columns::Rows(format.project(&request.columns), kinds.collect())
+            }
+            Form::Bytes => Columns::Bytes(request.columns.clone()),
+        };
+        let mut sweep = None;
+        let parts = match keys {
+            Keys::Every => match &source.table {
+                Table::Hash(table) => {
+                    sweep = Some(table.named(table.log().sweep())?);
+                    (0..PARTS).map(|part| Part::Log(part, PARTS)).collect()
+                }
+                table => in_parts(table, Vec::new(), None)?,
+            },
+            Keys::Listed(keys) => {
+                let parts = keys.chunks(KEYS_A_PART);
+                parts.map(|keys| Part::Keys(keys.to_vec())).collect()
+            }
+            Keys::Ranges(ranges) => match &ranges[..] {
+                [(begin, limit)] => in_parts(&source.table, begin.clone(), limit.clone())?,
+                _ => ranges.into_iter().map(|(begin, limit)| Part::Range(begin, limit)).collect(),
+            },
+        };
+        let with_ids = request.with_ids;
+        Ok(TableScan { source, columns, with_ids, parts, sweep, next: AtomicUsize::new(0) })
+    }
+}
+
+/// A range of an ordered or a tree table, cut at keys that part it evenly.
+fn in_parts(table: &Table, begin: Vec<u8>, limit: Option<Vec<u8>>) -> Result<Vec<Part>> {
+    let bounds = (Bound::Included(&begin[..]), upper(limit.as_deref()));
+    let points = match table {
+        Table::Ordered(table) => table.map().split_points(bounds, PARTS).keys,
+        Table::Tree(table) => table.named(table.tree().split_points(bounds, PARTS))?.keys,
+        Table::Hash(_) => unreachable!("a hash table has no ranges"),
+    };
+    let begins = std::iter::once(begin).chain(points.iter().cloned());
+    let limits = points.iter().cloned().map(Some).chain([limit]);
+    Ok(begins.zip(limits).map(|(begin, limit)| Part::Range(begin, limit)).collect())
+}
+
+fn upper(limit: Option<&[u8]>) -> Bound<&[u8]> {
+    limit.map_or(Bound::Unbounded, Bound::Excluded)
+}
+
+impl Scan for TableScan<'_> {
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        self.work_through(sink).map_err(|error| error.to_string())
+    }
+}
+
+impl TableScan<'_> {
+    fn work_through(&self, sink: &mut Sink<'_>) -> Result<()> {
+        loop {
+            // Relaxed: each number is taken once, and that is all it says.
+            let number = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = self.parts.get(number) else { return Ok(()) };
+            let mut batches = Batches::of(self, (number as u64) << 32);
+            let table = &self.source.table;
+            let flow = match part {
+                Part::Range(begin, limit) => {
+                    let range = (Bound::Included(&begin[..]), upper(limit.as_deref()));
+                    table.scan(range, Direction::Ascending, |key, value| {
+                        batches.push(key, value, sink)
+                    })?
+                }
+                Part::Keys(keys) => {
+                    let mut flow = ControlFlow::Continue(());
+                    for key in keys {
+                        let found = table.get_with(key, |value| batches.push(key, value, sink))?;
+                        flow = found.unwrap_or(ControlFlow::Continue(()));
+                        if flow.is_break() {
+                            break;
+                        }
+                    }
+                    flow
+                }
+                Part::Log(part, parts) => {
+                    let Table::Hash(hash) = table else { unreachable!("it has a log") };
+                    let sweep = self.sweep.as_ref().expect("it was begun");
+                    hash.named(sweep.scan_part(*part, *parts, |key, value| {
+                        batches.push(key, value, sink)
+                    }))?
+                }
+            };
+            if let ControlFlow::Break(Ended::Error(error)) = flow {
+                return Err(*error);
+            }
+            if flow.is_break() || batches.flush(sink).is_break() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Why a walk ends early.
+enum Ended {
+    /// No more is wanted.
+    Enough,
+    Error(Box<Error>),
+}
+
+/// Entries that become batches.
+struct Batches<'a> {
+    scan: &'a TableScan<'a>,
+    number: u64,
+    batch: Batch,
+}
+
+impl<'a> Batches<'a> {
+    fn of(scan: &'a TableScan<'a>, number: u64) -> Self {
+        let columns = match &scan.columns {
+            Columns::Rows(_, kinds) => kinds.iter().map(Vector::of_type).collect(),
+            Columns::Bytes(columns) => {
+                let vector = |_| Vector::of_type(&crate::schema::Type::Bytes);
+                columns.iter().map(vector).collect()
+            }
+        };
+        let ids = scan.with_ids.then(Strings::new);
+        Batches { scan, number, batch: Batch { len: 0, columns, ids } }
+    }
+
+    fn push(&mut self, key: &[u8], value: &[u8], sink: &mut Sink<'_>) -> ControlFlow<Ended> {
+        let columns = &mut self.batch.columns;
+        match &self.scan.columns {
+            Columns::Rows(projection, _) => {
+                let read = projection.read(key, value, &mut |at, cell| columns[at].push_cell(&cell));
+                if let Err(cause) = read {
+                    let table = self.scan.source.table.name().into();
+                    let error = Error::Schema { table, cause };
+                    return ControlFlow::Break(Ended::Error(Box::new(error)));
+                }
+            }
+            Columns::Bytes(wanted) => {
+                for (vector, &column) in columns.iter_mut().zip(wanted) {
+                    let bytes = if column == 0 { key } else { value };
+                    vector.push_cell(&Cell::Bytes(bytes.into()));
+                }
+            }
+        }
+        if let Some(ids) = &mut self.batch.ids {
+            ids.push(key);
+        }
+        self.batch.len += 1;
+        if self.batch.len == BATCH_ROWS && self.flush(sink).is_break() {
+            return ControlFlow::Break(Ended::Enough);
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Shows what there is.
+    fn flush(&mut self, sink: &mut Sink<'_>) -> ControlFlow<()> {
+        if self.batch.len == 0 {
+            return ControlFlow::Continue(());
+        }
+        let flow = sink(self.number, &self.batch);
+        self.number += 1;
+        self.batch.len = 0;
+        self.batch.columns.iter_mut().for_each(Vector::clear);
+        if let Some(ids) = &mut self.batch.ids {
+            ids.clear();
+        }
+        flow
+    }
+}

@@ -1,0 +1,117 @@
+//! A table as a source of rows.
+
+use std::sync::Arc;
+
+use sapwood_sql::{Change, Request, Scan, Source, SourceColumn, SourceResult};
+
+use super::ranges::{Keys, keys_of, keys_of_bytes};
+use super::scan::TableScan;
+use crate::schema::{RowFormat, Type};
+use crate::{Engine, Table};
+
+/// A table of any kind but a roll-up.
+pub(super) struct TableSource {
+    pub(super) table: Table,
+    pub(super) form: Form,
+    columns: Vec<SourceColumn>,
+}
+
+/// What entries are.
+pub(super) enum Form {
+    /// Rows of a schema.
+    Rows(Arc<RowFormat>),
+    /// A key and a value, as bytes.
+    Bytes,
+}
+
+impl TableSource {
+    pub(super) fn new(table: Table, has_schema: bool) -> TableSource {
+        let column = |name: &str, kind: Type, nullable: bool| SourceColumn {
+            name: name.to_owned(),
+            kind,
+            nullable,
+        };
+        let formats = table.formats().filter(|_| has_schema);
+        let (form, columns) = match formats {
+            Some(formats) => {
+                // A statement has the columns of its beginning.
+                let format = Arc::new(formats.newest().clone());
+                let columns = format.schema().columns().iter();
+                let columns = columns.map(|it| column(&it.name, it.kind.clone(), it.nullable));
+                let columns = columns.collect();
+                (Form::Rows(format), columns)
+            }
+            None => {
+                let columns =
+                    vec![column("key", Type::Bytes, false), column("value", Type::Bytes, false)];
+                (Form::Bytes, columns)
+            }
+        };
+        TableSource { table, form, columns }
+    }
+
+    /// The keys that a request can be answered by. A hash table has no ranges.
+    fn keys(&self, request: &Request) -> Keys {
+        let keys = match &self.form {
+            Form::Rows(format) => keys_of(format, &request.keys),
+            Form::Bytes => keys_of_bytes(&request.keys),
+        };
+        match (self.table.engine(), keys) {
+            (Engine::Hash, Keys::Ranges(ranges)) if !ranges.is_empty() => Keys::Every,
+            (_, keys) => keys,
+        }
+    }
+}
+
+impl Source for TableSource {
+    fn columns(&self) -> &[SourceColumn] {
+        &self.columns
+    }
+
+    fn key_columns(&self) -> &[usize] {
+        match &self.form {
+            Form::Rows(format) => format.schema().key_columns(),
+            Form::Bytes => &[0],
+        }
+    }
+
+    fn rows_estimate(&self) -> Option<u64> {
+        Some(self.table.len_estimate() as u64)
+    }
+
+    fn explain(&self, request: &Request) -> String {
+        let (name, engine) = (self.table.name(), self.table.engine());
+        let columns = format!("{} of {} columns", request.columns.len(), self.columns.len());
+        match self.keys(request) {
+            Keys::Every => {
+                let rows = self.table.len_estimate();
+                format!("every row of {name} ({engine}, about {rows} rows): {columns}")
+            }
+            Keys::Listed(keys) => {
+                let keys = match keys.len() {
+                    1 => "1 key".to_owned(),
+                    count => format!("{count} keys"),
+                };
+                format!("get of {keys} of {name} ({engine}): {columns}")
+            }
+            Keys::Ranges(ranges) => {
+                let ranges = match ranges.len() {
+                    1 => "a range".to_owned(),
+                    count => format!("{count} ranges"),
+                };
+                format!("{ranges} of the keys of {name} ({engine}): {columns}")
+            }
+        }
+    }
+
+    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
+        let keys = self.keys(request);
+        TableScan::new(self, request, keys)
+            .map(|scan| Box::new(scan) as Box<dyn Scan>)
+            .map_err(|error| error.to_string())
+    }
+
+    fn change(&self) -> SourceResult<&dyn Change> {
+        Ok(self)
+    }
+}
