@@ -14,10 +14,13 @@
 //! | `events` | rows of files as events of a roll-up, and what became of them |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
 //! | `exchange` | rows of tables in files of other programs, there and back |
+//! | `frames` | files as sources of rows for statements |
 
 pub(crate) mod encoding;
 pub(crate) mod events;
 pub(crate) mod exchange;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "statements over files are not a command yet"))]
+pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod key_columns;
 pub(crate) mod key_range;
