@@ -19,7 +19,10 @@
 pub(crate) mod encoding;
 pub(crate) mod events;
 pub(crate) mod exchange;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "statements over files are not a command yet"))]
+#[cfg_attr(
+    not(test),
+    expect(dead_code, unused_imports, reason = "statements over files are not a command yet")
+)]
 pub(crate) mod frames;
 pub(crate) mod kept;
 pub(crate) mod key_columns;

@@ -21,20 +21,22 @@
 //!
 //! *Not for* loading rows into tables, where a row that cannot be used is counted and left out (`reader`).
 
+mod blocks;
 #[cfg(feature = "columnar")]
 mod columnar;
-mod blocks;
 mod content;
 mod csv;
 mod cuts;
 mod field;
 mod input;
 mod json;
-mod objects;
 mod looks;
+mod objects;
 mod options;
 mod records;
 mod source;
+#[cfg(test)]
+mod tests;
 mod text;
 
 pub(crate) use options::{FrameOptions, Malformed};

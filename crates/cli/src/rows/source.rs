@@ -180,9 +180,7 @@ pub(crate) fn extension(path: &Path) -> String {
         .unwrap_or_default()
 }
 
-pub(crate) fn unpack(
-    mut packed: impl Read + Send + 'static,
-) -> io::Result<Box<dyn Read + Send>> {
+pub(crate) fn unpack(mut packed: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut head = Vec::with_capacity(ZSTD_MAGIC.len());
     packed.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut head)?;
     let is_zstd = head.starts_with(&ZSTD_MAGIC);

@@ -44,8 +44,7 @@ pub(super) struct Place {
 
 impl Blocks {
     pub(super) fn new(reader: Reader, cuts: Cuts, block_bytes: usize) -> Blocks {
-        let rest =
-            Rest { reader, cuts, carry: Vec::new(), number: 0, line: 1, has_ended: false };
+        let rest = Rest { reader, cuts, carry: Vec::new(), number: 0, line: 1, has_ended: false };
         Blocks { rest: Mutex::new(rest), block_bytes }
     }
 

@@ -60,7 +60,8 @@ impl ColumnFile {
                 (metadata.schema().clone(), Layout::Parquet(metadata))
             }
             Format::ArrowFile => {
-                let reader = guarded(|| FileReader::try_new(seekable(&input)?, None).map_err(words));
+                let reader =
+                    guarded(|| FileReader::try_new(seekable(&input)?, None).map_err(words));
                 let reader = reader.map_err(|what| damaged(&input, "Arrow", &what))?;
                 (reader.schema(), Layout::File)
             }
@@ -138,10 +139,7 @@ fn damaged(input: &Input, format: &str, what: &str) -> String {
 }
 
 /// The columns that can be read, where they stand, and what is to be said of the others.
-fn columns_of(
-    input: &Input,
-    schema: &SchemaRef,
-) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
+fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
     let schema: &Arc<Schema> = schema;
     let names = schema.fields().iter().enumerate().map(|(at, field)| match field.name().as_str() {
         "" => format!("column{}", at + 1),

@@ -88,7 +88,7 @@ fn layout(head: &[u8]) -> Layout {
         return Layout::Array;
     }
     let first = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    match serde_json::from_slice::<serde::de::IgnoredAny>(first) {
+    match serde_json::from_slice::<serde_json::Value>(first) {
         Ok(_) => Layout::Lines,
         Err(_) if head.is_empty() => Layout::Lines,
         Err(_) => Layout::Values,

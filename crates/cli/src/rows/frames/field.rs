@@ -205,7 +205,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         for _ in 0..200_000 {
             let len = random.usize(1..20);
-            let text: String = (0..len).map(|_| random.choice("0123456789.-".chars()).expect("one")).collect();
+            let text: String =
+                (0..len).map(|_| random.choice("0123456789.-".chars()).expect("one")).collect();
             if let Some(value) = whole(text.as_bytes()) {
                 assert_eq!(text.parse(), Ok(value), "{text}");
                 assert!(text == "-0" || text == value.to_string());
@@ -218,7 +219,10 @@ mod tests {
         for text in ["", "-", "007", "-01", "1e3", "+1", "01.5", "9999999999999999999"] {
             assert_eq!((whole(text.as_bytes()), float(text.as_bytes())), (None, None), "{text}");
         }
-        assert_eq!((whole(b"-0"), float(b"1."), float(b"-0.25")), (Some(0), Some(1.0), Some(-0.25)));
+        assert_eq!(
+            (whole(b"-0"), float(b"1."), float(b"-0.25")),
+            (Some(0), Some(1.0), Some(-0.25))
+        );
     }
 
     #[test]

@@ -123,7 +123,9 @@ impl Typed {
             }
             if matches!(kind, Type::Array(..)) {
                 let name = quoted(name);
-                return Err(format!("column {name} cannot be {kind}: files have no arrays; say text"));
+                return Err(format!(
+                    "column {name} cannot be {kind}: files have no arrays; say text"
+                ));
             }
         }
         let said = |name: &String| {

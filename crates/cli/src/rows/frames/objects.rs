@@ -42,16 +42,7 @@ impl<'b> Objects<'b> {
         let is_first = place.number == 0;
         let array = if is_first { Array::Unopened } else { Array::Open };
         let (line, is_last) = (place.line, place.is_last);
-        Objects {
-            block,
-            layout,
-            at: 0,
-            line,
-            line_at: 0,
-            is_behind: !is_first,
-            array,
-            is_last,
-        }
+        Objects { block, layout, at: 0, line, line_at: 0, is_behind: !is_first, array, is_last }
     }
 
     /// The line of an offset; offsets do not go down from call to call.

@@ -49,8 +49,8 @@ impl FileSource {
 
     fn of(input: Input, options: &FrameOptions) -> Result<FileSource, String> {
         let head = input.head(HEAD_BYTES).map_err(|error| input.failed(plain(&error)))?;
-        let format = Format::of(&input.path, &head, options.delimiter)
-            .map_err(|what| input.failed(what))?;
+        let format =
+            Format::of(&input.path, &head, options.delimiter).map_err(|what| input.failed(what))?;
         let content = match format {
             Format::Csv { delimiter } => {
                 let known = csv::sample(&input, options, delimiter)?;

@@ -53,7 +53,11 @@ impl TextFile {
     }
 
     /// The blocks of the file, from its beginning.
-    pub(super) fn blocks(input: &Input, options: &FrameOptions, cuts: Cuts) -> Result<Blocks, String> {
+    pub(super) fn blocks(
+        input: &Input,
+        options: &FrameOptions,
+        cuts: Cuts,
+    ) -> Result<Blocks, String> {
         let reader = input.reader().map_err(|error| input.failed(plain(&error)))?;
         Ok(Blocks::new(reader, cuts, options.block_bytes))
     }

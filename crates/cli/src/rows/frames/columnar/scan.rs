@@ -106,7 +106,12 @@ pub(super) struct ArrowScan<'a, R> {
 
 impl<'a, R: Iterator<Item = Result<RecordBatch, ArrowError>> + Send> ArrowScan<'a, R> {
     pub(super) fn new(input: &'a Input, reader: R, slots: Slots<'a>) -> ArrowScan<'a, R> {
-        ArrowScan { input, rest: Mutex::new((reader, 0)), slots, has_failed: AtomicBool::new(false) }
+        ArrowScan {
+            input,
+            rest: Mutex::new((reader, 0)),
+            slots,
+            has_failed: AtomicBool::new(false),
+        }
     }
 
     fn next(&self) -> SourceResult<Option<(u64, RecordBatch)>> {

@@ -60,9 +60,7 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
     let is_null = |at: usize| nulls.as_ref().is_some_and(|nulls| nulls[at]);
     let data = match array.data_type() {
         DataType::Null => Data::Bytes((0..array.len()).map(|_| &b""[..]).collect()),
-        DataType::Boolean => {
-            Data::Bool(array.as_boolean().values().iter().collect())
-        }
+        DataType::Boolean => Data::Bool(array.as_boolean().values().iter().collect()),
         DataType::Int8 => whole::<Int8Type>(array),
         DataType::Int16 => whole::<Int16Type>(array),
         DataType::Int32 => whole::<Int32Type>(array),
@@ -70,12 +68,12 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
         DataType::UInt8 => whole::<UInt8Type>(array),
         DataType::UInt16 => whole::<UInt16Type>(array),
         DataType::UInt32 => whole::<UInt32Type>(array),
-        DataType::UInt64 => {
-            Data::Big(array.as_primitive::<UInt64Type>().values().iter().map(|it| i128::from(*it)).collect())
-        }
-        DataType::Float32 => {
-            Data::Float(array.as_primitive::<Float32Type>().values().iter().map(|it| f64::from(*it)).collect())
-        }
+        DataType::UInt64 => Data::Big(
+            array.as_primitive::<UInt64Type>().values().iter().map(|it| i128::from(*it)).collect(),
+        ),
+        DataType::Float32 => Data::Float(
+            array.as_primitive::<Float32Type>().values().iter().map(|it| f64::from(*it)).collect(),
+        ),
         DataType::Float64 => Data::Float(array.as_primitive::<Float64Type>().values().to_vec()),
         DataType::Decimal128(..) => {
             let units = array.as_primitive::<Decimal128Type>().values();
@@ -106,7 +104,9 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
         DataType::Dictionary(..) => {
             let dictionary = array.as_any_dictionary();
             let words = vector_of(dictionary.values().as_ref(), kind)?;
-            let Data::Bytes(words) = words.data else { unreachable!("such dictionaries are left out") };
+            let Data::Bytes(words) = words.data else {
+                unreachable!("such dictionaries are left out")
+            };
             let keys = if words.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
             let mut values = Strings::new();
             for at in 0..array.len() {
