@@ -68,7 +68,8 @@ pub(crate) enum Mode {
 }
 
 fn column_type(text: &str) -> Result<(String, Type), String> {
-    let (name, kind) = text.rsplit_once(':').ok_or("a column and its type are expected: delay:i16")?;
+    let (name, kind) =
+        text.rsplit_once(':').ok_or("a column and its type are expected: delay:i16")?;
     let kind = kind.parse().map_err(|error: sapwood::schema::Error| error.to_string())?;
     Ok((name.to_owned(), kind))
 }

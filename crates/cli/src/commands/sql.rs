@@ -61,7 +61,9 @@ fn text_of(args: &Sql) -> Outcome<String> {
         (Some(text), _) if text == "-" => {
             let mut text = String::new();
             let read = io::stdin().read_to_string(&mut text);
-            read.map_err(|error| Failure::Failed(format!("standard input cannot be read: {error}")))?;
+            read.map_err(|error| {
+                Failure::Failed(format!("standard input cannot be read: {error}"))
+            })?;
             Ok(text)
         }
         (Some(text), _) => Ok(text.clone()),

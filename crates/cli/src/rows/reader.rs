@@ -189,8 +189,16 @@ pub(crate) struct RowReader {
 }
 
 enum Decoder {
-    Csv { reader: csv::Reader<NotingReader<Box<dyn Read>>>, record: csv::ByteRecord, lines: Lines },
-    Json { reader: BufReader<Box<dyn Read>>, line: u64, bytes: Vec<u8> },
+    Csv {
+        reader: csv::Reader<NotingReader<Box<dyn Read + Send>>>,
+        record: csv::ByteRecord,
+        lines: Lines,
+    },
+    Json {
+        reader: BufReader<Box<dyn Read + Send>>,
+        line: u64,
+        bytes: Vec<u8>,
+    },
 }
 
 impl RowReader {

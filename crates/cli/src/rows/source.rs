@@ -26,7 +26,7 @@ pub(crate) struct Source<F = Format> {
     pub(crate) name: String,
     pub(crate) format: F,
     /// Unpacked.
-    pub(crate) bytes: Box<dyn Read>,
+    pub(crate) bytes: Box<dyn Read + Send>,
     /// Follows the packed bytes as they are read.
     pub(crate) progress: ProgressBar,
 }
@@ -48,7 +48,7 @@ impl<F> Source<F> {
         let name = path.display().to_string();
         let failed =
             |error: io::Error| Failure::Failed(format!("{name} cannot be read: {}", plain(&error)));
-        let (file, progress): (Box<dyn Read>, _) = if path == Path::new("-") {
+        let (file, progress): (Box<dyn Read + Send>, _) = if path == Path::new("-") {
             let waiting = Waiting::begin(&ui.interrupt, || io::stdin().lock());
             (Box::new(waiting), ui.progress_unknown("reading"))
         } else {
@@ -180,7 +180,7 @@ pub(crate) fn extension(path: &Path) -> String {
         .unwrap_or_default()
 }
 
-fn unpack(mut packed: impl Read + 'static) -> io::Result<Box<dyn Read>> {
+pub(crate) fn unpack(mut packed: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let mut head = Vec::with_capacity(ZSTD_MAGIC.len());
     packed.by_ref().take(ZSTD_MAGIC.len() as u64).read_to_end(&mut head)?;
     let is_zstd = head.starts_with(&ZSTD_MAGIC);

@@ -61,14 +61,7 @@ impl<'a> Named<'a> {
         options: FrameOptions,
         ui: &'a Ui,
     ) -> Named<'a> {
-        Named {
-            ui,
-            home,
-            access,
-            options,
-            files: Mutex::default(),
-            directories: Mutex::default(),
-        }
+        Named { ui, home, access, options, files: Mutex::default(), directories: Mutex::default() }
     }
 
     /// Whether files of the last statement turned out to have wider types than were found: from now on they do, and
@@ -153,9 +146,9 @@ impl<'a> Named<'a> {
         }
         let opened = match self.access {
             Access::Read => kept::database(path, self.ui),
-            Access::Change => kept::opened(self.ui, DbOptions::default(), |options| {
-                Db::open_with(path, options)
-            }),
+            Access::Change => {
+                kept::opened(self.ui, DbOptions::default(), |options| Db::open_with(path, options))
+            }
         };
         let db = opened.map_err(said)?;
         directories.insert(path.to_owned(), db.clone());
@@ -183,9 +176,10 @@ impl<'a> Named<'a> {
                 let name = TableName { parts: vec![table], is_file: false };
                 Ok((self.directory(&directory)?, name))
             }
-            Place::File(path) => {
-                Err(format!("{} is a file: tables are made in a directory, by --dir DIR", path.display()))
-            }
+            Place::File(path) => Err(format!(
+                "{} is a file: tables are made in a directory, by --dir DIR",
+                path.display()
+            )),
         }
     }
 }

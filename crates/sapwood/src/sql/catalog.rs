@@ -62,7 +62,9 @@ impl<'a> Tables<'a> {
     fn name<'n>(&self, name: &'n TableName) -> SourceResult<&'n str> {
         match (&name.parts[..], name.is_file) {
             ([one], false) => Ok(one),
-            ([file], true) => Err(format!("`{file}` is the name of a file, and there are tables alone")),
+            ([file], true) => {
+                Err(format!("`{file}` is the name of a file, and there are tables alone"))
+            }
             _ => Err(format!("`{name}` has more than one part: a table has one name here")),
         }
     }

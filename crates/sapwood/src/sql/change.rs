@@ -83,9 +83,7 @@ impl TableSource {
         });
         match (refused, computed) {
             (Some(refused), _) => Err(refused),
-            (None, Ok(computed)) => {
-                Ok(matches!(computed, Computed::Replaced | Computed::Removed))
-            }
+            (None, Ok(computed)) => Ok(matches!(computed, Computed::Replaced | Computed::Removed)),
             (None, Err(error)) => Err(ChangeError::Source(error.to_string())),
         }
     }

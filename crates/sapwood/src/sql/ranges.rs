@@ -24,9 +24,9 @@ pub(super) fn keys_of(format: &RowFormat, filter: &KeyFilter) -> Keys {
     }
     let mut prefixes: Vec<Vec<Value<'static>>> = vec![Vec::new()];
     for values in &filter.equal {
-        let longer = prefixes.iter().flat_map(|prefix| {
-            values.iter().map(|value| [&prefix[..], &[value.clone()]].concat())
-        });
+        let longer = prefixes
+            .iter()
+            .flat_map(|prefix| values.iter().map(|value| [&prefix[..], &[value.clone()]].concat()));
         prefixes = longer.collect();
     }
     let encode = |values: &[Value<'static>]| {
@@ -135,10 +135,16 @@ mod tests {
 
     #[test]
     fn bounds_are_those_of_all_keys_that_begin_so() {
-        let bounds = |from, to| KeyFilter { equal: vec![vec!["a".into()]], range: Some((from, to)) };
+        let bounds =
+            |from, to| KeyFilter { equal: vec![vec!["a".into()]], range: Some((from, to)) };
         let schema = "k:text, n:u8, m:u8, key(k, n, m)";
         for (from, to, begin, limit) in [
-            (Bound::Included(Value::Int(3)), Bound::Unbounded, &b"a\0\x01\x03"[..], &b"a\0\x02"[..]),
+            (
+                Bound::Included(Value::Int(3)),
+                Bound::Unbounded,
+                &b"a\0\x01\x03"[..],
+                &b"a\0\x02"[..],
+            ),
             (Bound::Excluded(Value::Int(3)), Bound::Unbounded, b"a\0\x01\x04", b"a\0\x02"),
             (Bound::Unbounded, Bound::Included(Value::Int(3)), b"a\0\x01", b"a\0\x01\x04"),
             (Bound::Unbounded, Bound::Excluded(Value::Int(3)), b"a\0\x01", b"a\0\x01\x03"),

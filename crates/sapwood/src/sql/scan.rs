@@ -128,9 +128,9 @@ impl TableScan<'_> {
                 Part::Log(part, parts) => {
                     let Table::Hash(hash) = table else { unreachable!("it has a log") };
                     let sweep = self.sweep.as_ref().expect("it was begun");
-                    hash.named(sweep.scan_part(*part, *parts, |key, value| {
-                        batches.push(key, value, sink)
-                    }))?
+                    hash.named(
+                        sweep.scan_part(*part, *parts, |key, value| batches.push(key, value, sink)),
+                    )?
                 }
             };
             if let ControlFlow::Break(Ended::Error(error)) = flow {
@@ -174,7 +174,8 @@ impl<'a> Batches<'a> {
         let columns = &mut self.batch.columns;
         match &self.scan.columns {
             Columns::Rows(projection, _) => {
-                let read = projection.read(key, value, &mut |at, cell| columns[at].push_cell(&cell));
+                let read =
+                    projection.read(key, value, &mut |at, cell| columns[at].push_cell(&cell));
                 if let Err(cause) = read {
                     let table = self.scan.source.table.name().into();
                     let error = Error::Schema { table, cause };

@@ -93,8 +93,8 @@ mod columnar {
 
     use arrow_array::builder::FixedSizeListBuilder;
     use arrow_array::{
-        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array,
-        RecordBatch, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+        ArrayRef, BinaryArray, BooleanArray, Date32Array, Decimal128Array, Float64Array,
+        Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
         TimestampNanosecondArray, TimestampSecondArray,
     };
     use arrow_ipc::writer::FileWriter;
@@ -118,7 +118,8 @@ mod columnar {
         let schema = Arc::new(Schema::new(fields(answer)));
         let batches = (0..answer.len()).step_by(BATCH_ROWS).map(|begin| {
             let end = answer.len().min(begin + BATCH_ROWS);
-            let columns = (0..answer.columns().len()).map(|column| array(answer, column, begin, end));
+            let columns =
+                (0..answer.columns().len()).map(|column| array(answer, column, begin, end));
             let columns = columns.collect::<io::Result<Vec<_>>>()?;
             RecordBatch::try_new(Arc::clone(&schema), columns).map_err(io::Error::other)
         });
@@ -204,10 +205,12 @@ mod columnar {
             _ => None,
         };
         Ok(match &answer.columns()[column].kind {
-            Type::Bool => Arc::new(BooleanArray::from_iter(values.iter().map(|value| match value {
-                Value::Bool(value) => Some(*value),
-                _ => None,
-            }))),
+            Type::Bool => {
+                Arc::new(BooleanArray::from_iter(values.iter().map(|value| match value {
+                    Value::Bool(value) => Some(*value),
+                    _ => None,
+                })))
+            }
             kind @ (Type::Int(128) | Type::UInt(64) | Type::Decimal { .. }) => {
                 let DataType::Decimal128(digits, scale) = data_type(kind) else {
                     unreachable!("it is a decimal")
@@ -223,10 +226,12 @@ mod columnar {
                 values.iter().map(|value| whole(value).map(|number| number as i64)),
             )),
             Type::F32 | Type::F64 => Arc::new(Float64Array::from_iter(values.iter().map(float))),
-            Type::Date => Arc::new(Date32Array::from_iter(values.iter().map(|value| match value {
-                Value::Date(days) => Some(*days),
-                _ => None,
-            }))),
+            Type::Date => {
+                Arc::new(Date32Array::from_iter(values.iter().map(|value| match value {
+                    Value::Date(days) => Some(*days),
+                    _ => None,
+                })))
+            }
             Type::Timestamp(precision) => {
                 let ticks = values.iter().map(ticks);
                 match precision {
@@ -236,10 +241,12 @@ mod columnar {
                     Precision::Nanos => Arc::new(TimestampNanosecondArray::from_iter(ticks)),
                 }
             }
-            Type::Bytes => Arc::new(BinaryArray::from_iter(values.iter().map(|value| match value {
-                Value::Bytes(bytes) => Some(bytes.to_vec()),
-                _ => None,
-            }))),
+            Type::Bytes => {
+                Arc::new(BinaryArray::from_iter(values.iter().map(|value| match value {
+                    Value::Bytes(bytes) => Some(bytes.to_vec()),
+                    _ => None,
+                })))
+            }
             Type::Array(_, len) => {
                 let mut builder = FixedSizeListBuilder::new(
                     arrow_array::builder::Float64Builder::new(),

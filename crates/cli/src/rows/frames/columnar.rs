@@ -1,0 +1,169 @@
+//! Parquet and Arrow: columns of the types that the files say.
+//!
+//! Columns of lists, structures and other types that no column here has are left out, and a notice names them.
+
+mod scan;
+mod vectors;
+
+use std::io::{BufReader, Cursor, Read, Seek};
+use std::sync::Arc;
+
+use arrow_ipc::reader::{FileReader, StreamReader};
+use arrow_schema::{Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use sapwood::sql::{Scan, SourceColumn, SourceResult};
+
+use super::content::Format;
+use super::input::{Input, Seekable};
+use crate::rows::exchange::columnar::guarded;
+use crate::rows::reader::distinct_names;
+use crate::rows::source::plain;
+use crate::terminal::format::quoted;
+use scan::{ArrowScan, ParquetScan};
+use vectors::kind_of;
+
+/// A file of typed columns.
+#[derive(Clone)]
+pub(super) struct ColumnFile {
+    pub(super) input: Input,
+    pub(super) columns: Vec<SourceColumn>,
+    pub(super) notices: Vec<String>,
+    /// Where each column stands in the file.
+    places: Vec<usize>,
+    layout: Layout,
+}
+
+#[derive(Clone)]
+enum Layout {
+    Parquet(ArrowReaderMetadata),
+    File,
+    Stream,
+}
+
+/// Bytes at any place of a file.
+trait Bytes: Read + Seek + Send {}
+
+impl<T: Read + Seek + Send> Bytes for T {}
+
+impl ColumnFile {
+    pub(super) fn open(input: Input, format: Format) -> Result<ColumnFile, String> {
+        let (schema, layout) = match format {
+            Format::Parquet => {
+                let options = ArrowReaderOptions::new();
+                let metadata = match open(&input)? {
+                    Seekable::File(file) => guarded(|| ArrowReaderMetadata::load(&file, options)),
+                    Seekable::Memory(bytes) => {
+                        guarded(|| ArrowReaderMetadata::load(&bytes, options))
+                    }
+                };
+                let metadata = metadata.map_err(|what| damaged(&input, "Parquet", &what))?;
+                (metadata.schema().clone(), Layout::Parquet(metadata))
+            }
+            Format::ArrowFile => {
+                let reader =
+                    guarded(|| FileReader::try_new(seekable(&input)?, None).map_err(words));
+                let reader = reader.map_err(|what| damaged(&input, "Arrow", &what))?;
+                (reader.schema(), Layout::File)
+            }
+            _ => {
+                let reader = guarded(|| stream(&input, None));
+                let reader = reader.map_err(|what| damaged(&input, "Arrow", &what))?;
+                (reader.schema(), Layout::Stream)
+            }
+        };
+        input.finish();
+        let (columns, places, notices) = columns_of(&input, &schema);
+        Ok(ColumnFile { input, columns, places, notices, layout })
+    }
+
+    /// The rows, where the file says so at its end.
+    pub(super) fn rows(&self) -> Option<u64> {
+        match &self.layout {
+            Layout::Parquet(metadata) => {
+                u64::try_from(metadata.metadata().file_metadata().num_rows()).ok()
+            }
+            Layout::File | Layout::Stream => None,
+        }
+    }
+
+    pub(super) fn scan<'a>(&'a self, columns: &[usize]) -> SourceResult<Box<dyn Scan + 'a>> {
+        let mut wanted: Vec<usize> = columns.iter().map(|column| self.places[*column]).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
+        // For each column, where it stands among those that are read, and its type.
+        let slots = columns.iter().map(|column| {
+            let slot = wanted.binary_search(&self.places[*column]).expect("it is one of them");
+            (slot, &self.columns[*column])
+        });
+        let slots = slots.collect();
+        let input = &self.input;
+        let arrow = |what: String| damaged(input, "Arrow", &what);
+        Ok(match &self.layout {
+            Layout::Parquet(metadata) => Box::new(ParquetScan::new(input, metadata, wanted, slots)),
+            Layout::File => {
+                let reader = || FileReader::try_new(seekable(input)?, Some(wanted)).map_err(words);
+                Box::new(ArrowScan::new(input, guarded(reader).map_err(arrow)?, slots))
+            }
+            Layout::Stream => {
+                let reader = guarded(|| stream(input, Some(wanted)));
+                Box::new(ArrowScan::new(input, reader.map_err(arrow)?, slots))
+            }
+        })
+    }
+}
+
+fn open(input: &Input) -> Result<Seekable, String> {
+    input.seekable().map_err(|error| input.failed(plain(&error)))
+}
+
+fn seekable(input: &Input) -> Result<Box<dyn Bytes>, String> {
+    Ok(match input.seekable().map_err(|error| plain(&error))? {
+        Seekable::File(file) => Box::new(BufReader::new(file)),
+        Seekable::Memory(bytes) => Box::new(Cursor::new(bytes)),
+    })
+}
+
+type Stream = StreamReader<BufReader<super::input::Reader>>;
+
+fn stream(input: &Input, columns: Option<Vec<usize>>) -> Result<Stream, String> {
+    let reader = input.reader().map_err(|error| plain(&error))?;
+    StreamReader::try_new(BufReader::new(reader), columns).map_err(words)
+}
+
+fn words(error: impl ToString) -> String {
+    error.to_string()
+}
+
+fn damaged(input: &Input, format: &str, what: &str) -> String {
+    format!("{} cannot be read as {format}: {what}; is the file whole?", input.name)
+}
+
+/// The columns that can be read, where they stand, and what is to be said of the others.
+fn columns_of(input: &Input, schema: &SchemaRef) -> (Vec<SourceColumn>, Vec<usize>, Vec<String>) {
+    let schema: &Arc<Schema> = schema;
+    let names = schema.fields().iter().enumerate().map(|(at, field)| match field.name().as_str() {
+        "" => format!("column{}", at + 1),
+        name => name.to_owned(),
+    });
+    let (names, renamed) = distinct_names(names.collect());
+    let mut notices: Vec<String> =
+        renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let (mut columns, mut places, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, (name, field)) in names.into_iter().zip(schema.fields()).enumerate() {
+        match kind_of(field.data_type()) {
+            Some(kind) => {
+                columns.push(SourceColumn { name, kind, nullable: true });
+                places.push(place);
+            }
+            None => left_out.push(format!("{} ({})", quoted(&name), field.data_type())),
+        }
+    }
+    if !left_out.is_empty() {
+        notices.push(format!(
+            "{}: columns of types that cannot be read are left out: {}",
+            input.name,
+            left_out.join(", ")
+        ));
+    }
+    (columns, places, notices)
+}

@@ -1,0 +1,165 @@
+//! Rows of Parquet and Arrow that are being read.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use arrow_array::RecordBatch;
+use arrow_schema::ArrowError;
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::file::reader::ChunkReader;
+use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceColumn, SourceResult};
+
+use super::vectors::vector_of;
+use super::{damaged, open};
+use crate::rows::exchange::columnar::guarded;
+use crate::rows::frames::blocks::batch_number;
+use crate::rows::frames::input::{Input, Seekable};
+
+/// The columns of a batch: where each stands among those that are read.
+type Slots<'a> = Vec<(usize, &'a SourceColumn)>;
+
+/// Parquet, whose groups of rows threads take one by one.
+pub(super) struct ParquetScan<'a> {
+    input: &'a Input,
+    metadata: &'a ArrowReaderMetadata,
+    wanted: Vec<usize>,
+    slots: Slots<'a>,
+    /// The next group. Relaxed: threads share nothing but the number.
+    next: AtomicUsize,
+}
+
+impl<'a> ParquetScan<'a> {
+    pub(super) fn new(
+        input: &'a Input,
+        metadata: &'a ArrowReaderMetadata,
+        wanted: Vec<usize>,
+        slots: Slots<'a>,
+    ) -> ParquetScan<'a> {
+        ParquetScan { input, metadata, wanted, slots, next: AtomicUsize::new(0) }
+    }
+
+    fn group(
+        &self,
+        reader: impl ChunkReader + 'static,
+        group: usize,
+    ) -> Result<ParquetRecordBatchReader, String> {
+        guarded(|| {
+            let metadata = self.metadata.clone();
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(reader, metadata);
+            let mask = ProjectionMask::roots(builder.parquet_schema(), self.wanted.iter().copied());
+            builder
+                .with_projection(mask)
+                .with_row_groups(vec![group])
+                .with_batch_size(BATCH_ROWS)
+                .build()
+        })
+        .map_err(|what| damaged(self.input, "Parquet", &what))
+    }
+
+    fn read(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        loop {
+            let group = self.next.fetch_add(1, Ordering::Relaxed);
+            if group >= self.metadata.metadata().num_row_groups() {
+                return Ok(());
+            }
+            // A file that is open twice has two places; a handle that is shared has one.
+            let mut reader = match open(self.input)? {
+                Seekable::File(file) => self.group(file, group)?,
+                Seekable::Memory(bytes) => self.group(bytes, group)?,
+            };
+            for number in 0.. {
+                self.input.expect_wanted()?;
+                let next = guarded(|| reader.next().transpose());
+                let next = next.map_err(|what| damaged(self.input, "Parquet", &what))?;
+                let Some(rows) = next else { break };
+                let batch = batch_of(self.input, &rows, &self.slots)?;
+                if sink(batch_number(group as u64, number), &batch).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+impl Scan for ParquetScan<'_> {
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        let read = self.read(sink);
+        if read.is_err() {
+            self.next.store(usize::MAX / 2, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+/// Arrow, whose batches threads take one by one.
+pub(super) struct ArrowScan<'a, R> {
+    input: &'a Input,
+    /// The batches, and how many were taken.
+    rest: Mutex<(R, u64)>,
+    slots: Slots<'a>,
+    /// Whether a thread has failed. Relaxed: others may go on for a while.
+    has_failed: AtomicBool,
+}
+
+impl<'a, R: Iterator<Item = Result<RecordBatch, ArrowError>> + Send> ArrowScan<'a, R> {
+    pub(super) fn new(input: &'a Input, reader: R, slots: Slots<'a>) -> ArrowScan<'a, R> {
+        ArrowScan {
+            input,
+            rest: Mutex::new((reader, 0)),
+            slots,
+            has_failed: AtomicBool::new(false),
+        }
+    }
+
+    fn next(&self) -> SourceResult<Option<(u64, RecordBatch)>> {
+        let mut rest = self.rest.lock().unwrap_or_else(PoisonError::into_inner);
+        let (reader, taken) = &mut *rest;
+        let next = guarded(|| reader.next().transpose());
+        let next = next.map_err(|what| damaged(self.input, "Arrow", &what))?;
+        *taken += 1;
+        Ok(next.map(|rows| (*taken - 1, rows)))
+    }
+
+    fn read(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        while !self.has_failed.load(Ordering::Relaxed) {
+            self.input.expect_wanted()?;
+            let Some((place, rows)) = self.next()? else { return Ok(()) };
+            for (number, begin) in (0..rows.num_rows()).step_by(BATCH_ROWS).enumerate() {
+                let len = BATCH_ROWS.min(rows.num_rows() - begin);
+                let batch = batch_of(self.input, &rows.slice(begin, len), &self.slots)?;
+                if sink(batch_number(place, number), &batch).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<R: Iterator<Item = Result<RecordBatch, ArrowError>> + Send> Scan for ArrowScan<'_, R> {
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        let read = self.read(sink);
+        if read.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        read
+    }
+}
+
+impl<R> Drop for ArrowScan<'_, R> {
+    fn drop(&mut self) {
+        self.input.finish();
+    }
+}
+
+fn batch_of(input: &Input, rows: &RecordBatch, slots: &Slots<'_>) -> SourceResult<Batch> {
+    let columns = slots.iter().map(|(slot, column)| {
+        let array = rows.column(*slot).as_ref();
+        guarded(|| vector_of(array, &column.kind)).map_err(|what| damaged(input, "Arrow", &what))
+    });
+    let columns = columns.collect::<Result<_, _>>()?;
+    Ok(Batch { len: rows.num_rows(), columns, ids: None })
+}

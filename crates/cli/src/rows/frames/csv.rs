@@ -1,0 +1,212 @@
+//! CSV: its header, the types of its columns, and its rows.
+
+use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult};
+
+use super::blocks::{Blocks, Place, batch_number};
+use super::cuts::Cuts;
+use super::input::Input;
+use super::looks::Look;
+use super::options::{FrameOptions, Malformed};
+use super::records::{Fields, Refused, Splitter, line_at};
+use super::text::{Known, TextFile};
+use crate::rows::reader::distinct_names;
+use crate::rows::source::plain;
+use crate::terminal::format::plural;
+
+/// The header, and what the first rows say: as many as the options have.
+pub(super) fn sample(
+    input: &Input,
+    options: &FrameOptions,
+    delimiter: u8,
+) -> Result<Known, String> {
+    let blocks = TextFile::blocks(input, options, Cuts::csv(delimiter))?;
+    let mut block = Vec::new();
+    let place = blocks.next(&mut block).map_err(|error| input.failed(plain(&error)))?;
+    let place = place.expect("a first block");
+    let Some((names, _)) = header(input, delimiter, &block, place)? else {
+        return Err(format!(
+            "{} is empty: a header line with the names of the columns is expected",
+            input.name
+        ));
+    };
+    let names = names.into_iter().enumerate().map(|(at, name)| match name.is_empty() {
+        true => format!("column{}", at + 1),
+        false => name,
+    });
+    let (names, renamed) = distinct_names(names.collect());
+    let notices = renamed.iter().map(|renamed| format!("{}: {renamed}", input.name)).collect();
+    let all: Vec<usize> = (0..names.len()).collect();
+    let looks = look(input, options, delimiter, names.len(), &all, options.sample_rows)?;
+    Ok(Known { names, looks, notices })
+}
+
+/// What the values of some columns are, in the first rows: so many, and those of their block. Records that are none
+/// tell nothing.
+pub(super) fn look(
+    input: &Input,
+    options: &FrameOptions,
+    delimiter: u8,
+    width: usize,
+    columns: &[usize],
+    rows_max: usize,
+) -> Result<Vec<Look>, String> {
+    let blocks = TextFile::blocks(input, options, Cuts::csv(delimiter))?;
+    let splitter = Splitter::new(delimiter, width, columns, true);
+    let mut looks = vec![Look::default(); columns.len()];
+    let (mut block, mut fields) = (Vec::new(), Fields::default());
+    let mut rows = 0;
+    while rows < rows_max {
+        input.expect_wanted()?;
+        let next = blocks.next(&mut block).map_err(|error| input.failed(plain(&error)))?;
+        let Some(place) = next else { break };
+        let from = begin(input, delimiter, &block, place)?;
+        let split = splitter.split(&block, from, &mut fields);
+        split.map_err(|refused| said(input, &block, place, width, &refused))?;
+        let wanted = fields.len().min(rows_max - rows);
+        for (slot, look) in looks.iter_mut().enumerate() {
+            for text in fields.column(&block, slot, 0..wanted) {
+                let text = std::str::from_utf8(text).expect("others were left out");
+                look.field(text, options.na.as_deref());
+            }
+        }
+        rows += wanted;
+    }
+    input.finish();
+    Ok(looks)
+}
+
+/// Where the rows of a block begin: in the first one, behind the header.
+fn begin(input: &Input, delimiter: u8, block: &[u8], place: Place) -> Result<usize, String> {
+    match place.number {
+        0 => Ok(header(input, delimiter, block, place)?.map_or(block.len(), |(_, behind)| behind)),
+        _ => Ok(0),
+    }
+}
+
+/// The names of the columns and where the rows begin; none in blank lines.
+fn header(
+    input: &Input,
+    delimiter: u8,
+    block: &[u8],
+    place: Place,
+) -> Result<Option<(Vec<String>, usize)>, String> {
+    let first = Splitter::first(delimiter, block)
+        .map_err(|refused| said(input, block, place, 0, &refused))?;
+    let Some((names, behind)) = first else { return Ok(None) };
+    let names = names.into_iter().map(String::from_utf8).collect::<Result<Vec<_>, _>>();
+    let names = names.map_err(|_| {
+        let line = place.line + line_at(block, behind.saturating_sub(1));
+        format!("{}, line {line}: the header is not UTF-8; save the file as UTF-8", input.name)
+    })?;
+    Ok(Some((names, behind)))
+}
+
+/// Words for a record that is none.
+fn said(input: &Input, block: &[u8], place: Place, width: usize, refused: &Refused) -> String {
+    let (offset, what) = match refused {
+        Refused::Width(offset, found) => {
+            (*offset, format!("{}, the header has {width}", plural(*found, "field")))
+        }
+        Refused::Utf8(offset) => (*offset, "it is not UTF-8".to_owned()),
+        Refused::Unclosed(offset) => (
+            *offset,
+            "a quote opens a value there, and none closes it; close it, or write \"\" for a quote \
+             that belongs to the value"
+                .to_owned(),
+        ),
+    };
+    format!("{}, line {}: {what}", input.name, place.line + line_at(block, offset))
+}
+
+/// Rows of CSV that are being read.
+pub(super) struct CsvScan<'a> {
+    file: &'a TextFile,
+    delimiter: u8,
+    blocks: Blocks,
+    splitter: Splitter,
+    /// The columns that are wanted, and for each the place of its field among those.
+    columns: Vec<(usize, usize)>,
+}
+
+impl<'a> CsvScan<'a> {
+    pub(super) fn new(
+        file: &'a TextFile,
+        delimiter: u8,
+        columns: &[usize],
+    ) -> Result<Self, String> {
+        let mut wanted = columns.to_vec();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let skips = file.options.malformed == Malformed::Skip;
+        let splitter = Splitter::new(delimiter, file.known.names.len(), &wanted, skips);
+        let slot = |column| wanted.binary_search(column).expect("it is one of them");
+        let columns = columns.iter().map(|column| (*column, slot(column))).collect();
+        let blocks = TextFile::blocks(&file.input, &file.options, Cuts::csv(delimiter))?;
+        Ok(CsvScan { file, delimiter, blocks, splitter, columns })
+    }
+
+    fn read(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        let file = self.file;
+        let (mut block, mut fields) = (Vec::new(), Fields::default());
+        loop {
+            file.input.expect_wanted()?;
+            let next = self.blocks.next(&mut block);
+            let next = next.map_err(|error| file.input.failed(plain(&error)))?;
+            let Some(place) = next else { return Ok(()) };
+            let from = begin(&file.input, self.delimiter, &block, place)?;
+            let width = file.known.names.len();
+            self.splitter
+                .split(&block, from, &mut fields)
+                .map_err(|refused| said(&file.input, &block, place, width, &refused))?;
+            file.skip(fields.skipped);
+            for (number, begin) in (0..fields.len()).step_by(BATCH_ROWS).enumerate() {
+                let records = begin..fields.len().min(begin + BATCH_ROWS);
+                let len = records.len();
+                let mut columns = Vec::with_capacity(self.columns.len());
+                for (column, slot) in &self.columns {
+                    let texts = fields.column(&block, *slot, records.clone());
+                    let vector = file.reading(*column).vector(texts);
+                    columns.push(vector.map_err(|at| {
+                        self.misfit(*column, *slot, &block, &fields, place, begin + at)
+                    })?);
+                }
+                let batch = Batch { len, columns, ids: None };
+                if sink(batch_number(place.number, number), &batch).is_break() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn misfit(
+        &self,
+        column: usize,
+        slot: usize,
+        block: &[u8],
+        fields: &Fields,
+        place: Place,
+        record: usize,
+    ) -> String {
+        let mut texts = fields.column(block, slot, record..record + 1);
+        let text = String::from_utf8_lossy(texts.next().expect("a field")).into_owned();
+        let line = place.line + fields.line(block, record);
+        let scanned: Vec<usize> = self.columns.iter().map(|(column, _)| *column).collect();
+        self.file.misfit(column, &text, line, &scanned)
+    }
+}
+
+impl Scan for CsvScan<'_> {
+    fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
+        let read = self.read(sink);
+        if read.is_err() {
+            self.blocks.stop();
+        }
+        read
+    }
+}
+
+impl Drop for CsvScan<'_> {
+    fn drop(&mut self) {
+        self.file.input.finish();
+    }
+}

@@ -1,0 +1,186 @@
+//! What is known of the columns of a file, and the types that they have.
+
+use sapwood::schema::{Inference, Type};
+use sapwood::sql::SourceColumn;
+
+use super::options::FrameOptions;
+use crate::terminal::format::quoted;
+
+/// The text that many programs write for a missing value, and that is a word as well.
+pub(super) const NA: &str = "NA";
+
+/// What the values of a column are that were looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Look {
+    /// Fields of CSV, and numbers of JSON: what they say tells their type.
+    plain: Inference,
+    /// Strings of JSON.
+    strings: Inference,
+    /// Whether there are truth values of JSON.
+    has_truth: bool,
+    /// Whether a field is `NA`, which is a missing value or a text.
+    has_na: bool,
+    /// Whether values are text, whatever they look like.
+    is_text: bool,
+}
+
+impl Look {
+    /// Takes a field of CSV into account; missing ones tell nothing.
+    #[inline]
+    pub(super) fn field(&mut self, text: &str, missing: Option<&str>) {
+        match missing {
+            _ if text.is_empty() => {}
+            Some(missing) if text == missing => {}
+            None if text == NA => self.has_na = true,
+            _ => self.plain.look(text),
+        }
+    }
+
+    /// Takes a number of JSON into account.
+    pub(super) fn number(&mut self, text: &str) {
+        self.plain.look(text);
+    }
+
+    /// Takes a string of JSON into account.
+    pub(super) fn string(&mut self, text: &str) {
+        match text {
+            "" => self.is_text = true,
+            _ => self.strings.look(text),
+        }
+    }
+
+    pub(super) fn truth(&mut self) {
+        self.has_truth = true;
+    }
+
+    /// From here on all values are text.
+    pub(super) fn text(&mut self) {
+        self.is_text = true;
+    }
+
+    pub(super) fn merge(&mut self, other: &Look) {
+        self.plain.merge(&other.plain);
+        self.strings.merge(&other.strings);
+        self.has_truth |= other.has_truth;
+        self.has_na |= other.has_na;
+        self.is_text |= other.is_text;
+    }
+
+    /// The type of all values, where `NA` is missing.
+    fn kind_without_na(&self) -> Type {
+        let none = Inference::default();
+        match (self.plain != none, self.strings != none, self.has_truth) {
+            _ if self.is_text => Type::Text,
+            (true, false, false) => self.plain.kind(),
+            (false, false, true) => Type::Bool,
+            (false, true, false) => match self.strings.kind() {
+                kind @ (Type::Date | Type::Timestamp(_)) => kind,
+                _ => Type::Text,
+            },
+            _ => Type::Text,
+        }
+    }
+
+    /// The type of all values.
+    pub(super) fn kind(&self, is_na_missing: bool) -> Type {
+        match self.has_na && !is_na_missing {
+            true => Type::Text,
+            false => self.kind_without_na(),
+        }
+    }
+
+    /// Whether a field is of the type that those before have.
+    pub(super) fn holds(&self, text: &str, kind: &Type) -> bool {
+        let mut with = *self;
+        with.plain.look(text);
+        with.kind_without_na() == *kind
+    }
+}
+
+/// The columns of a file, with their types.
+#[derive(Debug)]
+pub(super) struct Typed {
+    pub(super) columns: Vec<SourceColumn>,
+    /// For each column, whether its type was said, so that it stays.
+    pub(super) is_said: Vec<bool>,
+    /// The text that stands for a missing value.
+    pub(super) missing: Option<String>,
+    pub(super) notices: Vec<String>,
+}
+
+impl Typed {
+    /// The types that were said, and those that looks tell.
+    pub(super) fn of(
+        names: &[String],
+        looks: &[Look],
+        options: &FrameOptions,
+    ) -> Result<Typed, String> {
+        for (name, kind) in &options.types {
+            if !names.contains(name) {
+                let there: Vec<String> = names.iter().take(40).map(|name| quoted(name)).collect();
+                let (name, there) = (quoted(name), there.join(", "));
+                return Err(format!("no column {name} is there to be {kind}; there are {there}"));
+            }
+            if matches!(kind, Type::Array(..)) {
+                let name = quoted(name);
+                return Err(format!(
+                    "column {name} cannot be {kind}: files have no arrays; say text"
+                ));
+            }
+        }
+        let said = |name: &String| {
+            options.types.iter().find(|(column, _)| column == name).map(|(_, kind)| kind.clone())
+        };
+        let is_na = names.iter().zip(looks).any(|(name, look)| {
+            look.has_na && said(name).unwrap_or_else(|| look.kind_without_na()) != Type::Text
+        });
+        let missing = match &options.na {
+            Some(text) => Some(text.clone()),
+            None => is_na.then(|| NA.to_owned()),
+        };
+        let mut notices = Vec::new();
+        if options.na.is_none() && is_na {
+            notices.push(format!("{NA} stands for a missing value in all columns"));
+        }
+        let columns = names.iter().zip(looks).map(|(name, look)| SourceColumn {
+            name: name.clone(),
+            kind: said(name).unwrap_or_else(|| look.kind(is_na)),
+            nullable: true,
+        });
+        let columns = columns.collect();
+        let is_said = names.iter().map(|name| said(name).is_some()).collect();
+        Ok(Typed { columns, is_said, missing, notices })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn na_is_missing_in_every_column_or_in_none() {
+        let look = |texts: &[&str]| {
+            let mut look = Look::default();
+            texts.iter().for_each(|text| look.field(text, None));
+            look
+        };
+        let names = ["a".to_owned(), "b".to_owned()];
+        let kinds = |looks: &[Look]| {
+            let typed = Typed::of(&names, looks, &FrameOptions::default()).expect("columns");
+            let kinds: Vec<String> =
+                typed.columns.iter().map(|column| column.kind.to_string()).collect();
+            (kinds.join(" "), typed.missing.is_some(), typed.notices.len())
+        };
+        assert_eq!(kinds(&[look(&["1", "NA"]), look(&["NA", "x"])]), ("i64 text".into(), true, 1));
+        assert_eq!(kinds(&[look(&["1"]), look(&["NA", "x"])]), ("i64 text".into(), false, 0));
+        assert_eq!(kinds(&[look(&["NA"]), look(&[""])]), ("text text".into(), false, 0));
+    }
+
+    #[test]
+    fn types_that_are_said_need_their_column() {
+        let options = FrameOptions { types: vec![("c".into(), Type::Date)], ..Default::default() };
+        let what = Typed::of(&["a".to_owned()], &[Look::default()], &options);
+        let what = what.expect_err("there is none");
+        assert_eq!(what, "no column `c` is there to be date; there are `a`");
+    }
+}

@@ -1,0 +1,190 @@
+//! A file as a source of rows.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use sapwood::sql::{Request, Scan, Source, SourceColumn, SourceResult};
+
+#[cfg(feature = "columnar")]
+use super::columnar::ColumnFile;
+use super::content::{Format, HEAD_BYTES, Layout};
+use super::csv::{self, CsvScan};
+use super::input::Input;
+use super::json::{self, JsonScan};
+use super::options::FrameOptions;
+use super::text::{Known, TextFile};
+use crate::rows::source::plain;
+use crate::terminal::exit::{Failure, Outcome};
+use crate::terminal::format::bytes;
+use crate::terminal::ui::Ui;
+
+/// A file whose rows have typed columns.
+///
+/// Types of text are those of the first rows. If a later value of a column that is read does not fit, the scan
+/// ends with an error, and [`is_too_narrow`](Self::is_too_narrow) says so: [`reopen`](Self::reopen) looks at all
+/// rows of these columns, and the statement that is run again answers as if it had been so from the beginning.
+///
+/// *Consistency*: the file is read anew by each scan. A file that changes meanwhile gives rows of both times.
+pub(crate) struct FileSource {
+    content: Content,
+}
+
+enum Content {
+    Csv(TextFile, u8),
+    Json(TextFile, Layout),
+    #[cfg(feature = "columnar")]
+    Columns(ColumnFile),
+}
+
+impl FileSource {
+    /// Opens a file, or standard input for `-`, and looks at its first rows.
+    pub(crate) fn open(path: &Path, options: &FrameOptions, ui: &Ui) -> Outcome<FileSource> {
+        let input = Input::open(path, ui)?;
+        let interrupt = input.interrupt.clone();
+        FileSource::of(input, options).map_err(|what| match interrupt.asked() {
+            true => Failure::Interrupted(what),
+            false => Failure::Failed(what),
+        })
+    }
+
+    fn of(input: Input, options: &FrameOptions) -> Result<FileSource, String> {
+        let head = input.head(HEAD_BYTES).map_err(|error| input.failed(plain(&error)))?;
+        let format =
+            Format::of(&input.path, &head, options.delimiter).map_err(|what| input.failed(what))?;
+        let content = match format {
+            Format::Csv { delimiter } => {
+                let known = csv::sample(&input, options, delimiter)?;
+                Content::Csv(TextFile::new(input, options.clone(), known)?, delimiter)
+            }
+            Format::Json(layout) => {
+                let rows = options.sample_rows;
+                let known = json::look(&input, options, layout, Known::default(), rows)?;
+                Content::Json(TextFile::new(input, options.clone(), known)?, layout)
+            }
+            #[cfg(feature = "columnar")]
+            format => Content::Columns(ColumnFile::open(input, format)?),
+            #[cfg(not(feature = "columnar"))]
+            _ => {
+                return Err(input.failed(
+                    "this program is built without Parquet and Arrow; build it with the feature \
+                     `columnar`",
+                ));
+            }
+        };
+        Ok(FileSource { content })
+    }
+
+    /// What is to be said of the file, once.
+    pub(crate) fn notices(&self) -> &[String] {
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => &file.typed.notices,
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => &file.notices,
+        }
+    }
+
+    /// The records that the last scan left out ([`Malformed::Skip`](super::Malformed::Skip)).
+    pub(crate) fn skipped(&self) -> u64 {
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => file.skipped.load(Ordering::Relaxed),
+            #[cfg(feature = "columnar")]
+            Content::Columns(_) => 0,
+        }
+    }
+
+    /// Whether a scan failed at a value that no type of the first rows has, or at a further column.
+    pub(crate) fn is_too_narrow(&self) -> bool {
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => file.widening().is_some(),
+            #[cfg(feature = "columnar")]
+            Content::Columns(_) => false,
+        }
+    }
+
+    /// The file with the types that all rows have in the columns of the scan that failed; if none did, in all
+    /// columns. Of JSON it has all fields.
+    pub(crate) fn reopen(&self) -> Outcome<FileSource> {
+        self.wider().map_err(Failure::Failed)
+    }
+
+    fn wider(&self) -> Result<FileSource, String> {
+        let content = match &self.content {
+            Content::Csv(file, delimiter) => {
+                let (delimiter, width) = (*delimiter, file.known.names.len());
+                let mut columns = match file.widening() {
+                    Some(widening) => widening.columns,
+                    None => (0..width).collect(),
+                };
+                columns.sort_unstable();
+                columns.dedup();
+                let (input, options) = (&file.input, &file.options);
+                let looks = csv::look(input, options, delimiter, width, &columns, usize::MAX)?;
+                let mut known = file.known.clone();
+                for (column, look) in columns.iter().zip(&looks) {
+                    known.looks[*column].merge(look);
+                }
+                Content::Csv(file.widened(known)?, delimiter)
+            }
+            Content::Json(file, layout) => {
+                let known = file.known.clone();
+                let known = json::look(&file.input, &file.options, *layout, known, usize::MAX)?;
+                Content::Json(file.widened(known)?, *layout)
+            }
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => Content::Columns(file.clone()),
+        };
+        Ok(FileSource { content })
+    }
+
+    fn input(&self) -> &Input {
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => &file.input,
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => &file.input,
+        }
+    }
+}
+
+impl Source for FileSource {
+    fn columns(&self) -> &[SourceColumn] {
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => &file.typed.columns,
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => &file.columns,
+        }
+    }
+
+    fn rows_estimate(&self) -> Option<u64> {
+        match &self.content {
+            Content::Csv(..) | Content::Json(..) => None,
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => file.rows(),
+        }
+    }
+
+    fn explain(&self, request: &Request) -> String {
+        let mut wanted = request.columns.clone();
+        wanted.sort_unstable();
+        wanted.dedup();
+        let input = self.input();
+        let (size, all) = (bytes(input.length()), self.columns().len());
+        let columns = if all == 1 { "column" } else { "columns" };
+        format!("every row of {} ({size}, {} of {all} {columns})", input.name, wanted.len())
+    }
+
+    fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
+        let columns = &request.columns;
+        match &self.content {
+            Content::Csv(file, delimiter) => {
+                file.skipped.store(0, Ordering::Relaxed);
+                Ok(Box::new(CsvScan::new(file, *delimiter, columns)?))
+            }
+            Content::Json(file, layout) => {
+                file.skipped.store(0, Ordering::Relaxed);
+                Ok(Box::new(JsonScan::new(file, *layout, columns)?))
+            }
+            #[cfg(feature = "columnar")]
+            Content::Columns(file) => file.scan(columns),
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! JSON.
+
+use super::{Files, columns, open, rows, rows_of, scan, settled, short};
+use crate::rows::frames::{FrameOptions, Malformed};
+
+#[test]
+fn fields_are_columns() {
+    let files = Files::new();
+    let lines = "{\"a\":1,\"b\":{\"c\":\"x\",\"d\":{\"e\":2.5}}}\n\n{\"b\":{\"c\":null},\"a\":2,\"f\":[1,{}]}\n";
+    let array = "[{\"a\":1,\"b\":{\"c\":\"x\",\"d\":{\"e\":2.5}}},\n {\"b\":{\"c\":null},\"a\":2,\"f\":[1,{}]} ]";
+    for (name, text) in [
+        ("a.jsonl", lines.to_owned()),
+        ("a.json", lines.to_owned()),
+        ("a.txt", format!("\u{FEFF}{lines}")),
+        ("b.json", array.to_owned()),
+        ("c", array.to_owned()),
+        ("d.json", lines.replace(",\"b\"", ",\n\"b\"")),
+    ] {
+        for block_bytes in (1..=64).chain([1 << 20]) {
+            let options = FrameOptions { block_bytes, ..FrameOptions::default() };
+            let source = open(&files.write(name, &text), &options).expect("a source");
+            assert_eq!(columns(&source), "a i64, b.c text, b.d.e f64, f text");
+            let found = rows(&source).expect("rows");
+            assert_eq!(found, ["1|x|2.5|null", "2|null|null|[1,{}]"], "{name}");
+            assert_eq!(rows_of(&source, &[2, 0]).expect("rows"), ["2.5|1", "null|2"]);
+            assert_eq!(rows_of(&source, &[]).expect("rows").len(), 2);
+        }
+    }
+}
+
+#[test]
+fn columns_have_the_types_of_all_values() {
+    let files = Files::new();
+    for (values, kind, shown) in [
+        (&["1", "-2"][..], "i64", "1|-2"),
+        (&["1", "18446744073709551615"], "i128", "1|18446744073709551615"),
+        (&["1", "2.5", "null"], "f64", "1|2.5|null"),
+        (&["true", "false"], "bool", "true|false"),
+        (&["true", "1"], "text", "true|1"),
+        (&["\"12\"", "\"\""], "text", "12|"),
+        (&["\"12\"", "7"], "text", "12|7"),
+        (&["\"2013-01-01\""], "date", "2013-01-01"),
+        (
+            &["\"2013-01-01\"", "\"2013-01-01T10:00Z\""],
+            "timestamp(us)",
+            "2013-01-01 00:00:00|2013-01-01 10:00:00",
+        ),
+        (&["\"2013-01-01\"", "\"x\""], "text", "2013-01-01|x"),
+        (&["null"], "text", "null"),
+        (&["[1, 2]", "\"x\""], "text", "[1,2]|x"),
+    ] {
+        let text: String = values.iter().map(|value| format!("{{\"a\":{value}}}\n")).collect();
+        let path = files.write("a.jsonl", text);
+        let source = open(&path, &FrameOptions::default()).expect("a source");
+        assert_eq!(columns(&source), format!("a {kind}"));
+        assert_eq!(rows(&source).expect("rows").join("|"), shown);
+        // From the first value alone it is the same in the end.
+        let options = FrameOptions { sample_rows: 1, block_bytes: 1, ..FrameOptions::default() };
+        let (source, rows, _) = settled(open(&path, &options).expect("a source"), &[0]);
+        assert_eq!((rows.join("|").as_str(), columns(&source)), (shown, format!("a {kind}")));
+    }
+}
+
+#[test]
+fn further_fields_are_found_when_all_are_wanted() {
+    let files = Files::new();
+    let path = files.write("a.jsonl", "{\"a\":1}\n{\"a\":2}\n{\"a\":3,\"b\":{\"c\":4}}\n");
+    let options = FrameOptions { sample_rows: 1, block_bytes: 1, ..FrameOptions::default() };
+    let source = open(&path, &options).expect("a source");
+    let what = scan(&source, &[0], 1).expect_err("a further field");
+    assert!(short(&path, &what).starts_with("a.jsonl, line 3: the field `b.c`"), "{what}");
+    let (source, rows, opened) = settled(source, &[0]);
+    assert_eq!((columns(&source).as_str(), rows.len(), opened), ("a i64, b.c i64", 3, 2));
+}
+
+#[test]
+fn types_that_are_said_and_missing_texts() {
+    let files = Files::new();
+    let path = files.write("a.jsonl", "{\"a\":\"7\",\"b\":\"-\"}\n{\"a\":8,\"b\":\"x\"}\n");
+    let options = FrameOptions {
+        types: vec![("a".into(), "decimal(5,2)".parse().expect("a type"))],
+        na: Some("-".into()),
+        ..FrameOptions::default()
+    };
+    let source = open(&path, &options).expect("a source");
+    assert_eq!(rows(&source).expect("rows"), ["7.00|null", "8.00|x"]);
+    let options =
+        FrameOptions { types: vec![("b".into(), "i64".parse().expect("a type"))], ..options };
+    let what = rows(&open(&path, &options).expect("a source")).expect_err("no number");
+    assert!(
+        short(&path, &what).starts_with("a.jsonl, line 2: `x` in column `b` is no i64"),
+        "{what}"
+    );
+}
+
+#[test]
+fn errors_name_their_line() {
+    let files = Files::new();
+    let path = files.write("a.jsonl", "{\"a\":1}\n\n{\"a\"\n3\n{\"a\":2}\n");
+    for block_bytes in [1, 9, 100] {
+        let options = FrameOptions { block_bytes, ..FrameOptions::default() };
+        let what = rows(&open(&path, &options).expect("a source")).expect_err("no JSON");
+        assert!(short(&path, &what).starts_with("a.jsonl, line 3: it is no JSON"), "{what}");
+        let options = FrameOptions { malformed: Malformed::Skip, ..options };
+        let source = open(&path, &options).expect("a source");
+        assert_eq!((rows(&source).expect("rows").len(), source.skipped()), (2, 2));
+    }
+    for (text, expected) in [
+        ("[{\"a\":1},\n{\"a\":}]", "a.json, line 2: it is no JSON"),
+        ("[{\"a\":1}\n", "a.json, line 2: `]` is expected"),
+        ("[{\"a\":1}]\n{}", "a.json, line 2: nothing is expected behind an array"),
+    ] {
+        for block_bytes in (1..20).chain([1 << 20]) {
+            let options = FrameOptions { block_bytes, ..FrameOptions::default() };
+            let what = open(&files.write("a.json", text), &options).err().expect(expected);
+            assert!(what.starts_with(expected), "{what}");
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! A file of text whose columns have the types that its first rows have, until a value says otherwise.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use sapwood::schema::Type;
+
+use super::blocks::Blocks;
+use super::cuts::Cuts;
+use super::field::Reading;
+use super::input::Input;
+use super::looks::{Look, Typed};
+use super::options::FrameOptions;
+use crate::rows::source::plain;
+use crate::terminal::format::quoted;
+
+/// A file of text, and what is known of its columns.
+pub(super) struct TextFile {
+    pub(super) input: Input,
+    pub(super) options: FrameOptions,
+    pub(super) known: Known,
+    pub(super) typed: Typed,
+    /// Records that were left out of the last scan. Relaxed: a count, read when threads have ended.
+    pub(super) skipped: AtomicU64,
+    widening: Mutex<Option<Widening>>,
+}
+
+/// The columns that were seen, and their values.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known {
+    pub(super) names: Vec<String>,
+    pub(super) looks: Vec<Look>,
+    /// What is to be said of the names.
+    pub(super) notices: Vec<String>,
+}
+
+/// Why types are too narrow.
+#[derive(Debug, Clone)]
+pub(super) struct Widening {
+    /// A column with a value that its type lacks; none if a column is missing.
+    pub(super) column: Option<usize>,
+    /// The columns that the scan had.
+    pub(super) columns: Vec<usize>,
+}
+
+impl TextFile {
+    pub(super) fn new(input: Input, options: FrameOptions, known: Known) -> Result<Self, String> {
+        let mut typed = Typed::of(&known.names, &known.looks, &options)
+            .map_err(|what| format!("{}: {what}", input.name))?;
+        typed.notices.splice(0..0, known.notices.iter().cloned());
+        let widening = Mutex::new(None);
+        Ok(TextFile { input, options, known, typed, skipped: AtomicU64::new(0), widening })
+    }
+
+    /// The blocks of the file, from its beginning.
+    pub(super) fn blocks(
+        input: &Input,
+        options: &FrameOptions,
+        cuts: Cuts,
+    ) -> Result<Blocks, String> {
+        let reader = input.reader().map_err(|error| input.failed(plain(&error)))?;
+        Ok(Blocks::new(reader, cuts, options.block_bytes))
+    }
+
+    /// How the fields of a column are read.
+    pub(super) fn reading(&self, column: usize) -> Reading<'_> {
+        Reading {
+            kind: self.kind(column),
+            look: (!self.typed.is_said[column]).then(|| &self.known.looks[column]),
+            missing: self.typed.missing.as_deref().map(str::as_bytes),
+        }
+    }
+
+    pub(super) fn kind(&self, column: usize) -> &Type {
+        &self.typed.columns[column].kind
+    }
+
+    /// Counts records that are left out.
+    pub(super) fn skip(&self, records: u64) {
+        self.skipped.fetch_add(records, Ordering::Relaxed);
+    }
+
+    /// An error on a line.
+    pub(super) fn at_line(&self, line: u64, what: impl std::fmt::Display) -> String {
+        format!("{}, line {line}: {what}", self.input.name)
+    }
+
+    /// The error of a value that is none of its column's type. A type that was found may be widened then.
+    pub(super) fn misfit(&self, column: usize, text: &str, line: u64, scanned: &[usize]) -> String {
+        let (name, kind) = (quoted(&self.known.names[column]), self.kind(column));
+        if self.typed.is_said[column] {
+            let what = format!(
+                "{} in column {name} is no {kind}; give the column another type, as text, or \
+                 correct the value",
+                quoted(text)
+            );
+            return self.at_line(line, what);
+        }
+        self.widen(Widening { column: Some(column), columns: scanned.to_vec() });
+        let what = format!(
+            "{} in column {name} is no {kind}, the type of the rows before it; opened again, the \
+             file has a wider one",
+            quoted(text)
+        );
+        self.at_line(line, what)
+    }
+
+    /// Notes that opening the file again finds more; the first reason stays.
+    pub(super) fn widen(&self, widening: Widening) {
+        self.widening.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(widening);
+    }
+
+    pub(super) fn widening(&self) -> Option<Widening> {
+        self.widening.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The file with what all its rows say. A type that a value did not fit, and that all rows have nonetheless, is
+    /// text: its range is too small, as that of `timestamp(ns)`.
+    pub(super) fn widened(&self, known: Known) -> Result<TextFile, String> {
+        let mut wider = TextFile::new(self.input.clone(), self.options.clone(), known)?;
+        if let Some(column) = self.widening().and_then(|widening| widening.column) {
+            let is_same = wider.kind(column) == self.kind(column)
+                && wider.typed.missing == self.typed.missing;
+            if is_same {
+                wider.known.looks[column].text();
+                wider = TextFile::new(wider.input, wider.options, wider.known)?;
+            }
+        }
+        Ok(wider)
+    }
+}
