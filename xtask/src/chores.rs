@@ -263,7 +263,9 @@ pub(crate) fn duckdb(root: &Path, args: Vec<String>) -> Steps {
     );
     steps.push(Step::new("compare", &compare).args(args.clone()));
     let rollup = format!("{python} xtask/duckdb/rollup.py --sapwood target/release/sapwood");
-    steps.push(Step::new("roll-up", &rollup).args(args));
+    steps.push(Step::new("roll-up", &rollup).args(args.clone()));
+    let sql = format!("{python} xtask/duckdb/sql.py --sapwood target/release/sapwood");
+    steps.push(Step::new("sql", &sql).args(args));
     Ok(steps)
 }
 

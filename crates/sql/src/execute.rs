@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::evaluate::rows_where;
+use crate::evaluate::{evaluate, rows_where};
 use crate::plan::Plan;
 use crate::source::Source;
 use crate::vector::{Batch, Vector};
@@ -193,6 +193,70 @@ pub(crate) fn execute(
         }
     };
     Ok(rows.finish(plan))
+}
+
+/// Shows the rows of the answer batch by batch, each column an output, as they are found: for plans that neither group nor
+/// sort. One thread shows them in the order of the source, several in any.
+pub(crate) fn stream(
+    plan: &Plan,
+    source: &dyn Source,
+    options: &Options<'_>,
+    threads: usize,
+    take_batch: &(dyn Fn(&Batch) -> Result<()> + Sync),
+) -> Result<()> {
+    debug_assert!(plan.is_stream(), "rows are answered as they come");
+    let scan = source.scan(&plan.request).map_err(Error::source)?;
+    let is_done = AtomicBool::new(false);
+    let work = || -> Result<()> {
+        let mut failed = None;
+        let worked = scan.work(&mut |_, batch| {
+            let shown = || -> Result<()> {
+                if options.is_cancelled() {
+                    return Err(Error::new(ErrorKind::Cancelled, "the statement was cancelled"));
+                }
+                let narrowed;
+                let batch = match &plan.filter {
+                    None => batch,
+                    Some(filter) => {
+                        narrowed = take(batch, &rows_where(filter, batch)?);
+                        &narrowed
+                    }
+                };
+                let columns = plan
+                    .outputs
+                    .iter()
+                    .map(|output| evaluate(&output.node, batch).map(std::borrow::Cow::into_owned));
+                let columns = columns.collect::<Result<Vec<_>>>()?;
+                take_batch(&Batch { len: batch.len, columns, ids: None })
+            };
+            if is_done.load(Ordering::Relaxed) {
+                return ControlFlow::Break(());
+            }
+            match shown() {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    is_done.store(true, Ordering::Relaxed);
+                    failed = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        match failed {
+            Some(error) => Err(error),
+            None => worked.map_err(|what| {
+                is_done.store(true, Ordering::Relaxed);
+                Error::source(what)
+            }),
+        }
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let own = work();
+        others.into_iter().fold(own, |done, other| match other.join() {
+            Ok(other) => done.and(other),
+            Err(panic) => std::panic::resume_unwind(panic),
+        })
+    })
 }
 
 /// All batches go to workers, one for each thread.

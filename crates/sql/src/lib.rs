@@ -1,4 +1,12 @@
 //! SQL over rows with typed columns.
+//!
+//! A [`Session`] executes [`Statement`]s over the tables of a [`Catalog`]. What a table is, this crate does not know: a
+//! [`Source`] has typed columns and shows batches of its rows to any number of threads, and may change them.
+//!
+//! *Useful for* questions about rows of any origin, in the language that people know. *Not useful for* single
+//! reads and changes of a program, which a table does by itself.
+//!
+//! `docs/sql.md` describes the language, `docs/design/sql.md` the way from a statement to its answer.
 #![forbid(unsafe_code)]
 
 mod answer;

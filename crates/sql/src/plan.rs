@@ -33,6 +33,17 @@ pub(crate) struct Plan {
     pub(crate) words: Words,
 }
 
+impl Plan {
+    /// Whether each row of the answer is one of the source, and all that it needs.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.grouping.is_none()
+            && !self.is_distinct
+            && self.order.is_empty()
+            && self.limit.is_none()
+            && self.offset == 0
+    }
+}
+
 /// Rows of one group become one.
 #[derive(Debug)]
 pub(crate) struct Grouping {

@@ -165,12 +165,21 @@ impl<'a, C: Catalog + ?Sized> Session<'a, C> {
 
     /// The plan of a query, and its source.
     fn plan(&self, query: &Query) -> Result<(Plan, Box<dyn Source + '_>)> {
+        self.plan_over(query, |name| self.open(name))
+    }
+
+    /// The same, over a source that `open` opens.
+    fn plan_over<'s>(
+        &'s self,
+        query: &Query,
+        open: impl FnOnce(&TableName) -> Result<Box<dyn Source + 's>>,
+    ) -> Result<(Plan, Box<dyn Source + 's>)> {
         let (select, table) = scope_of(query)?;
-        let (source, names): (Box<dyn Source + '_>, _) = match table {
+        let (source, names): (Box<dyn Source + 's>, _) = match table {
             None => (Box::new(OneRow), Vec::new()),
             Some((name, names)) => {
                 let at = select.from[0].span();
-                (self.open(&name).map_err(|error| error.at(at))?, names)
+                (open(&name).map_err(|error| error.at(at))?, names)
             }
         };
         let plan = bind_select(query, select, &*source, names)?;

@@ -18,6 +18,14 @@ pub trait Catalog {
     /// Why there is none, and what is there.
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>>;
 
+    /// As [`open`](Self::open), for a statement that puts rows into a table as it reads them: their types are final.
+    ///
+    /// # Errors
+    /// As of [`open`](Self::open).
+    fn open_settled(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
+        self.open(name)
+    }
+
     /// The tables that are there, for `show tables`: name, kind, rows if they are known.
     ///
     /// # Errors
@@ -113,6 +121,11 @@ pub trait Source: Send + Sync {
     /// Why that cannot be.
     fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>>;
 
+    /// Whether rows get numbers in the order in which they are put.
+    fn is_numbered(&self) -> bool {
+        false
+    }
+
     /// The way to change rows, if there is one.
     ///
     /// # Errors
@@ -166,7 +179,7 @@ pub trait Scan: Sync {
 pub type Changed = Result<Option<Vec<Value<'static>>>, crate::Error>;
 
 /// Changes of rows.
-pub trait Change {
+pub trait Change: Sync {
     /// Puts new rows, which have a value for each column.
     ///
     /// # Errors

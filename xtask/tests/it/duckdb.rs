@@ -29,3 +29,8 @@ fn figures_of_small_files_are_those_of_duckdb() {
 fn figures_of_roll_ups_are_those_of_duckdb() {
     run("rollup.py", &[]);
 }
+
+#[test]
+fn answers_of_statements_are_those_of_duckdb() {
+    run("sql.py", &[]);
+}

@@ -159,6 +159,21 @@ const HOUSES: &[House] = &[
         steps_up: &[],
     },
     House {
+        name: "sql",
+        storeys: &[
+            &["error", "kind", "like", "time", "vector"],
+            &["convert", "functions", "node"],
+            &["evaluate", "group"],
+            &["source", "states"],
+            &["bind", "parse"],
+            &["plan"],
+            &["execute"],
+            &["answer"],
+            &["session"],
+        ],
+        steps_up: &[],
+    },
+    House {
         name: "execute",
         storeys: &[
             &["error", "executor"],
@@ -185,7 +200,7 @@ const HOUSES: &[House] = &[
             &["table"],
             &["rows", "transaction"],
             &["db", "records"],
-            &["backup"],
+            &["backup", "sql"],
             &["fuzzing"],
         ],
         steps_up: &[],

@@ -14,7 +14,7 @@ mod writing;
 
 pub(crate) use writing::{csv, json_lines};
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -45,6 +45,8 @@ pub(crate) struct Named<'a> {
     access: Access,
     options: FrameOptions,
     files: Mutex<HashMap<PathBuf, Arc<FileSource>>>,
+    /// Files all of whose values have been looked at.
+    settled: Mutex<HashSet<PathBuf>>,
     directories: Mutex<HashMap<PathBuf, Db>>,
 }
 
@@ -192,6 +194,17 @@ impl Catalog for Named<'_> {
                 Tables::of(&self.directory(&directory)?).source(&table).map(|source| source as _)
             }
         }
+    }
+
+    fn open_settled(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
+        let Place::File(path) = self.place(name)? else { return self.open(name) };
+        if !locked(&self.settled).insert(path.clone()) {
+            return self.open(name);
+        }
+        // All values are looked at, so that none turns out to be of another type while rows are put.
+        let settled = Arc::new(self.file(&path)?.reopen().map_err(said)?);
+        locked(&self.files).insert(path, Arc::clone(&settled));
+        Ok(Box::new(File(settled)))
     }
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {

@@ -66,6 +66,7 @@ fn examples_run() {
         "get",
         "scan",
         "aggregate",
+        "sql",
         "ingest",
         "query",
         "stats",
@@ -94,5 +95,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 55, "as many examples as there are in the help texts");
+    assert_eq!(ran, 61, "as many examples as there are in the help texts");
 }

@@ -24,6 +24,7 @@ mod sample;
 mod serve;
 mod sessions;
 mod shell;
+mod sql;
 mod stops;
 mod tail;
 mod trees;

@@ -75,6 +75,13 @@ impl Source for TableSource {
         }
     }
 
+    fn is_numbered(&self) -> bool {
+        match &self.form {
+            Form::Rows(format) => format.schema().is_numbered(),
+            Form::Bytes => false,
+        }
+    }
+
     fn rows_estimate(&self) -> Option<u64> {
         Some(self.table.len_estimate() as u64)
     }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use sapwood_schema::{Type, Value};
 use sqlparser::ast::{
@@ -54,11 +55,69 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                 let rows: Vec<Vec<Value<'static>>> = rows.collect::<Result<_>>()?;
                 self.put(&*source, &mut rows.into_iter())
             }
-            _ => {
-                let answer = self.query(query)?;
-                self.put_answer(&*source, &answer, &targets)
-            }
+            _ => self.put_query(&*source, &name, query, &targets),
         }
+    }
+
+    /// Puts the rows that a query answers, each column into its target: as they are found, if that makes no difference.
+    pub(super) fn put_query(
+        &self,
+        into: &dyn Source,
+        name: &TableName,
+        query: &Query,
+        targets: &[usize],
+    ) -> Result<Outcome> {
+        // A table that rows are put into while it is read would show them.
+        let is_itself = crate::plan::scope_of(query)?.1.is_some_and(|(from, _)| from == *name);
+        if is_itself {
+            return self.put_answer(into, &self.query(query)?, targets);
+        }
+        let open = |name: &TableName| self.catalog.open_settled(name).map_err(Error::source);
+        let (plan, from) = self.plan_over(query, open)?;
+        if !plan.is_stream() {
+            let counts = crate::execute::Counts::default();
+            let (rows, vectors) = crate::execute::execute(&plan, &*from, &self.options, &counts)?;
+            let answer = Answer::new(super::columns_of(&plan), rows, vectors);
+            return self.put_answer(into, &answer, targets);
+        }
+        self.put_stream(into, &plan, &*from, targets)
+    }
+
+    /// Puts the rows of a plan as they are found: by one thread in their order, where they get numbers.
+    pub(super) fn put_stream(
+        &self,
+        into: &dyn Source,
+        plan: &crate::plan::Plan,
+        from: &dyn Source,
+        targets: &[usize],
+    ) -> Result<Outcome> {
+        let columns = super::columns_of(plan);
+        expect_as_many(targets, columns.len())?;
+        let change = into.change().map_err(Error::source)?;
+        let count = AtomicU64::new(0);
+        let take_batch = |batch: &Batch| -> Result<()> {
+            let mut failed = None;
+            let mut rows = (0..batch.len).map_while(|row| {
+                let values = batch
+                    .columns
+                    .iter()
+                    .zip(&columns)
+                    .map(|(vector, (_, kind))| vector.value(row, kind).map(Value::into_owned));
+                let values = values.collect::<Result<Vec<_>, _>>();
+                let values = values.map_err(|error| Error::value(error.to_string()));
+                let filled =
+                    values.and_then(|values| filled(values.into_iter(), targets, into.columns()));
+                filled.map_err(|error| failed = Some(error)).ok()
+            });
+            let put = change.insert(&mut rows).map_err(Error::source)?;
+            count.fetch_add(put, Ordering::Relaxed);
+            failed.map_or(Ok(()), Err)
+        };
+        let threads = if into.is_numbered() { 1 } else { self.options.threads };
+        let streamed = crate::execute::stream(plan, from, &self.options, threads, &take_batch);
+        let rows = count.into_inner();
+        streamed.map_err(|error| error.behind(rows))?;
+        Ok(Outcome::Changed { what: "inserted", rows })
     }
 
     /// Puts the rows of an answer, each column into its target.
@@ -68,13 +127,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         answer: &Answer,
         targets: &[usize],
     ) -> Result<Outcome> {
-        if answer.columns().len() != targets.len() {
-            return Err(Error::meaning(format!(
-                "{} columns are to be filled, and the select has {}",
-                targets.len(),
-                answer.columns().len()
-            )));
-        }
+        expect_as_many(targets, answer.columns().len())?;
         let mut failed = None;
         let mut rows = (0..answer.len()).map_while(|row| {
             let values = answer.row(row).and_then(|values| {
@@ -280,10 +333,11 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                     .iter()
                     .map(|column| ObjectName(vec![ObjectNamePart::Identifier(column.clone())]));
                 let targets = targets(&names.collect::<Vec<_>>(), into.columns())?;
-                let from = self.open(&file)?;
-                let answer = self.every_row(&*from)?;
-                let outcome = self.put_answer(&*into, &answer, &targets)?;
-                Ok(outcome)
+                let from = self.catalog.open_settled(&file).map_err(Error::source)?;
+                let query = query_of("select * from t")?;
+                let (select, _) = crate::plan::scope_of(&query)?;
+                let plan = crate::plan::bind_select(&query, select, &*from, vec!["t".to_owned()])?;
+                self.put_stream(&*into, &plan, &*from, &targets)
             }
         }
     }
@@ -291,16 +345,6 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     fn write(&self, answer: &Answer, file: &str) -> Result<Outcome> {
         let rows = self.catalog.write(answer, file).map_err(Error::source)?;
         Ok(Outcome::Changed { what: "written", rows })
-    }
-
-    /// All rows of a source.
-    fn every_row(&self, source: &dyn Source) -> Result<Answer> {
-        let query = query_of("select * from t")?;
-        let (select, _) = crate::plan::scope_of(&query)?;
-        let plan = crate::plan::bind_select(&query, select, source, vec!["t".to_owned()])?;
-        let counts = crate::execute::Counts::default();
-        let (rows, vectors) = crate::execute::execute(&plan, source, &self.options, &counts)?;
-        Ok(Answer::new(super::columns_of(&plan), rows, vectors))
     }
 }
 
@@ -338,6 +382,16 @@ fn target_of(name: &ObjectName, columns: &[SourceColumn]) -> Result<usize> {
         };
         Error::meaning(format!("no column is called `{}`{hint}", ident.value)).at(name.span())
     })
+}
+
+fn expect_as_many(targets: &[usize], columns: usize) -> Result<()> {
+    match targets.len() == columns {
+        true => Ok(()),
+        false => Err(Error::meaning(format!(
+            "{} columns are to be filled, and the select has {columns}",
+            targets.len()
+        ))),
+    }
 }
 
 /// The columns that values go to: those that are named, or all.

@@ -11,7 +11,7 @@ use super::{Outcome, Session};
 use crate::bind::type_of;
 use crate::error::{Error, Result};
 use crate::plan::table_name;
-use crate::source::Catalog;
+use crate::source::{Catalog, TableName};
 
 impl<C: Catalog + ?Sized> Session<'_, C> {
     pub(super) fn create(&self, create: &CreateTable) -> Result<Outcome> {
@@ -32,28 +32,30 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         if create.if_not_exists && self.catalog.open(&name).is_ok() {
             return Ok(Outcome::Done(format!("table {name} is there")));
         }
-        let answer = create.query.as_ref().map(|query| self.query(query)).transpose()?;
-        let schema = match &answer {
-            Some(answer) if create.columns.is_empty() => {
-                let builder = answer.columns().iter().fold(Schema::builder(), |builder, column| {
-                    builder.nullable(&column.name, column.kind.clone())
-                });
-                builder.build().map_err(|error| Error::meaning(error.to_string()))?
-            }
-            Some(_) => {
-                return Err(Error::unsupported(
-                    "a table gets its columns from a list or from a select, and not from both",
-                ));
-            }
-            None => schema(create)?,
-        };
-        self.catalog.create(&name, schema, engine.as_deref()).map_err(Error::source)?;
-        let Some(answer) = answer else {
+        let Some(query) = &create.query else {
+            let schema = schema(create)?;
+            self.catalog.create(&name, schema, engine.as_deref()).map_err(Error::source)?;
             return Ok(Outcome::Done(format!("table {name} is made")));
         };
-        let into = self.open(&name)?;
-        let targets: Vec<usize> = (0..answer.columns().len()).collect();
-        self.put_answer(&*into, &answer, &targets)
+        if !create.columns.is_empty() {
+            return Err(Error::unsupported(
+                "a table gets its columns from a list or from a select, and not from both",
+            ));
+        }
+        let open = |name: &TableName| self.catalog.open_settled(name).map_err(Error::source);
+        let (plan, _) = self.plan_over(query, open)?;
+        let builder = plan.outputs.iter().fold(Schema::builder(), |builder, output| {
+            builder.nullable(&output.name, output.kind())
+        });
+        let schema = builder.build().map_err(|error| Error::meaning(error.to_string()))?;
+        let targets: Vec<usize> = (0..plan.outputs.len()).collect();
+        self.catalog.create(&name, schema, engine.as_deref()).map_err(Error::source)?;
+        let put = self.open(&name).and_then(|into| self.put_query(&*into, &name, query, &targets));
+        if put.is_err() {
+            // All of it, or nothing.
+            self.catalog.drop_table(&name).map_err(Error::source)?;
+        }
+        put
     }
 
     pub(super) fn alter(&self, alter: &AlterTable) -> Result<Outcome> {

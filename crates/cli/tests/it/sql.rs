@@ -1,0 +1,275 @@
+//! `sapwood sql`: statements over files and over tables of directories.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use crate::{flights_path, sapwood, stdout_of};
+
+fn folder() -> TempDir {
+    TempDir::new().expect("a directory for the test")
+}
+
+fn write(directory: &TempDir, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+    let path = directory.path().join(name);
+    fs::write(&path, bytes).expect("a file for the test");
+    path
+}
+
+/// The JSON lines that a statement answers.
+#[track_caller]
+fn rows(sql: &str) -> Vec<String> {
+    stdout_of(&["sql", sql, "--json", "-q"]).lines().map(str::to_owned).collect()
+}
+
+fn shown(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+#[track_caller]
+fn refused(args: &[&str], code: i32) -> String {
+    let output = sapwood(args).assert().code(code).get_output().clone();
+    String::from_utf8(output.stderr).expect("UTF-8")
+}
+
+const STOPS: &str = "line,minute,stop\nU6,485,Museum\nU6,492,Harbour\nU7,480,NA\nU7,,Airport\n";
+
+#[test]
+fn files_of_all_formats_are_tables() {
+    let folder = folder();
+    let csv = write(&folder, "stops.csv", STOPS);
+    let expected = [
+        r#"{"line":"U6","count(*)":2,"sum(minute)":977}"#,
+        r#"{"line":"U7","count(*)":2,"sum(minute)":480}"#,
+    ];
+    let question = |table: &str| {
+        rows(&format!(
+            "select line, count(*), sum(minute) from {table} group by line order by line"
+        ))
+    };
+    assert_eq!(question(&shown(&csv)), expected);
+    for name in ["copy.csv", "copy.csv.zst", "copy.jsonl.gz", "copy.parquet", "copy.arrow"] {
+        let copy = folder.path().join(name);
+        let told = stdout_of(&[
+            "sql",
+            &format!("copy (select * from {}) to {}", shown(&csv), shown(&copy)),
+        ]);
+        assert_eq!(told, "4 rows written\n");
+        assert_eq!(question(&shown(&copy)), expected, "{name}");
+        // NA stays what it is: no column of numbers has it.
+        assert_eq!(
+            rows(&format!("select stop from {} where minute = 480", shown(&copy))),
+            [r#"{"stop":"NA"}"#]
+        );
+    }
+    let semicolons = write(&folder, "other.txt", STOPS.replace(',', ";"));
+    assert_eq!(question(&shown(&semicolons)), expected);
+    let array = r#"[{"line":"U6","minute":485},{"line":"U6","minute":492},{"line":"U7","minute":480},{"line":"U7"}]"#;
+    assert_eq!(question(&shown(&write(&folder, "stops.json", array))), expected);
+}
+
+#[test]
+fn types_are_those_of_all_values() {
+    let folder = folder();
+    let mut text = String::from("n,m\n");
+    for number in 0..30_000 {
+        text.push_str(&format!("{number},1\n"));
+    }
+    text.push_str("x,2.5\n");
+    let file = write(&folder, "late.csv", text);
+    assert_eq!(
+        rows(&format!("select max(n), count(*) from {}", shown(&file))),
+        [r#"{"max(n)":"x","count(*)":30001}"#]
+    );
+    assert_eq!(rows(&format!("select sum(m) from {}", shown(&file))), [r#"{"sum(m)":30002.5}"#]);
+    let error =
+        refused(&["sql", &format!("select sum(n) from {}", shown(&file)), "--types", "n:i64"], 1);
+    assert!(error.contains("30002") && error.contains("`n`"), "{error}");
+    let empty = write(&folder, "empty.csv", "n,m\n1,NA\nNA,2\n");
+    assert_eq!(
+        rows(&format!("select count(n), count(m) from {}", shown(&empty))),
+        [r#"{"count(n)":1,"count(m)":1}"#]
+    );
+    let output = sapwood(&["sql", &format!("select 1 from {}", shown(&empty))]).assert().success();
+    let told = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
+    assert!(told.contains("NA"), "{told}");
+}
+
+#[test]
+fn tables_of_directories_are_made_changed_and_asked() {
+    let folder = folder();
+    let csv = write(&folder, "stops.csv", STOPS);
+    let directory = folder.path().join("town");
+    let dir = directory.to_str().expect("UTF-8");
+    for engine in ["ordered", "hash", "tree"] {
+        let made = format!(
+            "create table {engine}_stops (line text, minute int, stop text, primary key (line, stop)) with (engine = '{engine}'); \
+             copy {engine}_stops from {}",
+            shown(&csv)
+        );
+        assert!(stdout_of(&["sql", "--dir", dir, &made]).ends_with("4 rows inserted\n"));
+        let one = format!(
+            "select minute from {}.{engine}_stops where line = 'U6' and stop = 'Museum'",
+            shown(&directory)
+        );
+        assert_eq!(rows(&one), [r#"{"minute":485}"#]);
+        let plan = stdout_of(&["sql", "-q", "--mode", "csv", &format!("explain {one}")]);
+        assert!(plan.contains("get of 1 key"), "{plan}");
+        let told = stdout_of(&[
+            "sql",
+            "--dir",
+            dir,
+            &format!(
+                "update {engine}_stops set minute = minute + 1 where minute > 490; delete from {engine}_stops where minute is null"
+            ),
+        ]);
+        assert_eq!(told, "1 row updated\n1 row deleted\n");
+        assert_eq!(
+            rows(&format!(
+                "select stop, minute from {}.{engine}_stops order by 2",
+                shown(&directory)
+            )),
+            [
+                r#"{"stop":"NA","minute":480}"#,
+                r#"{"stop":"Museum","minute":485}"#,
+                r#"{"stop":"Harbour","minute":493}"#
+            ]
+        );
+    }
+    let tables = stdout_of(&["sql", "--dir", dir, "show tables", "--mode", "csv"]);
+    assert!(tables.contains("hash_stops,hash,3,") || tables.contains("hash_stops"), "{tables}");
+    assert_eq!(tables.lines().count(), 4, "{tables}");
+    let error =
+        refused(&["sql", "--dir", dir, "insert into hash_stops values ('U6', 1, 'Museum')"], 1);
+    assert!(error.contains("the key (U6, Museum) is there already"), "{error}");
+    let error = refused(&["sql", &format!("select * from {}", shown(&directory))], 2);
+    assert!(error.contains("several tables"), "{error}");
+    stdout_of(&[
+        "sql",
+        "--dir",
+        dir,
+        "alter table tree_stops add column zone int; drop table hash_stops",
+    ]);
+    assert_eq!(
+        rows(&format!("select count(zone), count(*) from {}.tree_stops", shown(&directory))),
+        [r#"{"count(zone)":0,"count(*)":3}"#]
+    );
+}
+
+#[test]
+fn bytes_of_other_tables_have_a_key_and_a_value() {
+    let folder = folder();
+    let directory = folder.path().join("bytes");
+    let db = sapwood::Db::open(&directory).expect("a database");
+    let table =
+        db.create_ordered_table("hits", sapwood::OrderedTableOptions::default()).expect("a table");
+    table.put_many(&[("/a", "1"), ("/b", "22"), ("/c", "3")]).expect("there is room");
+    drop(table);
+    db.close().expect("it lasts");
+    assert_eq!(
+        rows(&format!(
+            "select key, octet_length(value) as n from {} where key >= '/b' order by key",
+            shown(&directory)
+        )),
+        [r#"{"key":"/b","n":2}"#, r#"{"key":"/c","n":1}"#]
+    );
+}
+
+#[test]
+fn refusals_have_places_and_exit_codes() {
+    let folder = folder();
+    let csv = write(&folder, "stops.csv", STOPS);
+    let sql = format!("select minte from {}", shown(&csv));
+    let error = refused(&["sql", &sql], 2);
+    assert!(
+        error.contains("did you mean `minute`?") && error.contains("\n         ^^^^^"),
+        "{error}"
+    );
+    for (sql, code, says) in [
+        ("select 1 +", 2, "expected"),
+        ("", 2, "there is no statement"),
+        ("select 1 / 0", 1, "division by zero"),
+        ("select * from 'nowhere.csv'", 2, "nowhere.csv"),
+        ("select * from nowhere", 2, "no table is called `nowhere`"),
+        ("create table t (a int)", 1, "--dir"),
+        ("show tables", 1, "--dir"),
+    ] {
+        let error = refused(&["sql", sql], code);
+        assert!(error.contains(says), "{sql}: {error}");
+    }
+    let ragged = write(&folder, "ragged.csv", "a,b\n1,2\n3\n4,5\n");
+    let sql = format!("select count(*), sum(a) from {}", shown(&ragged));
+    assert!(refused(&["sql", &sql], 1).contains("line 3"));
+    let output = sapwood(&["sql", &sql, "--skip-malformed", "--mode", "csv"]).assert().success();
+    let output = output.get_output();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "count(*),sum(a)\n2,5\n");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("1 record"));
+}
+
+#[test]
+fn answers_have_four_modes() {
+    let folder = folder();
+    let csv = write(&folder, "stops.csv", STOPS);
+    let sql = format!(
+        "select line, sum(minute) as s, null as x from {} group by 1 order by 1",
+        shown(&csv)
+    );
+    for (mode, expected) in [
+        ("table", "line    s  x\nU6    977  null\nU7    480  null\n"),
+        ("csv", "line,s,x\nU6,977,\nU7,480,\n"),
+        (
+            "json",
+            "{\"line\":\"U6\",\"s\":977,\"x\":null}\n{\"line\":\"U7\",\"s\":480,\"x\":null}\n",
+        ),
+        (
+            "markdown",
+            "| line | s | x |\n| --- | ---: | --- |\n| U6 | 977 | null |\n| U7 | 480 | null |\n",
+        ),
+    ] {
+        assert_eq!(stdout_of(&["sql", &sql, "--mode", mode]), expected, "{mode}");
+    }
+    let read = sapwood(&["sql", "-", "--mode", "csv"])
+        .write_stdin("select 1 as a; select 2 as b")
+        .assert()
+        .success();
+    assert_eq!(String::from_utf8_lossy(&read.get_output().stdout), "a\n1\nb\n2\n");
+    let script = write(&folder, "q.sql", "select 3 as c");
+    assert_eq!(
+        stdout_of(&["sql", "-f", script.to_str().expect("UTF-8"), "--mode", "csv"]),
+        "c\n3\n"
+    );
+}
+
+/// The figures that the packed file has, counted without any of the code under test.
+#[test]
+fn the_flights_have_the_same_figures_from_a_file_and_a_table() {
+    let folder = folder();
+    let (header, flights) = crate::flight_rows();
+    let at = |name: &str| header.iter().position(|column| column == name).expect("a column");
+    let (dest, delay) = (at("dest"), at("dep_delay"));
+    let miami: Vec<&str> =
+        flights.iter().filter(|row| &row[dest] == "MIA").map(|row| &row[delay]).collect();
+    let delays: Vec<i64> = miami.iter().filter_map(|text| text.parse().ok()).collect();
+    let expected = format!(
+        r#"{{"n":{},"known":{},"s":{}}}"#,
+        miami.len(),
+        delays.len(),
+        delays.iter().sum::<i64>()
+    );
+    let question = |table: &str| {
+        rows(&format!(
+            "select count(*) as n, count(dep_delay) as known, sum(dep_delay) as s from {table} where dest = 'MIA'"
+        ))
+    };
+    let file = shown(&flights_path());
+    assert_eq!(question(&file), [expected.clone()]);
+    let directory = folder.path().join("flights");
+    stdout_of(&[
+        "sql",
+        "--dir",
+        directory.to_str().expect("UTF-8"),
+        &format!("create table f as select * from {file}"),
+    ]);
+    assert_eq!(question(&format!("{}.f", shown(&directory))), [expected]);
+}
