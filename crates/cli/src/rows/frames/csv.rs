@@ -1,6 +1,6 @@
 //! CSV: its header, the types of its columns, and its rows.
 
-use sapwood_sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Vector};
+use sapwood_sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult};
 
 use super::blocks::{Blocks, Place, batch_number};
 use super::cuts::Cuts;
@@ -11,7 +11,7 @@ use super::records::{Fields, Refused, Splitter, line_at};
 use super::text::{Known, TextFile};
 use crate::rows::reader::distinct_names;
 use crate::rows::source::plain;
-use crate::terminal::format::{plural, quoted};
+use crate::terminal::format::plural;
 
 /// The header, and what the first rows say: as many as the options have.
 pub(super) fn sample(
