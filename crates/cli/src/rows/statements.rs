@@ -63,7 +63,15 @@ impl<'a> Named<'a> {
         options: FrameOptions,
         ui: &'a Ui,
     ) -> Named<'a> {
-        Named { ui, home, access, options, files: Mutex::default(), directories: Mutex::default() }
+        Named {
+            ui,
+            home,
+            access,
+            options,
+            files: Mutex::default(),
+            settled: Mutex::default(),
+            directories: Mutex::default(),
+        }
     }
 
     /// Whether files of the last statement turned out to have wider types than were found: from now on they do, and

@@ -13,7 +13,7 @@ use super::input::Reader;
 use crate::rows::lines::byte_order_mark;
 
 /// The longest record: no longer value could be kept.
-const RECORD_BYTES_MAX: usize = sapwood::VALUE_BYTES_MAX as usize;
+const RECORD_BYTES_MAX: usize = sapwood::VALUE_BYTES_MAX;
 
 /// The blocks of a file that are not yet taken.
 pub(super) struct Blocks {

@@ -1,5 +1,7 @@
 //! CSV: its header, the types of its columns, and its rows.
 
+use std::thread;
+
 use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult};
 
 use super::blocks::{Blocks, Place, batch_number};
@@ -40,9 +42,8 @@ pub(super) fn sample(
     Ok(Known { names, looks, notices })
 }
 
-/// What the values of some columns are, in the first rows: so many, and those of their block. Records that are none
-/// tell nothing.
-pub(super) fn look(
+/// What the values of some columns are, in the first rows: so many. Records that are none tell nothing.
+fn look(
     input: &Input,
     options: &FrameOptions,
     delimiter: u8,
@@ -53,6 +54,51 @@ pub(super) fn look(
     let blocks = TextFile::blocks(input, options, Cuts::csv(delimiter))?;
     let splitter = Splitter::new(delimiter, width, columns, true);
     let mut looks = vec![Look::default(); columns.len()];
+    look_at(input, options, delimiter, &blocks, &splitter, rows_max, &mut looks)?;
+    input.finish();
+    Ok(looks)
+}
+
+/// What the values of some columns are, in all rows. Threads share the blocks: in which order values are seen does
+/// not matter.
+pub(super) fn look_at_all(
+    input: &Input,
+    options: &FrameOptions,
+    delimiter: u8,
+    width: usize,
+    columns: &[usize],
+) -> Result<Vec<Look>, String> {
+    let blocks = TextFile::blocks(input, options, Cuts::csv(delimiter))?;
+    let splitter = Splitter::new(delimiter, width, columns, true);
+    let one = || {
+        let mut looks = vec![Look::default(); columns.len()];
+        let all = usize::MAX;
+        look_at(input, options, delimiter, &blocks, &splitter, all, &mut looks).map(|()| looks)
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let looks = thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        let mut looks = one()?;
+        for other in others {
+            let other = other.join().expect("a look does not panic")?;
+            looks.iter_mut().zip(&other).for_each(|(look, other)| look.merge(other));
+        }
+        Ok(looks)
+    });
+    input.finish();
+    looks
+}
+
+/// Looks at blocks until there are no more, or so many rows were seen.
+fn look_at(
+    input: &Input,
+    options: &FrameOptions,
+    delimiter: u8,
+    blocks: &Blocks,
+    splitter: &Splitter,
+    rows_max: usize,
+    looks: &mut [Look],
+) -> Result<(), String> {
     let (mut block, mut fields) = (Vec::new(), Fields::default());
     let mut rows = 0;
     while rows < rows_max {
@@ -61,7 +107,7 @@ pub(super) fn look(
         let Some(place) = next else { break };
         let from = begin(input, delimiter, &block, place)?;
         let split = splitter.split(&block, from, &mut fields);
-        split.map_err(|refused| said(input, &block, place, width, &refused))?;
+        split.map_err(|refused| said(input, &block, place, 0, &refused))?;
         let wanted = fields.len().min(rows_max - rows);
         for (slot, look) in looks.iter_mut().enumerate() {
             for text in fields.column(&block, slot, 0..wanted) {
@@ -71,8 +117,7 @@ pub(super) fn look(
         }
         rows += wanted;
     }
-    input.finish();
-    Ok(looks)
+    Ok(())
 }
 
 /// Where the rows of a block begin: in the first one, behind the header.

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use indicatif::ProgressBar;
 
-use crate::rows::source::{Source, extension, plain, unpack};
+#[cfg(feature = "columnar")]
+use crate::rows::source::extension;
+use crate::rows::source::{Source, plain, unpack};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::interrupt::Interrupt;
 use crate::terminal::ui::Ui;
@@ -103,10 +105,7 @@ impl Input {
     }
 
     /// The file itself, or bytes in memory, for readers that go to and fro.
-    #[cfg_attr(
-        not(feature = "columnar"),
-        expect(dead_code, reason = "files of columns alone are read so")
-    )]
+    #[cfg(feature = "columnar")]
     pub(super) fn seekable(&self) -> io::Result<Seekable> {
         let is_packed = matches!(extension(&self.path).as_str(), "gz" | "zst");
         match &self.from {
@@ -141,6 +140,7 @@ impl Input {
 }
 
 /// Bytes that are read at any place.
+#[cfg(feature = "columnar")]
 pub(super) enum Seekable {
     File(File),
     Memory(Bytes),

@@ -16,6 +16,7 @@ use super::text::{Known, TextFile};
 use crate::rows::source::plain;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::bytes;
+use crate::terminal::interrupt::Interrupt;
 use crate::terminal::ui::Ui;
 
 /// A file whose rows have typed columns.
@@ -41,10 +42,7 @@ impl FileSource {
     pub(crate) fn open(path: &Path, options: &FrameOptions, ui: &Ui) -> Outcome<FileSource> {
         let input = Input::open(path, ui)?;
         let interrupt = input.interrupt.clone();
-        FileSource::of(input, options).map_err(|what| match interrupt.asked() {
-            true => Failure::Interrupted(what),
-            false => Failure::Failed(what),
-        })
+        FileSource::of(input, options).map_err(|what| failure(&interrupt, what))
     }
 
     fn of(input: Input, options: &FrameOptions) -> Result<FileSource, String> {
@@ -104,7 +102,7 @@ impl FileSource {
     /// The file with the types that all rows have in the columns of the scan that failed; if none did, in all
     /// columns. Of JSON it has all fields.
     pub(crate) fn reopen(&self) -> Outcome<FileSource> {
-        self.wider().map_err(Failure::Failed)
+        self.wider().map_err(|what| failure(&self.input().interrupt, what))
     }
 
     fn wider(&self) -> Result<FileSource, String> {
@@ -118,7 +116,7 @@ impl FileSource {
                 columns.sort_unstable();
                 columns.dedup();
                 let (input, options) = (&file.input, &file.options);
-                let looks = csv::look(input, options, delimiter, width, &columns, usize::MAX)?;
+                let looks = csv::look_at_all(input, options, delimiter, width, &columns)?;
                 let mut known = file.known.clone();
                 for (column, look) in columns.iter().zip(&looks) {
                     known.looks[*column].merge(look);
@@ -142,6 +140,13 @@ impl FileSource {
             #[cfg(feature = "columnar")]
             Content::Columns(file) => &file.input,
         }
+    }
+}
+
+fn failure(interrupt: &Interrupt, what: String) -> Failure {
+    match interrupt.asked() {
+        true => Failure::Interrupted(what),
+        false => Failure::Failed(what),
     }
 }
 

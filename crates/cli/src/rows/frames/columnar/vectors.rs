@@ -110,7 +110,8 @@ pub(super) fn vector_of(array: &dyn Array, kind: &Type) -> Result<Vector, String
             let keys = if words.is_empty() { Vec::new() } else { dictionary.normalized_keys() };
             let mut values = Strings::new();
             for at in 0..array.len() {
-                values.push(if is_null(at) { b"" } else { words.get(keys[at]) });
+                let word = keys.get(at).filter(|_| !is_null(at)).map(|key| words.get(*key));
+                values.push(word.unwrap_or_default());
             }
             Data::Bytes(values)
         }

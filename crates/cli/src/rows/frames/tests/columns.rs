@@ -126,7 +126,11 @@ fn cut_files_are_errors() {
 #[test]
 fn columns_of_nulls_are_text() {
     let files = Files::new();
-    let nulls = RecordBatch::try_from_iter([("a", Arc::new(NullArray::new(2)) as ArrayRef)]);
+    let nulls = RecordBatch::try_from_iter_with_nullable([(
+        "a",
+        Arc::new(NullArray::new(2)) as ArrayRef,
+        true,
+    )]);
     for path in write(&files, &nulls.expect("a batch"), 1) {
         let source = open(&path, &FrameOptions::default()).expect("a source");
         assert_eq!(rows(&source).expect("rows"), ["null", "null"]);

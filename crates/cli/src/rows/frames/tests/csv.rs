@@ -137,7 +137,7 @@ fn types_widen_to_those_of_all_rows() {
 }
 
 #[test]
-fn columns_that_nobody_reads_stay() {
+fn columns_that_are_not_read_stay() {
     let files = Files::new();
     let source =
         open(&files.write("a.csv", "a,b\n1,1\n2,2\n3,x\nx,4\n"), &small()).expect("a source");
