@@ -56,7 +56,11 @@ impl FileSource {
             }
             Format::Json(layout) => {
                 let rows = options.sample_rows;
-                let known = json::look(&input, options, layout, Known::default(), rows)?;
+                let mut known = json::look(&input, options, layout, Known::default(), rows)?;
+                // A field whose type is said may come late.
+                if options.types.iter().any(|(name, _)| !known.names.contains(name)) {
+                    known = json::look(&input, options, layout, known, usize::MAX)?;
+                }
                 Content::Json(TextFile::new(input, options.clone(), known)?, layout)
             }
             #[cfg(feature = "columnar")]

@@ -66,6 +66,9 @@ fn further_fields_are_found_when_all_are_wanted() {
     let files = Files::new();
     let path = files.write("a.jsonl", "{\"a\":1}\n{\"a\":2}\n{\"a\":3,\"b\":{\"c\":4}}\n");
     let options = FrameOptions { sample_rows: 1, block_bytes: 1, ..FrameOptions::default() };
+    let types = vec![("b.c".into(), "u8".parse().expect("a type"))];
+    let source = open(&path, &FrameOptions { types, ..options.clone() }).expect("a source");
+    assert_eq!(columns(&source), "a i64, b.c u8");
     let source = open(&path, &options).expect("a source");
     let what = scan(&source, &[0], 1).expect_err("a further field");
     assert!(short(&path, &what).starts_with("a.jsonl, line 3: the field `b.c`"), "{what}");
