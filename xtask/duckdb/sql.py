@@ -24,7 +24,7 @@ import tempfile
 import duckdb
 
 FLOAT_SHARE = 1e-9
-COLUMNS = ["id", "g", "h", "n", "m", "f", "p", "b", "d", "at", "t"]
+COLUMNS = ["id", "g", "h", "n", "m", "f", "p", "b", "d", "ts", "t"]
 TEXTS = ["", "a", "b", "ab", "Abc", "zz", "naïve", "100%", "a_b", "x'y", "日本", "long text of more than fifteen bytes"]
 GROUPS = ["red", "green", "blue", "a colour of more than fifteen bytes"]
 
@@ -85,8 +85,8 @@ class Question:
             lambda: self.both("length({})", self.text(depth - 1)),
             lambda: self.both("extract({} from {})", self.same(self.draw.choice(
                 ["year", "month", "day", "quarter", "dow", "doy", "week", "isodow"])), self.day(0)),
-            lambda: self.both("extract({} from at)", self.same(self.draw.choice(["hour", "minute", "second", "year"]))),
-            lambda: self.both("date_diff('{}', {}, {})", self.same(self.draw.choice(["day", "month", "year", "week"])),
+            lambda: self.both("extract({} from ts)", self.same(self.draw.choice(["hour", "minute", "second", "year"]))),
+            lambda: self.both("date_diff('{}', {}, {})", self.same(self.draw.choice(["day", "month", "year"])),
                               self.day(0), self.day(0)),
             lambda: self.both("cast({} as bigint)", self.truth(0)),
             lambda: self.both("sign({})", inner()),
@@ -151,7 +151,7 @@ class Question:
             return self.same(self.draw.choice(["d", "d", "date '2000-02-29'", "date '2001-12-31'"]))
         return self.pick(
             lambda: self.both("({} + {})", self.day(0), self.same(str(self.draw.randrange(40)))),
-            lambda: self.both("cast(at as date)"),
+            lambda: self.both("cast(ts as date)"),
             lambda: self.both("coalesce({}, {})", self.day(0), self.day(0)),
             lambda: self.both("greatest({}, {})", self.day(0), self.day(0)),
         )
@@ -159,9 +159,9 @@ class Question:
     def moment(self, depth):
         unit = self.same(self.draw.choice(["hour", "minute", "day", "month", "quarter", "year", "week", "second"]))
         return self.pick(
-            lambda: self.same("at"),
-            lambda: self.both("date_trunc('{}', at)", unit),
-            lambda: self.both("(at + interval '{} {}')", self.same(str(self.draw.randrange(1, 9))),
+            lambda: self.same("ts"),
+            lambda: self.both("date_trunc('{}', ts)", unit),
+            lambda: self.both("(ts + interval '{} {}')", self.same(str(self.draw.randrange(1, 9))),
                               self.same(self.draw.choice(["days", "hours", "minutes", "months"]))),
         )
 
@@ -180,7 +180,7 @@ class Question:
             lambda: self.both("({} {}like '{}')", self.text(0), self.same(self.draw.choice(["", "not "])),
                               self.same(self.draw.choice(["%a%", "a%", "%b", "_", "%", "a_b", "", "__%", "%%c"]))),
             lambda: self.both("({} is {}distinct from {})", of(0), self.same(self.draw.choice(["", "not "])), of(0)),
-            lambda: self.both("(at >= '2000-06-01' and at < timestamp '2001-01-01 12:00:00')"),
+            lambda: self.both("(ts >= '2000-06-01' and ts < timestamp '2001-01-01 12:00:00')"),
             lambda: self.both("(id {} {})", comparison, self.same(str(self.draw.randrange(0, 300)))),
             lambda: self.both("(g = 'red' and id between {} and {})", self.same(str(self.draw.randrange(0, 300))),
                               self.same(str(self.draw.randrange(0, 300)))),
@@ -318,13 +318,13 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         duck = duckdb.connect()
         duck.execute("create table t (id bigint, g text, h text, n bigint, m bigint, f double, p decimal(10,2), b boolean, "
-                     "d date, at timestamp, t text)")
+                     "d date, ts timestamp, t text)")
         duck.executemany("insert into t values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", list(rows(arguments.rows, draw)))
         file = os.path.join(folder, "t.parquet")
         duck.execute(f"copy t to '{file}'")
         directory = os.path.join(folder, "tables")
         columns = ("id bigint not null, g text not null, h text, n smallint, m bigint not null, f double, p decimal(10,2), "
-                   "b boolean, d date, at timestamp, t text")
+                   "b boolean, d date, ts timestamp, t text")
         tables = {"parquet": f"'{file}'"}
         made = [f"create table free as select * from '{file}'"]
         tables["free"] = f"'{directory}'.free"

@@ -186,10 +186,9 @@ impl FromStr for Type {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Type, Error> {
-        let found = of_text(text.trim())
+        of_text(text.trim())
             .and_then(|found| found.check().map(|()| found))
-            .map_err(|what| Error::Syntax { offset: 0, what });
-        found
+            .map_err(|what| Error::Syntax { offset: 0, what })
     }
 }
 

@@ -270,7 +270,7 @@ mod tests {
         let column = vector(&values);
         let mut groups = Groups::new([column.data_like()]);
         let mut numbers = Vec::new();
-        groups.assign(&[column.clone()], 0..values.len(), &mut numbers);
+        groups.assign(std::slice::from_ref(&column), 0..values.len(), &mut numbers);
         assert_eq!(numbers, [0, 1, 2, 0, 3, 1, 3, 4]);
         assert_eq!((groups.len(), groups.columns()[0].len()), (5, 5));
 

@@ -263,7 +263,7 @@ fn the_flights_have_the_same_figures_from_a_file_and_a_table() {
         ))
     };
     let file = shown(&flights_path());
-    assert_eq!(question(&file), [expected.clone()]);
+    assert_eq!(question(&file), std::slice::from_ref(&expected));
     let directory = folder.path().join("flights");
     stdout_of(&[
         "sql",

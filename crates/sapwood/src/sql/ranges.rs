@@ -24,9 +24,9 @@ pub(super) fn keys_of(format: &RowFormat, filter: &KeyFilter) -> Keys {
     }
     let mut prefixes: Vec<Vec<Value<'static>>> = vec![Vec::new()];
     for values in &filter.equal {
-        let longer = prefixes
-            .iter()
-            .flat_map(|prefix| values.iter().map(|value| [&prefix[..], &[value.clone()]].concat()));
+        let longer = prefixes.iter().flat_map(|prefix| {
+            values.iter().map(|value| [&prefix[..], std::slice::from_ref(value)].concat())
+        });
         prefixes = longer.collect();
     }
     let encode = |values: &[Value<'static>]| {
@@ -45,7 +45,8 @@ pub(super) fn keys_of(format: &RowFormat, filter: &KeyFilter) -> Keys {
     let mut ranges = Vec::with_capacity(prefixes.len());
     for prefix in prefixes {
         let Some(whole) = encode(&prefix) else { continue };
-        let bound = |value: &Value<'static>| encode(&[&prefix[..], &[value.clone()]].concat());
+        let bound =
+            |value: &Value<'static>| encode(&[&prefix[..], std::slice::from_ref(value)].concat());
         let (mut begin, mut limit) = (whole.clone(), limit_of(&whole));
         if let Some((from, to)) = &filter.range {
             match from {
