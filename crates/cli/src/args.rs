@@ -129,11 +129,11 @@ Figures are exact, or say under the table how far they may be off. Floats are sh
     /// Ask files and tables in SQL, and change tables
     #[command(after_help = "\
 Examples:
-  sapwood sql \"select carrier, count(*), avg(dep_delay) as late from 'flights.csv.zst' group by 1 order by late desc limit 5\"
+  sapwood sql \"select carrier, avg(dep_delay) from 'flights.csv.zst' group by 1 order by 2\"
   sapwood sql \"summarize 'flights.csv.zst'\" --mode markdown
   sapwood sql --dir delays \"create table flights as select * from 'flights.csv.zst'\"
-  sapwood sql --dir delays \"select dest, median(arr_delay) from flights where month = 7 group by dest order by 2 limit 3\" --json
-  sapwood sql --dir delays \"copy (select * from flights where dest = 'MIA') to 'miami.parquet'\"
+  sapwood sql --dir delays \"select dest, median(arr_delay) from flights group by 1\" --json
+  sapwood sql --dir delays \"copy (select * from flights where day = 1) to 'first.parquet'\"
   sapwood sql --dir delays \"show tables; describe flights\"
 
 A table is a file in quotes, a table of a directory (DIR.table), or with --dir the name of a table. Every row

@@ -27,6 +27,9 @@ const WIDE_ENDS: u8 = 0x80;
 const KEY_NULL: u8 = 1;
 const KEY_SOME: u8 = 2;
 
+/// What is said where a value is missing that must be there.
+const NEEDED: &str = "a value is needed: the column is not nullable";
+
 /// A column of a row, as its bytes have it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell<'a> {
@@ -133,12 +136,83 @@ impl RowFormat {
         value: &mut Vec<u8>,
     ) -> Result<()> {
         assert_eq!(row.len(), self.schema.columns().len(), "a value for each column");
-        let key_columns = self.schema.key_columns();
-        self.encode_key(key_columns.iter().map(|&column| &row[column]), key)?;
+        let fitting = row.iter().enumerate().map(|(column, value)| self.fitting(column, value));
+        let row: Vec<Value<'_>> = fitting.collect::<Result<_>>()?;
+        // Arrays have no bytes of their own.
+        let arrays = row.iter().zip(self.schema.columns()).map(|(value, column)| {
+            let mut bytes = Vec::new();
+            if let Value::Array(_) = value {
+                write_array(value, &column.kind, &mut bytes);
+            }
+            bytes
+        });
+        let arrays: Vec<Vec<u8>> = arrays.collect();
+        let cell = |column: usize| cell_of(&row[column], &arrays[column]);
+        self.encode_cells(&cell, number, key, value)
+    }
+
+    /// Writes a row as [`encode`](Self::encode) does, from its cells: `cell` answers that of a column, and may be asked
+    /// twice. The form for rows whose values lie in columns.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a cell that its column cannot have. What was written is of no use then.
+    ///
+    /// # Panics
+    /// If there is no number where one is needed, or a cell is of another kind than its column.
+    pub fn encode_cells<'c>(
+        &self,
+        cell: &impl Fn(usize) -> Cell<'c>,
+        number: Option<u64>,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        key.clear();
+        for &column in self.schema.key_columns() {
+            self.encode_key_cell(column, &cell(column), key)?;
+        }
         if self.schema.is_numbered() {
             number.expect("rows of this schema are numbered").encode_to(key);
         }
-        self.encode_value(row, value)
+        let format = self.versions.last().expect("there is a first version");
+        value.clear();
+        value.resize(format.ends, 0);
+        let mut all = 0;
+        for (column, place) in format.places.iter().enumerate() {
+            match (place, cell_at(place, column, cell)) {
+                (Place::Absent, _) => {}
+                (Place::Fixed { null_bit, .. } | Place::Text { null_bit, .. }, Cell::Null) => {
+                    let bit = null_bit.ok_or_else(|| self.refused(column, NEEDED.to_owned()))?;
+                    value[1 + bit / 8] |= 1 << (bit % 8);
+                }
+                (Place::Fixed { offset, .. }, cell) => {
+                    let kind = &self.schema.columns()[column].kind;
+                    write_cell(&cell, kind, &mut value[*offset..])
+                        .map_err(|what| self.refused(column, what))?;
+                }
+                (Place::Text { .. }, Cell::Bytes(bytes)) => all += bytes.len(),
+                (place, cell) => unreachable!("{cell:?} does not lie at {place:?}"),
+            }
+        }
+        let is_wide = all > usize::from(u16::MAX);
+        value[0] = self.schema.version() | if is_wide { WIDE_ENDS } else { 0 };
+        let texts = format.places.iter().enumerate();
+        let texts = texts.filter(|(_, place)| matches!(place, Place::Text { .. }));
+        let mut end = 0;
+        for (column, _) in texts.clone().take(format.texts.saturating_sub(1)) {
+            if let Cell::Bytes(bytes) = cell(column) {
+                end += bytes.len();
+            }
+            match is_wide {
+                true => value.extend_from_slice(&(end as u32).to_le_bytes()),
+                false => value.extend_from_slice(&(end as u16).to_le_bytes()),
+            }
+        }
+        for (column, _) in texts {
+            if let Cell::Bytes(bytes) = cell(column) {
+                value.extend_from_slice(&bytes);
+            }
+        }
+        Ok(())
     }
 
     /// Writes values of the first columns of the key: all of them make the key of a row (but for its number),
@@ -153,46 +227,44 @@ impl RowFormat {
     ) -> Result<()> {
         key.clear();
         for (value, &column) in values.into_iter().zip(self.schema.key_columns()) {
-            self.encode_key_value(column, value, key)?;
+            let value = self.fitting(column, value)?;
+            self.encode_key_cell(column, &cell_of(&value, &[]), key)?;
         }
         Ok(())
     }
 
     /// Appends one column of a key.
-    fn encode_key_value(&self, column: usize, value: &Value<'_>, key: &mut Vec<u8>) -> Result<()> {
+    fn encode_key_cell(&self, column: usize, cell: &Cell<'_>, key: &mut Vec<u8>) -> Result<()> {
         let described = &self.schema.columns()[column];
-        let value = self.fitting(column, value)?;
-        match (&value, described.nullable) {
-            (Value::Null, _) => {
+        match (cell, described.nullable) {
+            (Cell::Null, true) => {
                 key.push(KEY_NULL);
                 return Ok(());
             }
+            (Cell::Null, false) => return Err(self.refused(column, NEEDED.to_owned())),
             (_, true) => key.push(KEY_SOME),
-            _ => {}
+            (_, false) => {}
         }
         let width = described.kind.width().unwrap_or(0);
-        match value {
-            Value::Bool(value) => value.encode_to(key),
-            Value::Float(value) => {
+        match cell {
+            Cell::Float(value) => {
                 // Zeros are equal, and so are all NaN.
-                let value = if value == 0.0 {
-                    0.0
-                } else if value.is_nan() {
-                    f64::NAN
-                } else {
-                    value
+                let value = match *value {
+                    0.0 => 0.0,
+                    value if value.is_nan() => f64::NAN,
+                    value => value,
                 };
                 match width {
                     4 => (value as f32).encode_to(key),
                     _ => value.encode_to(key),
                 }
             }
-            Value::Text(text) => text.as_ref().encode_to(key),
-            Value::Bytes(bytes) => bytes.as_ref().encode_to(key),
-            other => {
-                let number = whole(&other);
+            Cell::Bytes(bytes) => bytes.as_ref().encode_to(key),
+            cell => {
+                let number =
+                    number_of(cell, &described.kind).map_err(|what| self.refused(column, what))?;
                 let bytes = match described.kind {
-                    Type::UInt(_) => number.to_be_bytes(),
+                    Type::UInt(_) | Type::Bool => number.to_be_bytes(),
                     // The sign flips, so that bytes sort as numbers do.
                     _ => (number ^ (1_i128 << (width * 8 - 1))).to_be_bytes(),
                 };
@@ -202,68 +274,19 @@ impl RowFormat {
         Ok(())
     }
 
-    /// Writes the value of a row.
-    fn encode_value(&self, row: &[Value<'_>], out: &mut Vec<u8>) -> Result<()> {
-        let format = self.versions.last().expect("there is a first version");
-        out.clear();
-        out.resize(format.ends, 0);
-        let mut texts: Vec<Cow<'_, [u8]>> = Vec::with_capacity(format.texts);
-        for (column, place) in format.places.iter().enumerate() {
-            if *place == Place::Absent {
-                continue;
-            }
-            let value = self.fitting(column, &row[column])?;
-            match (place, value) {
-                (
-                    Place::Fixed { null_bit: Some(bit), .. }
-                    | Place::Text { null_bit: Some(bit), .. },
-                    Value::Null,
-                ) => {
-                    out[1 + bit / 8] |= 1 << (bit % 8);
-                    if matches!(place, Place::Text { .. }) {
-                        texts.push(Cow::Borrowed(&[]));
-                    }
-                }
-                (Place::Fixed { offset, .. }, value) => {
-                    let kind = &self.schema.columns()[column].kind;
-                    write_fixed(&value, kind, &mut out[*offset..]);
-                }
-                (Place::Text { .. }, Value::Text(Cow::Owned(text))) => {
-                    texts.push(Cow::Owned(text.into_bytes()));
-                }
-                (Place::Text { .. }, Value::Text(Cow::Borrowed(text))) => {
-                    texts.push(Cow::Borrowed(text.as_bytes()));
-                }
-                (Place::Text { .. }, Value::Bytes(bytes)) => texts.push(bytes),
-                (place, value) => unreachable!("{value:?} does not lie at {place:?}"),
-            }
-        }
-        let all: usize = texts.iter().map(|text| text.len()).sum();
-        let is_wide = all > usize::from(u16::MAX);
-        out[0] = self.schema.version() | if is_wide { WIDE_ENDS } else { 0 };
-        let mut end = 0;
-        for text in texts.iter().rev().skip(1).rev() {
-            end += text.len();
-            match is_wide {
-                true => out.extend_from_slice(&(end as u32).to_le_bytes()),
-                false => out.extend_from_slice(&(end as u16).to_le_bytes()),
-            }
-        }
-        texts.iter().for_each(|text| out.extend_from_slice(text));
-        Ok(())
+    #[cold]
+    fn refused(&self, column: usize, what: String) -> Error {
+        let described = &self.schema.columns()[column];
+        Error::Value { column: described.name.clone(), wanted: described.kind.to_string(), what }
     }
 
     /// A value in the type of its column.
     fn fitting<'a>(&self, column: usize, value: &Value<'a>) -> Result<Value<'a>> {
         let described = &self.schema.columns()[column];
-        let refuse = |what: String| Error::Value {
-            column: described.name.clone(),
-            wanted: described.kind.to_string(),
-            what,
-        };
+        let refuse = |what: String| self.refused(column, what);
         match value {
             Value::Null if described.nullable => Ok(Value::Null),
-            Value::Null => Err(refuse("a value is needed: the column is not nullable".to_owned())),
+            Value::Null => Err(refuse(NEEDED.to_owned())),
             value => value.clone().to_type(&described.kind).map_err(refuse),
         }
     }
@@ -530,6 +553,75 @@ fn value_format(schema: &Schema, version: u8) -> ValueFormat {
         };
     }
     format
+}
+
+/// The cell of a column, but of one that the value has not.
+#[inline]
+fn cell_at<'c>(place: &Place, column: usize, cell: &impl Fn(usize) -> Cell<'c>) -> Cell<'c> {
+    match place {
+        Place::Absent => Cell::Null,
+        _ => cell(column),
+    }
+}
+
+/// A value of its column's type as a cell; `array` has the bytes of an array.
+fn cell_of<'c>(value: &'c Value<'_>, array: &'c [u8]) -> Cell<'c> {
+    let number = match value {
+        Value::Null => return Cell::Null,
+        Value::Float(value) => return Cell::Float(*value),
+        Value::Text(text) => return Cell::Bytes(Cow::Borrowed(text.as_bytes())),
+        Value::Bytes(bytes) => return Cell::Bytes(Cow::Borrowed(bytes)),
+        Value::Array(_) => return Cell::Array(array),
+        other => whole(other),
+    };
+    i64::try_from(number).map_or(Cell::Big(number), Cell::Int)
+}
+
+/// The whole number of a cell, if a column of this type can have it.
+#[inline]
+fn number_of(cell: &Cell<'_>, kind: &Type) -> std::result::Result<i128, String> {
+    let number = match cell {
+        Cell::Int(number) => i128::from(*number),
+        Cell::Big(number) => *number,
+        other => unreachable!("{other:?} is no whole number"),
+    };
+    let fits = match kind {
+        Type::Bool => (0..=1).contains(&number),
+        Type::Int(128) => true,
+        Type::Int(bits) => {
+            let limit = 1_i128 << (bits - 1);
+            (-limit..limit).contains(&number)
+        }
+        Type::UInt(bits) => (0..1_i128 << bits).contains(&number),
+        Type::Date => i32::try_from(number).is_ok(),
+        Type::Timestamp(_) => i64::try_from(number).is_ok(),
+        Type::Decimal { digits, .. } => {
+            number.unsigned_abs() < crate::POWERS_OF_TEN[usize::from(*digits)].unsigned_abs()
+        }
+        other => unreachable!("{other} has no whole numbers"),
+    };
+    match fits {
+        true => Ok(number),
+        false => Err(format!("{number} does not fit into {kind}")),
+    }
+}
+
+/// Writes a cell of fixed width at the beginning of `out`.
+#[inline]
+fn write_cell(cell: &Cell<'_>, kind: &Type, out: &mut [u8]) -> std::result::Result<(), String> {
+    match (cell, kind) {
+        (Cell::Float(value), Type::F32) => {
+            out[..4].copy_from_slice(&(*value as f32).to_le_bytes());
+        }
+        (Cell::Float(value), _) => out[..8].copy_from_slice(&value.to_le_bytes()),
+        (Cell::Array(bytes), _) => out[..bytes.len()].copy_from_slice(bytes),
+        (cell, kind) => {
+            let width = kind.width().expect("it is fixed");
+            let number = number_of(cell, kind)?;
+            out[..width].copy_from_slice(&number.to_le_bytes()[..width]);
+        }
+    }
+    Ok(())
 }
 
 /// The whole number behind a value that has one.

@@ -5,7 +5,6 @@
 //! them alone, so that `case when b <> 0 then a / b end` has an answer.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use sapwood_schema::Value;
 use sqlparser::tokenizer::Span;
@@ -15,41 +14,8 @@ use crate::error::{Error, Result};
 use crate::group::encode_value;
 use crate::kind::Kind;
 use crate::node::{Arithmetic, Comparison, Node, Op};
-use crate::vector::{Batch, Data, Strings, Vector};
-
-/// The values of an expression: one for each row, or one for all.
-#[derive(Debug)]
-pub(crate) struct Out<'a> {
-    pub(crate) vector: Cow<'a, Vector>,
-    pub(crate) is_one: bool,
-}
-
-impl Out<'_> {
-    /// How far the value of the next row lies behind that of a row.
-    #[inline]
-    pub(crate) fn step(&self) -> usize {
-        usize::from(!self.is_one)
-    }
-
-    #[inline]
-    pub(crate) fn is_null(&self, row: usize) -> bool {
-        self.vector.is_null(row * self.step())
-    }
-
-    /// A text or bytes of a row.
-    #[inline]
-    pub(crate) fn bytes(&self, row: usize) -> &[u8] {
-        match &self.vector.data {
-            Data::Bytes(values) => values.get(row * self.step()),
-            other => unreachable!("{other:?} are no bytes"),
-        }
-    }
-
-    /// A text of a row.
-    pub(crate) fn text(&self, row: usize) -> Result<&str> {
-        std::str::from_utf8(self.bytes(row)).map_err(|_| Error::value("a text is not UTF-8"))
-    }
-}
+use crate::out::{Out, compare_floats};
+use crate::vector::{Batch, Data, Vector};
 
 /// The values of an expression for the rows of a batch: one each.
 pub(crate) fn evaluate<'a>(node: &Node, batch: &'a Batch) -> Result<Cow<'a, Vector>> {
@@ -229,12 +195,6 @@ fn truths(vector: &Vector) -> &[bool] {
         Data::Bool(values) => values,
         other => unreachable!("{other:?} are no truth values"),
     }
-}
-
-/// Floats as SQL orders them: zeros are equal, and NaN equals itself and is greater than all.
-#[inline]
-pub(crate) fn compare_floats(left: f64, right: f64) -> Ordering {
-    left.partial_cmp(&right).unwrap_or_else(|| left.is_nan().cmp(&right.is_nan()))
 }
 
 /// Two expressions of one kind.
@@ -589,23 +549,4 @@ fn coalesce(parts: &[Node], kind: &Kind, batch: &Batch) -> Result<Vector> {
         open = rows.map(|(_, &row)| row).collect();
     }
     Ok(choice.into_vector(kind))
-}
-
-/// Texts, one for each row that has values; `write` appends one.
-pub(crate) fn texts(
-    len: usize,
-    nulls: Option<Vec<bool>>,
-    mut write: impl FnMut(usize, &mut Vec<u8>) -> Result<()>,
-) -> Result<Vector> {
-    let mut strings = Strings::new();
-    for row in 0..len {
-        let mut written = Ok(());
-        strings.push_with(|out| {
-            if !nulls.as_ref().is_some_and(|nulls| nulls[row]) {
-                written = write(row, out);
-            }
-        });
-        written?;
-    }
-    Ok(Vector { data: Data::Bytes(strings), nulls })
 }

@@ -202,7 +202,7 @@ pub(crate) fn stream(
     source: &dyn Source,
     options: &Options<'_>,
     threads: usize,
-    take_batch: &(dyn Fn(&Batch) -> Result<()> + Sync),
+    take_batch: &(dyn Fn(Batch) -> Result<()> + Sync),
 ) -> Result<()> {
     debug_assert!(plan.is_stream(), "rows are answered as they come");
     let scan = source.scan(&plan.request).map_err(Error::source)?;
@@ -227,7 +227,7 @@ pub(crate) fn stream(
                     .iter()
                     .map(|output| evaluate(&output.node, batch).map(std::borrow::Cow::into_owned));
                 let columns = columns.collect::<Result<Vec<_>>>()?;
-                take_batch(&Batch { len: batch.len, columns, ids: None })
+                take_batch(Batch { len: batch.len, columns, ids: None })
             };
             if is_done.load(Ordering::Relaxed) {
                 return ControlFlow::Break(());

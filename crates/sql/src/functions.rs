@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 use sapwood_schema::{POWERS_OF_TEN, Type, Value, rescale};
 
 use crate::error::{Error, Result};
-use crate::evaluate::{Out, compare_floats, texts};
 use crate::kind::Kind;
 use crate::node::OnFailure;
+use crate::out::{Out, compare_floats, texts};
 use crate::time::{Field, Interval, Unit};
 use crate::vector::{Data, Vector};
 

@@ -20,6 +20,7 @@ mod group;
 mod kind;
 mod like;
 mod node;
+mod out;
 mod parse;
 mod plan;
 mod session;

@@ -186,6 +186,23 @@ pub trait Change: Sync {
     /// Why a row cannot be put: its key is there, or a value does not fit. Rows before it are there.
     fn insert(&self, rows: &mut dyn Iterator<Item = Vec<Value<'static>>>) -> SourceResult<u64>;
 
+    /// Puts the rows of a batch, which has a vector for each column, in the representation of the column's type.
+    ///
+    /// # Errors
+    /// As of [`insert`](Self::insert).
+    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
+        let mut failed = None;
+        let mut rows = (0..batch.len).map_while(|row| {
+            let values = batch.columns.iter().zip(columns);
+            let values = values
+                .map(|(vector, column)| vector.value(row, &column.kind).map(Value::into_owned));
+            let values = values.collect::<Result<Vec<_>, _>>();
+            values.map_err(|error| failed = Some(error.to_string())).ok()
+        });
+        let count = self.insert(&mut rows)?;
+        failed.map_or(Ok(count), Err)
+    }
+
     /// Changes the row with this name, atomically. False if it is gone, or stays as it is.
     ///
     /// # Errors

@@ -590,7 +590,7 @@ fn offer(best: &mut Option<Vector>, vector: &Vector, row: usize, is_max: bool, i
 
 /// The value at a share of the sorted values, between two neighbours in proportion.
 fn interpolated(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_by(|left, right| crate::evaluate::compare_floats(*left, *right));
+    values.sort_by(|left, right| crate::out::compare_floats(*left, *right));
     let place = share * (values.len() - 1) as f64;
     let (below, above) = (values[place.floor() as usize], values[place.ceil() as usize]);
     match below == above || place.fract() == 0.0 {

@@ -261,18 +261,23 @@ impl Vector {
     /// # Errors
     /// What is wrong with it: a text that is not UTF-8.
     pub fn value<'a>(&'a self, at: usize, kind: &Type) -> Result<Value<'a>, sapwood_schema::Error> {
+        self.cell(at, kind).into_value(kind)
+    }
+
+    /// A value, as a cell of a type.
+    #[inline]
+    pub fn cell(&self, at: usize, kind: &Type) -> Cell<'_> {
         if self.is_null(at) {
-            return Ok(Value::Null);
+            return Cell::Null;
         }
-        let cell = match &self.data {
+        match &self.data {
             Data::Bool(values) => Cell::Int(values[at].into()),
             Data::Int(values) => Cell::Int(values[at]),
             Data::Big(values) => Cell::Big(values[at]),
             Data::Float(values) => Cell::Float(values[at]),
             Data::Bytes(values) if matches!(kind, Type::Array(..)) => Cell::Array(values.get(at)),
             Data::Bytes(values) => Cell::Bytes(values.get(at).into()),
-        };
-        cell.into_value(kind)
+        }
     }
 
     /// The values at some places, in that order.

@@ -40,7 +40,8 @@ fn commands_that_do_not_exist_are_noticed() {
 /// Asks each program of ours for its help: `--help` after the words accepts them or says why
 /// not, and runs nothing. Other people's programs are taken on trust.
 fn exists(command: &str) -> Result<(), String> {
-    let words: Vec<_> = command.split_whitespace().collect();
+    let words = words(command);
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let (ours, theirs) = match words.iter().position(|word| *word == "--") {
         Some(at) => (&words[..at], &words[at + 1..]),
         None => (&words[..], &[][..]),
@@ -63,6 +64,27 @@ fn exists(command: &str) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// The words of a command, where quotes keep blanks.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut quote, mut is_inside) = (vec![String::new()], None, false);
+    for letter in command.chars() {
+        let word = words.last_mut().expect("there is one");
+        match (quote, letter) {
+            (Some(open), letter) if letter == open => quote = None,
+            (None, '"' | '\'') => (quote, is_inside) = (Some(letter), true),
+            (None, blank) if blank.is_whitespace() => {
+                if is_inside || !word.is_empty() {
+                    words.push(String::new());
+                }
+                is_inside = false;
+            }
+            (_, letter) => word.push(letter),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 fn sapwood(args: &[&str]) -> Result<(), String> {

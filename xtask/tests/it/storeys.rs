@@ -161,10 +161,12 @@ const HOUSES: &[House] = &[
     House {
         name: "sql",
         storeys: &[
-            &["error", "kind", "like", "time", "vector"],
-            &["convert", "functions", "node"],
-            &["evaluate", "group"],
-            &["source", "states"],
+            &["error", "like", "vector"],
+            &["kind", "out", "source"],
+            &["group", "time"],
+            &["functions", "node"],
+            &["convert", "states"],
+            &["evaluate"],
             &["bind", "parse"],
             &["plan"],
             &["execute"],

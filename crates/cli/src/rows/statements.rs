@@ -155,6 +155,12 @@ impl<'a> Named<'a> {
             return Ok(db.clone());
         }
         let opened = match self.access {
+            Access::Read if !path.exists() => {
+                return Err(format!(
+                    "there is no directory {}: a statement that makes a table makes it",
+                    path.display()
+                ));
+            }
             Access::Read => kept::database(path, self.ui),
             Access::Change => {
                 kept::opened(self.ui, DbOptions::default(), |options| Db::open_with(path, options))

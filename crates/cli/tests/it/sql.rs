@@ -143,7 +143,7 @@ fn tables_of_directories_are_made_changed_and_asked() {
     let error =
         refused(&["sql", "--dir", dir, "insert into hash_stops values ('U6', 1, 'Museum')"], 1);
     assert!(error.contains("the key (U6, Museum) is there already"), "{error}");
-    let error = refused(&["sql", &format!("select * from {}", shown(&directory))], 2);
+    let error = refused(&["sql", &format!("select * from {}", shown(&directory))], 1);
     assert!(error.contains("several tables"), "{error}");
     stdout_of(&[
         "sql",
@@ -190,8 +190,8 @@ fn refusals_have_places_and_exit_codes() {
         ("select 1 +", 2, "expected"),
         ("", 2, "there is no statement"),
         ("select 1 / 0", 1, "division by zero"),
-        ("select * from 'nowhere.csv'", 2, "nowhere.csv"),
-        ("select * from nowhere", 2, "no table is called `nowhere`"),
+        ("select * from 'nowhere.csv'", 1, "nowhere.csv"),
+        ("select * from nowhere", 1, "no table is called `nowhere`"),
         ("create table t (a int)", 1, "--dir"),
         ("show tables", 1, "--dir"),
     ] {

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicU64;
 use super::Rows;
 use super::row_ref::{ColumnId, find};
 use crate::formats::{FIRST_NUMBER, pass_number, take_numbers};
-use crate::schema::{Error as Cause, RowFormat, Value};
+use crate::schema::{Cell, Error as Cause, RowFormat, Value};
 use crate::{Compute, Computed, Direction, Result, Table, key};
 
 #[cfg(doc)]
@@ -70,6 +70,22 @@ impl Rows {
         match format.schema().is_numbered() {
             true => self.put_numbered(&mut key, &value).map(|_| true),
             false => self.table.put_if_absent(&key, &value),
+        }
+    }
+
+    /// As [`insert`](Self::insert), from the cells of a row: `cell` answers that of a column. `key` and `value` are what the
+    /// row becomes.
+    pub(crate) fn insert_cells<'c>(
+        &self,
+        cell: &impl Fn(usize) -> Cell<'c>,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> Result<bool> {
+        let format = self.format();
+        self.named(format.encode_cells(cell, Some(FIRST_NUMBER), key, value))?;
+        match format.schema().is_numbered() {
+            true => self.put_numbered(key, value).map(|_| true),
+            false => self.table.put_if_absent(&*key, &*value),
         }
     }
 

@@ -1,9 +1,9 @@
 //! Changes of the rows of a table.
 
-use sapwood_sql::{Change, ChangeError, Changed, Error, SourceResult};
+use sapwood_sql::{Batch, Change, ChangeError, Changed, Error, SourceColumn, SourceResult, Vector};
 
 use super::table::{Form, TableSource};
-use crate::schema::Value;
+use crate::schema::{Type, Value};
 use crate::{Compute, Computed, Rows};
 
 impl Change for TableSource {
@@ -35,6 +35,37 @@ impl Change for TableSource {
             }
         }
         Ok(count)
+    }
+
+    fn insert_batch(&self, batch: &Batch, columns: &[SourceColumn]) -> SourceResult<u64> {
+        let rows = match &self.form {
+            Form::Rows(_) => Rows::new(self.table.clone()).map_err(|error| error.to_string())?,
+            Form::Bytes => {
+                let value = |vector: &Vector, row| match vector.value(row, &Type::Bytes) {
+                    Ok(value) => value.into_owned(),
+                    Err(error) => unreachable!("bytes are bytes: {error}"),
+                };
+                let mut rows = (0..batch.len)
+                    .map(|row| batch.columns.iter().map(|vector| value(vector, row)).collect());
+                return self.insert(&mut rows);
+            }
+        };
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        for row in 0..batch.len {
+            let cell = |column: usize| batch.columns[column].cell(row, &columns[column].kind);
+            match rows.insert_cells(&cell, &mut key, &mut value) {
+                Ok(true) => {}
+                Ok(false) => {
+                    let values = batch.columns.iter().zip(columns);
+                    let values = values.map(|(vector, column)| vector.value(row, &column.kind));
+                    let values = values.collect::<Result<Vec<_>, _>>();
+                    let shown = values.map(|values| self.shown_key(&values)).unwrap_or_default();
+                    return Err(format!("the key ({shown}) is there already"));
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Ok(batch.len as u64)
     }
 
     fn update(

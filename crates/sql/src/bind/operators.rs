@@ -1,6 +1,6 @@
 //! Operators between two values.
 
-use sapwood_schema::Value;
+use sapwood_schema::{Value, timestamp_of_text};
 use sqlparser::ast::{BinaryOperator, Expr, Spanned};
 use sqlparser::tokenizer::Span;
 
@@ -121,7 +121,8 @@ impl Binder<'_> {
                 Kind::Timestamp(precision_of(text).max(*precision))
             }
             (Kind::Date, Some(Value::Text(text)))
-                if sapwood_schema::date_of_text(text).is_none() =>
+                if sapwood_schema::date_of_text(text).is_none()
+                    && timestamp_of_text(text, precision_of(text)).is_some() =>
             {
                 Kind::Timestamp(precision_of(text))
             }

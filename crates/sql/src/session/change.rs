@@ -95,23 +95,25 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         expect_as_many(targets, columns.len())?;
         let change = into.change().map_err(Error::source)?;
         let count = AtomicU64::new(0);
-        let take_batch = |batch: &Batch| -> Result<()> {
-            let mut failed = None;
-            let mut rows = (0..batch.len).map_while(|row| {
-                let values = batch
-                    .columns
-                    .iter()
-                    .zip(&columns)
-                    .map(|(vector, (_, kind))| vector.value(row, kind).map(Value::into_owned));
-                let values = values.collect::<Result<Vec<_>, _>>();
-                let values = values.map_err(|error| Error::value(error.to_string()));
-                let filled =
-                    values.and_then(|values| filled(values.into_iter(), targets, into.columns()));
-                filled.map_err(|error| failed = Some(error)).ok()
+        let take_batch = |batch: Batch| -> Result<()> {
+            let len = batch.len;
+            let mut vectors: Vec<Option<Vector>> = vec![None; into.columns().len()];
+            for ((vector, (_, kind)), &target) in
+                batch.columns.into_iter().zip(&columns).zip(targets)
+            {
+                vectors[target] = Some(fitted(vector, kind, &into.columns()[target])?);
+            }
+            let vectors = vectors.into_iter().zip(into.columns()).map(|(vector, column)| {
+                vector.unwrap_or_else(|| {
+                    let mut nulls = Vector::of_type(&column.kind);
+                    (0..len).for_each(|_| nulls.push_null());
+                    nulls
+                })
             });
-            let put = change.insert(&mut rows).map_err(Error::source)?;
+            let batch = Batch { len, columns: vectors.collect(), ids: None };
+            let put = change.insert_batch(&batch, into.columns()).map_err(Error::source)?;
             count.fetch_add(put, Ordering::Relaxed);
-            failed.map_or(Ok(()), Err)
+            Ok(())
         };
         let threads = if into.is_numbered() { 1 } else { self.options.threads };
         let streamed = crate::execute::stream(plan, from, &self.options, threads, &take_batch);
@@ -480,6 +482,34 @@ fn fitting(value: Value<'static>, column: &SourceColumn, node: &Node) -> Result<
         }
         (value, kind) => value.to_type(kind).map_err(named),
     }
+}
+
+/// The values of a vector in the representation of a column's type. Whether whole numbers fit is looked at when they are
+/// put.
+fn fitted(vector: Vector, from: &Type, column: &SourceColumn) -> Result<Vector> {
+    let is_whole = |kind: &Type| matches!(kind, Type::Int(_) | Type::UInt(_));
+    let is_same = match (from, &column.kind) {
+        (from, to) if from == to => true,
+        (from, to) if is_whole(from) && is_whole(to) => {
+            std::mem::discriminant(&vector.data)
+                == std::mem::discriminant(&crate::vector::Data::of_type(to))
+        }
+        (Type::F64, Type::F32) => true,
+        _ => false,
+    };
+    if is_same {
+        return Ok(vector);
+    }
+    let at = Node::constant(Value::Null, sqlparser::tokenizer::Span::empty());
+    let mut fitted = Vector::of_type(&column.kind);
+    for row in 0..vector.len() {
+        let value = vector.value(row, from).map_err(|error| Error::value(error.to_string()))?;
+        match fitting(value.into_owned(), column, &at)? {
+            value @ Value::Array(_) => fitted.push_array(&value, &column.kind),
+            value => fitted.push_value(&value),
+        }
+    }
+    Ok(fitted)
 }
 
 /// A batch of one row.

@@ -37,7 +37,7 @@ impl FileFormat {
     fn of_ending(ending: &str) -> Option<Self> {
         match ending {
             "csv" => Some(FileFormat::Csv),
-            "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
+            "jsonl" | "ndjson" | "json" => Some(FileFormat::Jsonl),
             "parquet" => Some(FileFormat::Parquet),
             "arrow" | "feather" => Some(FileFormat::Arrow),
             _ => None,
@@ -92,6 +92,7 @@ mod tests {
             ("a.csv", Some((FileFormat::Csv, Packing::Plain))),
             ("A.CSV.GZ", Some((FileFormat::Csv, Packing::Gzip))),
             ("a.b.ndjson.zst", Some((FileFormat::Jsonl, Packing::Zstd))),
+            ("a.json", Some((FileFormat::Jsonl, Packing::Plain))),
             ("a.parquet", Some((FileFormat::Parquet, Packing::Plain))),
             ("a.feather", Some((FileFormat::Arrow, Packing::Plain))),
             ("a.arrow.zst", None),
