@@ -5,7 +5,7 @@ use crate::names::Names;
 use crate::workspace::{self, expect_none, read, root};
 use std::path::Path;
 
-const ARCHITECTURE_LINES_MAX: usize = 300;
+const ARCHITECTURE_LINES_MAX: usize = 280;
 
 /// The headings of each page about an engine, in this order.
 const DESIGN_HEADINGS: [&str; 9] = [
