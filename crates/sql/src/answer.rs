@@ -79,6 +79,10 @@ impl Source for Answer {
         &self.columns
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn rows_estimate(&self) -> Option<u64> {
         Some(self.rows as u64)
     }

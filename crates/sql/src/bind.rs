@@ -421,8 +421,7 @@ impl<'a> Binder<'a> {
     fn unite(&mut self, nodes: Vec<Node>) -> Result<(Vec<Node>, Kind)> {
         let mut kind = Kind::Null;
         // Constants in quotes become what the others are.
-        let is_open = |node: &Node| node.kind == Kind::Text && node.as_constant().is_some();
-        for node in nodes.iter().filter(|node| !is_open(node)) {
+        for node in nodes.iter().filter(|node| !node.is_quoted()) {
             kind = match kind.common(&node.kind) {
                 Some(kind) => kind,
                 None => return Err(two_kinds(&kind, &node.kind).at(node.at)),

@@ -147,6 +147,11 @@ impl Node {
         }
     }
 
+    /// Whether it is a text in quotes, which becomes what it meets.
+    pub(crate) fn is_quoted(&self) -> bool {
+        self.kind == Kind::Text && self.as_constant().is_some()
+    }
+
     /// The expressions that it is made of.
     pub(crate) fn parts(&self) -> Vec<&Node> {
         match &self.op {

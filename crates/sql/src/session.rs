@@ -270,6 +270,10 @@ impl Source for OneRow {
         &[]
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn rows_estimate(&self) -> Option<u64> {
         Some(1)
     }

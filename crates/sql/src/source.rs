@@ -121,6 +121,12 @@ pub trait Source: Send + Sync {
     /// Why that cannot be.
     fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>>;
 
+    /// Whether its rows stay as they are while a statement puts rows into a table. A table says no: it may be that very
+    /// table, by another name.
+    fn is_fixed(&self) -> bool {
+        false
+    }
+
     /// Whether rows get numbers in the order in which they are put.
     fn is_numbered(&self) -> bool {
         false

@@ -259,6 +259,10 @@ impl Source for File {
         self.0.columns()
     }
 
+    fn is_fixed(&self) -> bool {
+        self.0.is_fixed()
+    }
+
     fn rows_estimate(&self) -> Option<u64> {
         self.0.rows_estimate()
     }

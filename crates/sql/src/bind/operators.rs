@@ -97,19 +97,23 @@ impl Binder<'_> {
 
     /// Two values in the kind in which they meet. A text in quotes becomes what the other is.
     pub(super) fn meet(&mut self, left: Node, right: Node, at: Span) -> Result<(Node, Node, Kind)> {
-        let is_open = |node: &Node| node.kind == Kind::Text && node.as_constant().is_some();
-        let (left, right) = match (is_open(&left), is_open(&right)) {
+        let (left, right) = self.alike(left, right)?;
+        let Some(kind) = left.kind.common(&right.kind) else {
+            return Err(two_kinds(&left.kind, &right.kind).at(at));
+        };
+        Ok((converted(left, &kind), converted(right, &kind), kind))
+    }
+
+    /// Two values, of which a text in quotes becomes what the other is.
+    fn alike(&mut self, left: Node, right: Node) -> Result<(Node, Node)> {
+        Ok(match (left.is_quoted(), right.is_quoted()) {
             (true, false) => (self.as_other(left, &right)?, right),
             (false, true) => {
                 let right = self.as_other(right, &left)?;
                 (left, right)
             }
             _ => (left, right),
-        };
-        let Some(kind) = left.kind.common(&right.kind) else {
-            return Err(two_kinds(&left.kind, &right.kind).at(at));
-        };
-        Ok((converted(left, &kind), converted(right, &kind), kind))
+        })
     }
 
     /// A text in quotes in the kind of another value.
@@ -195,15 +199,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let is_open = |node: &Node| node.kind == Kind::Text && node.as_constant().is_some();
-        let (left, right) = match (is_open(&left), is_open(&right)) {
-            (true, false) => (self.as_other(left, &right)?, right),
-            (false, true) => {
-                let right = self.as_other(right, &left)?;
-                (left, right)
-            }
-            _ => (left, right),
-        };
+        let (left, right) = self.alike(left, right)?;
         let left = self.expect_number(left, arithmetic.sign())?;
         let right = self.expect_number(right, arithmetic.sign())?;
         let kind = left.kind.common(&right.kind).expect("numbers meet");

@@ -55,7 +55,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
                 let rows: Vec<Vec<Value<'static>>> = rows.collect::<Result<_>>()?;
                 self.put(&*source, &mut rows.into_iter())
             }
-            _ => self.put_query(&*source, &name, query, &targets),
+            _ => self.put_query(&*source, query, &targets),
         }
     }
 
@@ -63,18 +63,13 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
     pub(super) fn put_query(
         &self,
         into: &dyn Source,
-        name: &TableName,
         query: &Query,
         targets: &[usize],
     ) -> Result<Outcome> {
-        // A table that rows are put into while it is read would show them.
-        let is_itself = crate::plan::scope_of(query)?.1.is_some_and(|(from, _)| from == *name);
-        if is_itself {
-            return self.put_answer(into, &self.query(query)?, targets);
-        }
         let open = |name: &TableName| self.catalog.open_settled(name).map_err(Error::source);
         let (plan, from) = self.plan_over(query, open)?;
-        if !plan.is_stream() {
+        // A table that rows are put into while it is read would show them.
+        if !(plan.is_stream() && from.is_fixed()) {
             let counts = crate::execute::Counts::default();
             let (rows, vectors) = crate::execute::execute(&plan, &*from, &self.options, &counts)?;
             let answer = Answer::new(super::columns_of(&plan), rows, vectors);

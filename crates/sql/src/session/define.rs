@@ -50,7 +50,7 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
         let schema = builder.build().map_err(|error| Error::meaning(error.to_string()))?;
         let targets: Vec<usize> = (0..plan.outputs.len()).collect();
         self.catalog.create(&name, schema, engine.as_deref()).map_err(Error::source)?;
-        let put = self.open(&name).and_then(|into| self.put_query(&*into, &name, query, &targets));
+        let put = self.open(&name).and_then(|into| self.put_query(&*into, query, &targets));
         if put.is_err() {
             // All of it, or nothing.
             self.catalog.drop_table(&name).map_err(Error::source)?;

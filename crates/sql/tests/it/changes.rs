@@ -33,6 +33,14 @@ fn rows_are_inserted_updated_and_deleted() {
 }
 
 #[test]
+fn a_table_that_is_put_into_itself_is_read_first() {
+    let db = Memory::default().with("t", "a:i32", "(1), (2), (3), (4), (5)");
+    assert_eq!(changed(db.run("insert into t select a + 10 from t")), ("inserted", 5));
+    assert_eq!(changed(db.run("insert into t select a from memory.t")), ("inserted", 10));
+    assert_eq!(db.rows("select count(*), count(distinct a), max(a) from t"), ["20 10 15"]);
+}
+
+#[test]
 fn values_that_do_not_fit_are_refused() {
     let db = Memory::default().with("t", "a:i8, b:text, d:date?, key(a)", "(1, 'x', null)");
     for (sql, says) in [

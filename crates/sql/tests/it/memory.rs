@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_schema::{RowFormat, Schema, Type, Value};
 use sapwood_sql::{
@@ -11,6 +10,9 @@ use sapwood_sql::{
     Session, Sink, Source, SourceColumn, SourceResult, Strings, TableName, TableSummary, Vector,
     parse,
 };
+
+/// Rows that a table takes, so that a statement which meets its own rows ends.
+const ROWS_MAX: usize = 1_000;
 
 /// Tables by name.
 #[derive(Default)]
@@ -108,7 +110,10 @@ fn texts(answer: &Answer) -> Vec<String> {
 
 impl Catalog for Memory {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
-        let found = self.tables.lock().expect("unpoisoned").get(&name.to_string()).cloned();
+        // Tables have a second name, as those of a directory have.
+        let known = name.to_string();
+        let known = known.strip_prefix("memory.").unwrap_or(&known);
+        let found = self.tables.lock().expect("unpoisoned").get(known).cloned();
         match found {
             Some(table) => Ok(Box::new(Opened(table))),
             None => Err(format!("no table is called `{name}`")),
@@ -182,15 +187,10 @@ impl Source for Opened {
     }
 
     fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
-        let rows = self.0.rows.lock().expect("unpoisoned");
-        let is_wanted = |key: &[u8]| self.0.is_wanted(key, request);
-        let rows = rows.iter().filter(|(key, _)| is_wanted(key));
-        let rows = rows.map(|(key, value)| (key.clone(), value.clone())).collect();
         Ok(Box::new(MemoryScan {
             table: &self.0,
-            rows,
             request: request.clone(),
-            next: AtomicUsize::new(0),
+            next: Mutex::new((0, Bound::Unbounded)),
         }))
     }
 
@@ -244,32 +244,51 @@ impl Table {
     }
 }
 
+/// A scan beside writers: it shows rows that are put behind the place where it is.
 struct MemoryScan<'a> {
     table: &'a Table,
-    rows: Vec<(Vec<u8>, Vec<u8>)>,
     request: Request,
-    next: AtomicUsize,
+    /// The number of the next batch, and where it begins.
+    next: Mutex<(u64, Bound<Vec<u8>>)>,
+}
+
+impl MemoryScan<'_> {
+    fn next_rows(&self) -> (u64, Vec<(Vec<u8>, Vec<u8>)>) {
+        let mut next = self.next.lock().expect("unpoisoned");
+        let rows = self.table.rows.lock().expect("unpoisoned");
+        let wanted = rows
+            .range((next.1.clone(), Bound::Unbounded))
+            .filter(|(key, _)| self.table.is_wanted(key, &self.request));
+        let rows: Vec<_> = wanted
+            .take(self.table.batch)
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let number = next.0;
+        if let Some((last, _)) = rows.last() {
+            *next = (number + 1, Bound::Excluded(last.clone()));
+        }
+        (number, rows)
+    }
 }
 
 impl Scan for MemoryScan<'_> {
     fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
         let projection = self.table.format.project(&self.request.columns);
         loop {
-            let begin = self.next.fetch_add(self.table.batch, Ordering::Relaxed);
-            if begin >= self.rows.len() {
+            let (number, rows) = self.next_rows();
+            if rows.is_empty() {
                 return Ok(());
             }
-            let rows = &self.rows[begin..self.rows.len().min(begin + self.table.batch)];
             let kinds = self.request.columns.iter();
             let kinds = kinds.map(|&column| Vector::of_type(&self.table.columns[column].kind));
             let mut columns: Vec<Vector> = kinds.collect();
-            for (key, value) in rows {
+            for (key, value) in &rows {
                 let show = &mut |at: usize, cell| columns[at].push_cell(&cell);
                 projection.read(key, value, show).map_err(|error| error.to_string())?;
             }
             let ids = self.request.with_ids;
             let ids = ids.then(|| rows.iter().map(|(key, _)| &key[..]).collect::<Strings>());
-            if sink(begin as u64, &Batch { len: rows.len(), columns, ids }).is_break() {
+            if sink(number, &Batch { len: rows.len(), columns, ids }).is_break() {
                 return Ok(());
             }
         }
@@ -282,6 +301,9 @@ impl Change for Opened {
         let (mut key, mut value) = (Vec::new(), Vec::new());
         for row in rows {
             let mut table = self.0.rows.lock().expect("unpoisoned");
+            if table.len() >= ROWS_MAX {
+                return Err("the table is full".to_owned());
+            }
             let number = Some(table.len() as u64);
             let encoded = self.0.format.encode(&row, number, &mut key, &mut value);
             encoded.map_err(|error| error.to_string())?;

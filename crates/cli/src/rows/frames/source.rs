@@ -163,6 +163,10 @@ impl Source for FileSource {
         }
     }
 
+    fn is_fixed(&self) -> bool {
+        true
+    }
+
     fn rows_estimate(&self) -> Option<u64> {
         match &self.content {
             Content::Csv(..) | Content::Json(..) => None,
