@@ -201,6 +201,7 @@ pub(crate) enum Why {
         declared: usize,
     },
     NotUtf8,
+    NotRow,
     NotDecimal,
     NotFinite,
     BeyondFloats,
@@ -253,6 +254,7 @@ impl fmt::Display for Why {
                  {declared}"
             ),
             Why::NotUtf8 => f.write_str("is not UTF-8"),
+            Why::NotRow => f.write_str("is no row of the table's columns"),
             Why::NotDecimal => f.write_str("is not a decimal number"),
             Why::NotFinite => f.write_str("is infinite, and cannot be added up"),
             Why::BeyondFloats => f.write_str("is beyond the range of 64-bit floats"),

@@ -79,7 +79,7 @@ pub use question::aggregate::{Aggregate, Function};
 pub use question::group::{Group, GroupBy, Input};
 pub use question::key_list::KeyList;
 pub use question::layout::{
-    Component, ComponentForm, Field, Layout, Part, Path, Place, Read, Step, Tuple,
+    Component, ComponentForm, Field, Layout, Part, Path, Place, Read, RowColumn, Step, Tuple,
 };
 pub use question::predicate::{Operand, Predicate};
 pub use question::query::{Mismatches, Missing, OrderBy, Query, SortDirection};

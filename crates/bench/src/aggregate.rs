@@ -35,7 +35,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::Error;
-use crate::command::{check_engines, command, thread_counts};
+use crate::command::{check_engines, thread_counts};
+use crate::sheet::SheetFlags;
 use contenders::{TableKind, WAYS};
 
 /// The number of objects at which the targets are judged.
@@ -70,9 +71,8 @@ pub struct Args {
     #[arg(long, default_value_t = 5)]
     runs: usize,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 2,000 and 20,000 objects, 2 runs
     #[arg(long, conflicts_with = "full")]
@@ -195,25 +195,19 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// wrongly, or `out` refuses what is written.
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan()?;
+    let mut sheet = args.sheet.open(out)?;
     let mut last = None;
     for &count in &plan.objects {
         let figures = measure::measure(&plan, count)?;
-        if args.json {
-            report::print_json(out, &figures)?;
-        } else {
-            report::print_tables(out, &figures)?;
-        }
+        sheet.print(
+            |out| report::print_json(out, &figures),
+            |out| report::print_tables(out, &figures),
+        )?;
         // Targets are judged at their own size, or else at the last.
         let is_at_home = |figures: &measure::Figures| figures.objects == TARGET_OBJECTS;
         if !last.as_ref().is_some_and(is_at_home) {
             last = Some(figures);
         }
     }
-    if !args.json {
-        if let Some(figures) = &last {
-            targets::print(out, figures)?;
-        }
-        writeln!(out, "\nRepeat with: {}", command())?;
-    }
-    Ok(())
+    sheet.end(|out| last.iter().try_for_each(|figures| targets::print(out, figures)))
 }

@@ -49,7 +49,8 @@ pub use store::{Engine, Place, Store};
 pub use workload::{Data, Level};
 
 use crate::Error;
-use crate::command::{check_engines, command};
+use crate::command::check_engines;
+use crate::sheet::SheetFlags;
 
 /// The numbers of entries at which targets of recovery and of checkpoints are judged.
 const TARGET_RECOVERED: u32 = 10_000_000;
@@ -105,9 +106,8 @@ pub struct Args {
     #[arg(long)]
     dir: Option<PathBuf>,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 2,000 keys, 10,000 recovered entries, 2 runs of a hundredth of a second
     #[arg(long, conflicts_with = "full")]
@@ -237,11 +237,11 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
 /// `out` refuses what is written.
 pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan(engines)?;
+    let mut sheet = args.sheet.open(out)?;
     let figures = measure::measure(&plan, engines)?;
-    if args.json {
-        return Ok(report::print_json(out, &figures)?);
-    }
-    report::print_tables(out, &figures)?;
-    targets::print(out, &figures)?;
-    Ok(writeln!(out, "\nRepeat with: {}", command())?)
+    sheet.print(
+        |out| report::print_json(out, &figures),
+        |out| report::print_tables(out, &figures),
+    )?;
+    sheet.end(|out| targets::print(out, &figures))
 }

@@ -37,7 +37,7 @@ pub use flags::RoundFlags;
 pub use spill::SpillFlags;
 
 use crate::Error;
-use crate::command::{check_engines, command};
+use crate::command::check_engines;
 use flags::Rounds;
 use workload::{KEYS_MAX, Mix};
 
@@ -156,22 +156,21 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let runs = |part, engines: &[String]| {
         parts.contains(&part) && (args.engines.is_empty() || !engines.is_empty())
     };
+    let mut sheet = args.rounds.sheet.open(out)?;
     let engines = of_part(&in_memory);
     if runs(Part::Memory, &engines) {
         let figures = measure::measure(&args.plan(engines)?)?;
-        if args.rounds.json {
-            report::print_json(out, &figures)?;
-        } else {
-            report::print_tables(out, &figures)?;
-            targets::print(out, &figures)?;
-        }
+        sheet.print(
+            |out| report::print_json(out, &figures),
+            |out| {
+                report::print_tables(out, &figures)?;
+                targets::print(out, &figures)
+            },
+        )?;
     }
     let engines = of_part(&in_spill);
     if runs(Part::Spill, &engines) {
-        spill::run_to(&args.rounds, &args.spill, &engines, &ours, out)?;
+        spill::run_on(&args.rounds, &args.spill, &engines, &ours, &mut sheet)?;
     }
-    if !args.rounds.json {
-        writeln!(out, "\nRepeat with: {}", command())?;
-    }
-    Ok(())
+    sheet.end(|_| Ok(()))
 }

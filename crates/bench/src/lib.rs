@@ -12,6 +12,7 @@
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
 //! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
+//! | [`plot`] | figures of these, drawn |
 #![forbid(unsafe_code)]
 // Both may be closed while a bench runs: `report::tell` and the given output are the ways out.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
@@ -20,6 +21,7 @@ pub mod aggregate;
 pub mod durability;
 pub mod hash;
 pub mod ordered;
+pub mod plot;
 pub mod rollup;
 pub mod server;
 pub mod trees;
@@ -30,12 +32,14 @@ mod consume;
 mod figures;
 mod folder;
 mod jvm;
+mod machine;
 mod pages;
 mod process;
 mod random;
 mod report;
 mod resident;
 mod rounds;
+mod sheet;
 mod tally;
 
 /// The error of a bench that cannot run: a sentence that says what to do next.

@@ -40,7 +40,8 @@ pub use crate::clock::Clock;
 pub use space::KeyShape;
 
 use crate::Error;
-use crate::command::{check_engines, command, thread_counts};
+use crate::command::{check_engines, thread_counts};
+use crate::sheet::SheetFlags;
 use space::{Data, Space};
 use workload::Workload;
 
@@ -106,9 +107,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     clock: Clock,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 2,000 entries of every data, 2 runs
     #[arg(long, conflicts_with = "full")]
@@ -144,7 +144,6 @@ struct Plan {
     latencies: bool,
     jvm: bool,
     clock: Clock,
-    json: bool,
     flights: PathBuf,
 }
 
@@ -203,7 +202,6 @@ impl Args {
             latencies: !self.no_latencies,
             jvm: self.jvm,
             clock: self.clock,
-            json: self.json,
             flights: PathBuf::from(concat!(
                 env!("CARGO_MANIFEST_DIR"),
                 "/../../datasets/flights-2013.csv.zst"
@@ -236,23 +234,17 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// our engine answered wrongly, or `out` refuses what is written.
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan()?;
+    let mut sheet = args.sheet.open(out)?;
     let mut all = Vec::new();
     for (place, &data) in plan.data.iter().enumerate() {
         let space = Arc::new(Space::new(data, plan.entries, &plan.flights)?);
         let heap = if place == 0 { measure::Heap::Fresh } else { measure::Heap::Used };
         let figures = measure::measure(&plan, &space, heap)?;
-        if plan.json {
-            report::print_json(out, &figures)?;
-        } else {
-            report::print_tables(out, &figures)?;
-        }
+        sheet.print(
+            |out| report::print_json(out, &figures),
+            |out| report::print_tables(out, &figures),
+        )?;
         all.push(figures);
     }
-    if !plan.json {
-        for figures in &all {
-            targets::print(out, figures)?;
-        }
-        writeln!(out, "\nRepeat with: {}", command())?;
-    }
-    Ok(())
+    sheet.end(|out| all.iter().try_for_each(|figures| targets::print(out, figures)))
 }

@@ -6,6 +6,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use serde_json::{Value, json};
 
 use crate::figures::{Rate, Rates, Ratio, Timed, Unit};
+use crate::machine::machine;
 
 /// A table whose columns from `numbers_from` on are aligned right.
 pub(crate) fn table(header: &[&str], numbers_from: usize) -> Table {
@@ -47,7 +48,7 @@ impl Labels<'_> {
             "bench": self.bench, "workload": workload, "threads": threads,
             "entries": self.entries, "engine": engine, "unit": unit,
             "median": median, "min": min, "max": max, "runs": runs,
-            "bytes_per_entry": (self.bytes_per_entry)(engine), "data": self.data,
+            "bytes_per_entry": (self.bytes_per_entry)(engine), "data": self.data, "machine": machine(),
         })
     }
 

@@ -38,8 +38,9 @@ pub use sets::{Granule, Source};
 pub use workload::Phase;
 
 use crate::Error;
-use crate::command::{check_engines, command, thread_counts};
+use crate::command::{check_engines, thread_counts};
 use crate::report::tell;
+use crate::sheet::SheetFlags;
 
 /// The number of rows at which the targets are judged.
 const TARGET_ROWS: usize = 1_000_000;
@@ -99,9 +100,8 @@ pub struct Args {
     #[arg(long, default_value_t = 3)]
     runs: usize,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 20,000 rows of each set, 2 runs
     #[arg(long, conflicts_with = "full")]
@@ -208,11 +208,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// A flag names what does not exist, a program of a peer cannot run, an engine answered wrongly, or `out` refuses what is written.
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan()?;
+    let mut sheet = args.sheet.open(out)?;
     let figures = measure::measure(&plan)?;
-    if args.json {
-        return Ok(report::print_json(out, &figures)?);
-    }
-    report::print_tables(out, &figures)?;
-    targets::print(out, &figures)?;
-    Ok(writeln!(out, "\nRepeat with: {}", command())?)
+    sheet.print(
+        |out| report::print_json(out, &figures),
+        |out| report::print_tables(out, &figures),
+    )?;
+    sheet.end(|out| targets::print(out, &figures))
 }

@@ -40,7 +40,8 @@ use std::io::Write;
 use std::time::Duration;
 
 use crate::Error;
-use crate::command::{check_engines, command};
+use crate::command::check_engines;
+use crate::sheet::SheetFlags;
 use workload::Workload;
 
 /// The number of objects at which the targets of sums are judged.
@@ -77,9 +78,8 @@ pub struct Args {
     #[arg(long)]
     no_memory: bool,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 10,000 objects, 2 runs of a hundredth of a second
     #[arg(long, conflicts_with = "full")]
@@ -100,7 +100,6 @@ struct Plan {
     time: Duration,
     rate: u32,
     idle_connections: Option<usize>,
-    json: bool,
 }
 
 impl Args {
@@ -138,7 +137,6 @@ impl Args {
                 (.., true) => Some(10_000),
                 _ => Some(1_000),
             },
-            json: self.json,
         })
     }
 }
@@ -160,13 +158,11 @@ pub fn run(args: &Args) -> Result<(), Error> {
 /// what is written.
 pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan()?;
+    let mut sheet = args.sheet.open(out)?;
     let figures = measure::measure(&plan)?;
-    if plan.json {
-        report::print_json(out, &figures)?;
-    } else {
-        report::print_tables(out, &figures)?;
-        targets::print(out, &figures)?;
-        writeln!(out, "\nRepeat with: {}", command())?;
-    }
-    Ok(())
+    sheet.print(
+        |out| report::print_json(out, &figures),
+        |out| report::print_tables(out, &figures),
+    )?;
+    sheet.end(|out| targets::print(out, &figures))
 }

@@ -39,7 +39,8 @@ pub use store::{Engine, Entry, Key, Level, Limit, Place, Recovery, TreeStore, Va
 pub use workload::{Order, Phase};
 
 use crate::Error;
-use crate::command::{check_engines, command};
+use crate::command::check_engines;
+use crate::sheet::SheetFlags;
 
 /// The number of keys at which the targets are judged.
 const TARGET_KEYS: usize = 1_000_000;
@@ -88,9 +89,8 @@ pub struct Args {
     #[arg(long)]
     dir: Option<PathBuf>,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    sheet: SheetFlags,
 
     /// Finish in seconds: 2,000 keys, 2 runs
     #[arg(long, conflicts_with = "full")]
@@ -207,6 +207,7 @@ pub fn run_to(args: &Args, out: &mut dyn Write) -> Result<(), Error> {
 /// `out` refuses what is written.
 pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<(), Error> {
     let plan = args.plan(engines)?;
+    let mut sheet = args.sheet.open(out)?;
     let mut engines = engines.to_vec();
     let absent = match args.pmdk && pmdk::ENGINES.iter().any(|engine| plan.takes(engine.name)) {
         true => pmdk::join(&mut engines, pmdk::build("make", &pmdk::folder())),
@@ -214,10 +215,9 @@ pub fn run_with(args: &Args, engines: &[Engine], out: &mut dyn Write) -> Result<
     };
     let mut figures = measure::measure(&plan, &engines)?;
     figures.rates.wrong.extend(absent);
-    if args.json {
-        return Ok(report::print_json(out, &figures)?);
-    }
-    report::print_tables(out, &figures)?;
-    targets::print(out, &figures)?;
-    Ok(writeln!(out, "\nRepeat with: {}", command())?)
+    sheet.print(
+        |out| report::print_json(out, &figures),
+        |out| report::print_tables(out, &figures),
+    )?;
+    sheet.end(|out| targets::print(out, &figures))
 }

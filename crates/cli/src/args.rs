@@ -8,6 +8,8 @@
 //! | `exchange` | the arguments of `export` and `import` |
 //! | `serve` | the options of a server |
 //! | `sql` | the arguments of `sql` |
+//! | `tables` | the tables of a directory, and changes of rows |
+//! | `types` | types of columns |
 //! | `quotes` | the quotes of CSV, for lists on the command line and for files |
 
 pub(crate) mod directories;
@@ -17,6 +19,8 @@ pub(crate) mod quotes;
 pub(crate) mod rows;
 pub(crate) mod serve;
 pub(crate) mod sql;
+pub(crate) mod tables;
+pub(crate) mod types;
 
 use std::path::PathBuf;
 
@@ -74,7 +78,12 @@ Examples:
   sapwood load events.jsonl --key user:str,time --duplicates all
   sapwood load flights.csv.zst --key carrier,flight,month,day --engine hash --dir flights
   sapwood load flights.csv.zst --key time_hour,carrier,flight --engine tree --dir by_hour
+  sapwood load flights.csv.zst --types 'flight:u16, distance:u16' --dir every
   zcat rows.csv.gz | sapwood load - --format csv --key id --strict --json
+
+CSV (with commas, semicolons, tabs or bars), JSON, JSON lines, Parquet and Arrow are told by the name
+or the first bytes. Columns have the types of all their values, which are shown; --types says others.
+Without --key each row gets a number as its key.
 
 Rows that cannot be used are named on standard error with their lines, counted and left out. Rows
 whose key came before are named and counted too; --duplicates says which of them stay. With --strict
@@ -101,11 +110,12 @@ Examples:
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --reverse --limit 10 --json
   sapwood scan flights --limit 5
 
-Rows are printed as they stand in the file, below its header; with --json as objects, the fields of
-CSV as strings. Values are separated by commas as in CSV: \"a,b\" in quotes is one value. A hash
-table (of a directory, or --engine hash) has no order: its rows come as they were written last.
+Rows are printed as CSV with a header, those of a file of JSON lines as they stand there; with --json
+as objects, the fields of a CSV file as strings. Values are separated by commas as in CSV: \"a,b\" in
+quotes is one value. A hash table (of a directory, or --engine hash) has no order: its rows come as they
+were written last.
 
-Entries of a table that a program made have two columns, key and value: bytes that are not printable
+Entries of a table without columns have two, key and value: bytes that are not printable
 stand as \\xE2, \\n or \\0, and a backslash as two. Keys are typed so, too.")]
     Scan(Scan),
 
@@ -177,6 +187,47 @@ Examples:
   sapwood stats flights.csv.zst --key carrier,flight,month,day,sched_dep_time --json
   sapwood stats flights")]
     Stats(Stats),
+
+    /// List the tables of a directory, with their columns
+    #[command(after_help = "\
+Examples:
+  sapwood tables flights
+  sapwood tables flights --json")]
+    Tables(tables::Tables),
+
+    /// Print the columns of a table: names, types, and the key
+    #[command(after_help = "\
+Examples:
+  sapwood describe flights
+  sapwood describe flights rows --json")]
+    Describe(tables::Describe),
+
+    /// Put a row into a table of a directory; one with the same key is replaced
+    #[command(after_help = "\
+Examples:
+  sapwood put flights carrier=UA flight=1545 month=1 day=1 dep_delay=2
+
+A column that is not named has no value. Values are written as `get` prints them. Entries of a table
+without columns are a key and a value: bytes that are not printable stand as \\xE2, and a backslash as
+two.")]
+    Put(tables::Put),
+
+    /// Remove the rows with a key from a table of a directory
+    #[command(after_help = "\
+Examples:
+  sapwood remove flights UA 1545 1 1
+
+All rows that `get` shows are removed. The exit code is 1 if there are none.")]
+    Remove(tables::Remove),
+
+    /// Give disk space back: what is superseded and removed goes out of hash tables and the log
+    #[command(after_help = "\
+Examples:
+  sapwood compact flights
+
+Checkpoints that are kept need their files, so that a second run may give back more. The heap of tree
+tables is used again, but not given back.")]
+    Compact(tables::Compact),
 
     /// List the checkpoints of a table in a directory, or go back to one
     #[command(after_help = "\
@@ -264,9 +315,10 @@ Examples:
   sapwood export events flights --to facts
 
 The columns are:
-  those of the file, of rows that `sapwood load` keeps; JSON lines stay lines in jsonl, and are
-    bytes elsewhere. In parquet and arrow a column is numbers if each of its values is one, written as
-    it would be printed, or missing (empty, or NA), else text;
+  those of the table, if it has typed columns, as `sapwood load` makes them;
+  those of the file, of rows that are kept as text (`sapwood import --key`, earlier versions of load);
+    JSON lines stay lines in jsonl, and are bytes elsewhere. In parquet and arrow a column is numbers if
+    each of its values is one, written as it would be printed, or missing (empty, or NA), else text;
   the fields that the table declares, if they cover the value (or the key) without a gap; a key or
     value that they do not cover is bytes, in a column called key or value;
   else key and value, as bytes: Binary in parquet and arrow; in csv and jsonl text in which bytes
@@ -276,8 +328,8 @@ Every entry is looked at first: where one would not come back to the byte (a key
 all numbered, a record that a program wrote otherwise), all are written as bytes, and a notice says
 why.
 
-A file is whole or not there: it is called FILE.part until it is done. It is read back by `sapwood
-import`. The directory is not changed.
+A file is whole or not there: it is called FILE.part until it is done. The command that reads it back is
+printed: `sapwood load` for typed columns, else `sapwood import`. The directory is not changed.
 
 Of a roll-up, --to names a folder, in which there is a Parquet file for each interval of the segment
 granularity: __time, the dimensions, and the metrics, with the states of sketches beside them.")]
@@ -286,12 +338,12 @@ granularity: __time, the dimensions, and the metrics, with the states of sketche
     /// Put the rows of a CSV, JSON lines, Parquet or Arrow file into a table of a directory
     #[command(after_help = "\
 Examples:
-  sapwood import flights rows flights.parquet
   sapwood import new rows flights.csv.zst --engine tree -k carrier:str,flight:int,month:int,day:int
   sapwood import stock pieces pieces.csv --layout 'key(shop:str), pieces:u32le, euros:f64le@4'
   zcat hits.jsonl.gz | sapwood import counters hits - --format jsonl --json
 
-What `sapwood export` wrote comes back to the same bytes. Parquet and arrow files say how their rows
+Rows of typed columns are for `sapwood load`. What `sapwood export` wrote of other tables comes back to
+the same bytes. Parquet and arrow files say how their rows
 are keys and values; for a new table, --key or --layout says it of csv and jsonl (the export prints
 the command). Columns called key and value alone are bytes, as `sapwood scan` prints them. A table
 that is there knows its own columns.
@@ -320,12 +372,14 @@ finds the next change gone, and says so.")]
 Examples:
   sapwood bench ordered --smoke
   sapwood bench ordered --entries 1000000 --threads 1,2 --json
+  sapwood bench hash --keys 5000000 --threads 2 --plot hash.svg
   sapwood bench hash --keys 5000000 --engines sapwood,papaya
   sapwood bench aggregate --objects 10000000 --threads 1
   sapwood bench rollup --sets synthetic --granularity hour,none
   sapwood bench rollup --frames --workloads group-by,timeseries
   sapwood bench trees --keys 100000 --engines sapwood-btree,redb --dir /var/tmp
-  sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp")]
+  sapwood bench durability --part levels,recovery --engines sapwood-ordered,redis --dir /var/tmp
+  sapwood bench plot ordered.jsonl hash.jsonl --to figures.svg --threads 2")]
     Bench(Bench),
 
     /// Serve tables to Redis clients, until it is told to stop
@@ -350,19 +404,22 @@ Examples:
   sapwood config print --config sapwood.toml --port 7000 --json")]
     Config(Config),
 
-    /// Talk to a server, or to a database in this process
+    /// Commands and SQL: to a database in this process, or commands to a server
     #[command(after_help = "\
 Examples:
-  sapwood shell                                     a database in memory
-  sapwood shell --dir flights                       tables in a directory
+  sapwood shell                                     a database in memory, and files
+  sapwood shell flights                             tables in a directory
+  sapwood shell -c \"select count(*) from 'flights.csv.zst'\"
   sapwood shell redis://user@127.0.0.1:6379/0       a server; rediss:// with TLS
   sapwood shell unix:///run/sapwood.sock
   sapwood shell -c 'SET a 1' -c 'GET a'             commands, and an end
   echo 'GET a' | sapwood shell 127.0.0.1 --output json
 
 The password comes from the address, from SAPWOOD_PASSWORD, or with --askpass from the terminal.
-Lines are quoted as for redis-cli; `help COMMAND` says what a command does. History is kept in the
-user's state folder, or where SAPWOOD_HISTORY says; commands with passwords are not.")]
+Statements of SQL go over lines and end with `;`. Lines of commands are quoted as for redis-cli.
+`.help` says what there is, `help COMMAND` what a command does. History is kept in the user's state
+folder, or where SAPWOOD_HISTORY says; commands with passwords are not. On a terminal `sapwood`
+alone is this shell.")]
     Shell(Shell),
 
     /// Count the bundled flights until killed; a part of `sapwood sample counters`
@@ -411,15 +468,18 @@ pub(crate) struct Sample {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Shell {
-    /// The server: HOST:PORT, redis://, rediss:// or unix:// [default: a database in this process]
-    #[arg(conflicts_with = "dir")]
-    pub(crate) address: Option<String>,
+    /// A directory to open in this process, or a server: HOST:PORT, redis://, rediss:// or unix://
+    /// [default: a database in memory]
+    ///
+    /// A directory is there, or begins with `/`, `./` or `../`; any other text is a server.
+    #[arg(conflicts_with = "dir", value_name = "DIR | ADDRESS")]
+    pub(crate) target: Option<String>,
 
-    /// Open the tables of this directory in this process [default: in memory]
+    /// The same as DIR, whatever its name
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 
-    /// Execute this line and end; may be repeated
+    /// Execute this line, or these statements, and end; may be repeated
     ///
     /// The exit code is 1 if a reply is an error. Without it lines come from standard input.
     #[arg(long = "command", short, value_name = "LINE", allow_hyphen_values = true)]
@@ -434,11 +494,11 @@ pub(crate) struct Shell {
     pub(crate) timing: bool,
 
     /// Ask for the password
-    #[arg(long, requires = "address")]
+    #[arg(long, requires = "target")]
     pub(crate) askpass: bool,
 
     /// Trust the certificates in this PEM file [default: those that the system trusts]
-    #[arg(long, value_name = "FILE", requires = "address")]
+    #[arg(long, value_name = "FILE", requires = "target")]
     pub(crate) cacert: Option<PathBuf>,
 }
 
@@ -451,6 +511,8 @@ pub(crate) enum Form {
     Json,
     /// CSV, an element a row
     Csv,
+    /// Tables of Markdown; values as with table
+    Markdown,
 }
 
 /// The arguments of the process that `sapwood sample counters` kills.
@@ -513,6 +575,8 @@ pub(crate) enum BenchEngine {
     Trees(sapwood_bench::trees::Args),
     /// What it costs that ordered and hash tables last, and how long opening them takes, beside Redis
     Durability(sapwood_bench::durability::Args),
+    /// Draw figures that these printed with --json
+    Plot(sapwood_bench::plot::Args),
 }
 
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,9 @@
 //! | `query` | a native query over a roll-up table, or over rows that are rolled up |
 //! | `sql` | statements over files and tables |
 //! | `stats` | the costs of a table |
+//! | `tables`, `describe` | the tables of a directory, and the columns of one |
+//! | `put`, `remove` | a row into a table, and out of it |
+//! | `compact` | disk space given back |
 //! | `check` | whether files are what was written |
 //! | `checkpoints` | the checkpoints of a directory |
 //! | `inspect` | the log; the files, trees and heap of tree tables |
@@ -26,6 +29,8 @@ pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod check;
 pub(crate) mod checkpoints;
+pub(crate) mod compact;
+pub(crate) mod describe;
 pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod import;
@@ -33,11 +38,14 @@ pub(crate) mod ingest;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod manual;
+pub(crate) mod put;
 pub(crate) mod query;
+pub(crate) mod remove;
 pub(crate) mod repair;
 pub(crate) mod scan;
 pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod sql;
 pub(crate) mod stats;
+pub(crate) mod tables;
 pub(crate) mod tail;

@@ -19,20 +19,27 @@ mod rows;
 mod samples;
 mod terminal;
 
+use std::env;
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches};
 
 use args::{Args, Command};
 use commands::{
-    aggregate, backup, bench, check, checkpoints, export, get, import, ingest, inspect, load,
-    manual, query, repair, scan, serve, shell, sql, stats, tail,
+    aggregate, backup, bench, check, checkpoints, compact, describe, export, get, import, ingest,
+    inspect, load, manual, put, query, remove, repair, scan, serve, shell, sql, stats, tables,
+    tail,
 };
 use terminal::exit;
 use terminal::ui::{Answers, Notices, Ui};
 
 fn main() -> ExitCode {
-    let parsed = Args::command().try_get_matches().and_then(|matches| {
+    let mut words: Vec<_> = env::args_os().collect();
+    if words.len() <= 1 && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        words.push("shell".into());
+    }
+    let parsed = Args::command().try_get_matches_from(words).and_then(|matches| {
         let args =
             Args::from_arg_matches(&matches).map_err(|error| error.format(&mut Args::command()))?;
         Ok((matches, args))
@@ -63,6 +70,11 @@ fn main() -> ExitCode {
         Command::Scan(scan) => scan::run(scan, &ui),
         Command::Aggregate(aggregate) => aggregate::run(aggregate, &ui),
         Command::Stats(stats) => stats::run(stats, &ui),
+        Command::Tables(args) => tables::run(args, &ui),
+        Command::Describe(args) => describe::run(args, &ui),
+        Command::Put(args) => put::run(args, &ui),
+        Command::Remove(args) => remove::run(args, &ui),
+        Command::Compact(args) => compact::run(args, &ui),
         Command::Checkpoints(args) => checkpoints::run(args, &ui),
         Command::Backup(args) => backup::backup(args, &ui),
         Command::Backups(args) => backup::list(args, &ui),

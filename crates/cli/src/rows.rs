@@ -7,14 +7,17 @@
 //! | `reader` | rows of CSV or JSON lines, one after another |
 //! | `key_columns` | the columns of a key, and its bytes |
 //! | `key_range` | bounds of keys |
-//! | `encoding` | a row as the bytes of a value |
+//! | `values` | typed values as text, in CSV and in JSON |
+//! | `encoding` | the rows of tables as text |
 //! | `rows_table` | rows of a key in a table, of either engine |
 //! | `kept` | rows in a directory, and how to read them |
-//! | `loader` | a file into a table |
+//! | `loader` | the rows of a file in memory, as text |
+//! | `typed_loader` | a file into a table of typed columns |
 //! | `events` | rows of files as events of a roll-up, and what became of them |
 //! | `open_input` | the rows that a command reads: of a file or of a directory |
 //! | `exchange` | rows of tables in files of other programs, there and back |
 //! | `frames` | files as typed sources of rows, for statements |
+//! | `typed_writer` | typed rows into files of any format |
 //! | `statements` | what statements of SQL can name: files, and tables of directories |
 
 pub(crate) mod encoding;
@@ -31,3 +34,6 @@ pub(crate) mod reader;
 pub(crate) mod rows_table;
 pub(crate) mod source;
 pub(crate) mod statements;
+pub(crate) mod typed_loader;
+pub(crate) mod typed_writer;
+pub(crate) mod values;

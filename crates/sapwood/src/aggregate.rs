@@ -81,7 +81,7 @@ pub use sapwood_aggregate::{
     Action, Aggregate, Comparison, Compiled, Component, ComponentForm, Disaggregation,
     Disaggregator, EditAction, Field, FieldEdit, Form, Function, Group, GroupBy, Input, KeyList,
     Layout, Mismatches, Missing, Number, Operand, Order, OrderBy, Part, Path, Place, Predicate,
-    Query, Read, Selection, SortDirection, Spread, Step, Tuple,
+    Query, Read, RowColumn, Selection, SortDirection, Spread, Step, Tuple,
 };
 // What is answered. What only executors drive (batches, collectors, shares) is not for programs.
 pub use sapwood_aggregate::{

@@ -44,9 +44,9 @@
 //! |---|---|---|
 //! | `serde` | off | `serde::Serialize` for [`aggregate::Answer`] and what it is made of, for [`OrderedStats`], [`HashStats`], [`TableStats`], [`DbStats`] and [`CheckpointInfo`] |
 //!
-//! `examples` beside the source has programs that run: `counters`, `departures`, `figures`, `records`. How to
-//! call Sapwood from tokio stands in `docs/async.md` of the repository: tables in memory in place,
-//! what may wait for a disk in `spawn_blocking`.
+//! `examples` beside the source has programs that run: `backup`, `counters`, `departures`, `figures`, `records`,
+//! `secondary_index`, `sessions`, and on tokio `csv_service`, `tasks` and `views`. How to call Sapwood from tokio stands
+//! in `docs/async.md` of the repository: tables in memory in place, what may wait for a disk in `spawn_blocking`.
 //!
 //! # Three engines
 //!

@@ -97,6 +97,15 @@ pub struct RowFormat {
     versions: Vec<ValueFormat>,
 }
 
+/// Formats of equal schemas are equal.
+impl PartialEq for RowFormat {
+    fn eq(&self, other: &RowFormat) -> bool {
+        self.schema == other.schema
+    }
+}
+
+impl Eq for RowFormat {}
+
 /// Some columns of rows, to be read together: see [`RowFormat::project`].
 #[derive(Debug, Clone)]
 pub struct Projection {
@@ -373,6 +382,16 @@ impl RowFormat {
             new => write_fixed(&new, &described.kind, &mut value[offset..]),
         }
         Ok(())
+    }
+
+    /// Where a column of fixed width lies in the value of every row: in bytes, from its beginning. None if it may be
+    /// null, is in the key, or lies elsewhere in rows of other versions.
+    pub fn offset_of(&self, column: usize) -> Option<usize> {
+        let mut places = self.versions.iter().map(|format| format.places[column]);
+        let Some(Place::Fixed { offset, null_bit: None }) = places.next() else { return None };
+        let is_same =
+            |place| matches!(place, Place::Fixed { offset: at, null_bit: None } if at == offset);
+        places.all(is_same).then_some(offset)
     }
 
     /// Some columns, to be read together. The same column may be asked for twice.

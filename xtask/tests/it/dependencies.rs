@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("sapwood-derive", &[]),
     ("sapwood-engine", &[]),
-    ("sapwood-aggregate", &["sapwood-engine"]),
+    ("sapwood-aggregate", &["sapwood-engine", "sapwood-schema"]),
     ("sapwood-mem", &[]),
     ("sapwood-chunkmap", &["sapwood-engine", "sapwood-mem"]),
     ("sapwood-disk", &["sapwood-mem"]),

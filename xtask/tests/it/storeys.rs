@@ -211,10 +211,11 @@ const HOUSES: &[House] = &[
         name: "bench",
         storeys: &[
             &[
-                "clock", "command", "consume", "figures", "folder", "jvm", "pages", "process",
-                "random", "resident", "tally",
+                "clock", "command", "consume", "figures", "folder", "jvm", "machine", "pages",
+                "process", "random", "resident", "tally",
             ],
-            &["report", "rounds"],
+            &["plot", "report", "rounds"],
+            &["sheet"],
             &["aggregate", "hash", "ordered", "rollup", "server", "trees"],
             &["durability"],
         ],

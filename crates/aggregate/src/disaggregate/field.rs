@@ -97,6 +97,9 @@ impl Target {
             (_, Read::Bytes(_) | Read::Text(_)) => return refused("it is not a number"),
             (_, Read::Json(_) | Read::MessagePack(_)) => return refused("it lies in a document"),
             (_, Read::Tuple(_)) => return refused("it is part of a tuple"),
+            (_, Read::Row(_)) => {
+                return refused("it is a column of rows that may be null, or whose place changes");
+            }
         };
         match field.part {
             Part::From(offset) => {

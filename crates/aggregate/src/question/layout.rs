@@ -12,12 +12,14 @@
 
 mod decimal;
 mod document;
+mod row;
 mod text;
 
 pub(crate) use text::body;
 mod tuple;
 
 pub use document::{Path, Step};
+pub use row::RowColumn;
 pub use tuple::{Component, ComponentForm, Tuple};
 
 use std::borrow::Cow;
@@ -138,6 +140,9 @@ pub enum Read {
     MessagePack(Path),
     /// A component of an ordered key; those before it say where it begins.
     Tuple(Tuple),
+    /// A column of a row of a schema, in the key or in the value. Null is missing. It has no text form that is
+    /// read: [`Layout::of_rows`] makes it.
+    Row(RowColumn),
 }
 
 impl Layout {
@@ -208,6 +213,7 @@ impl Field {
             Read::Bytes(_) | Read::Text(_) => Some(Kind::Bytes),
             Read::Json(_) | Read::MessagePack(_) => None,
             Read::Tuple(tuple) => Some(tuple.component().kind()),
+            Read::Row(column) => column.kind(),
         }
     }
 
@@ -216,6 +222,7 @@ impl Field {
         match &self.read {
             Read::Number(number) => number.form() == Form::Float,
             Read::Tuple(tuple) => tuple.component().is_float(),
+            Read::Row(column) => column.is_float(),
             _ => false,
         }
     }
@@ -236,6 +243,9 @@ impl Field {
             (&self.part, &self.read, &self.absent)
         {
             return number.read(fixed(all, *offset, number.bytes())?).map(Some);
+        }
+        if let Read::Row(column) = &self.read {
+            return column.read(key, value);
         }
         let bytes = self.part.of(all)?;
         if let Some(Value::Bytes(absent)) = &self.absent
@@ -340,6 +350,9 @@ impl Read {
             Read::Json(path) => document::json(bytes, path),
             Read::MessagePack(path) => document::message_pack(bytes, path),
             Read::Tuple(tuple) => tuple.read(bytes),
+            Read::Row(_) => {
+                unreachable!("a row is its key and its value, not bytes of one of them")
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::workload::{Draw, Mix};
 use crate::Error;
 use crate::clock::Clock;
 use crate::command::thread_counts;
+use crate::sheet::SheetFlags;
 
 /// Flags of rounds: repetitions, threads, clocks, output.
 #[derive(Debug, Clone, clap::Args)]
@@ -37,9 +38,8 @@ pub struct RoundFlags {
     #[arg(long, value_enum, default_value_t = Clock::Wall)]
     pub(super) clock: Clock,
 
-    /// Print one JSON object a line instead of tables
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) sheet: SheetFlags,
 
     /// Finish in seconds: 20,000 keys, 2 runs, both parts
     #[arg(long, conflicts_with = "full")]

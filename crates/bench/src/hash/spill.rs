@@ -36,6 +36,7 @@ use super::flags::{RoundFlags, Rounds};
 use super::workload::Mix;
 use crate::Error;
 use crate::command::check_engines;
+use crate::sheet::Sheet;
 
 /// The number of keys at which the targets are judged.
 const TARGET_KEYS: u32 = 10_000_000;
@@ -96,6 +97,19 @@ pub fn run_to(
     engines: &[Engine],
     out: &mut dyn Write,
 ) -> Result<(), Error> {
+    let mut sheet = rounds.sheet.open(out)?;
+    run_on(rounds, spill, wanted, engines, &mut sheet)?;
+    sheet.end(|_| Ok(()))
+}
+
+/// As [`run_to`], on a sheet on which more may follow.
+pub(super) fn run_on(
+    rounds: &RoundFlags,
+    spill: &SpillFlags,
+    wanted: &[String],
+    engines: &[Engine],
+    sheet: &mut Sheet<'_>,
+) -> Result<(), Error> {
     let known: Vec<&str> = engines.iter().map(|engine| engine.name).collect();
     check_engines(wanted, &known)?;
     let keys = spill.spill_keys.unwrap_or(if rounds.smoke { 20_000 } else { TARGET_KEYS });
@@ -124,10 +138,9 @@ pub fn run_to(
         run_time: Duration::from_secs_f64(run_time),
     };
     let figures = measure::measure(&plan, engines)?;
-    if rounds.json {
-        report::print_json(out, &figures)?;
-    } else {
-        report::print_tables(out, &figures)?;
-    }
+    sheet.print(
+        |out| report::print_json(out, &figures),
+        |out| report::print_tables(out, &figures),
+    )?;
     Ok(())
 }

@@ -240,7 +240,6 @@ mod tests {
             latencies: true,
             jvm: false,
             clock: Clock::Wall,
-            json: true,
             flights: Path::new("no flights").to_owned(),
         }
     }

@@ -4,6 +4,7 @@ mod aggregate;
 mod durability;
 mod hash;
 mod ordered;
+mod plot;
 mod rollup;
 mod server;
 mod trees;

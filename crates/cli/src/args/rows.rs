@@ -8,6 +8,8 @@ use sapwood::Engine;
 use sapwood::aggregate::Executor;
 
 use crate::args::key_spec::KeySpec;
+use crate::args::sql::delimiter;
+use crate::args::types::Types;
 use crate::terminal::format::parse_bytes;
 
 /// A file, and how its rows become entries of a table.
@@ -140,11 +142,11 @@ pub(crate) struct Load {
     #[command(flatten)]
     pub(crate) input: Input,
 
-    /// Keep the rows in this directory, for `sapwood get`, `scan` and `stats`; needs --engine hash or
-    /// tree
+    /// Keep the rows in this directory; without it nothing is kept, and only the figures are shown
     ///
-    /// Rows of a table that is there already stay; a row with the key of one takes its place, or is
-    /// left out, as --duplicates says. If the load fails or is stopped, the directory is as it was.
+    /// Rows of a table that is there already stay, and its columns and types too; a row with the key of one
+    /// takes its place, or is left out, as --duplicates says. If the load fails or is stopped, the directory is
+    /// as it was.
     #[arg(long, value_name = "DIRECTORY")]
     pub(crate) dir: Option<PathBuf>,
 
@@ -154,6 +156,22 @@ pub(crate) struct Load {
     /// From 256 MiB of log on. A table that is there already keeps what it was made with.
     #[arg(long, value_name = "PERCENT", value_parser = parse_compact_at, requires = "dir")]
     pub(crate) compact_at: Option<CompactAt>,
+
+    /// Types of columns, instead of those that all their values have: `flight:u16, price:decimal(10,2)`
+    ///
+    /// bool, i8 to i128, u8 to u64, f32, f64, decimal(DIGITS,SCALE), date, timestamp(s|ms|us|ns), text, bytes. A row
+    /// with a value of another type is malformed.
+    #[arg(long, value_name = "COLUMN:TYPE,...")]
+    pub(crate) types: Option<Types>,
+
+    /// The text that stands for a missing value, beside the empty one [default: NA, if a column of numbers has
+    /// it]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) na: Option<String>,
+
+    /// The delimiter of CSV [default: the one that the first lines have]
+    #[arg(long, value_name = "SIGN", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
 }
 
 /// When a table compacts itself.

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use sapwood::schema::Type;
 
+use crate::args::types::Types;
 use crate::terminal::format::parse_bytes;
 
 #[derive(Debug, clap::Args)]
@@ -29,8 +29,8 @@ pub(crate) struct Sql {
     pub(crate) mode: Option<Mode>,
 
     /// Types of columns of CSV and JSON files, instead of those that their values have
-    #[arg(long, value_name = "COLUMN:TYPE,...", value_parser = column_type, value_delimiter = ',')]
-    pub(crate) types: Vec<(String, Type)>,
+    #[arg(long, value_name = "COLUMN:TYPE,...")]
+    pub(crate) types: Option<Types>,
 
     /// The text that stands for a missing value in files, beside the empty one [default: NA, if a column
     /// of numbers has it]
@@ -67,14 +67,8 @@ pub(crate) enum Mode {
     Markdown,
 }
 
-fn column_type(text: &str) -> Result<(String, Type), String> {
-    let (name, kind) =
-        text.rsplit_once(':').ok_or("a column and its type are expected: delay:i16")?;
-    let kind = kind.parse().map_err(|error: sapwood::schema::Error| error.to_string())?;
-    Ok((name.to_owned(), kind))
-}
-
-fn delimiter(text: &str) -> Result<u8, String> {
+/// Reads a delimiter of CSV.
+pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
     match text {
         "tab" | "\\t" | "\t" => Ok(b'\t'),
         _ => match text.as_bytes() {

@@ -14,6 +14,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Rollup(rollup) => sapwood_bench::rollup::run(rollup),
         BenchEngine::Trees(trees) => sapwood_bench::trees::run(trees),
         BenchEngine::Durability(durability) => sapwood_bench::durability::run(durability),
+        BenchEngine::Plot(plot) => sapwood_bench::plot::run(plot),
     };
     measured.map_err(|error| match error.downcast::<io::Error>() {
         Ok(error) if error.kind() == io::ErrorKind::BrokenPipe => Failure::OutputClosed,

@@ -3,6 +3,7 @@
 
 #[cfg(feature = "columnar")]
 mod facts;
+mod typed;
 
 use std::io::{IsTerminal, Write, stdout};
 use std::ops::ControlFlow;
@@ -17,9 +18,10 @@ use crate::rows::exchange::file_format::{self, Packing};
 use crate::rows::exchange::form::Form;
 use crate::rows::exchange::origin::Origin;
 use crate::rows::exchange::sink::Sink;
-use crate::rows::exchange::survey::{Survey, survey};
+use crate::rows::exchange::survey::survey;
 use crate::rows::exchange::writer::RowWriter;
 use crate::rows::kept::{self, Description, Reading};
+use crate::rows::reader::Columns;
 use crate::rows::rows_table;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{count, plural, rate, time};
@@ -33,6 +35,9 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
     let (to, format, packing) = target(args)?;
     let started = Instant::now();
     let (table, description) = kept::table(&db, &args.directory, &args.table, Reading::AsIs)?;
+    if let (Columns::Typed(row), false) = (&description.columns, args.raw) {
+        return typed::export(&table, row, args, ui);
+    }
     // A file that has been begun is taken away before the command ends.
     let _promise = to.map(|_| ui.interrupt.promise());
     let survey = survey(&table, &description, format, args.raw, ui)?;
@@ -42,20 +47,25 @@ pub(crate) fn run(args: &Export, ui: &Ui) -> Outcome {
             args.table
         ));
     }
-    let sink = match to {
-        Some(path) => Sink::file(path, packing)?,
-        None => Sink::stdout(),
-    };
+    let sink = sink(to, packing)?;
     let origin = Origin::new(table.engine(), &survey.form, &description, table.fields());
-    let writer = RowWriter::new(format, &survey.form, &origin, sink)?;
-    let rows = write(&table, &survey, writer, ui).map_err(|failure| match (failure, to) {
-        (Failure::Interrupted(done), Some(_)) => {
-            Failure::Interrupted(format!("{done}; no file is left of them"))
+    let mut writer = RowWriter::new(format, &survey.form, &origin, sink)?;
+    let columns = survey.form.columns().len();
+    let rows = walk(&table, survey.rows, to, ui, |key, value| {
+        let mut cells = Vec::with_capacity(columns);
+        match survey.form.split(key, value, &mut cells) {
+            Ok(()) => writer.write(&cells),
+            // All were looked at, and nothing changes the directory meanwhile.
+            Err(why) => Err(Failure::Failed(format!("the table changed: {why}; try again"))),
         }
-        (failure, _) => failure,
     })?;
-    let answer =
-        Answer { args, format, table: &table, form: &survey.form, description: &description };
+    writer.finish()?;
+    let columns = match &survey.form {
+        Form::Lines { .. } => Value::Null,
+        form => form.columns().iter().map(|column| column.name.as_str()).collect(),
+    };
+    let import = import_command(args, format, &table, &survey.form, &description);
+    let answer = Answer { args, format, form: survey.form.name(), columns, import };
     answer.tell(to, rows, started, ui)
 }
 
@@ -90,25 +100,33 @@ fn target(args: &Export) -> Outcome<(Option<&Path>, FileFormat, Packing)> {
     }
 }
 
-/// Writes all rows and answers how many.
-fn write(table: &Table, survey: &Survey, mut writer: RowWriter, ui: &Ui) -> Outcome<u64> {
-    let progress = ui.progress("exporting", survey.rows);
+fn sink(to: Option<&Path>, packing: Packing) -> Outcome<Sink> {
+    match to {
+        Some(path) => Sink::file(path, packing),
+        None => Ok(Sink::stdout()),
+    }
+}
+
+/// Shows all rows, and answers how many there are; about how many are expected.
+fn walk(
+    table: &Table,
+    expected: u64,
+    to: Option<&Path>,
+    ui: &Ui,
+    mut write: impl FnMut(&[u8], &[u8]) -> Outcome,
+) -> Outcome<u64> {
+    let progress = ui.progress("exporting", expected);
     let mut rows = 0;
-    let columns = survey.form.columns().len();
     let end = rows_table::scan_entries(table, |key, value| {
-        let mut cells = Vec::with_capacity(columns);
-        let written = match survey.form.split(key, value, &mut cells) {
-            Ok(()) => writer.write(&cells),
-            // All were looked at, and nothing changes the directory meanwhile.
-            Err(why) => Err(Failure::Failed(format!("the table changed: {why}; try again"))),
-        };
+        let written = write(key, value);
         rows += 1;
         progress.inc(1);
         match written {
             Err(failure) => ControlFlow::Break(failure),
             Ok(()) if ui.interrupt.asked() => {
                 let rows = plural(rows as usize, "row");
-                ControlFlow::Break(Failure::Interrupted(format!("{rows} had been written")))
+                let left = to.map_or("", |_| "; no file is left of them");
+                ControlFlow::Break(Failure::Interrupted(format!("{rows} had been written{left}")))
             }
             Ok(()) => ControlFlow::Continue(()),
         }
@@ -116,7 +134,7 @@ fn write(table: &Table, survey: &Survey, mut writer: RowWriter, ui: &Ui) -> Outc
     progress.finish_and_clear();
     match end {
         ControlFlow::Break(failure) => Err(failure),
-        ControlFlow::Continue(()) => writer.finish().map(|()| rows),
+        ControlFlow::Continue(()) => Ok(rows),
     }
 }
 
@@ -124,19 +142,21 @@ fn write(table: &Table, survey: &Survey, mut writer: RowWriter, ui: &Ui) -> Outc
 struct Answer<'a> {
     args: &'a Export,
     format: FileFormat,
-    table: &'a Table,
-    form: &'a Form,
-    description: &'a Description,
+    /// How the rows were written.
+    form: &'a str,
+    /// The names of the columns, if all rows have the same.
+    columns: Value,
+    /// The command that makes a table like it of the file; `FILE` stands for standard output.
+    import: String,
 }
 
 impl Answer<'_> {
     /// Prints it; beside the rows, where those are on standard output.
     fn tell(&self, to: Option<&Path>, rows: u64, started: Instant, ui: &Ui) -> Outcome {
         let elapsed = started.elapsed();
-        let Answer { args, format, form, .. } = self;
+        let Answer { args, format, form, columns, import } = self;
         let file = to.map(|path| path.display().to_string());
         let bytes = to.and_then(|path| path.metadata().ok()).map(|about| about.len());
-        let import = self.import_command(file.as_deref());
         match (ui.answers, &file) {
             (Answers::Json, _) => {
                 let object = json!({
@@ -144,8 +164,8 @@ impl Answer<'_> {
                     "table": args.table,
                     "file": file,
                     "format": format.name(),
-                    "form": form.name(),
-                    "columns": self.columns(),
+                    "form": form,
+                    "columns": columns,
                     "rows": rows,
                     "bytes": bytes,
                     "import": import,
@@ -161,7 +181,7 @@ impl Answer<'_> {
             }
             (Answers::Text, Some(file)) => ui.print(|out| {
                 writeln!(out, "rows         {}", count(rows))?;
-                writeln!(out, "as           {}", form.name())?;
+                writeln!(out, "as           {form}")?;
                 writeln!(out, "file         {file}")?;
                 writeln!(out, "back by      {import}")?;
                 writeln!(out, "time         {}, {}", time(elapsed), rate(rows, "rows", elapsed))
@@ -172,42 +192,50 @@ impl Answer<'_> {
             }
         }
     }
+}
 
-    fn columns(&self) -> Value {
-        match self.form {
-            Form::Lines { .. } => Value::Null,
-            form => form.columns().iter().map(|column| column.name.as_str()).collect(),
-        }
+fn engine_name(table: &Table) -> &'static str {
+    match table.engine() {
+        Engine::Hash => "hash",
+        Engine::Tree => "tree",
+        _ => "ordered",
     }
+}
 
-    /// The command that makes a table like it of the file.
-    fn import_command(&self, file: Option<&str>) -> String {
-        let engine = match self.table.engine() {
-            Engine::Hash => "hash",
-            Engine::Tree => "tree",
-            _ => "ordered",
-        };
-        let file = file.map_or_else(|| "FILE".to_owned(), quoted_word);
-        let table = quoted_word(&self.args.table);
-        let mut command = format!("sapwood import DIR {table} {file} --engine {engine}");
-        // Files of typed columns say the rest themselves.
-        if self.format.as_text().is_some() {
-            let key = || quoted_word(&self.description.keys.to_spec());
-            match self.form {
-                Form::Entries { .. } => {}
-                Form::Fields { .. } => {
-                    if let Some(layout) = self.table.fields() {
-                        command += &format!(" --layout {}", quoted_word(&layout.to_string()));
-                    }
+/// The file as a word of a command.
+fn file_word(args: &Export) -> String {
+    let to = args.to.as_deref().filter(|path| *path != Path::new("-"));
+    to.map_or_else(|| "FILE".to_owned(), |path| quoted_word(&path.display().to_string()))
+}
+
+/// The command that makes a table like it of the file.
+fn import_command(
+    args: &Export,
+    format: FileFormat,
+    table: &Table,
+    form: &Form,
+    description: &Description,
+) -> String {
+    let (engine, file) = (engine_name(table), file_word(args));
+    let name = quoted_word(&args.table);
+    let mut command = format!("sapwood import DIR {name} {file} --engine {engine}");
+    // Files of typed columns say the rest themselves.
+    if format.as_text().is_some() {
+        let key = || quoted_word(&description.keys.to_spec());
+        match form {
+            Form::Entries { .. } => {}
+            Form::Fields { .. } => {
+                if let Some(layout) = table.fields() {
+                    command += &format!(" --layout {}", quoted_word(&layout.to_string()));
                 }
-                Form::Cells(_) if self.format == FileFormat::Jsonl => {
-                    command += &format!(" --key {} --cells", key());
-                }
-                Form::Cells(_) | Form::Lines { .. } => command += &format!(" --key {}", key()),
             }
+            Form::Cells(_) if format == FileFormat::Jsonl => {
+                command += &format!(" --key {} --cells", key());
+            }
+            Form::Cells(_) | Form::Lines { .. } => command += &format!(" --key {}", key()),
         }
-        command
     }
+    command
 }
 
 /// A word of a command, in quotes where a shell would take it apart.

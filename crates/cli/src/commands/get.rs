@@ -1,7 +1,7 @@
 //! `sapwood get`: the row with a key, or all rows that share it.
 
 use std::io::Write;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, RangeInclusive};
 
 use crate::args::rows::Get;
 use crate::rows::encoding::Stored;
@@ -13,12 +13,12 @@ use crate::terminal::ui::{Answers, Ui};
 
 pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
     if let Some(key) = &args.input.key {
-        check_count(&args.values, key.len())?;
+        check_count(&args.values, key.len()..=key.len())?;
     }
     let loaded = open_input(&args.input, ui)?;
     loaded.tell(&args.input, ui);
     let keys = &loaded.keys;
-    check_count(&args.values, keys.len())?;
+    check_count(&args.values, keys.len()..=keys.len_max())?;
     let key = keys.encode_values(&args.values)?;
     let stored = Stored { columns: &loaded.columns };
     let found = ui.print(|out| {
@@ -48,12 +48,12 @@ pub(crate) fn run(args: &Get, ui: &Ui) -> Outcome {
 }
 
 /// Refuses values for other columns than the key has, where it can before a file is read.
-fn check_count(values: &[String], wanted: usize) -> Outcome {
+pub(super) fn check_count(values: &[String], wanted: RangeInclusive<usize>) -> Outcome {
     let given = values.len();
-    if given == wanted {
+    if wanted.contains(&given) {
         return Ok(());
     }
-    let (given, wanted) = (plural(given, "value"), plural(wanted, "column"));
+    let (given, wanted) = (plural(given, "value"), plural(*wanted.start(), "column"));
     Err(Failure::Usage(format!(
         "{given} given, the key has {wanted}; `sapwood scan --prefix` takes the first ones alone"
     )))

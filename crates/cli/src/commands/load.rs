@@ -2,12 +2,12 @@
 
 use std::io::Write;
 
+use sapwood::schema::Schema;
 use sapwood::{Table, TableStats};
 use serde_json::json;
 
 use crate::args::rows::Load;
-use crate::rows::key_columns::KeyColumns;
-use crate::rows::loader::{Counts, Keep, Keyless, Loaded, load_into, nothing_kept};
+use crate::rows::typed_loader::{Keep, TypedLoaded, load, nothing_kept};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{bytes, count, rate, time};
 use crate::terminal::ui::{Answers, Ui};
@@ -21,16 +21,16 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
         )));
     }
     let Some(directory) = &args.dir else {
-        let loaded = load_into(&args.input, None, Keyless::Refused, ui)?;
-        let told = report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui);
+        let loaded = load(args, None, ui)?;
+        let told = report(args, &loaded, Some(&loaded.table), ui);
         // The report may have no reader left; the exit code still tells.
-        return loaded.strictly(&args.input).and(told);
+        return loaded.counts.strictly(&args.input).and(told);
     };
     let mut keep = Keep { directory, compact_at: args.compact_at, filling: None, promise: None };
     let loaded = fill(args, &mut keep, ui);
     // With a directory a strict load keeps all of the file or nothing, like any that fails.
     match (loaded, keep.filling) {
-        (Ok(loaded), _) => report(args, &loaded.keys, &loaded.counts, Some(&loaded.table), ui),
+        (Ok(loaded), _) => report(args, &loaded, Some(&loaded.table), ui),
         (Err(failure), None) => Err(failure),
         (Err(failure), Some(filling)) => Err(filling.undo_after(failure)),
     }
@@ -38,11 +38,11 @@ pub(crate) fn run(args: &Load, ui: &Ui) -> Outcome {
 
 /// Loads into a directory and makes it last. If it fails, no handle of the table is left, and
 /// `keep` has what is to be taken back.
-fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<Loaded> {
-    let loaded = load_into(&args.input, Some(keep), Keyless::Refused, ui)?;
-    if let Err(failure) = loaded.strictly(&args.input) {
+fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<TypedLoaded> {
+    let loaded = load(args, Some(keep), ui)?;
+    if let Err(failure) = loaded.counts.strictly(&args.input) {
         // The report may have no reader left; the exit code still tells.
-        let _ = report(args, &loaded.keys, &loaded.counts, None, ui);
+        let _ = report(args, &loaded, None, ui);
         return Err(match failure {
             Failure::Failed(why) => {
                 Failure::Failed(format!("{why}; {}", nothing_kept(keep.directory)))
@@ -56,19 +56,15 @@ fn fill(args: &Load, keep: &mut Keep<'_>, ui: &Ui) -> Outcome<Loaded> {
 }
 
 /// Prints the counts of rows read, and the table's figures if it stays.
-fn report(
-    args: &Load,
-    keys: &KeyColumns,
-    counts: &Counts,
-    table: Option<&Table>,
-    ui: &Ui,
-) -> Outcome {
+fn report(args: &Load, loaded: &TypedLoaded, table: Option<&Table>, ui: &Ui) -> Outcome {
+    let TypedLoaded { keys, counts, schema, .. } = loaded;
     let figures = table.map(TableSizes::of);
     match ui.answers {
         Answers::Json => {
             let mut object = json!({
                 "file": args.input.file.display().to_string(),
                 "key": keys.to_string(),
+                "schema": schema.to_string(),
                 "rows": counts.rows,
                 "malformed": counts.malformed,
                 "duplicates": counts.duplicates,
@@ -87,6 +83,7 @@ fn report(
             ui.print_json(&object)
         }
         Answers::Text => ui.print(|out| {
+            writeln!(out, "columns      {}", columns_of(schema))?;
             writeln!(out, "key          {keys}")?;
             writeln!(out, "rows         {}", count(counts.rows))?;
             writeln!(out, "  malformed  {}", count(counts.malformed))?;
@@ -96,19 +93,25 @@ fn report(
                 for (label, _, number) in named {
                     writeln!(out, "{label:12} {}", bytes(number))?;
                 }
-                if let Some(directory) = &args.dir {
-                    writeln!(
-                        out,
-                        "kept in      {}, table {}",
-                        directory.display(),
-                        args.input.table
-                    )?;
+                match &args.dir {
+                    Some(directory) => {
+                        let (directory, table) = (directory.display(), &args.input.table);
+                        writeln!(out, "kept in      {directory}, table {table}")?;
+                    }
+                    None => writeln!(out, "kept in      nothing: --dir DIRECTORY keeps the rows")?,
                 }
             }
             let speed = rate(counts.rows, "rows", counts.elapsed);
             writeln!(out, "time         {}, {speed}", time(counts.elapsed))
         }),
     }
+}
+
+/// The columns with their types, as `--types` takes them.
+fn columns_of(schema: &Schema) -> String {
+    let text = schema.to_string();
+    let end = text.rfind(", key(").unwrap_or(text.len());
+    text[..end].to_owned()
 }
 
 /// The costs of a loaded table: labels for people, names for machines, bytes.

@@ -1,56 +1,61 @@
-//! `sapwood shell`: commands to a server, or to a database in this process.
+//! `sapwood shell`: commands to a server, or to a database in this process, and statements of SQL.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `words` | the words of a line, and their quotes |
+//! | `line` | the languages of lines, and where statements end |
+//! | `statements` | statements of SQL |
+//! | `own` | commands of the shell that begin with a dot |
+//! | `words` | the words of a command, and their quotes |
 //! | `value` | replies as values |
-//! | `address` | where a server is |
+//! | `place`, `address` | the directory or the server that the arguments name |
 //! | `link` | a way for bytes, with `in_process` and `remote` |
 //! | `conversation` | requests and their replies |
 //! | `catalog` | the commands that there are |
 //! | `show` | replies as text, JSON or CSV |
 //! | `prompt` | lines from a person |
+//! | `completion`, `vocabulary` | the words that a line may go on with |
 //! | `signals` | Ctrl-C, and signals to end |
 
 mod address;
 mod catalog;
+mod completion;
 mod conversation;
 mod in_process;
+mod line;
 mod link;
+mod own;
+mod place;
 mod prompt;
 mod remote;
 mod show;
 mod signals;
+mod statements;
 mod value;
+mod vocabulary;
 mod words;
 
 use std::cell::RefCell;
 use std::io::{self, BufRead, IsTerminal};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use sapwood::aggregate::Cancel;
-use sapwood::{Db, DbOptions};
-use sapwood_server::Service;
-use sapwood_server::net::Housekeeping;
-use sapwood_server::service::Options;
 
 use crate::args::{self, Form};
-use crate::rows::kept;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::{escaped, time};
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
 
-use address::{Secret, Socket};
 use catalog::Catalog;
-use conversation::{Conversation, Failed, Target};
+use conversation::{Conversation, Failed};
+use line::{Language, Pieces};
+use place::Opened;
 use prompt::{Colours, Prompt, Typed};
 use show::Reader;
 use signals::{Signals, Stopped};
+use statements::Statements;
 use value::Value;
-use words::Unfinished;
 
 /// Beyond this a person is told how long a reply took.
 const LONG: Duration = Duration::from_millis(500);
@@ -59,9 +64,11 @@ const LOOK: Duration = Duration::from_millis(50);
 
 pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
     let is_person = args.commands.is_empty() && io::stdin().is_terminal();
-    let (target, local) = open(args, ui)?;
+    let Opened { target, local, directory } = place::open(args, ui)?;
+    let db = local.as_ref().map(|(db, _)| db.clone());
+    let statements = Statements::over(db.clone(), directory);
     let stopped = if is_person { Stopped::Command } else { Stopped::Run };
-    let signals = Signals::listen(stopped, local.as_ref().map(|(db, _)| db.clone()))
+    let signals = Signals::listen(stopped, db)
         .map_err(|error| Failure::Failed(format!("signals cannot be heard: {error}")))?;
     let is_terminal = io::stdout().is_terminal();
     let form = match (args.output, ui.answers) {
@@ -74,10 +81,12 @@ pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
         is_local: local.is_some(),
         conversation: Rc::new(RefCell::new(Conversation::new(target))),
         catalog: None,
+        statements,
         signals,
         ui,
         form,
         timing: if args.timing { Timing::Each } else { Timing::Long },
+        has_plans: false,
         reader: if is_terminal { Reader::Person } else { Reader::Program },
         colours: if has_colours { Colours::On } else { Colours::Off },
         is_person,
@@ -97,54 +106,6 @@ pub(crate) fn run(args: &args::Shell, ui: &Ui) -> Outcome {
     outcome?;
     // A person has seen them.
     if refusals > 0 && !is_person { Err(Failure::Said) } else { Ok(()) }
-}
-
-type Local = (Db, Housekeeping);
-
-/// The other side, and the database if it is in this process.
-fn open(args: &args::Shell, ui: &Ui) -> Outcome<(Target, Option<Local>)> {
-    if let Some(text) = &args.address {
-        let mut address = address::parse(text).map_err(|wrong| {
-            Failure::Usage(format!("the address of the server cannot be used: {wrong}"))
-        })?;
-        if args.askpass {
-            let typed = rpassword::prompt_password("Password: ").map_err(|error| {
-                Failure::Failed(format!("the password cannot be read: {error}"))
-            })?;
-            address.password = Some(Secret(typed));
-        } else if address.password.is_none() {
-            let variable = std::env::var("SAPWOOD_PASSWORD").ok();
-            address.password = variable.filter(|text| !text.is_empty()).map(Secret);
-        }
-        let tls = match &address.socket {
-            Socket::Tls { .. } => {
-                Some(remote::trusted(args.cacert.as_deref()).map_err(Failure::Failed)?)
-            }
-            Socket::Tcp { .. } | Socket::Unix(_) => None,
-        };
-        return Ok((Target::Server(Box::new(address), tls), None));
-    }
-    let (db, name) = match &args.dir {
-        Some(directory) => {
-            let name = directory.file_name().map_or_else(
-                || directory.display().to_string(),
-                |name| name.to_string_lossy().into_owned(),
-            );
-            (
-                kept::opened(ui, DbOptions::default(), |options| {
-                    Db::open_with(directory, options)
-                })?,
-                escaped(&name).into_owned(),
-            )
-        }
-        None => (Db::in_memory(), "sapwood".to_owned()),
-    };
-    let service = Service::new(db.clone(), Options::default())
-        .map_err(|error| Failure::Failed(format!("the tables cannot be opened: {error}")))?;
-    let service = Arc::new(service);
-    let housekeeping = Housekeeping::start(Arc::clone(&service))
-        .map_err(|error| Failure::Failed(format!("no threads can be started: {error}")))?;
-    Ok((Target::InProcess(service, name), Some((db, housekeeping))))
 }
 
 /// Which replies have their time.
@@ -168,10 +129,13 @@ struct Shell<'u> {
     /// Whether the other side is in this process, with this program's commands.
     is_local: bool,
     catalog: Option<Rc<Catalog>>,
+    statements: Statements,
     signals: Signals,
     ui: &'u Ui,
     form: Form,
     timing: Timing,
+    /// Whether the plan of a select is shown before its answer.
+    has_plans: bool,
     reader: Reader,
     colours: Colours,
     /// Whether lines are typed.
@@ -190,16 +154,17 @@ impl Shell<'_> {
         let catalog = self.catalog();
         let conversation = Rc::clone(&self.conversation);
         let failed = |error| Failure::Failed(format!("the terminal cannot be used: {error}"));
-        let mut prompt = Prompt::new(catalog, conversation, self.colours).map_err(failed)?;
-        self.ui.notice("`help` says what there is; Ctrl-D ends.");
+        let mut prompt = Prompt::new(catalog, conversation, self.statements.clone(), self.colours)
+            .map_err(failed)?;
+        self.ui.notice("`.help` says what there is; statements of SQL end with `;`; Ctrl-D ends.");
         loop {
             let label = self.conversation.borrow().label();
             match prompt.read(&label).map_err(failed)? {
                 Typed::End => return Ok(()),
                 Typed::Cancelled => continue,
-                Typed::Line(line) => {
-                    prompt.remember(&line);
-                    if self.execute(line.as_bytes())? == Then::End {
+                Typed::Text(text) => {
+                    prompt.remember(&text);
+                    if self.execute_all(text.as_bytes())? == Then::End {
                         return Ok(());
                     }
                 }
@@ -209,39 +174,59 @@ impl Shell<'_> {
 
     fn run_lines(&mut self, lines: &[String]) -> Outcome {
         for line in lines {
-            if self.execute(line.as_bytes())? == Then::End {
+            if self.execute_all(line.as_bytes())? == Then::End {
                 break;
             }
         }
         Ok(())
     }
 
-    /// Lines of standard input, joined while a quote is open.
+    /// Lines of standard input; a statement goes over lines up to its `;`, a command while a quote is open.
     fn run_input(&mut self) -> Outcome {
         let mut input = io::stdin().lock();
+        let mut pieces = Pieces::default();
         let mut line = Vec::new();
         loop {
+            line.clear();
             let read = input.read_until(b'\n', &mut line).map_err(|error| {
                 Failure::Failed(format!("standard input cannot be read: {error}"))
             })?;
-            if read > 0 && words::split(&line) == Err(Unfinished::Open) {
-                continue;
+            pieces.push(&line);
+            let is_end = read == 0;
+            let mut next = || pieces.next().or_else(|| if is_end { pieces.rest() } else { None });
+            while let Some((language, piece)) = next() {
+                if self.execute(language, &piece)? == Then::End {
+                    return Ok(());
+                }
             }
-            if read == 0 && line.is_empty() {
+            if is_end {
                 return Ok(());
             }
-            if self.execute(&line)? == Then::End {
-                return Ok(());
-            }
-            line.clear();
         }
     }
 
-    /// Executes a line.
-    fn execute(&mut self, line: &[u8]) -> Outcome<Then> {
-        if line.trim_ascii_start().starts_with(b"#") {
-            return Ok(Then::GoOn);
+    /// Executes all pieces of a text.
+    fn execute_all(&mut self, text: &[u8]) -> Outcome<Then> {
+        for (language, piece) in line::pieces(text) {
+            if self.execute(language, &piece)? == Then::End {
+                return Ok(Then::End);
+            }
         }
+        Ok(Then::GoOn)
+    }
+
+    fn execute(&mut self, language: Language, piece: &[u8]) -> Outcome<Then> {
+        match (language, std::str::from_utf8(piece)) {
+            (Language::Nothing, _) => Ok(Then::GoOn),
+            (Language::Command, _) => self.command(piece),
+            (Language::Own, Ok(line)) => self.own(line),
+            (Language::Statement, Ok(text)) => self.statement(text).map(|()| Then::GoOn),
+            (_, Err(_)) => self.refuse("the line is not UTF-8").map(|()| Then::GoOn),
+        }
+    }
+
+    /// Executes a command.
+    fn command(&mut self, line: &[u8]) -> Outcome<Then> {
         let Ok(words) = words::split(line) else {
             self.refusals += 1;
             self.say_error("Invalid argument(s)");
@@ -277,9 +262,9 @@ impl Shell<'_> {
     fn set(&mut self, name: &str, values: &[Vec<u8>]) {
         let value = values.first().map(|value| words::text(value).to_ascii_lowercase());
         match (name, value.as_deref()) {
-            ("\\output", Some("table")) => self.form = Form::Table,
-            ("\\output", Some("json")) => self.form = Form::Json,
-            ("\\output", Some("csv")) => self.form = Form::Csv,
+            ("\\output", Some(name)) if own::mode(name).is_some() => {
+                self.form = own::mode(name).unwrap_or(self.form);
+            }
             ("\\timing", Some("on")) => self.timing = Timing::Each,
             ("\\timing", Some("off")) => self.timing = Timing::None,
             ("\\timing", None) => {
@@ -290,7 +275,9 @@ impl Shell<'_> {
             }
             _ => {
                 self.refusals += 1;
-                self.say_error("\\output table|json|csv, \\timing on|off and \\quit are known");
+                self.say_error(
+                    "\\output table|json|csv|markdown, \\timing on|off and \\quit are known",
+                );
             }
         }
     }
@@ -377,8 +364,20 @@ impl Shell<'_> {
         Ok(())
     }
 
+    /// Says what is wrong with a line.
+    fn refuse(&mut self, what: &str) -> Outcome {
+        self.refusals += 1;
+        if self.form == Form::Json {
+            return self.ui.print_json(&serde_json::json!({ "error": what }));
+        }
+        self.say_error(what);
+        Ok(())
+    }
+
     fn say_error(&self, text: &str) {
-        let text = escaped(text);
+        // An error of SQL has several lines.
+        let lines: Vec<_> = text.split('\n').map(escaped).collect();
+        let text = lines.join("\n");
         match self.colours {
             Colours::On => stderr::line(format_args!("\x1b[31m(error)\x1b[0m {text}")),
             Colours::Off => stderr::line(format_args!("(error) {text}")),

@@ -1,16 +1,16 @@
 //! `sapwood sql`: statements over files and tables.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 
-use comfy_table::CellAlignment;
 use sapwood::schema::Value;
-use sapwood::sql::{Answer, ErrorKind, Options, Outcome as Done, Session, Statement, parse};
+use sapwood::sql::{Answer, Options, Outcome as Done, Statement, parse};
 
 use crate::args::sql::{Mode, Sql};
 use crate::rows::frames::{FrameOptions, Malformed};
-use crate::rows::statements::{Access, Named, csv, json_lines};
+use crate::rows::statements::{Access, Home, Named, csv, json_lines};
 use crate::terminal::exit::{Failure, Outcome};
-use crate::terminal::format::{escaped, plural, table, write_table};
+use crate::terminal::format::{escaped, markdown_row, plural, table};
 use crate::terminal::stderr;
 use crate::terminal::ui::{Answers, Ui};
 
@@ -24,14 +24,15 @@ pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
         true => Access::Change,
         false => Access::Read,
     };
-    let options = FrameOptions {
-        types: args.types.clone(),
+    let files = FrameOptions {
+        types: args.types.clone().unwrap_or_default().0,
         na: args.na.clone(),
         delimiter: args.delimiter,
         malformed: if args.skip_malformed { Malformed::Skip } else { Malformed::Refuse },
         ..FrameOptions::default()
     };
-    let named = Named::new(args.dir.clone(), access, options, ui);
+    let home = args.dir.clone().map_or(Home::None, Home::Directory);
+    let named = Named::new(home, access, files, ui);
     let promise = (access == Access::Change).then(|| ui.interrupt.promise());
     let mode = match (args.mode, ui.answers) {
         (Some(mode), _) => mode,
@@ -41,7 +42,8 @@ pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
     let cancel = || ui.interrupt.asked();
     let mut outcome = Ok(());
     for statement in &statements {
-        outcome = execute(&named, statement, args, &cancel).and_then(|done| show(&done, mode, ui));
+        let done = named.execute(statement, options(args, &cancel));
+        outcome = done.and_then(|done| show(&done, mode, &cancel, ui));
         if outcome.is_err() {
             break;
         }
@@ -74,13 +76,7 @@ fn text_of(args: &Sql) -> Outcome<String> {
     }
 }
 
-/// Executes a statement; again, if a file turns out to have wider types than its first rows.
-fn execute(
-    named: &Named<'_>,
-    statement: &Statement,
-    args: &Sql,
-    cancel: &(dyn Fn() -> bool + Sync),
-) -> Outcome<Done> {
+fn options<'c>(args: &Sql, cancel: &'c (dyn Fn() -> bool + Sync)) -> Options<'c> {
     let mut options = Options::default();
     options.cancel = Some(cancel);
     if let Some(threads) = args.threads {
@@ -89,28 +85,19 @@ fn execute(
     if let Some(memory) = args.memory {
         options.memory_bytes_max = usize::try_from(memory).unwrap_or(usize::MAX);
     }
-    let session = Session::new(named, options);
-    loop {
-        let error = match session.execute(statement) {
-            Ok(done) => return Ok(done),
-            Err(error) => error,
-        };
-        if error.kind() == ErrorKind::Source && named.widen()? {
-            continue;
-        }
-        return Err(match error.kind() {
-            ErrorKind::Cancelled => Failure::Interrupted(error.what().to_owned()),
-            ErrorKind::Syntax | ErrorKind::Unsupported | ErrorKind::Meaning => {
-                Failure::Usage(error.to_string())
-            }
-            _ => Failure::Failed(error.to_string()),
-        });
-    }
+    options
 }
 
-fn show(done: &Done, mode: Mode, ui: &Ui) -> Outcome {
+/// Writes what a statement did, until it is cancelled.
+pub(crate) fn show(done: &Done, mode: Mode, is_cancelled: &dyn Fn() -> bool, ui: &Ui) -> Outcome {
     match done {
-        Done::Rows(answer) => ui.print(|out| write(answer, mode, out)),
+        Done::Rows(answer) => {
+            let written = ui.print(|out| write(answer, mode, &mut Stopped { out, is_cancelled }));
+            match is_cancelled() {
+                true => Err(Failure::Interrupted("the answer is not shown to its end".to_owned())),
+                false => written,
+            }
+        }
         Done::Changed { what, rows } => match mode {
             Mode::Json => ui.print(|out| writeln!(out, "{{\"{what}\":{rows}}}")),
             _ => ui.print(|out| writeln!(out, "{} {what}", plural(*rows as usize, "row"))),
@@ -122,6 +109,28 @@ fn show(done: &Done, mode: Mode, ui: &Ui) -> Outcome {
             _ => ui.print(|out| writeln!(out, "{what}")),
         },
         other => unreachable!("no statement ends so: {other:?}"),
+    }
+}
+
+/// An output that takes nothing more once the statement is cancelled.
+struct Stopped<'o, W> {
+    out: &'o mut W,
+    is_cancelled: &'o dyn Fn() -> bool,
+}
+
+impl<W: Write> Write for Stopped<'_, W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match (self.is_cancelled)() {
+            true => Err(io::Error::other("cancelled")),
+            false => self.out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match (self.is_cancelled)() {
+            true => Err(io::Error::other("cancelled")),
+            false => self.out.flush(),
+        }
     }
 }
 
@@ -144,33 +153,61 @@ fn cells(answer: &Answer, row: usize) -> io::Result<Vec<String>> {
     Ok(values.iter().map(text).collect())
 }
 
+/// Columns two blanks apart, row by row: an answer may have many.
 fn write_columns(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
     let names = answer.columns().iter().map(|column| escaped(&column.name).into_owned());
-    let mut listing = table(names);
+    let names: Vec<String> = names.collect();
+    let mut widths: Vec<usize> = names.iter().map(|name| width(name)).collect();
     for row in 0..answer.len() {
-        listing.add_row(cells(answer, row)?);
-    }
-    for (at, column) in answer.columns().iter().enumerate() {
-        if column.kind.is_number() {
-            let column = listing.column_mut(at).expect("each has one");
-            column.set_cell_alignment(CellAlignment::Right);
+        // It notices that the answer is cancelled, though no line is written yet.
+        out.flush()?;
+        for (widest, cell) in widths.iter_mut().zip(cells(answer, row)?) {
+            *widest = width(&cell).max(*widest);
         }
     }
-    write_table(&listing, out)
+    let mut write = |cells: &[String]| {
+        let mut line = String::new();
+        for ((cell, column), widest) in cells.iter().zip(answer.columns()).zip(&widths) {
+            let blanks = " ".repeat(widest - width(cell));
+            let (before, behind) =
+                if column.kind.is_number() { (&blanks[..], "") } else { ("", &blanks[..]) };
+            line.extend([before, cell, behind, "  "]);
+        }
+        writeln!(out, "{}", line.trim_end())
+    };
+    write(&names)?;
+    (0..answer.len()).try_for_each(|row| write(&cells(answer, row)?))
+}
+
+/// The places that a text takes on a terminal.
+fn width(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
+    let mut one = table([""; 1]);
+    one.add_row([text]);
+    one.column_max_content_widths().first().map_or(0, |&width| usize::from(width))
 }
 
 fn write_markdown(answer: &Answer, out: &mut impl Write) -> io::Result<()> {
-    let line = |cells: &[String]| {
-        let cells: Vec<String> = cells.iter().map(|cell| cell.replace('|', "\\|")).collect();
-        format!("| {} |", cells.join(" | "))
-    };
-    let names = answer.columns().iter().map(|column| escaped(&column.name).into_owned());
-    writeln!(out, "{}", line(&names.collect::<Vec<_>>()))?;
+    let names = answer.columns().iter().map(|column| escaped(&column.name));
+    writeln!(out, "{}", markdown_row(names))?;
     let rules = answer.columns().iter();
-    let rules = rules.map(|column| if column.kind.is_number() { "---:" } else { "---" }.to_owned());
-    writeln!(out, "{}", line(&rules.collect::<Vec<_>>()))?;
-    for row in 0..answer.len() {
-        writeln!(out, "{}", line(&cells(answer, row)?))?;
+    let rules = rules.map(|column| if column.kind.is_number() { "---:" } else { "---" }.into());
+    writeln!(out, "{}", markdown_row(rules))?;
+    (0..answer.len()).try_for_each(|row| {
+        writeln!(out, "{}", markdown_row(cells(answer, row)?.into_iter().map(Cow::Owned)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wide_letters_take_two_places() {
+        for (text, places) in [("", 0), ("abc", 3), ("\u{e9}t\u{e9}", 3), ("\u{6f22}\u{5b57}", 4)] {
+            assert_eq!(width(text), places, "{text}");
+        }
     }
-    Ok(())
 }

@@ -1,6 +1,6 @@
-//! The encoding of a row as the value of a table.
+//! The rows of tables as text: typed ones, those that are kept as the text of a file, and entries.
 //!
-//! A JSON row is kept as its line. A CSV row is kept as its fields in the order of the header,
+//! Tables that earlier versions loaded hold text. A JSON row is kept as its line. A CSV row is kept as its fields in the order of the header,
 //! each as its length (LEB128: seven bits a byte, low ones first, the high bit says that more
 //! follow) and its bytes: one byte beyond the text for fields of up to 127 bytes.
 
@@ -9,6 +9,7 @@ use std::io::{self, Write};
 use serde_json::Value;
 
 use crate::rows::reader::{Body, Columns, Row};
+use crate::rows::values;
 use crate::terminal::format::escaped_bytes;
 
 /// Writes `row` into `out`, replacing what it held.
@@ -50,6 +51,9 @@ impl Stored<'_> {
             Columns::Csv(names) => write_csv(names.iter().map(String::as_bytes), out),
             Columns::Json => Ok(()),
             Columns::Entries => write_csv(ENTRY.into_iter(), out),
+            Columns::Typed(format) => {
+                write_csv(format.schema().columns().iter().map(|column| &column.name[..]), out)
+            }
         }
     }
 
@@ -67,10 +71,14 @@ impl Stored<'_> {
                 out.write_all(b"\n")
             }
             Columns::Entries => write_csv([key, value].map(escaped_bytes).into_iter(), out),
+            Columns::Typed(format) => {
+                let values = format.decode(key, value).map_err(io::Error::other)?;
+                write_csv(values.iter().map(values::csv_text), out)
+            }
         }
     }
 
-    /// The row as a JSON object; of CSV and of entries, with each field as a string.
+    /// The row as a JSON object; of text and of entries, with each field as a string.
     pub(crate) fn write_json(
         &self,
         key: &[u8],
@@ -79,6 +87,11 @@ impl Stored<'_> {
     ) -> io::Result<()> {
         match self.columns {
             Columns::Json => self.write_row(key, value, out),
+            Columns::Typed(format) => {
+                let values = format.decode(key, value).map_err(io::Error::other)?;
+                let names = format.schema().columns().iter().map(|column| &column.name[..]);
+                values::write_json_object(names.zip(&values), out)
+            }
             Columns::Csv(_) | Columns::Entries => {
                 let fields = self.fields(key, value).into_iter();
                 let object: Value =
@@ -108,6 +121,13 @@ impl Stored<'_> {
             Columns::Entries => {
                 let texts = [key, value].map(escaped_bytes);
                 ENTRY.map(str::to_owned).into_iter().zip(texts).collect()
+            }
+            Columns::Typed(format) => {
+                let names = format.schema().columns().iter().map(|column| column.name.clone());
+                match format.decode(key, value) {
+                    Ok(values) => names.zip(values.iter().map(ToString::to_string)).collect(),
+                    Err(error) => vec![("this is no row".to_owned(), error.to_string())],
+                }
             }
         }
     }

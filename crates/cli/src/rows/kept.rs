@@ -1,13 +1,16 @@
-//! Rows that `sapwood load --dir` keeps: which table they are in, and how to read them.
+//! Tables of a directory: how to read their rows, and how a load fills one.
 //!
-//! A directory is a database of tables. One of them, [`COLUMNS_TABLE`], says of
-//! each of the others which columns its rows have and which of them make the key, as a JSON object:
+//! Tables with a schema say themselves which columns their rows have. Earlier versions of `sapwood load` kept rows as
+//! text, and `sapwood import` does: there a table of the directory, [`COLUMNS_TABLE`], says of each of the others which columns its rows have and which of them make the key, as a JSON object:
 //! `{"columns": ["carrier", "flight"], "key": [["carrier", "str"], ["flight", "int"]]}`, where the
 //! columns of JSON lines are `null`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use sapwood::schema::{RowFormat, Schema};
+use sapwood::sql::{Catalog, TableSummary, Tables};
 use sapwood::{Cut, Db, DbOptions, Engine, Error, HashEngineError, HashTableOptions, Table};
 use serde_json::{Value, json};
 
@@ -30,13 +33,28 @@ impl Description {
         Self { columns: Columns::Entries, keys: KeyColumns::bytes() }
     }
 
+    /// Of rows of a schema.
+    pub(crate) fn typed(schema: &Schema) -> Self {
+        let format = Arc::new(RowFormat::new(schema.clone()));
+        Self { keys: KeyColumns::of_schema(&format), columns: Columns::Typed(format) }
+    }
+
     /// Names of columns and the key, as they are kept.
     pub(crate) fn as_json(&self) -> Value {
         let columns = match &self.columns {
             Columns::Csv(names) => json!(names),
-            Columns::Json | Columns::Entries => Value::Null,
+            Columns::Json | Columns::Entries | Columns::Typed(_) => Value::Null,
         };
         json!({ "columns": columns, "key": self.keys.as_json() })
+    }
+
+    /// The columns as schemas write them: of CSV, text.
+    pub(crate) fn to_text(&self) -> String {
+        let columns = match &self.columns {
+            Columns::Csv(names) => names.iter().map(|name| format!("{name}:text")).collect(),
+            _ => vec!["row:text".to_owned()],
+        };
+        format!("{}, key({})", columns.join(", "), self.keys)
     }
 
     /// Writes it, and makes it last.
@@ -137,7 +155,10 @@ pub(crate) fn table(
         (_, Reading::At(number)) => db.hash_table_view(table, number).map(Table::from),
     };
     let rows = rows.map_err(|error| explained(directory, table, error))?;
-    let description = Description::read(db, table)?.unwrap_or_else(Description::entries);
+    let description = match rows.schema() {
+        Some(schema) => Description::typed(schema),
+        None => Description::read(db, table)?.unwrap_or_else(Description::entries),
+    };
     Ok((rows, description))
 }
 
@@ -157,6 +178,21 @@ pub(crate) fn explained(directory: &Path, table: &str, error: Error) -> Failure 
         )),
         _ => error.into(),
     }
+}
+
+/// The tables of a database, but the one that describes others.
+pub(crate) fn tables(db: &Db) -> Outcome<Vec<TableSummary>> {
+    let mut tables = Tables::of(db).tables().map_err(Failure::Failed)?;
+    tables.retain(|table| table.name != COLUMNS_TABLE);
+    for table in &mut tables {
+        // Rows that are kept as text have the columns of their file.
+        if matches!(db.schema(&table.name), Ok(None))
+            && let Some(description) = Description::read(db, &table.name)?
+        {
+            table.columns = description.to_text();
+        }
+    }
+    Ok(tables)
 }
 
 /// The database in a directory, to be read: others may read it at the same time, and leave to write
@@ -209,7 +245,7 @@ pub(crate) fn is_database(directory: &Path) -> bool {
 pub(crate) fn expect_database(directory: &Path) -> Outcome {
     if !is_database(directory) {
         return Err(Failure::Failed(format!(
-            "{} is a directory that holds no database; `sapwood load FILE --engine hash --dir {}` makes one",
+            "{} is a directory that holds no database; `sapwood load FILE --dir {}` makes one",
             directory.display(),
             directory.display()
         )));
@@ -219,21 +255,15 @@ pub(crate) fn expect_database(directory: &Path) -> Outcome {
 
 /// A directory that a load fills: with all of a file, or it is as it was.
 ///
-/// Rows go into a table without a checkpoint. [`publish`](Self::publish) says how they are to be
-/// read and takes one; [`undo`](Self::undo) takes back what was made on the way. What a process
-/// that was killed between the two has left holds no rows, and the next load takes it over.
+/// Rows go into a table without a checkpoint. [`publish`](Self::publish) takes one; [`undo`](Self::undo)
+/// takes back what was made on the way. What a process that was killed between the two has left holds no
+/// rows, and the next load takes it over.
 #[derive(Debug)]
 pub(crate) struct Filling {
     db: Db,
     folders: Folders,
     table: String,
-    description: Description,
-    /// The description of the table before the load, if it existed.
-    before: Option<Description>,
     had_table: bool,
-    had_descriptions: bool,
-    /// From the moment on at which the description may be written.
-    is_published: bool,
 }
 
 /// The contents of a table before a load.
@@ -244,13 +274,8 @@ pub(crate) enum Held {
 }
 
 impl Filling {
-    /// Opens a directory, after making it if it is not there, and the table if it is there with the
-    /// same columns.
-    pub(crate) fn begin(
-        directory: &Path,
-        table: &str,
-        description: Description,
-    ) -> Outcome<(Self, Option<Table>)> {
+    /// Opens a directory, after making it if it is not there.
+    pub(crate) fn begin(directory: &Path, table: &str) -> Outcome<Self> {
         if table == COLUMNS_TABLE {
             return Err(Failure::Usage(format!(
                 "table `{COLUMNS_TABLE}` describes the others; choose another name"
@@ -268,68 +293,47 @@ impl Filling {
                 return Err(error.into());
             }
         };
-        let filling = Self {
-            had_table: db.engine(table).is_some(),
-            had_descriptions: db.engine(COLUMNS_TABLE).is_some(),
-            db,
-            folders,
-            table: table.to_owned(),
-            description,
-            before: None,
-            is_published: false,
-        };
-        match filling.fitting_table() {
-            Ok((rows, before)) => Ok((Self { before, ..filling }, rows)),
-            Err(failure) => Err(filling.undo_after(failure)),
-        }
+        let had_table = db.engine(table).is_some();
+        Ok(Self { db, folders, table: table.to_owned(), had_table })
     }
 
     pub(crate) fn db(&self) -> &Db {
         &self.db
     }
 
-    /// The table if rows of these columns can go into it, and how its rows are read.
-    fn fitting_table(&self) -> Outcome<(Option<Table>, Option<Description>)> {
+    /// The table that is there, and whether it has rows. A table without rows may be one that a killed load has left.
+    ///
+    /// # Errors
+    /// For rows that have no typed columns.
+    pub(crate) fn table(&self) -> Outcome<Option<(Table, Held)>> {
         let Self { db, table, .. } = self;
-        let rows = match db.engine(table) {
-            Some(_) => Some(db.table(table)?),
-            None => None,
-        };
-        let before = Description::read(db, table)?;
-        let directory = self.folders.directory.display();
-        // Only a table without a row may get other columns.
-        let has_rows = match (&rows, &before) {
-            (Some(_), Some(before)) if *before == self.description => false,
-            (Some(rows), _) => !rows.is_empty()?,
-            (None, _) => false,
-        };
-        match &before {
-            Some(before) if has_rows => Err(Failure::Failed(format!(
-                "table {} of {directory} was loaded with other columns, by --key {}; load into another --table",
-                quoted(table),
-                before.keys
-            ))),
-            None if has_rows => Err(Failure::Failed(format!(
-                "table {} of {directory} was not made by `sapwood load`; load into another --table",
-                quoted(table),
-            ))),
-            _ => Ok((rows, before)),
+        if db.engine(table).is_none() {
+            return Ok(None);
         }
+        let rows = db.table(table)?;
+        if rows.is_empty()? {
+            return Ok(Some((rows, Held::Nothing)));
+        }
+        if rows.schema().is_some() {
+            return Ok(Some((rows, Held::Rows)));
+        }
+        let (directory, name) = (self.folders.directory.display(), quoted(table));
+        Err(Failure::Failed(match Description::read(db, table)? {
+            Some(description) => format!(
+                "table {name} of {directory} keeps its rows as text, as earlier versions loaded them; to go on with \
+                 typed columns, take them over: `sapwood export {directory} {table} --to {table}.csv`, then `sapwood \
+                 load {table}.csv --key {} --dir {directory} --table NEW`",
+                description.keys.to_spec()
+            ),
+            None => format!(
+                "table {name} of {directory} holds bytes, and no rows of columns; load into another --table"
+            ),
+        }))
     }
 
-    /// Makes the rows last. They are described first, so that no row is without a description.
+    /// Makes the rows last.
     pub(crate) fn publish(&mut self) -> Outcome {
-        self.describe()?;
         Ok(self.db.clone().close()?)
-    }
-
-    /// Says how the rows are to be read, before they are there.
-    pub(crate) fn describe(&mut self) -> Outcome {
-        let is_described = std::mem::replace(&mut self.is_published, true);
-        if !is_described && self.before.as_ref() != Some(&self.description) {
-            self.description.keep(&self.db, &self.table)?;
-        }
-        Ok(())
     }
 
     /// [`undo`](Self::undo), and what is to be said then.
@@ -358,19 +362,6 @@ impl Filling {
         let Self { db, table, .. } = &self;
         if !self.had_table && db.engine(table).is_some() {
             db.drop_table(table)?;
-        }
-        match (self.had_descriptions, &self.before) {
-            (false, _) if db.engine(COLUMNS_TABLE).is_some() => db.drop_table(COLUMNS_TABLE)?,
-            (false, _) => {}
-            (true, before) if self.is_published => match before {
-                Some(before) => before.keep(db, table)?,
-                None => {
-                    let descriptions = db.hash_table(COLUMNS_TABLE)?;
-                    descriptions.remove(table.as_bytes())?;
-                    descriptions.checkpoint(Cut::Full)?;
-                }
-            },
-            (true, _) => {}
         }
         // While the directory is locked, so that these are not those of another process.
         self.folders.remove_files();
@@ -408,8 +399,7 @@ impl Folders {
         }
     }
 
-    /// No folder of tables is removed that is not empty: what others have put there meanwhile stays.
-    /// The log and the pool of trees are those of the database which this made, and which no other has opened.
+    /// Folders are those of the database which this made, and which no other has opened.
     fn remove_files(&self) {
         if self.makes_trees {
             let _ = fs::remove_dir_all(self.directory.join("trees"));
@@ -418,7 +408,7 @@ impl Folders {
             let _ = fs::remove_dir_all(self.directory.join("log"));
         }
         if self.makes_tables {
-            let _ = fs::remove_dir(self.directory.join("tables"));
+            let _ = fs::remove_dir_all(self.directory.join("tables"));
         }
         if self.makes_lock {
             let _ = fs::remove_file(self.directory.join(".lock"));

@@ -5,9 +5,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use sapwood::aggregate::{Component, ComponentForm, Field, Part, Place, Read, Tuple};
 use sapwood::key::{self, DecodeError, Decoder, KeyDecode, KeyEncode};
+use sapwood::schema::{RowFormat, Type, Value as Typed};
 use serde_json::{Value, json};
 
 use crate::args::key_spec::{ColumnType, KeySpec, too_many};
@@ -32,7 +34,7 @@ enum Ending {
 }
 
 /// What keys are made of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Origin {
     Columns,
     /// The line on which the row stands, and its number in the file, which tells rows apart where
@@ -40,6 +42,8 @@ enum Origin {
     Line,
     /// Bytes of which nothing is known.
     Bytes,
+    /// Columns of a schema, and the row's number behind them if it is numbered.
+    Schema(Arc<RowFormat>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -79,6 +83,12 @@ impl KeyColumns {
     /// Keys that programs made.
     pub(crate) fn bytes() -> Self {
         Self { columns: Vec::new(), origin: Origin::Bytes, ending: Ending::Nothing }
+    }
+
+    /// The key of a schema.
+    pub(crate) fn of_schema(format: &Arc<RowFormat>) -> Self {
+        let origin = Origin::Schema(Arc::clone(format));
+        Self { columns: Vec::new(), origin, ending: Ending::Nothing }
     }
 
     /// Every row has a key of its own: where it stands in the file.
@@ -167,12 +177,30 @@ impl KeyColumns {
         self.columns.iter().find(|column| column.index == index).map(|column| column.kind)
     }
 
-    /// The values of a key.
+    /// The place of a column among those of the key, from one. Not of a schema, which knows its own.
+    pub(crate) fn place_of(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| column.name == name).map(|at| at + 1)
+    }
+
+    /// The values that name the rows of a key; the number that tells them apart may stand behind them.
     pub(crate) fn len(&self) -> usize {
-        match self.origin {
+        match &self.origin {
             Origin::Columns => self.columns.len(),
             Origin::Line => 0,
             Origin::Bytes => 1,
+            // Where nothing but the number is the key, it is its value.
+            Origin::Schema(format) => format.schema().key_columns().len().max(1),
+        }
+    }
+
+    /// The most values that a key has.
+    pub(crate) fn len_max(&self) -> usize {
+        match &self.origin {
+            Origin::Schema(format) => {
+                let schema = format.schema();
+                schema.key_columns().len() + usize::from(schema.is_numbered())
+            }
+            _ => self.len(),
         }
     }
 
@@ -214,13 +242,20 @@ impl KeyColumns {
 
     /// The key, or with fewer values than columns its beginning, of values as a user types them.
     pub(crate) fn encode_values(&self, values: &[String]) -> Outcome<Vec<u8>> {
-        if values.len() > self.len() {
-            return Err(Failure::Usage(too_many(values.len(), self.len())));
-        }
-        if self.origin == Origin::Bytes {
-            return Ok(values.iter().flat_map(|value| unescaped_bytes(value)).collect());
+        if values.len() > self.len_max() {
+            return Err(Failure::Usage(too_many(values.len(), self.len_max())));
         }
         let mut out = Vec::new();
+        match &self.origin {
+            Origin::Bytes => {
+                return Ok(values.iter().flat_map(|value| unescaped_bytes(value)).collect());
+            }
+            Origin::Schema(format) => {
+                typed_key(format, values, &mut out).map_err(Failure::Usage)?;
+                return Ok(out);
+            }
+            Origin::Columns | Origin::Line => {}
+        }
         for (column, value) in self.columns.iter().zip(values) {
             column.encode(value, &mut out).map_err(Failure::Usage)?;
         }
@@ -234,6 +269,21 @@ impl KeyColumns {
             return Ok(Vec::new());
         };
         let mut out = self.encode_values(whole)?;
+        if let Origin::Schema(format) = &self.origin {
+            let schema = format.schema();
+            let column = schema.key_columns().get(whole.len()).map(|at| &schema.columns()[*at]);
+            if column.is_some_and(|column| column.kind == Type::Text) {
+                let with_empty: Vec<String> =
+                    whole.iter().cloned().chain([String::new()]).collect();
+                out = self.encode_values(&with_empty)?;
+                // What is left of an empty text but its end.
+                out.truncate(out.len() - key::encode("").len());
+                out.extend(key::encode_partial(last));
+            } else if !last.is_empty() {
+                out = self.encode_values(values)?;
+            }
+            return Ok(out);
+        }
         match self.columns.get(whole.len()) {
             Some(column) if column.kind == ColumnType::Text => {
                 out.extend(key::encode_partial(last));
@@ -247,10 +297,20 @@ impl KeyColumns {
     /// The values of an encoded key, as a user would type them.
     pub(crate) fn decode(&self, key: &[u8]) -> Result<Vec<String>, DecodeError> {
         let mut decoder = Decoder::new(key);
-        match self.origin {
+        match &self.origin {
             Origin::Columns => {}
             Origin::Line => return Ok(vec![format!("line {}", u64::decode_from(&mut decoder)?)]),
             Origin::Bytes => return Ok(vec![escaped_bytes(key)]),
+            Origin::Schema(format) => {
+                let columns = format.schema().key_columns().iter();
+                let value = |column: &usize| match format.get(*column, key, &[]) {
+                    Ok(value) => Ok(value.to_string()),
+                    Err(error) => Err(decoder.error(error.to_string())),
+                };
+                let mut values = columns.map(value).collect::<Result<Vec<_>, _>>()?;
+                values.extend(format.number_of(key).map(|number| number.to_string()));
+                return Ok(values);
+            }
         }
         let values = self.columns.iter().map(|column| {
             Ok(match column.kind {
@@ -266,8 +326,17 @@ impl KeyColumns {
 /// `carrier:str,flight:int`, as it could be given to `--key`.
 impl fmt::Display for KeyColumns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.origin == Origin::Bytes {
-            return f.write_str("its bytes");
+        match &self.origin {
+            Origin::Bytes => return f.write_str("its bytes"),
+            Origin::Schema(format) => {
+                let schema = format.schema();
+                let columns = schema.key_columns().iter().map(|at| &schema.columns()[*at]);
+                let columns =
+                    columns.map(|column| format!("{}:{}", shown(&column.name), column.kind));
+                let number = schema.is_numbered().then(|| "#".to_owned());
+                return f.write_str(&columns.chain(number).collect::<Vec<_>>().join(","));
+            }
+            Origin::Columns | Origin::Line => {}
         }
         for (index, column) in self.columns.iter().enumerate() {
             let comma = if index == 0 { "" } else { "," };
@@ -275,6 +344,30 @@ impl fmt::Display for KeyColumns {
         }
         Ok(())
     }
+}
+
+/// Writes the key, or with fewer values its beginning, of rows of a schema.
+fn typed_key(format: &RowFormat, values: &[String], out: &mut Vec<u8>) -> Result<(), String> {
+    let schema = format.schema();
+    let columns = schema.key_columns();
+    let (in_columns, number) = values.split_at(columns.len().min(values.len()));
+    let value = |(text, at): (&'_ String, &usize)| {
+        let column = &schema.columns()[*at];
+        let value = match text.as_str() {
+            "null" if column.nullable && column.kind != Type::Text => Ok(Typed::Null),
+            text => Typed::of_text(text, &column.kind).map(Typed::into_owned),
+        };
+        value.map_err(|what| format!("key column {}: {what}", quoted(&column.name)))
+    };
+    let typed = in_columns.iter().zip(columns).map(value).collect::<Result<Vec<_>, _>>()?;
+    format.encode_key(&typed, out).map_err(|error| error.to_string())?;
+    for number in number {
+        let number: u64 = number
+            .parse()
+            .map_err(|_| format!("{} is no number of a row, from 1", quoted(number)))?;
+        number.encode_to(out);
+    }
+    Ok(())
 }
 
 impl KeyColumn {

@@ -1,30 +1,23 @@
-//! A file into a table: every row is loaded, or named and counted.
+//! The rows of a file in memory, as text: every row is there, or named and counted.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use sapwood::{Db, Engine, HashEngineError, OrderedEngineError, Table, Transaction};
 
-use crate::args::rows::{CompactAt, Duplicates, EngineName, Input};
+use crate::args::rows::{Duplicates, EngineName, Input};
 use crate::rows::encoding;
-use crate::rows::kept::{Description, Filling, Held};
+use crate::rows::kept::Held;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::{Columns, Malformed, Row, RowReader};
-use crate::rows::rows_table::{self, Put, Rows};
+use crate::rows::rows_table::{self, NewTable, Put, Rows};
 use crate::rows::source::{self, Source};
 use crate::terminal::exit::{Failure, Outcome, words};
 use crate::terminal::format::{count, plural, shown_list, time};
-use crate::terminal::interrupt::Promise;
 use crate::terminal::stderr;
 use crate::terminal::ui::Ui;
 
 /// The number of rows that decide the types of key columns.
 const TYPING_ROWS: usize = 1000;
-
-/// The note that a load which failed has left a directory as it was.
-pub(crate) fn nothing_kept(directory: &Path) -> String {
-    format!("nothing of the file is kept in {}", directory.display())
-}
 
 /// A file in a table.
 pub(crate) struct Loaded {
@@ -84,7 +77,36 @@ impl Loaded {
 }
 
 impl Counts {
-    fn strictly(&self, input: &Input) -> Outcome {
+    /// Says how many rows are not in the table, and in which ways all would be.
+    pub(crate) fn warn(&self, duplicates: Duplicates, held: Held, ways: &[&str]) {
+        if self.malformed > 0 {
+            let malformed = plural(self.malformed as usize, "malformed row");
+            stderr::line(format_args!("warning: {malformed} left out"));
+        }
+        if self.duplicates == 0 {
+            return;
+        }
+        let rows = plural(self.duplicates as usize, "row");
+        let what = match (duplicates, held) {
+            // All are there, as was asked.
+            (Duplicates::All, _) => return,
+            (Duplicates::First, Held::Nothing) => "dropped: an earlier row has the same key",
+            (Duplicates::First, Held::Rows) => {
+                "dropped: the table or an earlier row has the same key"
+            }
+            (Duplicates::Last, Held::Nothing) => "dropped: a later row has the same key",
+            (Duplicates::Last, Held::Rows) => {
+                "dropped, of the table or of the file: a later row has the same key"
+            }
+        };
+        let ways = match ways {
+            [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
+            ways => ways.concat(),
+        };
+        stderr::line(format_args!("warning: {rows} {what}; {ways} would keep them all"));
+    }
+
+    pub(crate) fn strictly(&self, input: &Input) -> Outcome {
         let Counts { malformed, duplicates, .. } = *self;
         let duplicates = match input.duplicates {
             Duplicates::All => 0,
@@ -99,16 +121,6 @@ impl Counts {
     }
 }
 
-/// Where rows are kept, and how.
-pub(crate) struct Keep<'a> {
-    pub(crate) directory: &'a Path,
-    pub(crate) compact_at: Option<CompactAt>,
-    /// From the moment on at which the directory may have changed.
-    pub(crate) filling: Option<Filling>,
-    /// From then on too: however it ends, the directory is tidied up.
-    pub(crate) promise: Option<Promise>,
-}
-
 /// The treatment of a file without `--key`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyless {
@@ -117,28 +129,14 @@ pub(crate) enum Keyless {
     ByLine,
 }
 
-/// Loads `input` into a table, in memory or in a directory, naming on standard error the rows it
-/// cannot take.
-pub(crate) fn load_into(
-    input: &Input,
-    keep: Option<&mut Keep<'_>>,
-    keyless: Keyless,
-    ui: &Ui,
-) -> Outcome<Loaded> {
-    let directory = keep.as_ref().map(|keep| keep.directory);
+/// Refuses options that do not fit each other.
+pub(crate) fn check(input: &Input) -> Outcome<EngineName> {
     if input.checkpoint.is_some() {
         return Err(Failure::Usage(
             "--checkpoint looks at a directory that was loaded before; a file has none".to_owned(),
         ));
     }
     let engine = input.engine.unwrap_or(EngineName::Ordered);
-    if input.key.is_none() && keyless == Keyless::Refused {
-        // A missing file needs no key: report that first.
-        source::exists(&input.file)?;
-        return Err(Failure::Usage(
-            "--key is needed: it names the columns that make the key of a row".to_owned(),
-        ));
-    }
     if engine != EngineName::Tree && input.kind.is_some() {
         return Err(Failure::Usage("--kind is of --engine tree".to_owned()));
     }
@@ -153,6 +151,19 @@ pub(crate) fn load_into(
             "a hash table has one row a key: --duplicates all needs --engine ordered or --engine \
              tree"
                 .to_owned(),
+        ));
+    }
+    Ok(engine)
+}
+
+/// Loads `input` into a table in memory, naming on standard error the rows it cannot take.
+pub(crate) fn load_into_memory(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
+    let engine = check(input)?;
+    if input.key.is_none() && keyless == Keyless::Refused {
+        // A missing file needs no key: report that first.
+        source::exists(&input.file)?;
+        return Err(Failure::Usage(
+            "--key is needed: it names the columns that make the key of a row".to_owned(),
         ));
     }
     let started = Instant::now();
@@ -186,16 +197,15 @@ pub(crate) fn load_into(
         Duplicates::All => keys.numbered(),
         Duplicates::First | Duplicates::Last => keys,
     };
-    let mut keep = keep;
-    let Target { db, table, held } =
-        target(input, engine, keep.as_deref_mut(), reader.columns(), &keys, ui)?;
+    let db = Db::in_memory();
+    let new =
+        NewTable { kind: input.kind, memory_budget: input.memory_budget, ..NewTable::of(engine) };
+    let table = new.make(&db, &input.table)?;
     let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
     let mut loader = Loader {
         rows: Rows { table, transaction },
         keys,
-        held,
         duplicates: input.duplicates,
-        directory,
         counts: Counts::default(),
         complaints: Complaints {
             named: 0,
@@ -218,24 +228,11 @@ pub(crate) fn load_into(
     loader.close(&counts, keyless);
     if ui.interrupt.asked() {
         let rows = plural(counts.rows as usize, "row");
-        let mut done = format!("{rows} had been read in {}", time(counts.elapsed));
-        if let Some(directory) = directory {
-            done = format!("{done}; {}", nothing_kept(directory));
-        }
+        let done = format!("{rows} had been read in {}", time(counts.elapsed));
         return Err(Failure::Interrupted(done));
     }
     let (Rows { table, transaction }, keys) = loader.into_parts();
-    let commit = |transaction: Transaction<'_>| -> Outcome {
-        // What a strict load refuses is not there at all.
-        if counts.strictly(input).is_err() {
-            return Ok(());
-        }
-        if let Some(filling) = keep.and_then(|keep| keep.filling.as_mut()) {
-            filling.describe()?;
-        }
-        transaction.commit().map(drop).map_err(Failure::from)
-    };
-    transaction.map(commit).transpose()?;
+    transaction.map(Transaction::commit).transpose()?;
     Ok(Loaded { db, table, columns, keys, counts })
 }
 
@@ -251,51 +248,10 @@ fn next(reader: &mut RowReader, ui: &Ui) -> Outcome<Option<Result<Row, Malformed
     }
 }
 
-/// The table that rows go to: a new one, or one of the directory that has the same columns.
-struct Target {
-    db: Db,
-    table: Table,
-    held: Held,
-}
-
-fn target(
-    input: &Input,
-    engine: EngineName,
-    keep: Option<&mut Keep<'_>>,
-    columns: &Columns,
-    keys: &KeyColumns,
-    ui: &Ui,
-) -> Outcome<Target> {
-    let compact_at = keep.as_ref().and_then(|keep| keep.compact_at);
-    let create = |db: &Db| {
-        let budget = input.memory_budget;
-        rows_table::create(db, &input.table, engine, input.kind, budget, compact_at)
-    };
-    let Some(keep) = keep else {
-        let db = Db::in_memory();
-        let table = create(&db)?;
-        return Ok(Target { db, table, held: Held::Nothing });
-    };
-    let description = Description { columns: columns.clone(), keys: keys.clone().settled() };
-    keep.promise = Some(ui.interrupt.promise());
-    let (filling, table) = Filling::begin(keep.directory, &input.table, description)?;
-    let filling = keep.filling.insert(filling);
-    let db = filling.db().clone();
-    Ok(match table {
-        Some(table) => {
-            let held = if table.is_empty()? { Held::Nothing } else { Held::Rows };
-            Target { db, table, held }
-        }
-        None => Target { table: create(&db)?, db, held: Held::Nothing },
-    })
-}
-
 struct Loader<'a> {
     rows: Rows<'a>,
     keys: KeyColumns,
-    held: Held,
     duplicates: Duplicates,
-    directory: Option<&'a Path>,
     counts: Counts,
     complaints: Complaints,
     // Kept from row to row for their memory.
@@ -337,11 +293,7 @@ impl<'a> Loader<'a> {
                     Duplicates::All => return Ok(()),
                 };
                 let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
-                let before = match self.held {
-                    Held::Nothing => "came before",
-                    Held::Rows => "is in the table or came before",
-                };
-                let what = format!("key {values} {before}; {outcome}");
+                let what = format!("key {values} came before; {outcome}");
                 self.complaints.name("repeated", line, &what);
             }
             Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
@@ -354,52 +306,15 @@ impl<'a> Loader<'a> {
 
     fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
         self.complaints.progress.finish_and_clear();
-        let why = match (error.ordered_engine(), error.hash_engine()) {
-            (Some(cause @ OrderedEngineError::OutOfMemory { .. }), _) => {
-                format!("{cause} (--memory-budget)")
-            }
-            (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => match self.directory {
-                Some(_) => format!("{cause} (--memory-budget)"),
-                None => format!("{cause} (--memory-budget, --dir)"),
-            },
-            _ => words(error),
+        let rows = match self.counts.rows {
+            1 => "1 row is".to_owned(),
+            rows => format!("{} rows are", count(rows)),
         };
-        Failure::Failed(match self.directory {
-            None => {
-                let rows = match self.counts.rows {
-                    1 => "1 row is".to_owned(),
-                    rows => format!("{} rows are", count(rows)),
-                };
-                format!("line {line} cannot be loaded, {rows}: {why}")
-            }
-            Some(directory) => {
-                format!("line {line} cannot be loaded, {}: {why}", nothing_kept(directory))
-            }
-        })
+        let why = out_of_memory(error, &["--memory-budget"]).unwrap_or_else(|| words(error));
+        Failure::Failed(format!("line {line} cannot be loaded, {rows}: {why}"))
     }
 
-    /// Says how many rows are not in the table.
     fn close(&self, counts: &Counts, keyless: Keyless) {
-        if counts.malformed > 0 {
-            let malformed = plural(counts.malformed as usize, "malformed row");
-            stderr::line(format_args!("warning: {malformed} left out"));
-        }
-        if counts.duplicates == 0 {
-            return;
-        }
-        let rows = plural(counts.duplicates as usize, "row");
-        let what = match (self.duplicates, self.held) {
-            // All are there, as was asked.
-            (Duplicates::All, _) => return,
-            (Duplicates::First, Held::Nothing) => "dropped: an earlier row has the same key",
-            (Duplicates::First, Held::Rows) => {
-                "dropped: the table or an earlier row has the same key"
-            }
-            (Duplicates::Last, Held::Nothing) => "dropped: a later row has the same key",
-            (Duplicates::Last, Held::Rows) => {
-                "dropped, of the table or of the file: a later row has the same key"
-            }
-        };
         let mut ways = vec!["more columns in --key"];
         if self.rows.table.engine() != Engine::Hash {
             ways.push("--duplicates all");
@@ -407,17 +322,27 @@ impl<'a> Loader<'a> {
         if keyless == Keyless::ByLine {
             ways.push("no --key");
         }
-        let ways = match &ways[..] {
-            [first @ .., last] if !first.is_empty() => format!("{} or {last}", first.join(", ")),
-            ways => ways.concat(),
-        };
-        stderr::line(format_args!("warning: {rows} {what}; {ways} would keep them all"));
+        counts.warn(self.duplicates, Held::Nothing, &ways);
     }
 
     fn refuse(&mut self, malformed: &Malformed) {
         self.counts.rows += 1;
         self.counts.malformed += 1;
         self.complaints.name("malformed", malformed.line, &malformed.what);
+    }
+}
+
+/// The words of an error that more memory would help, with the options that give it.
+pub(crate) fn out_of_memory(error: &sapwood::Error, options: &[&str]) -> Option<String> {
+    let options = options.join(", ");
+    match (error.ordered_engine(), error.hash_engine()) {
+        (Some(cause @ OrderedEngineError::OutOfMemory { .. }), _) => {
+            Some(format!("{cause} ({options})"))
+        }
+        (_, Some(cause @ HashEngineError::OutOfMemory { .. })) => {
+            Some(format!("{cause} ({options})"))
+        }
+        _ => None,
     }
 }
 

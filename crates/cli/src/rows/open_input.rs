@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use crate::args::rows::{EngineName, Input};
 use crate::rows::kept::{self, Description, Reading};
-use crate::rows::loader::{Counts, Keyless, Loaded, load_into};
+use crate::rows::loader::{Counts, Keyless, Loaded, load_into_memory};
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::ui::Ui;
 
@@ -21,7 +21,7 @@ pub(crate) fn open_any_input(input: &Input, ui: &Ui) -> Outcome<Loaded> {
 
 fn open_by(input: &Input, keyless: Keyless, ui: &Ui) -> Outcome<Loaded> {
     if !input.file.is_dir() {
-        return load_into(input, None, keyless, ui);
+        return load_into_memory(input, keyless, ui);
     }
     for (given, name) in [
         (input.key.is_some(), "--key"),

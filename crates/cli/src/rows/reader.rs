@@ -6,7 +6,9 @@
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
 
+use sapwood::schema::RowFormat;
 use serde_json::{Map, Value};
 
 use crate::args::rows::Format;
@@ -50,8 +52,10 @@ pub(crate) enum Columns {
     Csv(Vec<String>),
     /// Each object may have others.
     Json,
-    /// Entries of a table that was not loaded from a file: the bytes of the key and of the value.
+    /// Entries of a table without a schema: the bytes of the key and of the value.
     Entries,
+    /// Those of a table's schema.
+    Typed(Arc<RowFormat>),
 }
 
 impl Columns {
@@ -89,6 +93,12 @@ impl Columns {
                 }
             }
             Self::Entries => Err("entries that no file was loaded into have no columns".to_owned()),
+            Self::Typed(format) => {
+                let columns = format.schema().columns();
+                let names: Vec<String> = columns.iter().map(|column| column.name.clone()).collect();
+                let found = format.schema().find(name);
+                found.ok_or_else(|| missing("the table", &mut names.iter()))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use sapwood::aggregate::Layout;
 use sapwood::key::{self, KeyEncode};
+use sapwood::schema::Schema;
 use sapwood::{
     Compaction, Db, Direction, Engine, Error, HashEngineError, HashTableOptions,
     OrderedEngineError, OrderedTableOptions, Table, Transaction, TreeEngineError, TreeKind,
@@ -20,71 +21,71 @@ pub(crate) enum Put {
     Again,
 }
 
-/// Makes a table for rows.
-pub(crate) fn create(
-    db: &Db,
-    name: &str,
-    engine: EngineName,
-    kind: Option<TreeName>,
-    memory_budget: Option<u64>,
-    compact_at: Option<CompactAt>,
-) -> sapwood::Result<Table> {
-    match engine {
-        EngineName::Ordered => {
-            let mut options = OrderedTableOptions::default();
-            if let Some(budget) = memory_budget {
-                options = options.memory_budget(budget);
-            }
-            db.create_ordered_table(name, options).map(Table::from)
-        }
-        EngineName::Hash => {
-            let mut options = HashTableOptions::default();
-            if let Some(budget) = memory_budget {
-                options = options.memory_budget(budget).page_bytes(page_bytes(budget));
-            }
-            options = match compact_at {
-                None => options,
-                Some(CompactAt::Off) => options.compaction(None),
-                Some(CompactAt::Share(garbage_share)) => {
-                    options.compaction(Compaction { garbage_share, ..Compaction::default() })
-                }
-            };
-            db.create_hash_table(name, options).map(Table::from)
-        }
-        EngineName::Tree => {
-            let kind = match kind.unwrap_or(TreeName::Btree) {
-                TreeName::Btree => TreeKind::BTree,
-                TreeName::CritBit => TreeKind::CritBit,
-                TreeName::RedBlack => TreeKind::RedBlack,
-            };
-            db.create_tree_table(name, TreeTableOptions::default().kind(kind)).map(Table::from)
-        }
-    }
+/// A table that is to be made.
+#[derive(Debug)]
+pub(crate) struct NewTable<'a> {
+    pub(crate) engine: EngineName,
+    /// How a tree is balanced.
+    pub(crate) kind: Option<TreeName>,
+    pub(crate) memory_budget: Option<u64>,
+    pub(crate) compact_at: Option<CompactAt>,
+    /// The fields that it declares.
+    pub(crate) fields: Option<&'a Layout>,
+    pub(crate) schema: Option<&'a Schema>,
 }
 
-/// Makes a table that declares fields, or none.
-pub(crate) fn create_with(
-    db: &Db,
-    name: &str,
-    engine: EngineName,
-    fields: Option<&Layout>,
-) -> sapwood::Result<Table> {
-    let fields = fields.cloned();
-    match engine {
-        EngineName::Ordered => {
-            let options = OrderedTableOptions::default();
-            let options = fields.into_iter().fold(options, OrderedTableOptions::fields);
-            db.create_ordered_table(name, options).map(Table::from)
+impl NewTable<'_> {
+    /// One as it is made without options.
+    pub(crate) fn of(engine: EngineName) -> Self {
+        NewTable {
+            engine,
+            kind: None,
+            memory_budget: None,
+            compact_at: None,
+            fields: None,
+            schema: None,
         }
-        EngineName::Hash => {
-            let options = HashTableOptions::default();
-            let options = fields.into_iter().fold(options, HashTableOptions::fields);
-            db.create_hash_table(name, options).map(Table::from)
-        }
-        EngineName::Tree => {
-            let options = TreeTableOptions::default();
-            let options = fields.into_iter().fold(options, TreeTableOptions::fields);
-            db.create_tree_table(name, options).map(Table::from)
+    }
+
+    pub(crate) fn make(&self, db: &Db, name: &str) -> sapwood::Result<Table> {
+        let (fields, schema) = (self.fields.cloned(), self.schema.cloned());
+        match self.engine {
+            EngineName::Ordered => {
+                let mut options = OrderedTableOptions::default();
+                if let Some(budget) = self.memory_budget {
+                    options = options.memory_budget(budget);
+                }
+                options = fields.into_iter().fold(options, OrderedTableOptions::fields);
+                options = schema.into_iter().fold(options, OrderedTableOptions::schema);
+                db.create_ordered_table(name, options).map(Table::from)
+            }
+            EngineName::Hash => {
+                let mut options = HashTableOptions::default();
+                if let Some(budget) = self.memory_budget {
+                    options = options.memory_budget(budget).page_bytes(page_bytes(budget));
+                }
+                options = match self.compact_at {
+                    None => options,
+                    Some(CompactAt::Off) => options.compaction(None),
+                    Some(CompactAt::Share(garbage_share)) => {
+                        options.compaction(Compaction { garbage_share, ..Compaction::default() })
+                    }
+                };
+                options = fields.into_iter().fold(options, HashTableOptions::fields);
+                options = schema.into_iter().fold(options, HashTableOptions::schema);
+                db.create_hash_table(name, options).map(Table::from)
+            }
+            EngineName::Tree => {
+                let kind = match self.kind.unwrap_or(TreeName::Btree) {
+                    TreeName::Btree => TreeKind::BTree,
+                    TreeName::CritBit => TreeKind::CritBit,
+                    TreeName::RedBlack => TreeKind::RedBlack,
+                };
+                let mut options = TreeTableOptions::default().kind(kind);
+                options = fields.into_iter().fold(options, TreeTableOptions::fields);
+                options = schema.into_iter().fold(options, TreeTableOptions::schema);
+                db.create_tree_table(name, options).map(Table::from)
+            }
         }
     }
 }
@@ -155,6 +156,27 @@ pub(crate) fn put(
     Ok(if new { Put::New } else { Put::Again })
 }
 
+/// Puts a row whose key ends in a number, under that one or the next that is free.
+pub(crate) fn put_numbered(
+    table: &Rows<'_>,
+    key: &mut Vec<u8>,
+    value: &[u8],
+    mut number: u64,
+) -> sapwood::Result<Put> {
+    let begin = key.len() - size_of::<u64>();
+    // A hash table, or one whose keys are numbers alone, has no rows of the same key.
+    let new =
+        begin == 0 || table.table.engine() == Engine::Hash || !table.has_prefix(&key[..begin])?;
+    loop {
+        key.truncate(begin);
+        number.encode_to(key);
+        if table.put_if_absent(key, value)? {
+            return Ok(if new { Put::New } else { Put::Again });
+        }
+        number += 1;
+    }
+}
+
 /// Calls `visit` with each row: in the order of the keys, or of a hash table's log.
 pub(crate) fn scan<B>(
     table: &Table,
@@ -181,12 +203,22 @@ pub(crate) fn find<B>(
     key: &[u8],
     mut visit: impl FnMut(&[u8]) -> ControlFlow<B>,
 ) -> sapwood::Result<ControlFlow<B>> {
+    find_entries(table, columns, key, |_, value| visit(value))
+}
+
+/// As [`find`], with the whole keys.
+pub(crate) fn find_entries<B>(
+    table: &Table,
+    columns: &Columns,
+    key: &[u8],
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
+) -> sapwood::Result<ControlFlow<B>> {
     if table.engine() == Engine::Hash || *columns == Columns::Entries {
-        return Ok(table.get_with(key, visit)?.unwrap_or(ControlFlow::Continue(())));
+        let found = table.get_with(key, |value| visit(key, value))?;
+        return Ok(found.unwrap_or(ControlFlow::Continue(())));
     }
     // No key of columns is a prefix of another, so these are the rows of this key alone.
-    let range = key::prefix_range(key);
-    table.scan(range, Direction::Ascending, |_, value| visit(value))
+    table.scan(key::prefix_range(key), Direction::Ascending, visit)
 }
 
 /// Pages of which a small budget holds some dozens.

@@ -5,11 +5,12 @@
 //! | `'flights.csv.zst'` | that file |
 //! | `'data'.flights`, `data.flights` | a table of that directory |
 //! | `'data'`, `data` | the only table of that directory, or `rows` |
-//! | `flights` | a table of the directory of `--dir` |
+//! | `flights` | a table of the directory of `--dir`, or of the database of a shell |
 //!
 //! Directories are opened once, to be read, or to be changed if a statement changes tables. The types of files
 //! that turn out too narrow are widened, and the statement is run again ([`Named::widen`]).
 
+mod text_table;
 mod writing;
 
 pub(crate) use writing::{csv, json_lines};
@@ -20,15 +21,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sapwood::schema::{Schema, Type};
 use sapwood::sql::{
-    Answer, Catalog, Request, Scan, Source, SourceColumn, SourceResult, TableName, TableSummary,
-    Tables,
+    Answer, Catalog, ErrorKind, Options, Outcome as Done, Request, Scan, Session, Source,
+    SourceColumn, SourceResult, Statement, TableName, TableSummary, Tables,
 };
 use sapwood::{Db, DbOptions};
 
 use crate::rows::frames::{FileSource, FrameOptions};
-use crate::rows::kept;
+use crate::rows::kept::{self, Description};
 use crate::terminal::exit::{COLUMNS_TABLE, Failure, Outcome};
 use crate::terminal::ui::Ui;
+use text_table::TextTable;
 
 /// Whether directories are opened to be read or to be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,11 +39,22 @@ pub(crate) enum Access {
     Change,
 }
 
+/// The tables that need no more than their names.
+#[derive(Debug, Clone)]
+pub(crate) enum Home {
+    None,
+    /// Those of a directory.
+    Directory(PathBuf),
+    /// Those of a database that is open, and the directory that it has.
+    Open(Db, Option<PathBuf>),
+    /// Those of a server, which statements do not reach.
+    Server,
+}
+
 /// What statements can name.
 pub(crate) struct Named<'a> {
     ui: &'a Ui,
-    /// The directory of `--dir`.
-    home: Option<PathBuf>,
+    home: Home,
     access: Access,
     options: FrameOptions,
     files: Mutex<HashMap<PathBuf, Arc<FileSource>>>,
@@ -53,16 +66,11 @@ pub(crate) struct Named<'a> {
 /// What a name stands for.
 enum Place {
     File(PathBuf),
-    Table(PathBuf, String),
+    Table(Db, String),
 }
 
 impl<'a> Named<'a> {
-    pub(crate) fn new(
-        home: Option<PathBuf>,
-        access: Access,
-        options: FrameOptions,
-        ui: &'a Ui,
-    ) -> Named<'a> {
+    pub(crate) fn new(home: Home, access: Access, options: FrameOptions, ui: &'a Ui) -> Named<'a> {
         Named {
             ui,
             home,
@@ -74,9 +82,30 @@ impl<'a> Named<'a> {
         }
     }
 
+    /// Executes a statement; again, if a file turns out to have wider types than its first rows.
+    pub(crate) fn execute(&self, statement: &Statement, options: Options<'_>) -> Outcome<Done> {
+        let session = Session::new(self, options);
+        loop {
+            let error = match session.execute(statement) {
+                Ok(done) => return Ok(done),
+                Err(error) => error,
+            };
+            if error.kind() == ErrorKind::Source && self.widen()? {
+                continue;
+            }
+            return Err(match error.kind() {
+                ErrorKind::Cancelled => Failure::Interrupted(error.what().to_owned()),
+                ErrorKind::Syntax | ErrorKind::Unsupported | ErrorKind::Meaning => {
+                    Failure::Usage(error.to_string())
+                }
+                _ => Failure::Failed(error.to_string()),
+            });
+        }
+    }
+
     /// Whether files of the last statement turned out to have wider types than were found: from now on they do, and
     /// the statement can be run again.
-    pub(crate) fn widen(&self) -> Outcome<bool> {
+    fn widen(&self) -> Outcome<bool> {
         let mut is_wider = false;
         for file in locked(&self.files).values_mut() {
             if file.is_too_narrow() {
@@ -89,7 +118,7 @@ impl<'a> Named<'a> {
 
     /// The records of files that were left out.
     pub(crate) fn skipped(&self) -> u64 {
-        locked(&self.files).values().map(|file| file.skipped()).sum()
+        locked(&self.files).values().map(|file| file.left_out().0).sum()
     }
 
     /// Ends changes of directories: they last, and a later opening is quick.
@@ -106,21 +135,23 @@ impl<'a> Named<'a> {
 
     fn place(&self, name: &TableName) -> SourceResult<Place> {
         let parts = &name.parts[..];
-        if let ([one], Some(home)) = (parts, &self.home)
+        if let [one] = parts
             && !name.is_file
+            && !matches!(self.home, Home::None)
         {
-            return Ok(Place::Table(home.clone(), one.clone()));
+            return Ok(Place::Table(self.home_database()?, one.clone()));
         }
         let joined = PathBuf::from(parts.join("."));
         if let [folders @ .., table] = parts
             && !folders.is_empty()
             && Path::new(&folders.join(".")).is_dir()
         {
-            return Ok(Place::Table(PathBuf::from(folders.join(".")), table.clone()));
+            let db = self.directory(Path::new(&folders.join(".")))?;
+            return Ok(Place::Table(db, table.clone()));
         }
         if joined.is_dir() {
             let table = self.only_table(&joined)?;
-            return Ok(Place::Table(joined, table));
+            return Ok(Place::Table(self.directory(&joined)?, table));
         }
         if name.is_file || joined.exists() {
             return Ok(Place::File(joined));
@@ -129,6 +160,20 @@ impl<'a> Named<'a> {
             "no table is called `{name}`: a file stands in quotes ('flights.csv'), a table of a directory is \
              DIR.table, and with --dir DIR its name is enough"
         ))
+    }
+
+    /// The database whose tables need no more than their names.
+    fn home_database(&self) -> SourceResult<Db> {
+        match &self.home {
+            Home::Directory(path) => self.directory(path),
+            Home::Open(db, _) => Ok(db.clone()),
+            Home::None => Err("--dir DIR is needed: it says whose tables to show".to_owned()),
+            Home::Server => Err(
+                "SQL does not reach the tables of a server, which knows commands (`help`): stop it and open its \
+                 directory (`sapwood shell DIR`), or ask files, in quotes ('flights.csv')"
+                    .to_owned(),
+            ),
+        }
     }
 
     /// The table that a directory alone stands for.
@@ -150,6 +195,11 @@ impl<'a> Named<'a> {
     }
 
     fn directory(&self, path: &Path) -> SourceResult<Db> {
+        if let Home::Open(db, Some(home)) = &self.home
+            && is_same(home, path)
+        {
+            return Ok(db.clone());
+        }
         let mut directories = locked(&self.directories);
         if let Some(db) = directories.get(path) {
             return Ok(db.clone());
@@ -172,6 +222,9 @@ impl<'a> Named<'a> {
     }
 
     fn file(&self, path: &Path) -> SourceResult<Arc<FileSource>> {
+        if path == Path::new("-") && matches!(self.home, Home::Open(..) | Home::Server) {
+            return Err("standard input has the lines of the shell: name a file".to_owned());
+        }
         let mut files = locked(&self.files);
         if let Some(file) = files.get(path) {
             return Ok(Arc::clone(file));
@@ -188,10 +241,7 @@ impl<'a> Named<'a> {
     /// A table to be changed.
     fn table(&self, name: &TableName) -> SourceResult<(Db, TableName)> {
         match self.place(name)? {
-            Place::Table(directory, table) => {
-                let name = TableName { parts: vec![table], is_file: false };
-                Ok((self.directory(&directory)?, name))
-            }
+            Place::Table(db, table) => Ok((db, TableName { parts: vec![table], is_file: false })),
             Place::File(path) => Err(format!(
                 "{} is a file: tables are made in a directory, by --dir DIR",
                 path.display()
@@ -204,8 +254,11 @@ impl Catalog for Named<'_> {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         match self.place(name)? {
             Place::File(path) => Ok(Box::new(File(self.file(&path)?))),
-            Place::Table(directory, table) => {
-                Tables::of(&self.directory(&directory)?).source(&table).map(|source| source as _)
+            Place::Table(db, table) => {
+                if let Some(texts) = text_table(&db, &table)? {
+                    return Ok(Box::new(texts));
+                }
+                Tables::of(&db).source(&table).map(|source| source as _)
             }
         }
     }
@@ -222,12 +275,7 @@ impl Catalog for Named<'_> {
     }
 
     fn tables(&self) -> SourceResult<Vec<TableSummary>> {
-        let Some(home) = &self.home else {
-            return Err("--dir DIR is needed: it says whose tables to show".to_owned());
-        };
-        let mut tables = Tables::of(&self.directory(home)?).tables()?;
-        tables.retain(|table| table.name != COLUMNS_TABLE);
-        Ok(tables)
+        kept::tables(&self.home_database()?).map_err(said)
     }
 
     fn create(&self, name: &TableName, schema: Schema, engine: Option<&str>) -> SourceResult<()> {
@@ -249,6 +297,16 @@ impl Catalog for Named<'_> {
         writing::write(answer, Path::new(file)).map_err(said)?;
         Ok(answer.len() as u64)
     }
+}
+
+/// A table whose rows are kept as text; none if it is another.
+fn text_table(db: &Db, name: &str) -> SourceResult<Option<TextTable>> {
+    if !matches!(db.schema(name), Ok(None)) {
+        return Ok(None);
+    }
+    let Some(description) = Description::read(db, name).map_err(said)? else { return Ok(None) };
+    let table = db.table(name).map_err(|error| error.to_string())?;
+    Ok(TextTable::new(table, &description.columns))
 }
 
 /// A file that several statements read.
@@ -274,6 +332,11 @@ impl Source for File {
     fn scan<'a>(&'a self, request: &Request) -> SourceResult<Box<dyn Scan + 'a>> {
         self.0.scan(request)
     }
+}
+
+/// Whether two paths lead to one directory.
+fn is_same(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

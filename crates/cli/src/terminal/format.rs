@@ -23,6 +23,15 @@ pub(crate) fn write_table(table: &Table, out: &mut impl Write) -> io::Result<()>
     table.lines().try_for_each(|line| writeln!(out, "{}", line.trim_end()))
 }
 
+/// A row of a table of Markdown.
+pub(crate) fn markdown_row<'c>(cells: impl Iterator<Item = Cow<'c, str>>) -> String {
+    let mut row = "|".to_owned();
+    for cell in cells {
+        row.extend([" ", &cell.replace('|', "\\|"), " |"]);
+    }
+    row
+}
+
 /// `336,776`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

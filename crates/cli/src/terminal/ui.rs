@@ -43,6 +43,11 @@ impl Ui {
         Self { interrupt: Interrupt::of(Cancel::new()), answers, notices }
     }
 
+    /// The same for a part of a command, which `cancel` stops.
+    pub(crate) fn stopped_by(&self, cancel: Cancel) -> Self {
+        Self { interrupt: Interrupt::of(cancel), answers: self.answers, notices: self.notices }
+    }
+
     /// One that says nothing by the way.
     #[cfg(test)]
     pub(crate) fn quiet(interrupt: Interrupt) -> Self {

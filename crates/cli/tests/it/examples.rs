@@ -70,7 +70,12 @@ fn examples_run() {
         "ingest",
         "query",
         "stats",
+        "tables",
+        "describe",
         "checkpoints",
+        "put",
+        "remove",
+        "compact",
         "check",
         "inspect",
         "repair",
@@ -95,5 +100,5 @@ fn examples_run() {
             ran += 1;
         }
     }
-    assert_eq!(ran, 61, "as many examples as there are in the help texts");
+    assert_eq!(ran, 68, "as many examples as there are in the help texts");
 }

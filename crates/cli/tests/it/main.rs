@@ -28,6 +28,7 @@ mod sql;
 mod stops;
 mod tail;
 mod trees;
+mod typed;
 
 use std::path::PathBuf;
 

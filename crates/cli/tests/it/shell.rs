@@ -1,5 +1,7 @@
 //! `sapwood shell`: over a directory, and to a server on a free port.
 
+mod sql;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -54,7 +54,7 @@ fn interrupt(child: &std::process::Child) {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_between_rows_says_what_was_done() {
-    for command in ["load", "aggregate"] {
+    for command in ["stats", "aggregate"] {
         ctrl_c_between_rows(command);
     }
 }
@@ -91,7 +91,7 @@ fn ctrl_c_between_rows(command: &str) {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_while_waiting_for_input_ends_too() {
-    let mut child = sapwood(&["load", "-", "--format", "csv", "--key", "k"])
+    let mut child = sapwood(&["stats", "-", "--format", "csv", "--key", "k"])
         .stdin(Stdio::piped())
         .spawn()
         .expect("it runs");

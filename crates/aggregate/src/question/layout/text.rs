@@ -257,6 +257,7 @@ impl fmt::Display for Read {
             Read::Json(path) => write!(f, "json({path})"),
             Read::MessagePack(path) => write!(f, "msgpack({path})"),
             Read::Tuple(tuple) => tuple.fmt(f),
+            Read::Row(column) => column.fmt(f),
         }
     }
 }

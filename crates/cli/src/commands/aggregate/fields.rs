@@ -3,7 +3,8 @@
 //! A key column is read from the key, as `--key` types it. Other columns of CSV are numbers if all
 //! their values in the first rows are, else text; if `NA` stands for a missing number, it stands
 //! for missing text too. Columns of JSON lines have the types of their values, and members of
-//! objects are called `a.b`. A table that a program made has the fields that it declared.
+//! objects are called `a.b`. A table with a schema has its columns, another that a program made the fields that it
+//! declared.
 //! `--layout` names others, or replaces these.
 
 use std::collections::HashSet;
@@ -102,6 +103,7 @@ pub(super) fn of_rows(loaded: &Loaded, na: Option<&str>, own: &[Field]) -> Outco
             fields
         }
         Columns::Entries => Vec::new(),
+        Columns::Typed(format) => Layout::of_rows(format).fields().to_vec(),
     };
     let declared = loaded.table.fields().map_or(&[][..], Layout::fields).iter().cloned();
     for field in key_fields.into_iter().chain(columns).chain(declared) {

@@ -11,7 +11,7 @@ use crate::rows::exchange::reader::RowFile;
 use crate::rows::kept::Description;
 use crate::rows::key_columns::KeyColumns;
 use crate::rows::reader::Columns;
-use crate::rows::rows_table;
+use crate::rows::rows_table::NewTable;
 use crate::terminal::exit::{Failure, Outcome};
 use crate::terminal::format::quoted;
 
@@ -55,6 +55,15 @@ pub(super) struct Plan {
 
 impl Plan {
     pub(super) fn new(args: &Import, file: &RowFile, known: &Known) -> Outcome<Self> {
+        if !args.raw && known.table.as_ref().is_some_and(|table| table.schema().is_some()) {
+            return Err(Failure::Failed(format!(
+                "table {} has typed columns: `sapwood load {} --dir {} --table {}` puts rows into it",
+                quoted(&args.table),
+                args.file.display(),
+                args.directory.display(),
+                args.table
+            )));
+        }
         let said_layout: Option<Layout> = match &args.layout {
             Some(text) => {
                 Some(text.parse().map_err(|error| Failure::Usage(format!("--layout: {error}")))?)
@@ -146,7 +155,9 @@ impl Plan {
     fn describe(&mut self, description: Description) {
         self.form = match &description.columns {
             Columns::Csv(names) => Form::cells(names, description.keys.clone()),
-            Columns::Json | Columns::Entries => Form::lines(description.keys.clone()),
+            Columns::Json | Columns::Entries | Columns::Typed(_) => {
+                Form::lines(description.keys.clone())
+            }
         };
         self.description = Some(description);
     }
@@ -191,7 +202,8 @@ impl Plan {
                 }
                 table.clone()
             }
-            None => rows_table::create_with(db, &args.table, self.engine, self.layout.as_ref())?,
+            None => NewTable { fields: self.layout.as_ref(), ..NewTable::of(self.engine) }
+                .make(db, &args.table)?,
         };
         match &self.description {
             Some(own) if known.description.as_ref() != Some(own) => own.keep(db, &args.table)?,

@@ -4,14 +4,27 @@ use std::fmt::Write;
 
 use sapwood_server::command::{self, Command};
 
+use super::line::{STATEMENTS, statement};
 use super::value::Value;
 
 /// Commands of the shell itself, with their arguments and what they do.
 pub(crate) const OWN: &[(&str, &str, &str)] = &[
+    (".tables", "[TEXT]", "Names the tables, or those whose names contain a text."),
+    (".schema", "[TABLE]", "Shows the statements that make tables like those that are there."),
+    (".mode", "table|csv|json|markdown", "Chooses the form of answers and replies."),
+    (".timer", "on|off", "Chooses whether each answer has its time."),
+    (
+        ".import",
+        "FILE TABLE",
+        "Puts the rows of a file into a table, which it makes if there is none.",
+    ),
+    (".explain", "on|off|STATEMENT", "Shows the plan of each select before its answer, or of one."),
+    (".help", "[command | @group]", "Says what a command does, as `help`."),
+    (".quit", "", "Ends the shell, as `.exit` and Ctrl-D do."),
     ("help", "[command | @group]", "Says what a command does."),
-    ("\\output", "table | json | csv", "Chooses the form of replies."),
-    ("\\timing", "on | off", "Chooses whether each reply has its time."),
-    ("\\quit", "", "Ends the shell, as Ctrl-D does."),
+    ("\\output", "table | json | csv | markdown", "The same as `.mode`."),
+    ("\\timing", "on | off", "The same as `.timer`."),
+    ("\\quit", "", "The same as `.quit`."),
 ];
 
 /// A command, or a subcommand, of the other side.
@@ -97,8 +110,11 @@ impl Catalog {
         let mut text = String::new();
         for (name, syntax, summary) in OWN {
             let head = format!("{name} {syntax}");
-            let _ = writeln!(text, "{head:32}{summary}");
+            let _ = writeln!(text, "{head:40}{summary}");
         }
+        let statements = "\nStatements of SQL go over lines and end with `;`. They begin with";
+        let words: Vec<_> = STATEMENTS.iter().map(|(word, _)| *word).collect();
+        let _ = writeln!(text, "{statements}: {}.", words.join(" "));
         let mut groups: Vec<&str> = self.entries.iter().map(|entry| &entry.group[..]).collect();
         groups.sort_unstable();
         groups.dedup();
@@ -113,17 +129,28 @@ impl Catalog {
             let of_group = |entry: &&Entry| entry.group.eq_ignore_ascii_case(group);
             return listing(self.entries.iter().filter(of_group));
         }
-        if let Some((name, syntax, summary)) =
-            OWN.iter().find(|(own, ..)| own.trim_start_matches('\\').eq_ignore_ascii_case(name))
+        let plain = name.trim_start_matches(['\\', '.']);
+        if let Some((name, syntax, summary)) = OWN
+            .iter()
+            .find(|(own, ..)| own.trim_start_matches(['\\', '.']).eq_ignore_ascii_case(plain))
         {
             return Some(format!("{name} {syntax}\n  {summary}\n"));
         }
-        let Some(entry) = self.find(name) else {
+        if let Some((word, syntax)) = statement(name) {
+            let command =
+                self.command_help(name).map_or_else(String::new, |text| format!("\n{text}"));
+            return Some(format!("{word} {syntax}\n  A statement of SQL.\n{command}"));
+        }
+        self.command_help(name).or_else(|| {
             let begins = |entry: &&Entry| {
                 entry.name.get(..name.len()).is_some_and(|it| it.eq_ignore_ascii_case(name))
             };
-            return listing(self.entries.iter().filter(begins));
-        };
+            listing(self.entries.iter().filter(begins))
+        })
+    }
+
+    fn command_help(&self, name: &str) -> Option<String> {
+        let entry = self.find(name)?;
         let mut text = format!("{} {}", entry.name, entry.syntax).trim_end().to_owned();
         let _ = write!(text, "\n  {}\n", entry.summary);
         let _ = writeln!(text, "  group {}, since {}", entry.group, entry.since);

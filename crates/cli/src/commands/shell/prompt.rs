@@ -16,18 +16,22 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{CompletionType, Config, Context, Editor, Helper};
 use sapwood::aggregate::Cancel;
 
-use super::catalog::{Catalog, OWN};
+use super::catalog::Catalog;
+use super::completion::{self, Line, table_name};
 use super::conversation::Conversation;
+use super::line::{self, Language};
+use super::statements::Statements;
 use super::value::Value;
 use super::words::{self, Unfinished};
 
 /// How long the other side may take to say which tables there are.
 const TABLES_PATIENCE: Duration = Duration::from_secs(1);
 
-/// A line that was typed, or the reason why there is none.
+/// What was typed, or the reason why there is nothing.
 #[derive(Debug)]
 pub(crate) enum Typed {
-    Line(String),
+    /// A line, or the lines of a statement.
+    Text(String),
     /// Ctrl-C: the line is given up.
     Cancelled,
     /// Ctrl-D.
@@ -48,13 +52,14 @@ pub(crate) struct Prompt {
 }
 
 impl Prompt {
-    /// An editor that completes names of commands and of tables.
+    /// An editor that completes names of commands and of tables, and words of SQL.
     ///
     /// # Errors
     /// Without a terminal.
     pub(crate) fn new(
         catalog: Rc<Catalog>,
         conversation: Rc<RefCell<Conversation>>,
+        statements: Statements,
         colours: Colours,
     ) -> rustyline::Result<Prompt> {
         let config = Config::builder()
@@ -63,7 +68,8 @@ impl Prompt {
             .auto_add_history(false)
             .build();
         let mut editor = Editor::with_config(config)?;
-        editor.set_helper(Some(Assistant { catalog, conversation, colours }));
+        let above = String::new();
+        editor.set_helper(Some(Assistant { catalog, conversation, statements, above, colours }));
         let history = history_path(|name| std::env::var_os(name).map(PathBuf::from));
         if let Some(path) = &history {
             // The first time there is none.
@@ -72,27 +78,41 @@ impl Prompt {
         Ok(Prompt { editor, history })
     }
 
-    /// The next line, which goes over several while a quote is open.
+    /// The next line; of a statement, all lines up to its `;`.
     ///
     /// # Errors
     /// Those of the terminal.
     pub(crate) fn read(&mut self, label: &str) -> rustyline::Result<Typed> {
-        match self.editor.readline(&format!("{label}> ")) {
-            Ok(line) => Ok(Typed::Line(line)),
-            Err(ReadlineError::Interrupted) => Ok(Typed::Cancelled),
-            Err(ReadlineError::Eof) => Ok(Typed::End),
-            Err(error) => Err(error),
+        let mut text = String::new();
+        let width = label.chars().count() + 2;
+        loop {
+            let prompt = match text.is_empty() {
+                true => format!("{label}> "),
+                false => format!("{:>width$}", "...> "),
+            };
+            if let Some(assistant) = self.editor.helper_mut() {
+                assistant.above.clone_from(&text);
+            }
+            match self.editor.readline(&prompt) {
+                Ok(line) => text += &line,
+                Err(ReadlineError::Interrupted) => return Ok(Typed::Cancelled),
+                Err(ReadlineError::Eof) => return Ok(Typed::End),
+                Err(error) => return Err(error),
+            }
+            if !line::goes_on(&text) {
+                return Ok(Typed::Text(text));
+            }
+            text.push('\n');
         }
     }
 
-    /// Keeps a line for later runs too, if it says no password.
-    pub(crate) fn remember(&mut self, line: &str) {
-        let is_kept = words::split(line.as_bytes()).is_ok_and(|words| !has_secrets(&words));
-        if !is_kept || line.trim().is_empty() {
+    /// Keeps a text for later runs too, if it says no password.
+    pub(crate) fn remember(&mut self, text: &str) {
+        if !is_kept(text) {
             return;
         }
         // A line that is not remembered is typed again.
-        let _ = self.editor.add_history_entry(line);
+        let _ = self.editor.add_history_entry(text);
         if let Some(path) = &self.history {
             let _ = keep_history(&mut self.editor, path);
         }
@@ -117,6 +137,14 @@ fn history_path(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
     Some(state.join("sapwood/history"))
 }
 
+/// Whether all of a text can be kept: it is not blank, and its commands are good and say no password.
+fn is_kept(text: &str) -> bool {
+    let is_good = |line: &[u8]| words::split(line).is_ok_and(|words| !has_secrets(&words));
+    let mut pieces = line::pieces(text.as_bytes()).into_iter();
+    !text.trim().is_empty()
+        && pieces.all(|(language, piece)| language != Language::Command || is_good(&piece))
+}
+
 /// Whether a command says a password.
 pub(crate) fn has_secrets(words: &[Vec<u8>]) -> bool {
     let is = |at: usize, name: &str| {
@@ -137,6 +165,9 @@ pub(crate) fn has_secrets(words: &[Vec<u8>]) -> bool {
 struct Assistant {
     catalog: Rc<Catalog>,
     conversation: Rc<RefCell<Conversation>>,
+    statements: Statements,
+    /// The lines of the statement before the one that is typed.
+    above: String,
     colours: Colours,
 }
 
@@ -151,7 +182,9 @@ impl Completer for Assistant {
         pos: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete(&self.catalog, &line[..pos], || self.tables()))
+        let (before, behind) = line.split_at(pos);
+        let line = Line { above: &self.above, before, behind };
+        Ok(completion::complete(&self.catalog, &self.statements, line, || self.tables()))
     }
 }
 
@@ -177,74 +210,12 @@ impl Assistant {
     }
 }
 
-/// A name as it is typed.
-fn table_name(name: &[u8]) -> String {
-    match words::split(name) {
-        Ok(words) if words == [name] && name.is_ascii() => words::text(name),
-        _ => words::quote(name),
-    }
-}
-
-/// Where the last word of a line begins, and what it could be.
-fn complete(
-    catalog: &Catalog,
-    line: &str,
-    tables: impl FnOnce() -> Vec<String>,
-) -> (usize, Vec<String>) {
-    let start = line.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-    let typed = &line[start..];
-    let mut before: Vec<String> = line[..start].split_whitespace().map(str::to_owned).collect();
-    let is_help = before.first().is_some_and(|word| word.eq_ignore_ascii_case("help"));
-    let first = before.first().map_or("", String::as_str);
-    let mut words: Vec<String> = match first {
-        "\\output" => ["table", "json", "csv"].map(str::to_owned).into(),
-        "\\timing" => ["on", "off"].map(str::to_owned).into(),
-        _ => Vec::new(),
-    };
-    let is_of_table = first.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case("sw."));
-    if is_of_table && before.len() == 1 {
-        words = tables();
-        words.retain(|word| word.starts_with(typed));
-        return (start, words);
-    }
-    if before.is_empty() {
-        words.extend(OWN.iter().map(|(name, ..)| (*name).to_owned()));
-    }
-    if is_help {
-        before.remove(0);
-    }
-    words.extend(catalog.words_behind(&before).into_iter().map(str::to_owned));
-    words.retain(|word| {
-        word.get(..typed.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(typed))
-    });
-    // Letters stay as large as they were typed.
-    if typed.contains(char::is_lowercase) && !typed.contains(char::is_uppercase) {
-        words.iter_mut().for_each(|word| word.make_ascii_lowercase());
-    }
-    (start, words)
-}
-
-/// The arguments that a line has not got yet.
-fn hint(catalog: &Catalog, line: &str) -> Option<String> {
-    if !line.ends_with(' ') {
-        return None;
-    }
-    let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    let entry = catalog.of_words(&words)?;
-    let given = words.len() - entry.name.split(' ').count();
-    let parts: Vec<&str> = entry.syntax.split(' ').collect();
-    let is_optional = |part: &&str| part.starts_with(['[', '<']);
-    let needed = parts.iter().position(is_optional).unwrap_or(parts.len());
-    let rest = parts.get(given.min(needed)..)?.join(" ");
-    // Behind what must be there, what may be there has no fixed place.
-    (!rest.is_empty() && given <= needed).then_some(rest)
-}
-
 impl Hinter for Assistant {
     type Hint = String;
 
     fn hint(&self, line: &str, pos: usize, _: &Context<'_>) -> Option<String> {
-        if pos == line.len() { hint(&self.catalog, line) } else { None }
+        let is_at_end = pos == line.len() && self.above.is_empty();
+        if is_at_end { completion::hint(&self.catalog, line) } else { None }
     }
 }
 
@@ -266,9 +237,12 @@ impl Highlighter for Assistant {
 
 impl Validator for Assistant {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        Ok(match words::split(context.input().as_bytes()) {
-            Err(Unfinished::Open) => ValidationResult::Incomplete,
-            _ => ValidationResult::Valid(None),
+        // The lines of a statement are read one by one.
+        let line = context.input().as_bytes();
+        let is_command = self.above.is_empty() && line::language(line) == Language::Command;
+        Ok(match is_command && words::split(line) == Err(Unfinished::Open) {
+            true => ValidationResult::Incomplete,
+            false => ValidationResult::Valid(None),
         })
     }
 }
@@ -276,50 +250,6 @@ impl Validator for Assistant {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn completed(line: &str) -> (usize, Vec<String>) {
-        let tables = || vec!["flights".to_owned(), "Events".to_owned()];
-        complete(&Catalog::built_in(), line, tables)
-    }
-
-    #[test]
-    fn names_are_completed_as_they_are_typed() {
-        for (line, start, words) in [
-            ("getr", 0, &["getrange"][..]),
-            ("GETR", 0, &["GETRANGE"]),
-            ("client ki", 7, &["kill"]),
-            ("CLIENT KI", 7, &["KILL"]),
-            ("help getr", 5, &["getrange"]),
-            ("help client ki", 12, &["kill"]),
-            ("\\ou", 0, &["\\output"]),
-            ("\\output j", 8, &["json"]),
-            ("\\timing o", 8, &["on", "off"]),
-            ("sw.get f", 7, &["flights"]),
-            ("SW.GET ", 7, &["flights", "Events"]),
-            ("get f", 4, &[]),
-            ("sw.get flights f", 15, &[]),
-        ] {
-            let words: Vec<_> = words.iter().map(|word| (*word).to_owned()).collect();
-            assert_eq!(completed(line), (start, words), "{line}");
-        }
-        assert!(completed("").1.contains(&"SET".to_owned()));
-    }
-
-    #[test]
-    fn hints_are_the_arguments_that_are_left() {
-        let catalog = Catalog::built_in();
-        for (line, rest) in [
-            ("getrange ", Some("key start end")),
-            ("getrange a ", Some("start end")),
-            ("getrange a 1 2 ", None),
-            ("getrange", None),
-            ("unknown ", None),
-            ("ping ", Some("[message]")),
-            ("ping a ", None),
-        ] {
-            assert_eq!(hint(&catalog, line).as_deref(), rest, "{line}");
-        }
-    }
 
     #[test]
     fn passwords_are_noticed() {
@@ -339,6 +269,12 @@ mod tests {
             let words = words::split(line.as_bytes()).expect("words");
             assert!(!has_secrets(&words), "{line}");
         }
+        for text in ["select 'it''s';", "get a", ".tables", "select 1; get a"] {
+            assert!(is_kept(text), "{text}");
+        }
+        for text in ["", " ", "get \"a\"b", "select 1; auth secret", "auth secret"] {
+            assert!(!is_kept(text), "{text}");
+        }
     }
 
     #[test]
@@ -356,12 +292,5 @@ mod tests {
         assert_eq!(path(&state), Some("/s/sapwood/history".into()));
         assert_eq!(path(&[("HOME", "/h"), ("SAPWOOD_HISTORY", "")]), None);
         assert_eq!(path(&[("HOME", "/h"), ("SAPWOOD_HISTORY", "/x")]), Some("/x".into()));
-    }
-
-    #[test]
-    fn names_of_tables_are_quoted_where_they_must_be() {
-        assert_eq!(table_name(b"flights"), "flights");
-        assert_eq!(table_name(b"two words"), "\"two words\"");
-        assert_eq!(table_name(b"\xff"), "\"\\xff\"");
     }
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::value::Value;
 use super::words::{quote, text};
 use crate::args::Form;
-use crate::terminal::format::{escaped, table, write_table};
+use crate::terminal::format::{escaped, markdown_row, table, write_table};
 
 /// Whether the reader is a person at a terminal, or another program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,7 @@ pub(crate) fn write(
         Form::Json => writeln!(out, "{}", as_json(value)),
         Form::Csv => write_csv(value, out),
         Form::Table => write_text(value, reader, out),
+        Form::Markdown => write_markdown(value, reader, out),
     }
 }
 
@@ -161,6 +162,19 @@ fn write_text(value: &Value, reader: Reader, out: &mut impl Write) -> io::Result
         Some(rows) => write_rows(&rows, out),
         None => write_nested(value, reader, "", out),
     }
+}
+
+/// Rows as a table of Markdown, and other values as text.
+fn write_markdown(value: &Value, reader: Reader, out: &mut impl Write) -> io::Result<()> {
+    let Some(rows) = Rows::of(value) else { return write_text(value, reader, out) };
+    let width = rows.rows.first().map_or(0, Vec::len);
+    let header = rows.header.unwrap_or_else(|| vec![String::new(); width]);
+    writeln!(out, "{}", markdown_row(header.iter().map(|name| escaped(name))))?;
+    writeln!(out, "{}", markdown_row(header.iter().map(|_| "---".into())))?;
+    rows.rows.iter().try_for_each(|row| {
+        let cells: Vec<_> = row.iter().map(|value| cell(value)).collect();
+        writeln!(out, "{}", markdown_row(cells.iter().map(|cell| escaped(cell))))
+    })
 }
 
 fn write_rows(rows: &Rows<'_>, out: &mut impl Write) -> io::Result<()> {
@@ -322,5 +336,8 @@ mod tests {
         let map = Value::Map(vec![(bulk("a"), list(&[Value::Integer(1)]))]);
         assert_eq!(shown(&map, Form::Table, Reader::Person), "field  value\na      [1]\n");
         assert_eq!(shown(&map, Form::Json, Reader::Person), "{\"a\":[1]}\n");
+        let markdown = "| a | b |\n| --- | --- |\n| 1 | x |\n| 2 | y |\n";
+        assert_eq!(shown(&maps, Form::Markdown, Reader::Person), markdown);
+        assert_eq!(shown(&bulk("a"), Form::Markdown, Reader::Program), "a\n");
     }
 }

@@ -47,6 +47,8 @@ fn own_form(
             FileFormat::Jsonl => (Form::lines(keys()), None),
             _ => (Form::entries(), Some("rows of JSON lines need not have the same columns")),
         },
+        // Rows of a schema are not surveyed: each is one of its columns.
+        Columns::Typed(_) => (Form::entries(), None),
         Columns::Entries => match table.fields() {
             None => (Form::entries(), None),
             Some(layout) => match Form::fields(layout) {

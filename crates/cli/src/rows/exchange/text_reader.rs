@@ -38,7 +38,7 @@ impl TextFile {
         let mut first = None;
         let names = match reader.columns() {
             Columns::Csv(names) => names.clone(),
-            Columns::Json | Columns::Entries => {
+            Columns::Json | Columns::Entries | Columns::Typed(_) => {
                 first = next(&mut reader, &name, ui)?;
                 let object = first.as_ref().and_then(|row: &Row| row.object());
                 object.map(|object| object.keys().cloned().collect()).unwrap_or_default()

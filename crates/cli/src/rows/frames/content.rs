@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use super::options::FrameOptions;
 use super::records::Splitter;
+use crate::args;
 use crate::rows::lines::byte_order_mark;
 use crate::rows::source::ending;
 
@@ -37,10 +39,16 @@ pub(super) enum Layout {
 }
 
 impl Format {
-    /// Of a file with this name that begins so; `said` is the delimiter of CSV, if it is given.
-    pub(super) fn of(path: &Path, head: &[u8], said: Option<u8>) -> Result<Format, String> {
+    /// Of a file with this name that begins so; the options may say more.
+    pub(super) fn of(path: &Path, head: &[u8], options: &FrameOptions) -> Result<Format, String> {
+        let said = options.delimiter;
         let text = &head[byte_order_mark(head)..];
         let csv = || Format::Csv { delimiter: said.unwrap_or_else(|| delimiter(text)) };
+        match options.format {
+            Some(args::rows::Format::Csv) => return Ok(csv()),
+            Some(args::rows::Format::Jsonl) => return Ok(Format::Json(Layout::Lines)),
+            None => {}
+        }
         Ok(match ending(path).as_str() {
             "csv" => csv(),
             "tsv" => Format::Csv { delimiter: said.unwrap_or(b'\t') },
@@ -163,7 +171,11 @@ mod tests {
             ("a", "a,b\n1,\u{DF}".as_bytes().split_last().expect("bytes").1, csv),
         ] {
             let shown = String::from_utf8_lossy(head);
-            assert_eq!(Format::of(Path::new(name), head, None).ok(), expected, "{name} {shown}");
+            assert_eq!(
+                Format::of(Path::new(name), head, &FrameOptions::default()).ok(),
+                expected,
+                "{name} {shown}"
+            );
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::thread;
 
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult};
+use sapwood::schema::Type;
+use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings};
 
 use super::blocks::{Blocks, Place, batch_number};
 use super::cuts::Cuts;
 use super::input::Input;
 use super::looks::Look;
-use super::options::{FrameOptions, Malformed};
+use super::options::FrameOptions;
 use super::records::{Fields, Refused, Splitter, line_at};
 use super::text::{Known, TextFile};
 use crate::rows::reader::distinct_names;
@@ -148,6 +149,12 @@ fn header(
 
 /// Words for a record that is none.
 fn said(input: &Input, block: &[u8], place: Place, width: usize, refused: &Refused) -> String {
+    let (line, what) = explained(block, place, width, refused);
+    format!("{}, line {line}: {what}", input.name)
+}
+
+/// The line of a record that is none, and why it is none.
+fn explained(block: &[u8], place: Place, width: usize, refused: &Refused) -> (u64, String) {
     let (offset, what) = match refused {
         Refused::Width(offset, found) => {
             (*offset, format!("{}, the header has {width}", plural(*found, "field")))
@@ -160,7 +167,7 @@ fn said(input: &Input, block: &[u8], place: Place, width: usize, refused: &Refus
                 .to_owned(),
         ),
     };
-    format!("{}, line {}: {what}", input.name, place.line + line_at(block, offset))
+    (place.line + line_at(block, offset), what)
 }
 
 /// Rows of CSV that are being read.
@@ -171,6 +178,8 @@ pub(super) struct CsvScan<'a> {
     splitter: Splitter,
     /// The columns that are wanted, and for each the place of its field among those.
     columns: Vec<(usize, usize)>,
+    /// Whether rows are named by their lines.
+    with_lines: bool,
 }
 
 impl<'a> CsvScan<'a> {
@@ -178,16 +187,17 @@ impl<'a> CsvScan<'a> {
         file: &'a TextFile,
         delimiter: u8,
         columns: &[usize],
+        with_lines: bool,
     ) -> Result<Self, String> {
         let mut wanted = columns.to_vec();
         wanted.sort_unstable();
         wanted.dedup();
-        let skips = file.options.malformed == Malformed::Skip;
-        let splitter = Splitter::new(delimiter, file.known.names.len(), &wanted, skips);
+        let width = file.known.names.len();
+        let splitter = Splitter::new(delimiter, width, &wanted, file.leaves_out());
         let slot = |column| wanted.binary_search(column).expect("it is one of them");
         let columns = columns.iter().map(|column| (*column, slot(column))).collect();
         let blocks = TextFile::blocks(&file.input, &file.options, Cuts::csv(delimiter))?;
-        Ok(CsvScan { file, delimiter, blocks, splitter, columns })
+        Ok(CsvScan { file, delimiter, blocks, splitter, columns, with_lines })
     }
 
     fn read(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
@@ -203,7 +213,14 @@ impl<'a> CsvScan<'a> {
             self.splitter
                 .split(&block, from, &mut fields)
                 .map_err(|refused| said(&file.input, &block, place, width, &refused))?;
-            file.skip(fields.skipped);
+            for refused in &fields.refused {
+                let (line, what) = explained(&block, place, width, refused);
+                file.leave_out(line, what);
+            }
+            if file.leaves_out() {
+                self.leave_out_misfits(&block, place, &mut fields);
+            }
+            let lines = self.with_lines.then(|| fields.lines(&block));
             for (number, begin) in (0..fields.len()).step_by(BATCH_ROWS).enumerate() {
                 let records = begin..fields.len().min(begin + BATCH_ROWS);
                 let len = records.len();
@@ -215,10 +232,37 @@ impl<'a> CsvScan<'a> {
                         self.misfit(*column, *slot, &block, &fields, place, begin + at)
                     })?);
                 }
-                let batch = Batch { len, columns, ids: None };
+                let ids = lines.as_ref().map(|lines| {
+                    let mut ids = Strings::new();
+                    lines[records]
+                        .iter()
+                        .for_each(|line| ids.push(&(place.line + line).to_le_bytes()));
+                    ids
+                });
+                let batch = Batch { len, columns, ids };
                 if sink(batch_number(place.number, number), &batch).is_break() {
                     return Ok(());
                 }
+            }
+        }
+    }
+
+    /// Leaves out records with a value that is none of the type that was said for its column.
+    fn leave_out_misfits(&self, block: &[u8], place: Place, fields: &mut Fields) {
+        for (column, slot) in &self.columns {
+            if !self.file.typed.is_said[*column] || *self.file.kind(*column) == Type::Text {
+                continue;
+            }
+            let all = 0..fields.len();
+            let misfits = self.file.reading(*column).misfits(fields.column(block, *slot, all));
+            for record in &misfits {
+                let mut texts = fields.column(block, *slot, *record..record + 1);
+                let text = String::from_utf8_lossy(texts.next().expect("a field"));
+                let line = place.line + fields.line(block, *record);
+                self.file.leave_out(line, self.file.unlike(*column, &text));
+            }
+            if !misfits.is_empty() {
+                fields.remove(&misfits);
             }
         }
     }

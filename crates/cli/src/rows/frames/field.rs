@@ -13,6 +13,8 @@ pub(super) struct Reading<'c> {
     pub(super) look: Option<&'c Look>,
     /// The text that stands for a missing value, beside the empty one.
     pub(super) missing: Option<&'c [u8]>,
+    /// Whether the column is one of a key, whose texts are what they are.
+    pub(super) is_key: bool,
 }
 
 impl Reading<'_> {
@@ -26,7 +28,7 @@ impl Reading<'_> {
                 let mut values = Strings::new();
                 let mut nulls = Nulls::default();
                 for (at, text) in texts.enumerate() {
-                    let is_missing = self.is_missing(text);
+                    let is_missing = !self.is_key && self.is_missing(text);
                     if is_missing {
                         nulls.push(at);
                     }
@@ -70,6 +72,12 @@ impl Reading<'_> {
                 Ok(vector)
             }
         }
+    }
+
+    /// Which fields are none of the type.
+    pub(super) fn misfits<'t>(&self, texts: impl Iterator<Item = &'t [u8]>) -> Vec<usize> {
+        let is_none = |text: &[u8]| !self.is_missing(text) && self.value(text).is_none();
+        texts.enumerate().filter(|(_, text)| is_none(text)).map(|(at, _)| at).collect()
     }
 
     /// Values of a fixed width, most of which `fast` reads.
@@ -231,7 +239,8 @@ mod tests {
             let mut look = Look::default();
             found.iter().for_each(|text| look.field(text, None));
             let kind = look.kind(false);
-            let reading = Reading { kind: &kind, look: Some(&look), missing: Some(b"NA") };
+            let reading =
+                Reading { kind: &kind, look: Some(&look), missing: Some(b"NA"), is_key: false };
             let vector = reading.vector([b"".as_slice(), text.as_bytes(), b"NA"].into_iter());
             vector.ok().map(|vector| {
                 assert!(vector.is_null(0) && vector.is_null(2) && !vector.is_null(1));

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use sapwood::schema::{Type, Value, date_of_text, timestamp_of_text};
-use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Vector};
+use sapwood::sql::{BATCH_ROWS, Batch, Scan, Sink, SourceResult, Strings, Vector};
 use serde_json::{Map, Value as Json};
 
 use super::blocks::{Blocks, batch_number};
@@ -15,7 +15,7 @@ use super::cuts::Cuts;
 use super::input::Input;
 use super::looks::Look;
 use super::objects::{Bad, Objects};
-use super::options::{FrameOptions, Malformed};
+use super::options::FrameOptions;
 use super::text::{Known, TextFile, Widening};
 use crate::rows::source::plain;
 use crate::terminal::format::quoted;
@@ -118,6 +118,8 @@ pub(super) struct JsonScan<'a> {
     places: HashMap<&'a str, usize>,
     /// Whether all columns are wanted, so that a further one is missed.
     is_whole: bool,
+    /// Whether rows are named by their lines.
+    with_lines: bool,
 }
 
 impl<'a> JsonScan<'a> {
@@ -125,13 +127,15 @@ impl<'a> JsonScan<'a> {
         file: &'a TextFile,
         layout: Layout,
         columns: &[usize],
+        with_lines: bool,
     ) -> Result<Self, String> {
         let blocks = TextFile::blocks(&file.input, &file.options, cuts(layout))?;
         let names = file.known.names.iter().enumerate();
         let is_whole = (0..file.known.names.len()).all(|column| columns.contains(&column));
         let places = names.filter(|(at, _)| columns.contains(at));
         let places = places.map(|(at, name)| (name.as_str(), at)).collect();
-        Ok(JsonScan { file, layout, blocks, columns: columns.to_vec(), places, is_whole })
+        let columns = columns.to_vec();
+        Ok(JsonScan { file, layout, blocks, columns, places, is_whole, with_lines })
     }
 
     fn read(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
@@ -145,19 +149,21 @@ impl<'a> JsonScan<'a> {
             let next = next.map_err(|error| file.input.failed(plain(&error)))?;
             let Some(place) = next else { return Ok(()) };
             let (mut len, mut number) = (0, 0);
+            let mut lines = Strings::new();
             let mut objects = Objects::of(&block, self.layout, place);
             loop {
                 let object = objects.next();
                 let is_end = object.is_none();
                 match object {
                     Some(Ok((line, object))) => {
-                        self.push(&object, line, &mut vectors)?;
-                        len += 1;
+                        let is_taken = self.push(&object, line, &mut vectors)?;
+                        len += usize::from(is_taken);
+                        if is_taken {
+                            lines.push(&line.to_le_bytes());
+                        }
                     }
-                    Some(Err(Bad { is_end: false, .. }))
-                        if file.options.malformed == Malformed::Skip =>
-                    {
-                        file.skip(1);
+                    Some(Err(Bad { is_end: false, line, what })) if file.leaves_out() => {
+                        file.leave_out(line, what);
                     }
                     Some(Err(bad)) => return Err(file.at_line(bad.line, bad.what)),
                     None => {}
@@ -166,7 +172,8 @@ impl<'a> JsonScan<'a> {
                     let empty = |column: &usize| Vector::of_type(file.kind(*column));
                     let empty = self.columns.iter().map(empty).collect();
                     let columns = std::mem::replace(&mut vectors, empty);
-                    let batch = Batch { len, columns, ids: None };
+                    let lines = std::mem::replace(&mut lines, Strings::new());
+                    let batch = Batch { len, columns, ids: self.with_lines.then_some(lines) };
                     if sink(batch_number(place.number, number), &batch).is_break() {
                         return Ok(());
                     }
@@ -179,13 +186,13 @@ impl<'a> JsonScan<'a> {
         }
     }
 
-    /// Appends an object to the columns.
+    /// Appends an object to the columns; false if it is left out.
     fn push(
         &self,
         object: &Map<String, Json>,
         line: u64,
         vectors: &mut [Vector],
-    ) -> SourceResult<()> {
+    ) -> SourceResult<bool> {
         let file = self.file;
         let mut values: HashMap<usize, &Json> = HashMap::with_capacity(self.places.len());
         let mut further = None;
@@ -203,20 +210,29 @@ impl<'a> JsonScan<'a> {
             );
             return Err(file.at_line(line, what));
         }
-        for (column, vector) in self.columns.iter().zip(vectors) {
+        let mut row = Vec::with_capacity(self.columns.len());
+        for column in &self.columns {
             let value = values.get(column).copied().unwrap_or(&Json::Null);
-            match self.value(*column, value) {
-                Some(value) => vector.push_value(&value),
-                None => {
-                    let text = match value {
-                        Json::String(text) => text.clone(),
-                        other => other.to_string(),
-                    };
-                    return Err(file.misfit(*column, &text, line, &self.columns));
-                }
+            if let Some(value) = self.value(*column, value) {
+                row.push(value);
+                continue;
             }
+            let text = match value {
+                Json::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            if file.leaves_out() && file.typed.is_said[*column] {
+                file.leave_out(line, file.unlike(*column, &text));
+                return Ok(false);
+            }
+            return Err(file.misfit(*column, &text, line, &self.columns));
         }
-        Ok(())
+        vectors.iter_mut().zip(&row).for_each(|(vector, value)| vector.push_value(value));
+        Ok(true)
+    }
+
+    fn is_key(&self, column: usize) -> bool {
+        self.file.options.key.contains(&self.file.known.names[column])
     }
 
     /// A value of a column's type; none if it is of another.
@@ -225,7 +241,9 @@ impl<'a> JsonScan<'a> {
         let missing = self.file.typed.missing.as_ref();
         match (kind, value) {
             (_, Json::Null) => Some(Value::Null),
-            (_, Json::String(text)) if missing == Some(text) => Some(Value::Null),
+            (_, Json::String(text)) if missing == Some(text) && !self.is_key(column) => {
+                Some(Value::Null)
+            }
             (Type::Text, Json::String(text)) => Some(Value::text(text.as_str())),
             (Type::Text, other) => Some(Value::text(other.to_string())),
             _ if self.file.typed.is_said[column] => {

@@ -131,8 +131,11 @@ impl Typed {
         let said = |name: &String| {
             options.types.iter().find(|(column, _)| column == name).map(|(_, kind)| kind.clone())
         };
+        let is_key = |name: &String| options.key.contains(name);
         let is_na = names.iter().zip(looks).any(|(name, look)| {
-            look.has_na && said(name).unwrap_or_else(|| look.kind_without_na()) != Type::Text
+            look.has_na
+                && !is_key(name)
+                && said(name).unwrap_or_else(|| look.kind_without_na()) != Type::Text
         });
         let missing = match &options.na {
             Some(text) => Some(text.clone()),
@@ -144,7 +147,7 @@ impl Typed {
         }
         let columns = names.iter().zip(looks).map(|(name, look)| SourceColumn {
             name: name.clone(),
-            kind: said(name).unwrap_or_else(|| look.kind(is_na)),
+            kind: said(name).unwrap_or_else(|| look.kind(is_na && !is_key(name))),
             nullable: true,
         });
         let columns = columns.collect();

@@ -28,7 +28,7 @@ pub(super) struct Fields {
     beside: Vec<u8>,
     wanted: usize,
     /// Records that are none.
-    pub(super) skipped: u64,
+    pub(super) refused: Vec<Refused>,
 }
 
 /// Why a record is none.
@@ -70,7 +70,7 @@ impl Splitter {
         fields.begins.clear();
         fields.beside.clear();
         fields.wanted = self.wanted.len() - 1;
-        fields.skipped = 0;
+        fields.refused.clear();
         let checks = std::str::from_utf8(block).is_err();
         let is_rare = memchr(b'"', block).is_some() || memchr(b'\r', block).is_some();
         match is_rare {
@@ -151,7 +151,7 @@ impl Splitter {
         if !self.skips {
             return Err(refused);
         }
-        fields.skipped += 1;
+        fields.refused.push(refused);
         fields.spans.truncate(fields.begins.len() * fields.wanted);
         Ok(())
     }
@@ -257,6 +257,32 @@ impl Fields {
     ) -> impl ExactSizeIterator<Item = &'b [u8]> {
         let spans = &self.spans[records.start * self.wanted..records.end * self.wanted];
         spans.chunks_exact(self.wanted).map(move |spans| bytes(block, &self.beside, spans[slot]))
+    }
+
+    /// Leaves records out; their numbers go up.
+    pub(super) fn remove(&mut self, records: &[usize]) {
+        let mut number = 0;
+        let mut stays = || {
+            number += 1;
+            records.binary_search(&(number - 1)).is_err()
+        };
+        let stays: Vec<bool> = self.begins.iter().map(|_| stays()).collect();
+        let mut of_record = stays.iter();
+        self.begins.retain(|_| *of_record.next().expect("one for each"));
+        let mut of_span = stays.iter().flat_map(|stays| std::iter::repeat_n(*stays, self.wanted));
+        self.spans.retain(|_| of_span.next().expect("so many for each"));
+    }
+
+    /// The line of a block on which each record begins, from zero.
+    pub(super) fn lines(&self, block: &[u8]) -> Vec<u64> {
+        let (mut line, mut at) = (0, 0);
+        let of_record = |begin: &u32| {
+            let begin = *begin as usize;
+            line += memchr_iter(b'\n', &block[at..begin]).count() as u64;
+            at = begin;
+            line
+        };
+        self.begins.iter().map(of_record).collect()
     }
 
     /// The line of a block on which a record begins, from zero.
@@ -438,7 +464,7 @@ mod tests {
         let mut fields = Fields::default();
         let splitter = Splitter::new(b',', 2, &[1], true);
         splitter.split(b"1,2\n3\n\xFF,1\n5,6", 0, &mut fields).expect("those are left out");
-        assert_eq!((fields.len(), fields.skipped), (2, 2));
+        assert_eq!((fields.len(), fields.refused.len()), (2, 2));
         assert_eq!(fields.line(b"1,2\n3\n\xFF,1\n5,6", 1), 3);
     }
 }

@@ -1,7 +1,6 @@
 //! A file as a source of rows.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use sapwood::sql::{Request, Scan, Source, SourceColumn, SourceResult};
 
@@ -25,6 +24,8 @@ use crate::terminal::ui::Ui;
 /// ends with an error, and [`is_too_narrow`](Self::is_too_narrow) says so: [`reopen`](Self::reopen) looks at all
 /// rows of these columns, and the statement that is run again answers as if it had been so from the beginning.
 ///
+/// Rows of text are named by their lines, as 8 bytes with the low ones first; those of columns have no names.
+///
 /// *Consistency*: the file is read anew by each scan. A file that changes meanwhile gives rows of both times.
 pub(crate) struct FileSource {
     content: Content,
@@ -47,8 +48,7 @@ impl FileSource {
 
     fn of(input: Input, options: &FrameOptions) -> Result<FileSource, String> {
         let head = input.head(HEAD_BYTES).map_err(|error| input.failed(plain(&error)))?;
-        let format =
-            Format::of(&input.path, &head, options.delimiter).map_err(|what| input.failed(what))?;
+        let format = Format::of(&input.path, &head, options).map_err(|what| input.failed(what))?;
         let content = match format {
             Format::Csv { delimiter } => {
                 let known = csv::sample(&input, options, delimiter)?;
@@ -76,6 +76,12 @@ impl FileSource {
         Ok(FileSource { content })
     }
 
+    /// The same file, read by other options.
+    pub(crate) fn again(&self, options: &FrameOptions) -> Outcome<FileSource> {
+        let input = self.input();
+        FileSource::of(input.clone(), options).map_err(|what| failure(&input.interrupt, what))
+    }
+
     /// What is to be said of the file, once.
     pub(crate) fn notices(&self) -> &[String] {
         match &self.content {
@@ -85,12 +91,13 @@ impl FileSource {
         }
     }
 
-    /// The records that the last scan left out ([`Malformed::Skip`](super::Malformed::Skip)).
-    pub(crate) fn skipped(&self) -> u64 {
+    /// How many records the last scan left out ([`Malformed::Skip`](super::Malformed::Skip)), and the first of them
+    /// with their lines: as many as the options say.
+    pub(crate) fn left_out(&self) -> (u64, Vec<(u64, String)>) {
         match &self.content {
-            Content::Csv(file, _) | Content::Json(file, _) => file.skipped.load(Ordering::Relaxed),
+            Content::Csv(file, _) | Content::Json(file, _) => file.left_out(),
             #[cfg(feature = "columnar")]
-            Content::Columns(_) => 0,
+            Content::Columns(_) => (0, Vec::new()),
         }
     }
 
@@ -189,12 +196,12 @@ impl Source for FileSource {
         let columns = &request.columns;
         match &self.content {
             Content::Csv(file, delimiter) => {
-                file.skipped.store(0, Ordering::Relaxed);
-                Ok(Box::new(CsvScan::new(file, *delimiter, columns)?))
+                file.begin();
+                Ok(Box::new(CsvScan::new(file, *delimiter, columns, request.with_ids)?))
             }
             Content::Json(file, layout) => {
-                file.skipped.store(0, Ordering::Relaxed);
-                Ok(Box::new(JsonScan::new(file, *layout, columns)?))
+                file.begin();
+                Ok(Box::new(JsonScan::new(file, *layout, columns, request.with_ids)?))
             }
             #[cfg(feature = "columnar")]
             Content::Columns(file) => file.scan(columns),

@@ -1,6 +1,6 @@
 //! A file of text whose columns have the types that its first rows have, until a value says otherwise.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use sapwood::schema::Type;
@@ -10,7 +10,7 @@ use super::cuts::Cuts;
 use super::field::Reading;
 use super::input::Input;
 use super::looks::{Look, Typed};
-use super::options::FrameOptions;
+use super::options::{FrameOptions, Malformed};
 use crate::rows::source::plain;
 use crate::terminal::format::quoted;
 
@@ -20,9 +20,16 @@ pub(super) struct TextFile {
     pub(super) options: FrameOptions,
     pub(super) known: Known,
     pub(super) typed: Typed,
-    /// Records that were left out of the last scan. Relaxed: a count, read when threads have ended.
-    pub(super) skipped: AtomicU64,
+    left_out: Mutex<LeftOut>,
     widening: Mutex<Option<Widening>>,
+}
+
+/// The records that were left out of the last scan.
+#[derive(Debug, Default)]
+struct LeftOut {
+    count: u64,
+    /// The first ones, by line and by number, and why.
+    first: BTreeMap<(u64, u64), String>,
 }
 
 /// The columns that were seen, and their values.
@@ -49,7 +56,7 @@ impl TextFile {
             .map_err(|what| format!("{}: {what}", input.name))?;
         typed.notices.splice(0..0, known.notices.iter().cloned());
         let widening = Mutex::new(None);
-        Ok(TextFile { input, options, known, typed, skipped: AtomicU64::new(0), widening })
+        Ok(TextFile { input, options, known, typed, left_out: Mutex::default(), widening })
     }
 
     /// The blocks of the file, from its beginning.
@@ -68,6 +75,7 @@ impl TextFile {
             kind: self.kind(column),
             look: (!self.typed.is_said[column]).then(|| &self.known.looks[column]),
             missing: self.typed.missing.as_deref().map(str::as_bytes),
+            is_key: self.options.key.contains(&self.known.names[column]),
         }
     }
 
@@ -75,9 +83,32 @@ impl TextFile {
         &self.typed.columns[column].kind
     }
 
-    /// Counts records that are left out.
-    pub(super) fn skip(&self, records: u64) {
-        self.skipped.fetch_add(records, Ordering::Relaxed);
+    /// Whether records that are none are left out.
+    pub(super) fn leaves_out(&self) -> bool {
+        self.options.malformed == Malformed::Skip
+    }
+
+    /// Leaves out a record.
+    pub(super) fn leave_out(&self, line: u64, what: String) {
+        let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = left_out.count;
+        left_out.count += 1;
+        left_out.first.insert((line, number), what);
+        if left_out.first.len() > self.options.notes_max {
+            left_out.first.pop_last();
+        }
+    }
+
+    /// Forgets what an earlier scan left out.
+    pub(super) fn begin(&self) {
+        *self.left_out.lock().unwrap_or_else(PoisonError::into_inner) = LeftOut::default();
+    }
+
+    /// How many records are left out, and the first of them with their lines.
+    pub(super) fn left_out(&self) -> (u64, Vec<(u64, String)>) {
+        let left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = left_out.first.iter().map(|((line, _), what)| (*line, what.clone()));
+        (left_out.count, first.collect())
     }
 
     /// An error on a line.
@@ -89,11 +120,9 @@ impl TextFile {
     pub(super) fn misfit(&self, column: usize, text: &str, line: u64, scanned: &[usize]) -> String {
         let (name, kind) = (quoted(&self.known.names[column]), self.kind(column));
         if self.typed.is_said[column] {
-            let what = format!(
-                "{} in column {name} is no {kind}; give the column another type, as text, or \
-                 correct the value",
-                quoted(text)
-            );
+            let what = self.unlike(column, text);
+            let what =
+                format!("{what}; give the column another type, as text, or correct the value");
             return self.at_line(line, what);
         }
         self.widen(Widening { column: Some(column), columns: scanned.to_vec() });
@@ -103,6 +132,12 @@ impl TextFile {
             quoted(text)
         );
         self.at_line(line, what)
+    }
+
+    /// A value is none of its column's type.
+    pub(super) fn unlike(&self, column: usize, text: &str) -> String {
+        let (name, kind) = (quoted(&self.known.names[column]), self.kind(column));
+        format!("{} in column {name} is no {kind}", quoted(text))
     }
 
     /// Notes that opening the file again finds more; the first reason stays.

@@ -47,7 +47,7 @@ fn a_table_keeps_its_columns() {
     let place = Place::new();
     let (rows, from) = (place.path("rows.csv"), place.path("from"));
     fs::write(&rows, "id,name\n1,x\n").expect("a file for the test");
-    stdout_of(&["load", &rows, "--key", "id", "--engine", "hash", "--dir", &from]);
+    stdout_of(&["import", &from, "rows", &rows, "--key", "id:int", "--engine", "hash"]);
     let before = contents(&from, "rows");
     fs::write(&rows, "id,other\n1,x\n").expect("a file for the test");
     refused(&["import", &from, "rows", &rows], 1, "no column `name`; it has `id`, `other`");

@@ -106,7 +106,7 @@ fn errors_name_their_line() {
         assert!(short(&path, &what).starts_with("a.jsonl, line 3: it is no JSON"), "{what}");
         let options = FrameOptions { malformed: Malformed::Skip, ..options };
         let source = open(&path, &options).expect("a source");
-        assert_eq!((rows(&source).expect("rows").len(), source.skipped()), (2, 2));
+        assert_eq!((rows(&source).expect("rows").len(), source.left_out().0), (2, 2));
     }
     for (text, expected) in [
         ("[{\"a\":1},\n{\"a\":}]", "a.json, line 2: it is no JSON"),

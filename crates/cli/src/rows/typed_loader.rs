@@ -1,0 +1,466 @@
+//! A file into a table of typed columns: every row is there, or named and counted.
+//!
+//! Types are those of all values: the file is read once for them, and again for its rows, which one thread reads and
+//! another puts, in the order of the file. Where the table is there already, its columns have the types.
+
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Instant;
+
+use sapwood::schema::{RowFormat, Schema, Type};
+use sapwood::sql::{Batch, Request, Source, SourceColumn};
+use sapwood::{Db, Engine, Table, Transaction};
+
+use crate::args::key_spec::ColumnType;
+use crate::args::rows::{CompactAt, Duplicates, EngineName, Load};
+use crate::rows::frames::{FileSource, FrameOptions, Malformed};
+use crate::rows::kept::{Filling, Held};
+use crate::rows::key_columns::KeyColumns;
+use crate::rows::loader::{Counts, check, out_of_memory};
+use crate::rows::rows_table::{self, NewTable, Put, Rows};
+use crate::terminal::exit::{Failure, Outcome, words};
+use crate::terminal::format::{count, plural, quoted, shown, shown_list, time};
+use crate::terminal::interrupt::Promise;
+use crate::terminal::stderr;
+use crate::terminal::ui::Ui;
+
+/// Batches of rows that wait to be put.
+const WAITING_MAX: usize = 8;
+
+/// The number of the first row of a table.
+const FIRST_NUMBER: u64 = 1;
+
+/// The note that a load which failed has left a directory as it was.
+pub(crate) fn nothing_kept(directory: &Path) -> String {
+    format!("nothing of the file is kept in {}", directory.display())
+}
+
+/// A file in a table of typed columns.
+pub(crate) struct TypedLoaded {
+    pub(crate) table: Table,
+    pub(crate) schema: Schema,
+    pub(crate) keys: KeyColumns,
+    pub(crate) counts: Counts,
+}
+
+/// Where rows are kept, and how.
+pub(crate) struct Keep<'a> {
+    pub(crate) directory: &'a Path,
+    pub(crate) compact_at: Option<CompactAt>,
+    /// From the moment on at which the directory may have changed.
+    pub(crate) filling: Option<Filling>,
+    /// From then on too: however it ends, the directory is tidied up.
+    pub(crate) promise: Option<Promise>,
+}
+
+/// Loads a file into a table, in memory or in a directory, naming on standard error the rows it cannot take.
+pub(crate) fn load(args: &Load, keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<TypedLoaded> {
+    let directory = keep.as_ref().map(|keep| keep.directory);
+    load_into(args, keep, ui).map_err(|failure| match (failure, directory) {
+        (Failure::Interrupted(done), Some(directory)) => {
+            Failure::Interrupted(format!("{done}; {}", nothing_kept(directory)))
+        }
+        (failure, _) => failure,
+    })
+}
+
+fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<TypedLoaded> {
+    let engine = check(&args.input)?;
+    let started = Instant::now();
+    let options = options_of(args);
+    let file = FileSource::open(&args.input.file, &options, ui)?;
+    check_key(args, &file)?;
+    let table = match &mut keep {
+        Some(keep) => {
+            keep.promise = Some(ui.interrupt.promise());
+            let filling = keep.filling.insert(Filling::begin(keep.directory, &args.input.table)?);
+            filling.table()?
+        }
+        None => None,
+    };
+    // Types of a table that is there are those of its columns.
+    let there = match table {
+        Some((table, Held::Rows)) => Some(table),
+        Some((table, Held::Nothing)) => keep_empty(args, engine, table, keep.as_deref(), &file)?,
+        None => None,
+    };
+    let there = there.map(|table| Ok::<_, sapwood::Error>((table.is_empty()?, table)));
+    let (file, schema, there) = match there.transpose()? {
+        Some((is_empty, table)) => {
+            let schema = table.schema().expect("it was asked for").clone();
+            // Fields of JSON may come late.
+            let has_all = schema.columns().iter().all(|column| has(&file, &column.name));
+            let file = if has_all { file } else { file.reopen()? };
+            fits(args, &schema, &file)?;
+            let file = file.again(&options_of_table(&options, &schema, &file))?;
+            (file, schema, Some((table, if is_empty { Held::Nothing } else { Held::Rows })))
+        }
+        None => {
+            let file = file.reopen()?;
+            let schema = schema_of(args, file.columns())?;
+            (file, schema, None)
+        }
+    };
+    for notice in file.notices() {
+        ui.notice(format_args!("{}: {notice}", args.input.file.display()));
+    }
+    let db = match &keep {
+        Some(keep) => keep.filling.as_ref().expect("it was begun").db().clone(),
+        None => Db::in_memory(),
+    };
+    let (table, held) = match there {
+        Some(there) => there,
+        None => {
+            let new = NewTable {
+                kind: args.input.kind,
+                memory_budget: args.input.memory_budget,
+                compact_at: keep.as_ref().and_then(|keep| keep.compact_at),
+                schema: Some(&schema),
+                ..NewTable::of(engine)
+            };
+            (new.make(&db, &args.input.table)?, Held::Nothing)
+        }
+    };
+    let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
+    let format = Arc::new(RowFormat::new(schema.clone()));
+    let first_number = FIRST_NUMBER + table.len_estimate() as u64;
+    let mut loader = Loader {
+        args,
+        rows: Rows { table, transaction },
+        keys: KeyColumns::of_schema(&format),
+        format,
+        held,
+        directory: keep.as_ref().map(|keep| keep.directory),
+        first_number,
+        counts: Counts::default(),
+        complaints: Vec::new(),
+        key: Vec::new(),
+        value: Vec::new(),
+    };
+    let read = loader.take_all(&file, ui);
+    let mut counts = loader.finish(&file, read.is_ok());
+    counts.elapsed = started.elapsed();
+    let Loader { rows: Rows { table, transaction }, keys, .. } = loader;
+    if ui.interrupt.asked() {
+        let rows = plural(counts.rows as usize, "row");
+        let done = format!("{rows} had been read in {}", time(counts.elapsed));
+        return Err(Failure::Interrupted(done));
+    }
+    read?;
+    // What a strict load refuses is not there at all.
+    let is_wanted = counts.strictly(&args.input).is_ok();
+    transaction.filter(|_| is_wanted).map(Transaction::commit).transpose()?;
+    Ok(TypedLoaded { table, schema, keys, counts })
+}
+
+/// How the file is read: with the types that were said.
+fn options_of(args: &Load) -> FrameOptions {
+    let key = args.input.key.iter().flat_map(|key| &key.columns);
+    let typed = key.clone().filter_map(|(name, kind)| {
+        let kind = match kind.as_ref()? {
+            ColumnType::Int => Type::Int(64),
+            ColumnType::Float => Type::F64,
+            ColumnType::Text => Type::Text,
+        };
+        Some((name.clone(), kind))
+    });
+    let said = args.types.clone().unwrap_or_default().0;
+    // A type beside the key is as good as one in --types.
+    let types = said.into_iter().chain(typed).collect();
+    FrameOptions {
+        types,
+        na: args.na.clone(),
+        key: key.map(|(name, _)| name.clone()).collect(),
+        malformed: Malformed::Skip,
+        notes_max: usize::try_from(args.input.show_errors).unwrap_or(usize::MAX),
+        format: args.input.format,
+        delimiter: args.delimiter,
+        ..FrameOptions::default()
+    }
+}
+
+/// As [`options_of`], with the types that the columns of a table have.
+fn options_of_table(options: &FrameOptions, schema: &Schema, file: &FileSource) -> FrameOptions {
+    let columns = schema.columns();
+    let there = columns.iter().filter(|column| has(file, &column.name));
+    FrameOptions {
+        types: there.map(|it| (it.name.clone(), it.kind.clone())).collect(),
+        key: schema.key_columns().iter().map(|at| columns[*at].name.clone()).collect(),
+        ..options.clone()
+    }
+}
+
+fn has(file: &FileSource, name: &str) -> bool {
+    file.columns().iter().any(|column| column.name == name)
+}
+
+/// Refuses a key of columns that the file does not have.
+fn check_key(args: &Load, file: &FileSource) -> Outcome {
+    let columns = file.columns();
+    for (name, _) in args.input.key.iter().flat_map(|key| &key.columns) {
+        if has(file, name) {
+            continue;
+        }
+        let typed = name.rsplit_once(':');
+        if let Some((column, kind)) = typed.filter(|(name, _)| has(file, name)) {
+            return Err(Failure::Failed(format!(
+                "no column {}, and no type {} of a key: {column}:str, {column}:int and {column}:float are what \
+                 there is; others are said by --types",
+                quoted(name),
+                quoted(kind),
+                column = shown(column)
+            )));
+        }
+        let there: Vec<String> =
+            columns.iter().take(40).map(|column| quoted(&column.name)).collect();
+        return Err(Failure::Failed(format!(
+            "no column {}; the file has {}",
+            quoted(name),
+            there.join(", ")
+        )));
+    }
+    Ok(())
+}
+
+/// A table without rows, if rows of the file can go into it; else it makes room for one that they can: a load that
+/// was killed may have left it.
+fn keep_empty(
+    args: &Load,
+    engine: EngineName,
+    table: Table,
+    keep: Option<&Keep<'_>>,
+    file: &FileSource,
+) -> Outcome<Option<Table>> {
+    let fits = table.engine() == engine.engine()
+        && table.schema().is_some_and(|schema| fits(args, schema, file).is_ok());
+    if fits {
+        return Ok(Some(table));
+    }
+    drop(table);
+    if let Some(filling) = keep.and_then(|keep| keep.filling.as_ref()) {
+        filling.db().drop_table(&args.input.table)?;
+    }
+    Ok(None)
+}
+
+/// Refuses a file with other columns than a table, or another key.
+fn fits(args: &Load, schema: &Schema, file: &FileSource) -> Outcome {
+    let table = quoted(&args.input.table);
+    let refused = |what: String| {
+        Err(Failure::Failed(format!("table {table} {what}; load into another --table")))
+    };
+    let columns = schema.columns();
+    for column in file.columns() {
+        if schema.find(&column.name).is_none() {
+            let name = quoted(&column.name);
+            return refused(format!(
+                "has no column {name} (`alter table ... add column` in `sapwood sql` adds one)"
+            ));
+        }
+    }
+    let mut needed = columns.iter().filter(|column| !column.nullable);
+    if let Some(column) = needed.find(|column| !has(file, &column.name)) {
+        return refused(format!("needs a column {}", quoted(&column.name)));
+    }
+    let own: Vec<&String> = schema.key_columns().iter().map(|at| &columns[*at].name).collect();
+    if let Some(key) = &args.input.key
+        && !key.columns.iter().map(|(name, _)| name).eq(own.iter().copied())
+    {
+        let own: Vec<String> = own.iter().map(|name| shown(name)).collect();
+        return refused(format!("has the key {}", own.join(",")));
+    }
+    if schema.is_numbered() && !own.is_empty() && args.input.duplicates != Duplicates::All {
+        return refused("keeps all rows of a key: --duplicates all".to_owned());
+    }
+    if !schema.is_numbered() && args.input.duplicates == Duplicates::All {
+        return refused("has one row a key".to_owned());
+    }
+    Ok(())
+}
+
+/// The schema of a new table: columns of the key always have values.
+fn schema_of(args: &Load, columns: &[SourceColumn]) -> Outcome<Schema> {
+    let key: Vec<&String> =
+        args.input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
+    let builder = columns.iter().fold(Schema::builder(), |builder, column| {
+        let (name, kind) = (column.name.clone(), column.kind.clone());
+        match key.contains(&&column.name) {
+            true => builder.column(name, kind),
+            false => builder.nullable(name, kind),
+        }
+    });
+    let builder = builder.key(key.iter().copied().cloned());
+    let builder = match args.input.duplicates {
+        Duplicates::All => builder.numbered(),
+        Duplicates::First | Duplicates::Last => builder,
+    };
+    builder.build().map_err(|error| Failure::Failed(error.to_string()))
+}
+
+struct Loader<'a> {
+    args: &'a Load,
+    rows: Rows<'a>,
+    format: Arc<RowFormat>,
+    keys: KeyColumns,
+    held: Held,
+    directory: Option<&'a Path>,
+    first_number: u64,
+    counts: Counts,
+    /// Rows that are not as they should be: their lines, of which kind they are, and why.
+    complaints: Vec<(u64, &'static str, String)>,
+    // Kept from row to row for their memory.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Loader<'_> {
+    /// Puts all rows, while another thread reads those behind them.
+    fn take_all(&mut self, file: &FileSource, ui: &Ui) -> Outcome {
+        // For each column of the table the one of the file; none has no value for it.
+        let columns = self.format.schema().columns().iter();
+        let places: Vec<Option<usize>> = columns
+            .map(|column| file.columns().iter().position(|it| it.name == column.name))
+            .collect();
+        let wanted: Vec<usize> = places.iter().flatten().copied().collect();
+        let mut slot = 0;
+        let mut next = || {
+            slot += 1;
+            slot - 1
+        };
+        let slots: Vec<Option<usize>> = places.iter().map(|place| place.map(|_| next())).collect();
+        let kinds: Vec<Type> =
+            wanted.iter().map(|place| file.columns()[*place].kind.clone()).collect();
+        let request = Request { columns: wanted, with_ids: true, ..Request::default() };
+        let scan = file.scan(&request).map_err(Failure::Failed)?;
+        let (send, batches) = mpsc::sync_channel::<Batch>(WAITING_MAX);
+        thread::scope(|scope| {
+            let scan = &*scan;
+            let reading = scope.spawn(move || {
+                scan.work(&mut |_, batch| match send.send(batch.clone()) {
+                    Ok(()) => std::ops::ControlFlow::Continue(()),
+                    // Putting has failed.
+                    Err(_) => std::ops::ControlFlow::Break(()),
+                })
+            });
+            let mut outcome = Ok(());
+            for batch in &batches {
+                outcome = self.take(&batch, &slots, &kinds);
+                if outcome.is_err() || ui.interrupt.asked() {
+                    break;
+                }
+            }
+            drop(batches);
+            let read = reading.join().expect("reading does not panic");
+            outcome.and(read.map_err(Failure::Failed))
+        })
+    }
+
+    fn take(&mut self, batch: &Batch, slots: &[Option<usize>], kinds: &[Type]) -> Outcome {
+        for row in 0..batch.len {
+            // Rows of columns are told by their numbers.
+            let line = match &batch.ids {
+                Some(ids) => u64::from_le_bytes(ids.get(row).try_into().expect("a line")),
+                None => self.counts.rows + 1,
+            };
+            let cell = |column: usize| match slots[column] {
+                Some(slot) => batch.columns[slot].cell(row, &kinds[slot]),
+                None => sapwood::schema::Cell::Null,
+            };
+            let number = self.first_number + self.counts.rows;
+            let encoded =
+                self.format.encode_cells(&cell, Some(number), &mut self.key, &mut self.value);
+            if let Err(error) = encoded {
+                self.refuse(line, error.to_string());
+                continue;
+            }
+            self.put(line, number)?;
+        }
+        Ok(())
+    }
+
+    /// Puts the row that was encoded.
+    fn put(&mut self, line: u64, number: u64) -> Outcome {
+        let duplicates = self.args.input.duplicates;
+        let put = match self.format.schema().is_numbered() {
+            true => rows_table::put_numbered(&self.rows, &mut self.key, &self.value, number),
+            false => rows_table::put(&self.rows, &mut self.key, &self.value, number, duplicates),
+        };
+        match put {
+            Ok(Put::New) => self.counts.rows += 1,
+            Ok(Put::Again) => {
+                self.counts.rows += 1;
+                self.counts.duplicates += 1;
+                self.repeated(line, duplicates);
+            }
+            Err(error) => match rows_table::too_long(&error, &self.key, &self.value) {
+                Some(what) => self.refuse(line, what),
+                None => return Err(self.stopped(line, &error)),
+            },
+        }
+        Ok(())
+    }
+
+    fn repeated(&mut self, line: u64, duplicates: Duplicates) {
+        let outcome = match duplicates {
+            Duplicates::First => "this row is left out",
+            Duplicates::Last => "this row takes the place of the earlier one",
+            Duplicates::All => return,
+        };
+        if self.complaints.len() as u64 >= self.args.input.show_errors {
+            return;
+        }
+        let values = shown_list(&self.keys.decode(&self.key).unwrap_or_default());
+        let before = match self.held {
+            Held::Nothing => "came before",
+            Held::Rows => "is in the table or came before",
+        };
+        self.complaints.push((line, "repeated", format!("key {values} {before}; {outcome}")));
+    }
+
+    fn refuse(&mut self, line: u64, what: String) {
+        self.counts.rows += 1;
+        self.counts.malformed += 1;
+        if (self.complaints.len() as u64) < self.args.input.show_errors {
+            self.complaints.push((line, "malformed", what));
+        }
+    }
+
+    fn stopped(&self, line: u64, error: &sapwood::Error) -> Failure {
+        let options: &[&str] = match self.directory {
+            None if self.rows.table.engine() == Engine::Hash => &["--memory-budget", "--dir"],
+            _ => &["--memory-budget"],
+        };
+        let why = out_of_memory(error, options).unwrap_or_else(|| words(error));
+        let left = match self.directory {
+            Some(directory) => nothing_kept(directory),
+            None => match self.counts.rows {
+                1 => "1 row is".to_owned(),
+                rows => format!("{} rows are", count(rows)),
+            },
+        };
+        Failure::Failed(format!("line {line} cannot be loaded, {left}: {why}"))
+    }
+
+    /// Says which rows are not in the table, in the order of the file, and how many.
+    fn finish(&mut self, file: &FileSource, is_whole: bool) -> Counts {
+        let (left_out, first) = file.left_out();
+        self.counts.rows += left_out;
+        self.counts.malformed += left_out;
+        let refused = first.into_iter().map(|(line, what)| (line, "malformed", what));
+        self.complaints.extend(refused);
+        self.complaints.sort_by_key(|(line, ..)| *line);
+        let shown = usize::try_from(self.args.input.show_errors).unwrap_or(usize::MAX);
+        for (line, kind, what) in self.complaints.iter().take(shown) {
+            stderr::line(format_args!("line {line}: {kind}: {what}"));
+        }
+        if is_whole {
+            let mut ways = vec!["more columns in --key", "no --key"];
+            if self.rows.table.engine() != Engine::Hash {
+                ways.push("--duplicates all");
+            }
+            self.counts.warn(self.args.input.duplicates, self.held, &ways);
+        }
+        self.counts.clone()
+    }
+}
