@@ -110,10 +110,10 @@ Examples:
   sapwood scan flights.csv.zst --key time_hour,carrier,flight --reverse --limit 10 --json
   sapwood scan flights --limit 5
 
-Rows are printed as CSV with a header, those of a file of JSON lines as they stand there; with --json
-as objects, the fields of a CSV file as strings. Values are separated by commas as in CSV: \"a,b\" in
-quotes is one value. A hash table (of a directory, or --engine hash) has no order: its rows come as they
-were written last.
+Rows are printed as CSV with a header, those of a file of JSON lines as they stand there; with
+--json as objects, the fields of a CSV file as strings. Values are separated by commas as in CSV:
+\"a,b\" in quotes is one value. A hash table (of a directory, or --engine hash) has no order: its
+rows come as they were written last.
 
 Entries of a table without columns have two, key and value: bytes that are not printable
 stand as \\xE2, \\n or \\0, and a backslash as two. Keys are typed so, too.")]

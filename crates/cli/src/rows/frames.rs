@@ -1,4 +1,4 @@
-//! Files as sources of typed rows for statements.
+//! Files as sources of typed rows, for statements and for loads.
 //!
 //! A [`FileSource`] is a file whose columns have types: those that the file says, or those that its first rows
 //! have. Every row counts, and none has a key. Any number of threads read it: text is cut into blocks between
@@ -19,7 +19,7 @@
 //! | `objects` | the objects in a block of JSON |
 //! | `source` | a file as a source |
 //!
-//! *Not for* loading rows into tables, where a row that cannot be used is counted and left out (`reader`).
+//! *Not for* rows as the text of a file, which `get`, `scan` and `aggregate` of a file show (`reader`).
 
 mod blocks;
 #[cfg(feature = "columnar")]

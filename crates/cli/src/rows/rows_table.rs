@@ -156,12 +156,12 @@ pub(crate) fn put(
     Ok(if new { Put::New } else { Put::Again })
 }
 
-/// Puts a row whose key ends in a number, under that one or the next that is free.
+/// Puts a row whose key ends in a number, under that one or the next that is free, which `number` is then.
 pub(crate) fn put_numbered(
     table: &Rows<'_>,
     key: &mut Vec<u8>,
     value: &[u8],
-    mut number: u64,
+    number: &mut u64,
 ) -> sapwood::Result<Put> {
     let begin = key.len() - size_of::<u64>();
     // A hash table, or one whose keys are numbers alone, has no rows of the same key.
@@ -173,7 +173,7 @@ pub(crate) fn put_numbered(
         if table.put_if_absent(key, value)? {
             return Ok(if new { Put::New } else { Put::Again });
         }
-        number += 1;
+        *number += 1;
     }
 }
 

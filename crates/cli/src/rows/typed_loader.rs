@@ -82,7 +82,9 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     // Types of a table that is there are those of its columns.
     let there = match table {
         Some((table, Held::Rows)) => Some(table),
-        Some((table, Held::Nothing)) => keep_empty(args, engine, table, keep.as_deref(), &file)?,
+        Some((table, Held::Nothing)) => {
+            keep_empty(args, engine, table, keep.as_deref(), &file, ui)?
+        }
         None => None,
     };
     let there = there.map(|table| Ok::<_, sapwood::Error>((table.is_empty()?, table)));
@@ -124,7 +126,7 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     };
     let transaction = table.as_tree().map(|_| db.begin()).transpose()?;
     let format = Arc::new(RowFormat::new(schema.clone()));
-    let first_number = FIRST_NUMBER + table.len_estimate() as u64;
+    let next_number = FIRST_NUMBER + table.len_estimate() as u64;
     let mut loader = Loader {
         args,
         rows: Rows { table, transaction },
@@ -132,7 +134,7 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
         format,
         held,
         directory: keep.as_ref().map(|keep| keep.directory),
-        first_number,
+        next_number,
         counts: Counts::default(),
         complaints: Vec::new(),
         key: Vec::new(),
@@ -231,11 +233,16 @@ fn keep_empty(
     table: Table,
     keep: Option<&Keep<'_>>,
     file: &FileSource,
+    ui: &Ui,
 ) -> Outcome<Option<Table>> {
     let fits = table.engine() == engine.engine()
         && table.schema().is_some_and(|schema| fits(args, schema, file).is_ok());
     if fits {
         return Ok(Some(table));
+    }
+    if table.schema().is_some() {
+        let name = quoted(&args.input.table);
+        ui.notice(format_args!("table {name} had other columns and no rows: it is made anew"));
     }
     drop(table);
     if let Some(filling) = keep.and_then(|keep| keep.filling.as_ref()) {
@@ -305,7 +312,8 @@ struct Loader<'a> {
     keys: KeyColumns,
     held: Held,
     directory: Option<&'a Path>,
-    first_number: u64,
+    /// That of the next row. It passes those that are taken, so that each is met once.
+    next_number: u64,
     counts: Counts,
     /// Rows that are not as they should be: their lines, of which kind they are, and why.
     complaints: Vec<(u64, &'static str, String)>,
@@ -367,24 +375,29 @@ impl Loader<'_> {
                 Some(slot) => batch.columns[slot].cell(row, &kinds[slot]),
                 None => sapwood::schema::Cell::Null,
             };
-            let number = self.first_number + self.counts.rows;
-            let encoded =
-                self.format.encode_cells(&cell, Some(number), &mut self.key, &mut self.value);
+            let number = Some(self.next_number);
+            let encoded = self.format.encode_cells(&cell, number, &mut self.key, &mut self.value);
             if let Err(error) = encoded {
                 self.refuse(line, error.to_string());
                 continue;
             }
-            self.put(line, number)?;
+            self.put(line)?;
         }
         Ok(())
     }
 
     /// Puts the row that was encoded.
-    fn put(&mut self, line: u64, number: u64) -> Outcome {
+    fn put(&mut self, line: u64) -> Outcome {
         let duplicates = self.args.input.duplicates;
         let put = match self.format.schema().is_numbered() {
-            true => rows_table::put_numbered(&self.rows, &mut self.key, &self.value, number),
-            false => rows_table::put(&self.rows, &mut self.key, &self.value, number, duplicates),
+            true => {
+                let next = &mut self.next_number;
+                let put = rows_table::put_numbered(&self.rows, &mut self.key, &self.value, next);
+                *next += 1;
+                put
+            }
+            // Where rows have one key each, they have no number.
+            false => rows_table::put(&self.rows, &mut self.key, &self.value, 0, duplicates),
         };
         match put {
             Ok(Put::New) => self.counts.rows += 1,

@@ -182,6 +182,9 @@ fn rows_without_a_key_are_all_there() {
         let count =
             files.run(&["sql", &format!("select count(*), sum(a) from {engine}"), "--mode", "csv"]);
         assert_eq!(count.lines().nth(1), Some("6,4"));
+        // Numbers that are taken are passed.
+        files.run(&["remove", engine, "2"]);
+        assert_eq!(files.json(&load)[0]["entries"], 8);
     }
     // Rows of a key are numbered behind it.
     for engine in ["ordered", "tree"] {
