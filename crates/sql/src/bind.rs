@@ -22,6 +22,15 @@ use crate::source::SourceColumn;
 use crate::time::{Field, Interval, Unit};
 use crate::vector::{Batch, Vector};
 
+/// The names of all functions and aggregates that statements may call, for completion.
+///
+/// ```
+/// assert!(sapwood::sql::function_names().any(|name| name == "median"));
+/// ```
+pub fn function_names() -> impl Iterator<Item = &'static str> {
+    call::NAMES.iter().chain(aggregate::NAMES).copied()
+}
+
 pub(crate) use aggregate::{AggregateCall, has_aggregate};
 
 /// The columns that names stand for.

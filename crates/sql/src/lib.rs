@@ -30,6 +30,7 @@ mod time;
 mod vector;
 
 pub use answer::Answer;
+pub use bind::function_names;
 pub use error::{Error, ErrorKind, Result};
 pub use execute::Options;
 pub use session::{Outcome, Session, Statement, parse};

@@ -24,8 +24,8 @@ pub(crate) struct Input {
     ///
     /// A column sorts as numbers if all its values in the first 1,000 rows are numbers as they
     /// would be printed, else as text. Say the type to be sure: carrier:str,flight:int,delay:float.
-    /// Needed for a file, but by `aggregate`, which counts every row without it; a directory knows
-    /// its own.
+    /// `load` looks at all values. Needed for a file, but by `load` and by `aggregate`, which counts
+    /// every row without it; a directory knows its own.
     #[arg(long, short, value_name = "COLUMN[:TYPE],...")]
     pub(crate) key: Option<KeySpec>,
 

@@ -1,7 +1,8 @@
 //! Tables of a directory: how to read their rows, and how a load fills one.
 //!
 //! Tables with a schema say themselves which columns their rows have. Earlier versions of `sapwood load` kept rows as
-//! text, and `sapwood import` does: there a table of the directory, [`COLUMNS_TABLE`], says of each of the others which columns its rows have and which of them make the key, as a JSON object:
+//! text, and `sapwood import` does: there a table of the directory, [`COLUMNS_TABLE`], says of each of the others which
+//! columns its rows have and which of them make the key, as a JSON object:
 //! `{"columns": ["carrier", "flight"], "key": [["carrier", "str"], ["flight", "int"]]}`, where the
 //! columns of JSON lines are `null`.
 
@@ -285,8 +286,9 @@ impl Filling {
         let db = match Db::open_with(directory, DbOptions::default().without_log()) {
             Ok(db) => db,
             Err(error) => {
-                // Another process that has it open may have made it.
-                if !matches!(error, Error::DirectoryInUse { .. }) {
+                // Another process may have made it, and may have it open.
+                let is_in_use = matches!(error, Error::DirectoryInUse { .. });
+                if !is_in_use && !folders.has_tables() {
                     folders.remove_files();
                     folders.remove_folders();
                 }
@@ -363,11 +365,17 @@ impl Filling {
         if !self.had_table && db.engine(table).is_some() {
             db.drop_table(table)?;
         }
-        // While the directory is locked, so that these are not those of another process.
-        self.folders.remove_files();
+        // While the directory is locked. Tables that another process made, after this one had looked what is there,
+        // stay with all that they need.
+        let is_empty = db.table_names().is_empty();
+        if is_empty {
+            self.folders.remove_files();
+        }
         let Self { db, folders, .. } = self;
         drop(db);
-        folders.remove_folders();
+        if is_empty {
+            folders.remove_folders();
+        }
         Ok(())
     }
 }
@@ -399,7 +407,13 @@ impl Folders {
         }
     }
 
-    /// Folders are those of the database which this made, and which no other has opened.
+    /// Whether there are folders of tables.
+    fn has_tables(&self) -> bool {
+        let tables = fs::read_dir(self.directory.join("tables"));
+        tables.is_ok_and(|mut tables| tables.next().is_some())
+    }
+
+    /// Only of a database that holds no tables: what opening it made, and the empty table of schemas.
     fn remove_files(&self) {
         if self.makes_trees {
             let _ = fs::remove_dir_all(self.directory.join("trees"));
@@ -418,6 +432,36 @@ impl Folders {
     fn remove_folders(&self) {
         for folder in &self.made {
             let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load looks what is there before it has the directory to itself.
+    #[test]
+    fn what_another_process_made_meanwhile_stays() {
+        let folder = tempfile::TempDir::new().expect("a directory for the test");
+        let directory = folder.path().join("outer/database");
+        let folders = Folders::before(&directory);
+        {
+            let other = Db::open(&directory).expect("a database");
+            let tree = other.create_tree_table("tree", Default::default()).expect("a table");
+            tree.put(b"k", b"v").expect("there is room");
+            let table = other.create_hash_table("other", Default::default()).expect("a table");
+            table.put(b"k", b"v").expect("there is room");
+            other.close().expect("it lasts");
+        }
+        let db = Db::open_with(&directory, DbOptions::default().without_log()).expect("it opens");
+        db.sql("create table rows (k text primary key)").expect("a table");
+        Filling { db, folders, table: "rows".to_owned(), had_table: false }.undo().expect("undone");
+        let db = Db::open(&directory).expect("it is there");
+        assert_eq!(db.table_names(), ["other", "tree"]);
+        for name in ["other", "tree"] {
+            let value = db.table(name).expect("it opens").get(b"k").expect("it is read");
+            assert_eq!(value.as_deref(), Some(&b"v"[..]), "{name}");
         }
     }
 }

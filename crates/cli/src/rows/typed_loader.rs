@@ -81,22 +81,21 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     };
     // Types of a table that is there are those of its columns.
     let there = match table {
-        Some((table, Held::Rows)) => Some(table),
         Some((table, Held::Nothing)) => {
-            keep_empty(args, engine, table, keep.as_deref(), &file, ui)?
+            let kept = keep_empty(args, engine, table, keep.as_deref(), &file, ui)?;
+            kept.map(|table| (table, Held::Nothing))
         }
-        None => None,
+        there => there,
     };
-    let there = there.map(|table| Ok::<_, sapwood::Error>((table.is_empty()?, table)));
-    let (file, schema, there) = match there.transpose()? {
-        Some((is_empty, table)) => {
+    let (file, schema, there) = match there {
+        Some((table, held)) => {
             let schema = table.schema().expect("it was asked for").clone();
             // Fields of JSON may come late.
             let has_all = schema.columns().iter().all(|column| has(&file, &column.name));
             let file = if has_all { file } else { file.reopen()? };
             fits(args, &schema, &file)?;
             let file = file.again(&options_of_table(&options, &schema, &file))?;
-            (file, schema, Some((table, if is_empty { Held::Nothing } else { Held::Rows })))
+            (file, schema, Some((table, held)))
         }
         None => {
             let file = file.reopen()?;

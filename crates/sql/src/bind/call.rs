@@ -12,7 +12,7 @@ use crate::node::{Arithmetic, Comparison, Node, OnFailure, Op};
 use crate::time::{Field, Unit};
 
 /// Functions of values, for messages.
-const NAMES: &[&str] = &[
+pub(super) const NAMES: &[&str] = &[
     "abs",
     "ceil",
     "ceiling",
@@ -329,7 +329,7 @@ impl Binder<'_> {
                 self.extract(name, parts.remove(0), at)
             }
             _ => {
-                let names = NAMES.iter().chain(super::aggregate::NAMES).copied();
+                let names = super::function_names();
                 let hint = match nearest(name, names) {
                     Some(near) => format!(": did you mean `{near}`?"),
                     None => String::new(),

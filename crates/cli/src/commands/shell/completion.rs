@@ -3,12 +3,13 @@
 use std::collections::HashSet;
 
 use rustyline::completion::FilenameCompleter;
+use sapwood::sql::function_names;
 
 use super::catalog::{Catalog, OWN};
 use super::line::{Language, STATEMENTS, language};
 use super::own::MODES;
 use super::statements::{Statements, name};
-use super::vocabulary::{FUNCTIONS, KEYWORDS};
+use super::vocabulary::KEYWORDS;
 use super::words;
 
 /// A line that is typed, up to its cursor.
@@ -77,8 +78,9 @@ fn of_statement(statements: &Statements, text: &str, line: Line<'_>) -> (usize, 
     words.dedup();
     let is_large = typed.contains(char::is_uppercase) && !typed.contains(char::is_lowercase);
     let of_language = KEYWORDS.iter().map(|word| (*word).to_owned());
-    let of_language = of_language.chain(FUNCTIONS.iter().map(|word| format!("{word}(")));
-    let of_language = of_language.filter(|word| is_typed(word));
+    let mut functions: Vec<String> = function_names().map(|word| format!("{word}(")).collect();
+    functions.sort_unstable();
+    let of_language = of_language.chain(functions).filter(|word| is_typed(word));
     words.extend(of_language.map(|word| if is_large { word.to_uppercase() } else { word }));
     (start, words)
 }
