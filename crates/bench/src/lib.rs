@@ -9,6 +9,7 @@
 //! | [`hash`] | the speed and size of the hash log beside its peers, in memory and beyond it |
 //! | [`aggregate`] | aggregation of many objects, by each executor |
 //! | [`rollup`] | roll-ups of streams of rows, and questions about them, beside their peers |
+//! | [`sql`] | statements over files and tables, beside DuckDB, SQLite and polars |
 //! | [`server`] | the server beside Redis, over loopback |
 //! | [`trees`] | the transactional trees beside embedded stores, at equal durability |
 //! | [`durability`] | what it costs that ordered and hash tables last, and how long opening them takes |
@@ -24,6 +25,7 @@ pub mod ordered;
 pub mod plot;
 pub mod rollup;
 pub mod server;
+pub mod sql;
 pub mod trees;
 
 mod clock;
@@ -35,6 +37,7 @@ mod jvm;
 mod machine;
 mod pages;
 mod process;
+mod python;
 mod random;
 mod report;
 mod resident;

@@ -571,6 +571,8 @@ pub(crate) enum BenchEngine {
     Server(sapwood_bench::server::Args),
     /// Roll-ups of a stream of rows beside a hash map: rows a second, bytes of a fact, questions
     Rollup(sapwood_bench::rollup::Args),
+    /// Statements over a file and over tables, beside DuckDB, SQLite and polars
+    Sql(sapwood_bench::sql::Args),
     /// The transactional trees beside embedded stores, at equal durability
     Trees(sapwood_bench::trees::Args),
     /// What it costs that ordered and hash tables last, and how long opening them takes, beside Redis

@@ -27,7 +27,8 @@ impl Missing {
 ///
 /// Whole numbers, decimals that 18 digits hold, floats, truth values, days and moments each have a type; what is
 /// none of these, or of several that do not go together, is text. Numbers with zeros or a plus before them
-/// are codes, so text. A column of whole numbers is `i64`, or `i128` if one needs it.
+/// are codes, so text. A column of whole numbers is `i64`, or `i128` if one needs it; [`stored_kind`](Self::stored_kind) is a
+/// narrower type that has all of them, and more than twice as large ones.
 ///
 /// ```
 /// use sapwood::schema::{Inference, Type};
@@ -48,7 +49,8 @@ pub struct Inference {
 /// What all values so far are. Variants are in the order in which numbers widen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Seen {
-    Int,
+    /// Of so many digits at most.
+    Int(u8),
     Big,
     Float,
     Bool,
@@ -69,7 +71,7 @@ impl Seen {
             [b'0'..=b'9' | b'.', ..] => {
                 if digits.iter().all(u8::is_ascii_digit) {
                     if digits.len() <= 18 || text.parse::<i64>().is_ok() {
-                        return Seen::Int;
+                        return Seen::Int(digits.len() as u8);
                     }
                     return if decimal_of_text(text).is_some() { Seen::Big } else { Seen::Text };
                 }
@@ -92,7 +94,7 @@ impl Seen {
         use Seen::{Big, Date, Float, Int, Text, Timestamp};
         match (self.min(other), self.max(other)) {
             (left, right) if left == right => left,
-            (Int | Big | Float, right @ (Int | Big | Float)) => right,
+            (Int(_) | Big | Float, right @ (Int(_) | Big | Float)) => right,
             (Date, right @ Timestamp(_)) | (Timestamp(_), right @ Timestamp(_)) => right,
             _ => Text,
         }
@@ -138,10 +140,28 @@ impl Inference {
         };
     }
 
+    /// As [`kind`](Self::kind), in fewer bytes: `i16` for whole numbers of up to 4 digits, `i32` for those of up to 9. Both have
+    /// room for numbers more than twice as large as any of these.
+    ///
+    /// ```
+    /// use sapwood::schema::{Inference, Type};
+    ///
+    /// let mut column = Inference::default();
+    /// column.look("2013");
+    /// assert_eq!((column.kind(), column.stored_kind()), (Type::Int(64), Type::Int(16)));
+    /// ```
+    pub fn stored_kind(&self) -> Type {
+        match self.seen {
+            Some(Seen::Int(0..=4)) => Type::Int(16),
+            Some(Seen::Int(5..=9)) => Type::Int(32),
+            _ => self.kind(),
+        }
+    }
+
     /// The type that has all values so far; text if there was none.
     pub fn kind(&self) -> Type {
         match self.seen {
-            Some(Seen::Int) => Type::Int(64),
+            Some(Seen::Int(_)) => Type::Int(64),
             Some(Seen::Big) => Type::Int(128),
             Some(Seen::Float) => Type::F64,
             Some(Seen::Bool) => Type::Bool,

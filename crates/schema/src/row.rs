@@ -12,7 +12,7 @@
 //! texts       text and bytes, one behind the other
 //! ```
 //!
-//! So a column of fixed width lies at one offset in all rows of a version, and a text between two ends. Stored:
+//! So a column of fixed width lies at one offset in all rows of a version, of the type that it had in that, and a text between two ends. Stored:
 //! do not change without another form of the first byte.
 
 use std::borrow::Cow;
@@ -66,7 +66,10 @@ enum Place {
 /// The values of one version.
 #[derive(Debug, Clone)]
 struct ValueFormat {
+    /// By column.
     places: Vec<Place>,
+    /// The types that columns had.
+    kinds: Vec<Type>,
     /// Where ends begin.
     ends: usize,
     texts: usize,
@@ -111,8 +114,8 @@ impl Eq for RowFormat {}
 pub struct Projection {
     /// Components of the key up to the last that is wanted: their types, and the places among the wanted columns.
     key: Vec<(Type, bool, Vec<usize>)>,
-    /// Wanted columns of the value: which, of what type, and where in each version.
-    value: Vec<(usize, Type, Vec<Place>)>,
+    /// Wanted columns of the value: which, where in each version, and of what type.
+    value: Vec<(usize, Vec<(Place, Type)>)>,
     /// Of each version, where ends begin, and how many texts there are.
     ends: Vec<(usize, usize)>,
 }
@@ -338,7 +341,7 @@ impl RowFormat {
         }
         let format = &self.versions[version_of(value, self.versions.len())?];
         let texts = Texts::of(value, format.ends, format.texts)?;
-        let cell = texts.cell(&columns[column].kind, format.places[column], value)?;
+        let cell = texts.cell(&format.kinds[column], format.places[column], value)?;
         self.value_of(column, cell)
     }
 
@@ -352,7 +355,7 @@ impl RowFormat {
     ///
     /// # Errors
     /// [`Error::Value`] for a value that the column cannot have, and for a column that is in the key, is of no
-    /// fixed width, or came after the row was written: such a row is written anew.
+    /// fixed width, or came or became wide enough after the row was written: such a row is written anew.
     /// [`Error::Bytes`] if these are not the bytes of a row. The row is as it was then.
     pub fn set(&self, column: usize, value: &mut [u8], new: &Value<'_>) -> Result<()> {
         let new = self.fitting(column, new)?;
@@ -362,7 +365,9 @@ impl RowFormat {
         if value.len() < format.ends {
             return Err(too_short(value.len(), format.ends));
         }
-        let Place::Fixed { offset, null_bit } = format.places[column] else {
+        let kind = &format.kinds[column];
+        let fits = *kind == described.kind || new.clone().to_type(kind).is_ok_and(|it| it == new);
+        let (Place::Fixed { offset, null_bit }, true) = (format.places[column], fits) else {
             return Err(Error::Value {
                 column: described.name.clone(),
                 wanted: described.kind.to_string(),
@@ -376,17 +381,20 @@ impl RowFormat {
                 false => *byte &= !mask,
             }
         }
-        let width = described.kind.width().expect("it is fixed");
+        let width = kind.width().expect("it is fixed");
         match new {
             Value::Null => value[offset..offset + width].fill(0),
-            new => write_fixed(&new, &described.kind, &mut value[offset..]),
+            new => write_fixed(&new, kind, &mut value[offset..]),
         }
         Ok(())
     }
 
     /// Where a column of fixed width lies in the value of every row: in bytes, from its beginning. None if it may be
-    /// null, is in the key, or lies elsewhere in rows of other versions.
+    /// null, is in the key, or lies elsewhere in rows of other versions, or was of another type there.
     pub fn offset_of(&self, column: usize) -> Option<usize> {
+        if !self.schema.columns()[column].was.is_empty() {
+            return None;
+        }
         let mut places = self.versions.iter().map(|format| format.places[column]);
         let Some(Place::Fixed { offset, null_bit: None }) = places.next() else { return None };
         let is_same =
@@ -414,8 +422,10 @@ impl RowFormat {
         let in_value = in_value.filter(|(_, column)| !self.schema.key_columns().contains(column));
         let value = in_value
             .map(|(at, &column)| {
-                let places = self.versions.iter().map(|format| format.places[column]).collect();
-                (at, all[column].kind.clone(), places)
+                let places = self.versions.iter();
+                let places =
+                    places.map(|format| (format.places[column], format.kinds[column].clone()));
+                (at, places.collect())
             })
             .collect();
         let ends = self.versions.iter().map(|format| (format.ends, format.texts)).collect();
@@ -452,8 +462,9 @@ impl Projection {
         let version = version_of(value, self.ends.len())?;
         let (ends, texts) = self.ends[version];
         let texts = Texts::of(value, ends, texts)?;
-        for (at, kind, places) in &self.value {
-            show(*at, texts.cell(kind, places[version], value)?);
+        for (at, places) in &self.value {
+            let (place, kind) = &places[version];
+            show(*at, texts.cell(kind, *place, value)?);
         }
         Ok(())
     }
@@ -553,13 +564,14 @@ fn value_format(schema: &Schema, version: u8) -> ValueFormat {
     let nullable = own.iter().filter(|&&column| columns[column].nullable).count();
     let mut format = ValueFormat {
         places: vec![Place::Absent; columns.len()],
+        kinds: columns.iter().map(|column| column.kind_at(version).clone()).collect(),
         ends: 1 + nullable.div_ceil(8),
         texts: 0,
     };
     let mut bits = 0..;
     for column in own {
         let null_bit = columns[column].nullable.then(|| bits.next().expect("bits do not end"));
-        format.places[column] = match columns[column].kind.width() {
+        format.places[column] = match format.kinds[column].width() {
             Some(width) => {
                 let offset = format.ends;
                 format.ends += width;

@@ -22,6 +22,20 @@ pub struct Column {
     pub nullable: bool,
     /// The version of the schema from which on rows have it, from 1.
     pub since: u8,
+    /// Narrower types that it had, each until a version: rows of versions before that have values of it.
+    pub was: Vec<(Type, u8)>,
+}
+
+impl Column {
+    fn new(name: impl Into<String>, kind: Type, nullable: bool, since: u8) -> Column {
+        Column { name: name.into(), kind, nullable, since, was: Vec::new() }
+    }
+
+    /// The type of its values in rows of a version.
+    pub fn kind_at(&self, version: u8) -> &Type {
+        let narrower = self.was.iter().find(|(_, until)| version < *until);
+        narrower.map_or(&self.kind, |(kind, _)| kind)
+    }
 }
 
 /// The typed columns of a table, and its key.
@@ -33,7 +47,8 @@ pub struct Column {
 /// them names the columns of the key; `#` there, as the last one, stands for a number that each row gets when
 /// it is put, so that rows may be equal in all columns. Without `key` that number alone is the key.
 ///
-/// Columns that came later say since which version: `fare:f64? since 2`. They are nullable.
+/// Columns that came later say since which version: `fare:f64? since 2`. They are nullable. Columns that became wider say
+/// what they were: `delay:i32? was i16 until 2`.
 ///
 /// ```
 /// use sapwood::schema::Schema;
@@ -46,6 +61,11 @@ pub struct Column {
 /// assert_eq!(
 ///     wider.to_string(),
 ///     "carrier:text, flight:u16, day:date, delay:i16?, fare:f64? since 2, key(carrier, flight, day)"
+/// );
+/// let wider = schema.with_wider("delay", "i32".parse()?)?;
+/// assert_eq!(
+///     wider.to_string(),
+///     "carrier:text, flight:u16, day:date, delay:i32? was i16 until 2, key(carrier, flight, day)"
 /// );
 /// # Ok::<(), sapwood::schema::Error>(())
 /// ```
@@ -81,13 +101,13 @@ pub struct SchemaBuilder {
 impl SchemaBuilder {
     /// A column that every row has a value for.
     pub fn column(mut self, name: impl Into<String>, kind: Type) -> Self {
-        self.columns.push(Column { name: name.into(), kind, nullable: false, since: 1 });
+        self.columns.push(Column::new(name, kind, false, 1));
         self
     }
 
     /// A column whose value may be missing.
     pub fn nullable(mut self, name: impl Into<String>, kind: Type) -> Self {
-        self.columns.push(Column { name: name.into(), kind, nullable: true, since: 1 });
+        self.columns.push(Column::new(name, kind, true, 1));
         self
     }
 
@@ -148,9 +168,12 @@ impl Schema {
         self.is_numbered
     }
 
-    /// The version: 1, and one more for each time that columns were added.
+    /// The version: 1, and one more for each time that columns were added or became wider.
     pub fn version(&self) -> u8 {
-        self.columns.iter().map(|column| column.since).max().unwrap_or(1)
+        let versions = self.columns.iter().flat_map(|column| {
+            std::iter::once(column.since).chain(column.was.iter().map(|(_, until)| *until))
+        });
+        versions.max().unwrap_or(1)
     }
 
     /// The schema with a nullable column more, in a version of its own. Rows that are there have no value for
@@ -161,7 +184,34 @@ impl Schema {
     pub fn with_column(&self, name: impl Into<String>, kind: Type) -> Result<Schema> {
         let since = self.version() + 1;
         let mut wider = self.clone();
-        wider.columns.push(Column { name: name.into(), kind, nullable: true, since });
+        wider.columns.push(Column::new(name, kind, true, since));
+        wider.checked()
+    }
+
+    /// The schema with a wider type for a column that is not in the key, in a version of its own: one that has all
+    /// values of the type before ([`Type::widens_to`]). Rows that are there keep their bytes, and are read as they
+    /// are.
+    ///
+    /// # Errors
+    /// [`Error::Schema`] if there is no such column, it is in the key, or the type is not wider; and where there are
+    /// 127 versions already.
+    pub fn with_wider(&self, name: &str, kind: Type) -> Result<Schema> {
+        let refuse = |what: String| Err(Error::Schema(what));
+        let Some(column) = self.find(name) else {
+            return refuse(format!("no column is called `{name}`"));
+        };
+        let before = &self.columns[column].kind;
+        if !before.widens_to(&kind) {
+            return refuse(format!(
+                "column `{name}` is of type {before}, and {kind} does not have all values of that: \
+                 copy the table into a new one"
+            ));
+        }
+        let until = self.version() + 1;
+        let mut wider = self.clone();
+        let column = &mut wider.columns[column];
+        let before = std::mem::replace(&mut column.kind, kind);
+        column.was.push((before, until));
         wider.checked()
     }
 
@@ -197,9 +247,15 @@ impl Schema {
                 ));
             }
             since = column.since;
+            column.check_was().map_err(Error::Schema)?;
         }
         for (at, &column) in self.key.iter().enumerate() {
-            let Column { name, kind, since, .. } = &self.columns[column];
+            let Column { name, kind, since, was, .. } = &self.columns[column];
+            if !was.is_empty() {
+                return refuse(format!(
+                    "the key names `{name}`, and columns of the key keep their type, by which they sort"
+                ));
+            }
             if self.key[..at].contains(&column) {
                 return refuse(format!("the key names `{name}` twice"));
             }
@@ -216,6 +272,26 @@ impl Schema {
     }
 }
 
+impl Column {
+    /// Whether its types became wider from version to version.
+    fn check_was(&self) -> std::result::Result<(), String> {
+        let name = &self.name;
+        let kinds = self.was.iter().skip(1).map(|(kind, _)| kind).chain([&self.kind]);
+        let mut from = self.since;
+        for ((kind, until), wider) in self.was.iter().zip(kinds) {
+            kind.check().map_err(|what| format!("column `{name}`: {what}"))?;
+            if !kind.widens_to(wider) {
+                return Err(format!("column `{name}` was {kind}, and {wider} is not wider"));
+            }
+            if *until <= from {
+                return Err(format!("column `{name}` was {kind} until a version before its own"));
+            }
+            from = *until;
+        }
+        Ok(())
+    }
+}
+
 /// A name, in quotes if it needs them.
 fn quoted(name: &str) -> String {
     let plain = name.chars().all(|letter| letter.is_alphanumeric() || letter == '_');
@@ -228,10 +304,13 @@ fn quoted(name: &str) -> String {
 /// In the form that is read.
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Column { name, kind, nullable, since } in &self.columns {
+        for Column { name, kind, nullable, since, was } in &self.columns {
             write!(f, "{}:{kind}{}", quoted(name), if *nullable { "?" } else { "" })?;
             if *since > 1 {
                 write!(f, " since {since}")?;
+            }
+            for (kind, until) in was {
+                write!(f, " was {kind} until {until}")?;
             }
             f.write_str(", ")?;
         }
@@ -301,47 +380,52 @@ impl<'a> Reader<'a> {
         if !self.symbol(":") {
             return self.fail("`:` and a type are expected");
         }
+        let kind = self.kind(&["?", " since ", " was "])?;
+        let nullable = self.symbol("?");
+        let since = if self.symbol("since ") { self.version()? } else { 1 };
+        let mut was = Vec::new();
+        while self.symbol("was ") {
+            let kind = self.kind(&[" until "])?;
+            if !self.symbol("until ") {
+                return self.fail("`until` and a version are expected");
+            }
+            was.push((kind, self.version()?));
+        }
+        Ok(Column { name, kind, nullable, since, was })
+    }
+
+    /// A type, up to a comma outside of its brackets, or one of these.
+    fn kind(&mut self, ends: &[&str]) -> Result<Type> {
         let begin = self.at;
-        // A type ends at a comma outside of its own brackets.
         let mut depth = 0;
-        let len = self.rest().find(|letter| {
+        let comma = self.rest().find(|letter| {
             match letter {
                 '(' | '[' => depth += 1,
                 ')' | ']' => depth -= 1,
                 _ => {}
             }
-            depth <= 0 && (letter == ',' || letter == '?')
+            depth <= 0 && letter == ','
         });
-        let end = len.map_or(self.text.len(), |len| begin + len);
-        let kind = self.text[begin..end].trim_end();
-        // A version may stand behind a type without a question mark, and is refused then.
-        let (kind, version) = match kind.rsplit_once(" since ") {
-            Some((kind, version)) => (kind, Some(version)),
-            None => (kind, None),
-        };
-        let kind: Type = kind.parse().map_err(|error| match error {
+        let text = &self.rest()[..comma.unwrap_or(self.rest().len())];
+        let end = ends.iter().filter_map(|end| text.find(end)).min();
+        let text = &text[..end.unwrap_or(text.len())];
+        let kind = text.trim_end().parse().map_err(|error| match error {
             Error::Syntax { what, .. } => Error::Syntax { offset: begin, what },
             other => other,
         })?;
-        self.at = end;
-        let nullable = self.symbol("?");
-        let since = match version {
-            Some(version) => self.version(version)?,
-            None if self.symbol("since ") => {
-                let rest = self.rest();
-                let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-                let version = self.version(&rest[..digits])?;
-                self.at += digits;
-                version
-            }
-            None => 1,
-        };
-        Ok(Column { name, kind, nullable, since })
+        self.at += text.len();
+        Ok(kind)
     }
 
-    fn version(&self, digits: &str) -> Result<u8> {
-        match digits.trim().parse() {
-            Ok(version @ 1..=VERSIONS_MAX) => Ok(version),
+    /// The number of a version.
+    fn version(&mut self) -> Result<u8> {
+        let rest = self.rest();
+        let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
+        match digits.parse() {
+            Ok(version @ 1..=VERSIONS_MAX) => {
+                self.at += digits.len();
+                Ok(version)
+            }
             _ => self.fail("the number of a version, 1 to 127, is expected"),
         }
     }
@@ -412,6 +496,8 @@ mod tests {
             "\"a b\":decimal(10,2)?, \"c\"\"d\":[u8; 4], key(\"a b\")",
             "key:text, since:i8, key(key, since)",
             "a:i64, b:f64? since 2, c:text? since 2, d:bool? since 5, key(a)",
+            "a:i64, b:i32 was u8 until 2 was i16 until 4, c:f64? since 2 was f32 until 3, key(a)",
+            "was:i64, until:decimal(9,2) was decimal(4,2) until 2, key(was)",
             "key(#)",
         ] {
             let schema: Schema = text.parse().unwrap_or_else(|error| panic!("{text}: {error}"));
@@ -448,6 +534,14 @@ mod tests {
             ("a:i64? since 2, b:i8?", "version before"),
             ("a:i64? since 2, key(a)", "it is not new"),
             ("a:i64? since 128", "1 to 127"),
+            ("a:i32 was i16", "`until` and a version"),
+            ("a:i32 was i16 until 1", "before its own"),
+            ("a:i32? since 3 was i16 until 3", "before its own"),
+            ("a:i32 was i8 until 3 was i16 until 2", "before its own"),
+            ("a:i32 was i64 until 2", "is not wider"),
+            ("a:i32 was text until 2", "is not wider"),
+            ("a:i32 was i16 until 2, key(a)", "keep their type"),
+            ("a:i32 was i16 until 200", "1 to 127"),
             ("\"a", "a quote is expected"),
             ("\"\":i64", "columns have names"),
             ("a:i64, key(a", "`,` or `)`"),
@@ -461,6 +555,33 @@ mod tests {
         }
         assert!(schema.with_column("more", Type::Bool).is_err());
         assert_eq!(schema.to_string().parse(), Ok(schema));
+    }
+
+    #[test]
+    fn columns_become_wider() {
+        let schema: Schema = "a:i64, b:i8?, c:u8, d:text, key(a)".parse().expect("a schema");
+        let wider = schema.with_wider("b", Type::Int(32)).expect("it is wider");
+        let wider = wider.with_column("e", Type::F32).expect("there is room");
+        let wider = wider.with_wider("c", Type::Int(16)).expect("it has all of them");
+        let wider = wider.with_wider("b", Type::Int(64)).expect("it is wider");
+        assert_eq!(
+            wider.to_string(),
+            "a:i64, b:i64? was i8 until 2 was i32 until 5, c:i16 was u8 until 4, d:text, \
+             e:f32? since 3, key(a)"
+        );
+        assert_eq!(wider.version(), 5);
+        let kinds = (1..=5).map(|version| wider.columns()[1].kind_at(version).to_string());
+        assert_eq!(kinds.collect::<Vec<_>>(), ["i8", "i32", "i32", "i32", "i64"]);
+        for (name, kind, says) in [
+            ("b", Type::Int(32), "does not have all values"),
+            ("b", Type::Int(64), "does not have all values"),
+            ("d", Type::Bytes, "does not have all values"),
+            ("a", Type::Int(128), "keep their type"),
+            ("z", Type::Int(64), "no column"),
+        ] {
+            let error = wider.with_wider(name, kind).expect_err(name).to_string();
+            assert!(error.contains(says), "{name}: {error}");
+        }
     }
 
     proptest! {

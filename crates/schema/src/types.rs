@@ -135,6 +135,29 @@ impl Type {
         matches!(self, Type::Int(_) | Type::UInt(_) | Type::F32 | Type::F64 | Type::Decimal { .. })
     }
 
+    /// Whether another type has all values of this one, and more, as values of the same kind: whole numbers with more
+    /// bits, also signed ones for unsigned ones; `f64` for `f32`; decimals with more digits and the same scale.
+    ///
+    /// ```
+    /// use sapwood::schema::Type;
+    ///
+    /// assert!(Type::UInt(16).widens_to(&Type::Int(32)));
+    /// assert!(!Type::UInt(32).widens_to(&Type::Int(32)));
+    /// assert!(!Type::Int(32).widens_to(&Type::F64));
+    /// ```
+    pub fn widens_to(&self, wider: &Type) -> bool {
+        match (self, wider) {
+            (Type::Int(bits), Type::Int(more))
+            | (Type::UInt(bits), Type::UInt(more) | Type::Int(more)) => bits < more,
+            (Type::F32, Type::F64) => true,
+            (
+                Type::Decimal { digits, scale },
+                Type::Decimal { digits: more, scale: same_scale },
+            ) => scale == same_scale && digits < more,
+            _ => false,
+        }
+    }
+
     /// Whether the type is one that can be stored.
     pub(crate) fn check(&self) -> Result<(), String> {
         match self {

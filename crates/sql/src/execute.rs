@@ -206,6 +206,7 @@ pub(crate) fn stream(
 ) -> Result<()> {
     debug_assert!(plan.is_stream(), "rows are answered as they come");
     let scan = source.scan(&plan.request).map_err(Error::source)?;
+    let threads = threads.min(scan.threads_max());
     let is_done = AtomicBool::new(false);
     let work = || -> Result<()> {
         let mut failed = None;
@@ -269,11 +270,13 @@ fn run(source: &dyn Source, shared: &Shared<'_>) -> Result<Vec<Worker>> {
         Some(rows) => (rows / ROWS_A_THREAD + 1).min(shared.options.threads as u64) as usize,
         None => shared.options.threads,
     };
-    shared.counts.threads.store(threads as u64, Ordering::Relaxed);
     if plan.limit == Some(0) && plan.grouping.is_none() {
+        shared.counts.threads.store(1, Ordering::Relaxed);
         return Ok(vec![Worker::new(plan)]);
     }
     let scan = source.scan(&plan.request).map_err(Error::source)?;
+    let threads = threads.min(scan.threads_max());
+    shared.counts.threads.store(threads as u64, Ordering::Relaxed);
     let work = || -> (Worker, Option<(u64, Error)>) {
         let mut worker = Worker::new(plan);
         let mut failed = None;

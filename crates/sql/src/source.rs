@@ -50,6 +50,12 @@ pub trait Catalog {
     /// Why it cannot be added.
     fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()>;
 
+    /// Gives a column of a table a wider type (`alter table ... alter column ... type`).
+    ///
+    /// # Errors
+    /// Why it cannot have it.
+    fn widen_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()>;
+
     /// Writes an answer to a file (`copy ... to`), and answers its rows.
     ///
     /// # Errors
@@ -173,6 +179,11 @@ pub type Sink<'s> = dyn FnMut(u64, &Batch) -> ControlFlow<()> + 's;
 
 /// Rows that are being read, by any number of threads.
 pub trait Scan: Sync {
+    /// The most threads that find something to do: all, unless it is known that rows are few.
+    fn threads_max(&self) -> usize {
+        usize::MAX
+    }
+
     /// Shows batches until there are no more, or the sink breaks. Threads that call it at the same time share the
     /// rows: each batch goes to one of them. Batches are numbered in the order of the source.
     ///

@@ -2,8 +2,6 @@
 //! and are asked for these facts in memory, as they made them, and in Parquet.
 
 use std::cell::RefCell;
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -15,7 +13,8 @@ use super::stream::{TOP, Total};
 use super::workload::{Phase, Place, Workload};
 use crate::Error;
 use crate::folder::Folder;
-use crate::process::{self, Process, number};
+use crate::process::{Process, number};
+use crate::python;
 
 pub(crate) const DUCKDB: &str = "duckdb";
 pub(crate) const DATAFUSION: &str = "datafusion";
@@ -23,9 +22,6 @@ pub(crate) const NAMES: [&str; 2] = [DUCKDB, DATAFUSION];
 
 /// The flag that asks for them.
 const FLAG: &str = "--frames";
-/// Where the packages lie, in the folder of the program.
-const ENVIRONMENT: &str = "target/venv";
-const REQUIREMENTS: &str = "requirements.txt";
 
 /// The program, and what it has.
 struct Program {
@@ -43,60 +39,10 @@ pub(crate) struct Frame {
 
 /// Makes the environment where there is none, starts the program, and answers its engines.
 pub(crate) fn start() -> Result<Vec<Frame>, Error> {
-    let folder = process::folder("frames");
-    prepare("python3", &folder)?;
-    // Without files of its own beside the source.
-    let mut command = Command::new(folder.join(ENVIRONMENT).join("bin/python"));
-    command.args(["-B", "peers.py"]).current_dir(&folder);
-    let process =
-        Process::start("peers.py", &mut command).map_err(|error| missing("python3", &error))?;
+    let process = python::start("frames", FLAG)?;
     let program = Program { process, loaded: None, parquet_bytes: None, folder: None };
     let program = Rc::new(RefCell::new(program));
     Ok(NAMES.map(|name| Frame { name, program: Rc::clone(&program) }).into())
-}
-
-/// Makes an environment with the packages of the requirements, unless it is there.
-fn prepare(python: &str, folder: &Path) -> Result<(), Error> {
-    let environment = folder.join(ENVIRONMENT);
-    let wanted = std::fs::read(folder.join(REQUIREMENTS))?;
-    // Written when all was installed.
-    let installed = environment.join(REQUIREMENTS);
-    if std::fs::read(&installed).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
-    }
-    let run = |program: &Path, words: &[&str], what: &str| -> Result<(), Error> {
-        let ran = Command::new(program)
-            .args(words)
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .output()
-            .map_err(|error| missing(&program.display().to_string(), &error))?;
-        match ran.status.success() {
-            true => Ok(()),
-            false => Err(format!(
-                "{what}: {}\n{}; or leave {FLAG} out",
-                ran.status,
-                String::from_utf8_lossy(&ran.stderr).trim_end()
-            )
-            .into()),
-        }
-    };
-    run(
-        Path::new(python),
-        &["-m", "venv", ENVIRONMENT],
-        "Python cannot make an environment: install its module venv (apt install python3-venv)",
-    )?;
-    run(
-        &environment.join("bin/python"),
-        &["-m", "pip", "install", "--quiet", "--only-binary", ":all:", "-r", REQUIREMENTS],
-        "pip cannot install the packages of bench-vs/frames/requirements.txt, for which it needs the network once",
-    )?;
-    Ok(std::fs::write(installed, wanted)?)
-}
-
-fn missing(program: &str, error: &std::io::Error) -> Error {
-    format!("{program} cannot be started: {error}; install python3 3.10 or later with its module venv, or leave {FLAG} out").into()
 }
 
 fn total(answer: &Value) -> Result<Total, Error> {
@@ -186,35 +132,5 @@ impl Engine for Frame {
         }))?;
         let times = number(&answer, "times")? as usize;
         Ok(Asked { times, elapsed: elapsed(&answer)?, total: total(&answer)? })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_missing_python_is_named_with_what_to_do() {
-        let folder = Folder::new(&std::env::temp_dir(), "no-python").expect("a folder");
-        std::fs::write(folder.path().join(REQUIREMENTS), "duckdb\n").expect("a file");
-        let error =
-            prepare("python-that-is-not-there", folder.path()).expect_err("it is not there");
-        let message = error.to_string();
-        assert!(message.starts_with("python-that-is-not-there cannot be started"), "{message}");
-        assert!(message.contains("install python3"), "{message}");
-        assert!(message.contains("leave --frames out"), "{message}");
-    }
-
-    #[test]
-    fn an_environment_that_has_the_packages_is_left_as_it_is() {
-        let folder = Folder::new(&std::env::temp_dir(), "python").expect("a folder");
-        let environment = folder.path().join(ENVIRONMENT);
-        std::fs::create_dir_all(&environment).expect("a folder");
-        for place in [folder.path(), &environment] {
-            std::fs::write(place.join(REQUIREMENTS), "duckdb\n").expect("a file");
-        }
-        assert!(prepare("python-that-is-not-there", folder.path()).is_ok());
-        std::fs::write(folder.path().join(REQUIREMENTS), "duckdb==2\n").expect("a file");
-        assert!(prepare("python-that-is-not-there", folder.path()).is_err());
     }
 }

@@ -8,8 +8,7 @@ use sapwood::Engine;
 use sapwood::aggregate::Executor;
 
 use crate::args::key_spec::KeySpec;
-use crate::args::sql::delimiter;
-use crate::args::types::Types;
+use crate::args::types::TextColumns;
 use crate::terminal::format::parse_bytes;
 
 /// A file, and how its rows become entries of a table.
@@ -157,21 +156,8 @@ pub(crate) struct Load {
     #[arg(long, value_name = "PERCENT", value_parser = parse_compact_at, requires = "dir")]
     pub(crate) compact_at: Option<CompactAt>,
 
-    /// Types of columns, instead of those that all their values have: `flight:u16, price:decimal(10,2)`
-    ///
-    /// bool, i8 to i128, u8 to u64, f32, f64, decimal(DIGITS,SCALE), date, timestamp(s|ms|us|ns), text, bytes. A row
-    /// with a value of another type is malformed.
-    #[arg(long, value_name = "COLUMN:TYPE,...")]
-    pub(crate) types: Option<Types>,
-
-    /// The text that stands for a missing value, beside the empty one [default: NA, if a column of numbers has
-    /// it]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) na: Option<String>,
-
-    /// The delimiter of CSV [default: the one that the first lines have]
-    #[arg(long, value_name = "SIGN", value_parser = delimiter)]
-    pub(crate) delimiter: Option<u8>,
+    #[command(flatten)]
+    pub(crate) text: TextColumns,
 }
 
 /// When a table compacts itself.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::args::types::Types;
+use crate::args::types::TextColumns;
 use crate::terminal::format::parse_bytes;
 
 #[derive(Debug, clap::Args)]
@@ -28,18 +28,8 @@ pub(crate) struct Sql {
     #[arg(long, value_name = "MODE", conflicts_with = "json")]
     pub(crate) mode: Option<Mode>,
 
-    /// Types of columns of CSV and JSON files, instead of those that their values have
-    #[arg(long, value_name = "COLUMN:TYPE,...")]
-    pub(crate) types: Option<Types>,
-
-    /// The text that stands for a missing value in files, beside the empty one [default: NA, if a column
-    /// of numbers has it]
-    #[arg(long, value_name = "TEXT")]
-    pub(crate) na: Option<String>,
-
-    /// The delimiter of CSV files [default: the one that their first lines have]
-    #[arg(long, value_name = "SIGN", value_parser = delimiter)]
-    pub(crate) delimiter: Option<u8>,
+    #[command(flatten)]
+    pub(crate) text: TextColumns,
 
     /// Leave out records of files that cannot be read, and count them; else they are an error
     #[arg(long)]
@@ -65,15 +55,4 @@ pub(crate) enum Mode {
     Json,
     /// A table of Markdown
     Markdown,
-}
-
-/// Reads a delimiter of CSV.
-pub(crate) fn delimiter(text: &str) -> Result<u8, String> {
-    match text {
-        "tab" | "\\t" | "\t" => Ok(b'\t'),
-        _ => match text.as_bytes() {
-            [sign] if sign.is_ascii_punctuation() => Ok(*sign),
-            _ => Err("one sign is expected, or `tab`".to_owned()),
-        },
-    }
 }

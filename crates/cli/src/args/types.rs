@@ -1,8 +1,47 @@
-//! Types of columns, as arguments have them: `delay:i16, price:decimal(10,2)`.
+//! How the columns of files of text are read: their types, as arguments have them (`delay:i16, price:decimal(10,2)`), what
+//! stands for a missing value, and what between two.
 
 use std::str::FromStr;
 
 use sapwood::schema::{Schema, Type};
+
+/// How columns of CSV and JSON are read.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct TextColumns {
+    /// Types of columns, instead of those that all their values have: `flight:u16, price:decimal(10,2)`
+    ///
+    /// bool, i8 to i128, u8 to u64, f32, f64, decimal(DIGITS,SCALE), date, timestamp(s|ms|us|ns), text, bytes. A row
+    /// with a value of another type is malformed.
+    #[arg(long, value_name = "COLUMN:TYPE,...")]
+    pub(crate) types: Option<Types>,
+
+    /// The text that stands for a missing value, beside the empty one [default: NA, if a column of numbers has
+    /// it]
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) na: Option<String>,
+
+    /// The delimiter of CSV [default: the one that the first lines have]
+    #[arg(long, value_name = "SIGN", value_parser = delimiter)]
+    pub(crate) delimiter: Option<u8>,
+}
+
+impl TextColumns {
+    /// The types that were said.
+    pub(crate) fn said(&self) -> &[(String, Type)] {
+        self.types.as_ref().map_or(&[], |types| &types.0)
+    }
+}
+
+/// Reads a delimiter of CSV.
+fn delimiter(text: &str) -> Result<u8, String> {
+    match text {
+        "tab" | "\\t" | "\t" => Ok(b'\t'),
+        _ => match text.as_bytes() {
+            [sign] if sign.is_ascii_punctuation() => Ok(*sign),
+            _ => Err("one sign is expected, or `tab`".to_owned()),
+        },
+    }
+}
 
 /// Columns and their types, in the text form of schemas.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -12,6 +12,7 @@ pub(crate) fn run(args: &Bench) -> Outcome {
         BenchEngine::Aggregate(aggregate) => sapwood_bench::aggregate::run(aggregate),
         BenchEngine::Server(server) => sapwood_bench::server::run(server),
         BenchEngine::Rollup(rollup) => sapwood_bench::rollup::run(rollup),
+        BenchEngine::Sql(sql) => sapwood_bench::sql::run(sql),
         BenchEngine::Trees(trees) => sapwood_bench::trees::run(trees),
         BenchEngine::Durability(durability) => sapwood_bench::durability::run(durability),
         BenchEngine::Plot(plot) => sapwood_bench::plot::run(plot),

@@ -25,9 +25,9 @@ pub(crate) fn run(args: &Sql, ui: &Ui) -> Outcome {
         false => Access::Read,
     };
     let files = FrameOptions {
-        types: args.types.clone().unwrap_or_default().0,
-        na: args.na.clone(),
-        delimiter: args.delimiter,
+        types: args.text.said().to_vec(),
+        na: args.text.na.clone(),
+        delimiter: args.text.delimiter,
         malformed: if args.skip_malformed { Malformed::Skip } else { Malformed::Refuse },
         ..FrameOptions::default()
     };

@@ -293,6 +293,11 @@ impl Catalog for Named<'_> {
         Tables::of(&db).add_column(&name, column, kind)
     }
 
+    fn widen_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
+        let (db, name) = self.table(name)?;
+        Tables::of(&db).widen_column(&name, column, kind)
+    }
+
     fn write(&self, answer: &Answer, file: &str) -> SourceResult<u64> {
         writing::write(answer, Path::new(file)).map_err(said)?;
         Ok(answer.len() as u64)

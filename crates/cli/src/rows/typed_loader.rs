@@ -89,17 +89,21 @@ fn load_into(args: &Load, mut keep: Option<&mut Keep<'_>>, ui: &Ui) -> Outcome<T
     };
     let (file, schema, there) = match there {
         Some((table, held)) => {
-            let schema = table.schema().expect("it was asked for").clone();
-            // Fields of JSON may come late.
-            let has_all = schema.columns().iter().all(|column| has(&file, &column.name));
-            let file = if has_all { file } else { file.reopen()? };
-            fits(args, &schema, &file)?;
+            let schema = table.schema().expect("it was asked for");
+            // Fields of JSON may come late, and larger numbers anywhere.
+            let is_known = schema.columns().iter().all(|column| {
+                has(&file, &column.name) && !matches!(column.kind, Type::Int(16 | 32))
+            });
+            let file = if is_known { file } else { file.reopen()? };
+            fits(args, schema, &file)?;
+            let db = keep.as_ref().and_then(|keep| keep.filling.as_ref()).expect("it is kept").db();
+            let schema = widened(args, db, &table, &file, ui)?;
             let file = file.again(&options_of_table(&options, &schema, &file))?;
             (file, schema, Some((table, held)))
         }
         None => {
             let file = file.reopen()?;
-            let schema = schema_of(args, file.columns())?;
+            let schema = schema_of(args, &file)?;
             (file, schema, None)
         }
     };
@@ -166,17 +170,17 @@ fn options_of(args: &Load) -> FrameOptions {
         };
         Some((name.clone(), kind))
     });
-    let said = args.types.clone().unwrap_or_default().0;
+    let said = args.text.said().iter().cloned();
     // A type beside the key is as good as one in --types.
-    let types = said.into_iter().chain(typed).collect();
+    let types = said.chain(typed).collect();
     FrameOptions {
         types,
-        na: args.na.clone(),
+        na: args.text.na.clone(),
         key: key.map(|(name, _)| name.clone()).collect(),
         malformed: Malformed::Skip,
         notes_max: usize::try_from(args.input.show_errors).unwrap_or(usize::MAX),
         format: args.input.format,
-        delimiter: args.delimiter,
+        delimiter: args.text.delimiter,
         ..FrameOptions::default()
     }
 }
@@ -285,15 +289,40 @@ fn fits(args: &Load, schema: &Schema, file: &FileSource) -> Outcome {
     Ok(())
 }
 
-/// The schema of a new table: columns of the key always have values.
-fn schema_of(args: &Load, columns: &[SourceColumn]) -> Outcome<Schema> {
+/// The schema of a table, after columns of whole numbers have become wide enough for those of the file.
+fn widened(args: &Load, db: &Db, table: &Table, file: &FileSource, ui: &Ui) -> Outcome<Schema> {
+    let schema = || table.schema().expect("rows are typed").clone();
+    let before = schema();
+    let is_said = |name: &str| args.text.said().iter().any(|(column, _)| column == name);
+    for (column, wider) in file.columns().iter().zip(file.stored_kinds()) {
+        let Some(at) = before.find(&column.name) else { continue };
+        let kind = &before.columns()[at].kind;
+        if !matches!(kind, Type::Int(16 | 32))
+            || !kind.widens_to(&wider)
+            || before.key_columns().contains(&at)
+            || is_said(&column.name)
+        {
+            continue;
+        }
+        db.widen_column(table.name(), &column.name, wider.clone())?;
+        let name = quoted(&column.name);
+        ui.notice(format_args!(
+            "column {name} of the table was {kind}, and is {wider} from now on"
+        ));
+    }
+    Ok(schema())
+}
+
+/// The schema of a new table: columns of the key always have values, and keep their type.
+fn schema_of(args: &Load, file: &FileSource) -> Outcome<Schema> {
     let key: Vec<&String> =
         args.input.key.iter().flat_map(|key| &key.columns).map(|(name, _)| name).collect();
-    let builder = columns.iter().fold(Schema::builder(), |builder, column| {
-        let (name, kind) = (column.name.clone(), column.kind.clone());
-        match key.contains(&&column.name) {
+    let columns = file.columns().iter().zip(file.stored_kinds());
+    let builder = columns.fold(Schema::builder(), |builder, (column, stored)| {
+        let SourceColumn { name, kind, .. } = column.clone();
+        match key.contains(&&name) {
             true => builder.column(name, kind),
-            false => builder.nullable(name, kind),
+            false => builder.nullable(name, stored),
         }
     });
     let builder = builder.key(key.iter().copied().cloned());

@@ -119,3 +119,27 @@ fn a_run_of_another_size_is_not_judged() {
     assert!(!words().any(|word| word == "miss" || word == "hit"), "{out}");
     assert!(!out.contains(['|', '\u{2502}', '\u{250C}']), "tables are drawn without boxes: {out}");
 }
+
+#[test]
+fn the_bench_of_statements_asks_processes_and_tables() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().to_str().expect("a folder in words");
+    let out = stdout_of(&["bench", "sql", "--smoke", "--json", "--runs", "1", "--dir", path]);
+    let lines = out.lines().map(|line| serde_json::from_str(line).expect("an object a line"));
+    let lines: Vec<serde_json::Value> = lines.collect();
+    let count = |engine: &str, unit: &str| {
+        lines.iter().filter(|line| line["engine"] == engine && line["unit"] == unit).count()
+    };
+    // Of two sets each: four questions of files; loads; four questions, a get and an update of a process, and of a
+    // program, which counts rows of the latter.
+    assert_eq!(["questions/s", "rows/s", "ops/s"].map(|unit| count("sapwood", unit)), [8, 0, 0]);
+    for engine in ["sapwood-ordered", "sapwood-hash"] {
+        let counts = ["questions/s", "rows/s", "ops/s", "bytes"].map(|unit| count(engine, unit));
+        assert_eq!(counts, [20, 2, 4, 2], "{engine}");
+    }
+    let left = std::fs::read_dir(dir.path()).expect("the folder is still there").count();
+    assert_eq!(left, 0, "files were left behind");
+    let refused = sapwood(&["bench", "sql", "--smoke", "--engines", "duckdb"]).assert().code(1);
+    let message = String::from_utf8_lossy(&refused.get_output().stderr).into_owned();
+    assert!(message.contains("duckdb is not part of this program: add --peers"), "{message}");
+}

@@ -229,6 +229,45 @@ fn a_later_load_goes_by_the_columns_of_the_table() {
 }
 
 #[test]
+fn columns_become_wide_enough_for_later_loads() {
+    let files = Files::new();
+    for engine in ["ordered", "hash", "tree"] {
+        files.write("a.csv", "k,n,f\n1,10,0.5\n2,NA,1\n");
+        files.write("b.csv", "k,n,f\n2,70000,2\n3,-5,3.5\n");
+        files.write("c.csv", "k,n,f\n4,5000000000,4\n");
+        let dir = format!("db-{engine}");
+        let load = |file: &str, more: &[&str]| {
+            let args = ["load", file, "--key", "k", "--dir", &dir, "--engine", engine];
+            files.failed(&[&args[..], more].concat())
+        };
+        let columns = || files.json(&["tables", &dir])[0]["columns"].as_str().map(str::to_owned);
+        assert_eq!(load("a.csv", &[]).0, 0);
+        assert_eq!(columns().as_deref(), Some("k:i64, n:i16?, f:f64?, key(k)"));
+        let (code, says) = load("b.csv", &[]);
+        assert_eq!(code, 0, "{says}");
+        assert!(says.contains("column `n` of the table was i16, and is i32 from now on"), "{says}");
+        // A type that was said stays.
+        let (code, says) = load("c.csv", &["--types", "n:i32"]);
+        assert!(code == 0 && says.contains("`5000000000` in column `n` is no i32"), "{says}");
+        assert_eq!(load("c.csv", &["-q"]).0, 0);
+        let wide = "k:i64, n:i64? was i16 until 2 was i32 until 3, f:f64?, key(k)";
+        assert_eq!(columns().as_deref(), Some(wide));
+        let select = ["sql", "select * from rows order by k", "--dir", &dir, "--mode", "csv", "-q"];
+        assert_eq!(
+            files.run(&select),
+            "k,n,f\n1,10,0.5\n2,70000,2\n3,-5,3.5\n4,5000000000,4\n",
+            "{engine}"
+        );
+        let sums = ["aggregate", &dir, "--select", "sum(n), count(n)", "-q"];
+        let sums = files.json(&sums);
+        assert_eq!(
+            (&sums[0]["sum(n)"], &sums[0]["count(n)"]),
+            (&5_000_070_005_i64.into(), &4.into())
+        );
+    }
+}
+
+#[test]
 fn text_keys_are_what_the_file_has() {
     let files = Files::new();
     files.write("a.csv", "k,n\nNA,NA\n,1\n007,2\n");

@@ -184,6 +184,42 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn add_column(&self, table: &str, name: &str, kind: Type) -> Result<()> {
+        self.evolve(table, |schema| schema.with_column(name, kind))
+    }
+
+    /// Gives a column a wider type: one that has all values of the type before
+    /// ([`Type::widens_to`]). Rows that are there are not written again. All handles of the table have it at
+    /// once, and it lasts once this returns.
+    ///
+    /// # Errors
+    /// [`Error::NoSchema`]; [`Error::Schema`] for a column that is not there or in the key, a type that is not wider, or too
+    /// many versions; [`Error::TableMissing`]; [`Error::ReadOnly`], [`Error::Log`] and [`Error::HashEngine`] where it
+    /// cannot be kept.
+    ///
+    /// ```
+    /// use sapwood::schema::Type;
+    /// use sapwood::{Db, OrderedTableOptions};
+    ///
+    /// let db = Db::in_memory();
+    /// let schema = "page:text, hits:i16, key(page)".parse().expect("a schema");
+    /// db.create_ordered_table("pages", OrderedTableOptions::default().schema(schema))?;
+    /// let pages = db.rows("pages")?;
+    /// pages.put(&["/oaks".into(), 32_767.into()])?;
+    /// assert!(pages.update_column(&["/oaks".into()], "hits", &32_768.into()).is_err());
+    /// db.widen_column("pages", "hits", Type::Int(64))?;
+    /// assert!(pages.update_column(&["/oaks".into()], "hits", &32_768.into())?);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn widen_column(&self, table: &str, name: &str, kind: Type) -> Result<()> {
+        self.evolve(table, |schema| schema.with_wider(name, kind))
+    }
+
+    /// Stores the next version of a schema, and then lets rows have it.
+    fn evolve(
+        &self,
+        table: &str,
+        next: impl FnOnce(&Schema) -> std::result::Result<Schema, crate::schema::Error>,
+    ) -> Result<()> {
         let schemas = &self.shared.schemas;
         let _name = schemas.hold(table);
         let no_schema = || Error::NoSchema { table: table.into() };
@@ -193,10 +229,10 @@ impl Db {
         {
             directory.expect_writable()?;
         }
-        let wider = formats.newest().schema().with_column(name, kind);
-        let wider = wider.map_err(|cause| Error::Schema { table: table.into(), cause })?;
-        self.store_schema(table, &wider, self.lasting(table))?;
-        formats.widen(wider);
+        let next = next(formats.newest().schema());
+        let next = next.map_err(|cause| Error::Schema { table: table.into(), cause })?;
+        self.store_schema(table, &next, self.lasting(table))?;
+        formats.widen(next);
         Ok(())
     }
 

@@ -129,6 +129,10 @@ impl Catalog for Tables<'_> {
         self.db.add_column(self.name(name)?, column, kind).map_err(|error| error.to_string())
     }
 
+    fn widen_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
+        self.db.widen_column(self.name(name)?, column, kind).map_err(|error| error.to_string())
+    }
+
     fn write(&self, _: &Answer, file: &str) -> SourceResult<u64> {
         Err(format!("`{file}`: a program writes files itself, from the rows of an answer"))
     }

@@ -94,6 +94,10 @@ fn upper(limit: Option<&[u8]>) -> Bound<&[u8]> {
 }
 
 impl Scan for TableScan<'_> {
+    fn threads_max(&self) -> usize {
+        self.parts.len()
+    }
+
     fn work(&self, sink: &mut Sink<'_>) -> SourceResult<()> {
         self.work_through(sink).map_err(|error| error.to_string())
     }

@@ -65,6 +65,64 @@ fn later_columns_are_null_in_earlier_rows() {
 }
 
 #[test]
+fn columns_that_became_wider_are_read_in_rows_of_every_version() {
+    let schemas = [
+        "k:i8, a:i8?, f:f32, n:u16, d:decimal(4,2)?, t:text, key(k)",
+        "k:i8, a:i16? was i8 until 2, f:f32, n:u16, d:decimal(4,2)?, t:text, key(k)",
+        "k:i8, a:i64? was i8 until 2 was i16 until 3, f:f64 was f32 until 3, n:u64 was u16 until 3, \
+         d:decimal(20,2)? was decimal(4,2) until 3, t:text, key(k)",
+    ];
+    let formats = schemas.map(format);
+    let rows: [[Value<'_>; 6]; 4] = [
+        ["1", "-128", "0.5", "65535", "99.99", "x"],
+        ["1", "", "-2", "0", "", ""],
+        ["1", "127", "0", "1", "-0.01", "naïve"],
+        ["1", "0", "1e10", "7", "0", "y"],
+    ]
+    .map(|texts| {
+        let mut columns = formats[0].schema().columns().iter();
+        texts.map(|text| {
+            let column = columns.next().expect("six columns");
+            match text {
+                "" if column.nullable => Value::Null,
+                text => Value::of_text(text, &column.kind).expect("a value"),
+            }
+        })
+    });
+    let newest = &formats[2];
+    for (version, written) in formats.iter().enumerate() {
+        for row in &rows {
+            let (key, mut value) = encoded(written, row);
+            assert_eq!(usize::from(value[0]), version + 1);
+            let read = newest.decode(&key, &value).expect("a row");
+            // Floats and decimals of another type are equal values.
+            assert_eq!(read, *row);
+            for (column, expected) in row.iter().enumerate() {
+                assert_eq!(newest.get(column, &key, &value).as_ref(), Ok(expected));
+            }
+            // What the row's own type has is changed where it lies; what it has not is refused, and nothing changes.
+            assert_eq!(newest.set(1, &mut value, &5.into()), Ok(()));
+            assert_eq!(newest.get(1, &key, &value), Ok(Value::Int(5)));
+            assert_eq!(newest.set(1, &mut value, &Value::Null), Ok(()));
+            assert_eq!(newest.get(1, &key, &value), Ok(Value::Null));
+            let before = value.clone();
+            let large = newest.set(1, &mut value, &100_000.into());
+            match version {
+                2 => assert_eq!(large, Ok(())),
+                _ => {
+                    assert!(large.expect_err("too large").to_string().contains("anew"));
+                    assert_eq!(value, before);
+                }
+            }
+            let exact = newest.set(2, &mut value, &Value::Float(0.1));
+            assert_eq!(exact.is_ok(), version == 2, "f32 has no 0.1");
+        }
+    }
+    assert!((0..6).all(|column| column == 5 || newest.offset_of(column).is_none()));
+    assert!(formats[0].offset_of(3).is_some());
+}
+
+#[test]
 fn columns_change_in_place() {
     let rows = format("a:i8, b:i32?, c:text, d:[u8; 2], key(a)");
     let row = [Value::Int(1), Value::Null, "x".into(), Value::Array(vec![1.into(), 2.into()])];

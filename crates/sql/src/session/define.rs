@@ -3,8 +3,8 @@
 use sapwood_schema::Schema;
 use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{
-    AlterTable, AlterTableOperation, ColumnOption, CreateTable, CreateTableOptions, Expr,
-    ObjectName, Spanned, SqlOption, TableConstraint,
+    AlterColumnOperation, AlterTable, AlterTableOperation, ColumnOption, CreateTable,
+    CreateTableOptions, Expr, ObjectName, Spanned, SqlOption, TableConstraint,
 };
 
 use super::{Outcome, Session};
@@ -60,31 +60,45 @@ impl<C: Catalog + ?Sized> Session<'_, C> {
 
     pub(super) fn alter(&self, alter: &AlterTable) -> Result<Outcome> {
         let name = table_name(&alter.name)?;
-        let [
-            AlterTableOperation::AddColumn {
-                if_not_exists: false,
-                column_def,
-                column_position: None,
-                ..
-            },
-        ] = &alter.operations[..]
-        else {
-            return Err(Error::unsupported(
-                "tables change by one new column at a time: alter table t add column b text",
-            ));
-        };
-        for option in &column_def.options {
-            if option.option != ColumnOption::Null {
-                return Err(Error::unsupported(
-                    "a new column is null in the rows that are there: it has no other options",
-                )
-                .at(option.span()));
+        match &alter.operations[..] {
+            [
+                AlterTableOperation::AddColumn {
+                    if_not_exists: false,
+                    column_def,
+                    column_position: None,
+                    ..
+                },
+            ] => {
+                for option in &column_def.options {
+                    if option.option != ColumnOption::Null {
+                        return Err(Error::unsupported(
+                            "a new column is null in the rows that are there: it has no other options",
+                        )
+                        .at(option.span()));
+                    }
+                }
+                let kind = type_of(&column_def.data_type)?;
+                let column = &column_def.name.value;
+                self.catalog.add_column(&name, column, kind).map_err(Error::source)?;
+                Ok(Outcome::Done(format!("table {name} has column {column}")))
             }
+            [
+                AlterTableOperation::AlterColumn {
+                    column_name,
+                    op: AlterColumnOperation::SetDataType { data_type, using: None, .. },
+                },
+            ] => {
+                let (kind, column) = (type_of(data_type)?, &column_name.value);
+                let done = format!("column {column} of table {name} is of type {kind}");
+                let widened = self.catalog.widen_column(&name, column, kind);
+                widened.map_err(|what| Error::source(what).at(column_name.span))?;
+                Ok(Outcome::Done(done))
+            }
+            _ => Err(Error::unsupported(
+                "tables change by one new column at a time, `alter table t add column b text`, or by a wider \
+                 type of one, `alter table t alter column b type bigint`",
+            )),
         }
-        let kind = type_of(&column_def.data_type)?;
-        let column = &column_def.name.value;
-        self.catalog.add_column(&name, column, kind).map_err(Error::source)?;
-        Ok(Outcome::Done(format!("table {name} has column {column}")))
     }
 
     pub(super) fn drop_tables(&self, names: &[ObjectName], if_exists: bool) -> Result<Outcome> {

@@ -81,9 +81,19 @@ fn tables_are_made_changed_and_removed() {
     db.run("insert into t values (1, 'x', 2.5)");
     db.run("alter table t add column d date");
     assert_eq!(db.rows("select * from t"), ["1 x 2.50 null"]);
+    db.run("alter table t alter column c type decimal(30,2)");
+    db.run("alter table t add column e smallint");
+    db.run("insert into t values (2, 'y', 3, null, 32767)");
+    assert!(db.refused("insert into t values (3, 'z', 3, null, 32768)").what().contains("i16"));
+    db.run("alter table t alter column e set data type bigint");
+    db.run("insert into t values (3, 'z', 12345678901234567890.5, null, 32768)");
+    assert_eq!(
+        db.rows("select a, c, e + 1 from t order by a"),
+        ["1 2.50 null", "2 3.00 32768", "3 12345678901234567890.50 32769"]
+    );
     db.run("create table if not exists t (z int)");
     db.run("create table u as select a, b || '!' as b from t");
-    assert_eq!(db.rows("select * from u"), ["1 x!"]);
+    assert_eq!(db.rows("select * from u"), ["1 x!", "2 y!", "3 z!"]);
     db.run("create table v (k bigint primary key) with (engine = 'hash')");
     db.run("drop table u; drop table if exists u");
     for (sql, says) in [
@@ -97,6 +107,11 @@ fn tables_are_made_changed_and_removed() {
         ("drop table u", "no table is called `u`"),
         ("alter table t drop column a", "one new column"),
         ("alter table t add column e int not null", "null in the rows"),
+        ("alter table t alter column e type int", "does not have all values"),
+        ("alter table t alter column e type text", "does not have all values"),
+        ("alter table t alter column a type bigint", "keep their type"),
+        ("alter table t alter column z type bigint", "no column is called `z`"),
+        ("alter table t alter column e drop not null", "one new column"),
     ] {
         let error = db.refused(sql);
         assert!(error.what().contains(says), "{sql}: {error}");

@@ -108,6 +108,33 @@ fn texts(answer: &Answer) -> Vec<String> {
     (0..answer.len()).map(row).collect()
 }
 
+impl Memory {
+    /// Gives a table the next version of its schema.
+    fn evolve(
+        &self,
+        name: &TableName,
+        next: impl FnOnce(&Schema) -> Result<Schema, sapwood_schema::Error>,
+    ) -> SourceResult<()> {
+        let mut tables = self.tables.lock().expect("unpoisoned");
+        let table = tables.get(&name.to_string()).ok_or("no such table")?;
+        let schema = next(table.format.schema()).map_err(|error| error.to_string())?;
+        let rows = table.rows.lock().expect("unpoisoned").clone();
+        let columns = schema.columns().iter().map(|column| SourceColumn {
+            name: column.name.clone(),
+            kind: column.kind.clone(),
+            nullable: column.nullable,
+        });
+        let wider = Table {
+            columns: columns.collect(),
+            format: RowFormat::new(schema),
+            rows: Mutex::new(rows),
+            batch: table.batch,
+        };
+        tables.insert(name.to_string(), wider.into());
+        Ok(())
+    }
+}
+
 impl Catalog for Memory {
     fn open(&self, name: &TableName) -> SourceResult<Box<dyn Source + '_>> {
         // Tables have a second name, as those of a directory have.
@@ -145,24 +172,11 @@ impl Catalog for Memory {
     }
 
     fn add_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
-        let mut tables = self.tables.lock().expect("unpoisoned");
-        let table = tables.get(&name.to_string()).ok_or("no such table")?;
-        let schema = table.format.schema().with_column(column, kind);
-        let schema = schema.map_err(|error| error.to_string())?;
-        let rows = table.rows.lock().expect("unpoisoned").clone();
-        let columns = schema.columns().iter().map(|column| SourceColumn {
-            name: column.name.clone(),
-            kind: column.kind.clone(),
-            nullable: column.nullable,
-        });
-        let wider = Table {
-            columns: columns.collect(),
-            format: RowFormat::new(schema),
-            rows: Mutex::new(rows),
-            batch: table.batch,
-        };
-        tables.insert(name.to_string(), wider.into());
-        Ok(())
+        self.evolve(name, |schema| schema.with_column(column, kind))
+    }
+
+    fn widen_column(&self, name: &TableName, column: &str, kind: Type) -> SourceResult<()> {
+        self.evolve(name, |schema| schema.with_wider(column, kind))
     }
 
     fn write(&self, answer: &Answer, file: &str) -> SourceResult<u64> {

@@ -89,6 +89,14 @@ impl Look {
         }
     }
 
+    /// The narrowest type that stores values of this type.
+    pub(super) fn stored_kind(&self, kind: &Type) -> Type {
+        match kind {
+            Type::Int(64) => self.plain.stored_kind(),
+            kind => kind.clone(),
+        }
+    }
+
     /// Whether a field is of the type that those before have.
     pub(super) fn holds(&self, text: &str, kind: &Type) -> bool {
         let mut with = *self;

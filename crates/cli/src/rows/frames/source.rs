@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use sapwood::schema::Type;
 use sapwood::sql::{Request, Scan, Source, SourceColumn, SourceResult};
 
 #[cfg(feature = "columnar")]
@@ -98,6 +99,24 @@ impl FileSource {
             Content::Csv(file, _) | Content::Json(file, _) => file.left_out(),
             #[cfg(feature = "columnar")]
             Content::Columns(_) => (0, Vec::new()),
+        }
+    }
+
+    /// The type of each column in a table: narrower than that which statements compute with, where it was not said and
+    /// the file has none.
+    pub(crate) fn stored_kinds(&self) -> Vec<Type> {
+        let columns = self.columns().iter();
+        match &self.content {
+            Content::Csv(file, _) | Content::Json(file, _) => {
+                let known = file.known.looks.iter().zip(&file.typed.is_said);
+                let kinds = columns.zip(known).map(|(column, (look, is_said))| match is_said {
+                    true => column.kind.clone(),
+                    false => look.stored_kind(&column.kind),
+                });
+                kinds.collect()
+            }
+            #[cfg(feature = "columnar")]
+            Content::Columns(_) => columns.map(|column| column.kind.clone()).collect(),
         }
     }
 

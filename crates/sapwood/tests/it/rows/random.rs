@@ -82,6 +82,29 @@ fn pick_schema(rng: &mut Rng) -> Schema {
     builder.key(in_key).build().expect("a schema")
 }
 
+/// A column beside the key that can become wider, and the type that it becomes.
+fn pick_wider(rng: &mut Rng, schema: &Schema) -> Option<(String, Type)> {
+    let column = rng.usize(..schema.columns().len());
+    if schema.key_columns().contains(&column) {
+        return None;
+    }
+    let column = &schema.columns()[column];
+    let wider = match column.kind {
+        Type::Int(bits @ ..128) => Type::Int(bits * 2),
+        Type::UInt(64) => Type::Int(128),
+        Type::UInt(bits) => match rng.bool() {
+            true => Type::UInt(bits * 2),
+            false => Type::Int(bits * 2),
+        },
+        Type::F32 => Type::F64,
+        Type::Decimal { digits: digits @ ..38, scale } => {
+            Type::Decimal { digits: rng.u8(digits + 1..=38), scale }
+        }
+        _ => return None,
+    };
+    Some((column.name.clone(), wider))
+}
+
 #[test]
 fn rows_are_as_a_map_has_them() {
     case!().seeds(48, |seed| {
@@ -128,6 +151,12 @@ fn run(seed: u64, engine: Engine, in_memory: bool) {
                 oracle.clear();
             }
             3 => check(&rows, &oracle, engine),
+            4 if schema.version() < 100 => {
+                if let Some((name, kind)) = pick_wider(&mut rng, &schema) {
+                    schema = schema.with_wider(&name, kind.clone()).expect("it is wider");
+                    db.widen_column("t", &name, kind).expect("it is wider");
+                }
+            }
             _ => step(&mut rng, &rows, &schema, &mut oracle),
         }
     }

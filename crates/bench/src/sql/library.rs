@@ -1,0 +1,233 @@
+//! Systems that a program has open: ours in this process, peers in one of Python.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use sapwood::schema::{Type, Value};
+use sapwood::sql::Outcome;
+use sapwood::{Db, Rows};
+use serde_json::json;
+
+use super::rows::{KEY, Key};
+use super::systems::{Answer, Asked, TABLE};
+use crate::Error;
+use crate::process::{Process, number};
+
+/// The column that is looked up, and the one that is changed.
+const READ: &str = "distance";
+const CHANGED: &str = "dep_delay";
+
+/// A system that is open. What is asked is asked again until some time has passed.
+pub(crate) trait Library {
+    fn open(&mut self, path: &Path) -> Result<(), Error>;
+
+    fn close(&mut self) -> Result<(), Error>;
+
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error>;
+
+    /// Looks up rows: how many there are, and the sum of a column.
+    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error>;
+
+    /// Changes a column of rows, to numbers that depend on the turn.
+    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error>;
+}
+
+/// What a row's column becomes in a turn.
+fn changed(number: usize, turn: usize) -> i64 {
+    ((number + turn) % 100) as i64
+}
+
+fn found(rows: i64, sum: i64) -> Answer {
+    let row = json!({ "rows": rows, "sum": sum });
+    vec![row.as_object().expect("it is one").clone()]
+}
+
+/// Ours.
+#[derive(Default)]
+pub(crate) struct InProcess(Option<(Db, Rows)>);
+
+impl InProcess {
+    fn opened(&self) -> Result<&(Db, Rows), Error> {
+        self.0.as_ref().ok_or_else(|| "it is not open".into())
+    }
+
+    /// Keys as values of their columns.
+    fn keys<'k>(&self, keys: &'k [Key]) -> Result<Vec<[Value<'k>; KEY.len()]>, Error> {
+        let schema = self.opened()?.1.schema();
+        let hour = schema.find(KEY[0]).ok_or("the rows have no hour")?;
+        let hour: &Type = &schema.columns()[hour].kind;
+        let values = keys.iter().map(|key| {
+            Ok([
+                Value::of_text(&key.hour, hour)?,
+                Value::text(&key.carrier[..]),
+                Value::from(key.flight),
+            ])
+        });
+        values.collect()
+    }
+}
+
+impl Library for InProcess {
+    fn open(&mut self, path: &Path) -> Result<(), Error> {
+        let db = Db::open(path)?;
+        let rows = db.rows(TABLE)?;
+        self.0 = Some((db, rows));
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        if let Some((db, rows)) = self.0.take() {
+            drop(rows);
+            db.close()?;
+        }
+        Ok(())
+    }
+
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error> {
+        let (db, _) = self.opened()?;
+        let (mut times, begin) = (0, Instant::now());
+        loop {
+            let outcome = db.sql(question)?;
+            times += 1;
+            let elapsed = begin.elapsed();
+            if elapsed >= least {
+                let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
+                let rows = (0..answer.len()).map(|row| {
+                    let values = answer.row(row)?;
+                    let named = answer.columns().iter().zip(values);
+                    Ok(named
+                        .map(|(column, value)| (column.name.clone(), as_json(&value)))
+                        .collect())
+                });
+                return Ok(Asked { times, elapsed, answer: rows.collect::<Result<_, Error>>()? });
+            }
+        }
+    }
+
+    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error> {
+        let keys = self.keys(keys)?;
+        let (_, rows) = self.opened()?;
+        let column = rows.schema().find(READ).ok_or("the rows have no distance")?;
+        let (mut times, begin) = (0, Instant::now());
+        loop {
+            let (mut count, mut sum) = (0, 0);
+            for key in &keys {
+                if let Some(value) =
+                    rows.get_with(key, |row| row.get(column).map(Value::into_owned))?
+                {
+                    count += 1;
+                    if let Value::Int(value) = value? {
+                        sum += value as i64;
+                    }
+                }
+            }
+            times += keys.len();
+            let elapsed = begin.elapsed();
+            if elapsed >= least {
+                return Ok(Asked { times, elapsed, answer: found(count, sum) });
+            }
+        }
+    }
+
+    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error> {
+        let keys = self.keys(keys)?;
+        let (_, rows) = self.opened()?;
+        let column = rows.schema().find(CHANGED).ok_or("the rows have no delay")?;
+        let (mut times, begin) = (0, Instant::now());
+        loop {
+            for (number, key) in keys.iter().enumerate() {
+                if !rows.update_column(key, column, &Value::from(changed(number, turn)))? {
+                    return Err("a row is not there".into());
+                }
+            }
+            times += keys.len();
+            let elapsed = begin.elapsed();
+            if elapsed >= least {
+                return Ok(Asked { times, elapsed, answer: Answer::new() });
+            }
+        }
+    }
+}
+
+fn as_json(value: &Value<'_>) -> serde_json::Value {
+    match value {
+        Value::Null => serde_json::Value::Null,
+        Value::Int(number) => match i64::try_from(*number) {
+            Ok(number) => number.into(),
+            Err(_) => (*number as f64).into(),
+        },
+        Value::Float(number) => (*number).into(),
+        other => other.to_string().into(),
+    }
+}
+
+/// A peer, in the program of all of them.
+pub(crate) struct Peer {
+    name: &'static str,
+    program: Rc<RefCell<Process>>,
+    /// How it is told of a row by its key.
+    key: String,
+}
+
+impl Peer {
+    pub(crate) fn new(name: &'static str, program: &Rc<RefCell<Process>>) -> Peer {
+        let key = KEY.map(|column| format!("{column} = ?")).join(" and ");
+        Peer { name, program: Rc::clone(program), key }
+    }
+
+    fn tell(&self, mut command: serde_json::Value) -> Result<serde_json::Value, Error> {
+        command["engine"] = self.name.into();
+        self.program.borrow_mut().ask(&command.to_string())
+    }
+}
+
+fn elapsed(answer: &serde_json::Value) -> Result<Duration, Error> {
+    Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
+}
+
+/// The words of keys; a moment as the engine keeps it.
+fn words(keys: &[Key]) -> Vec<(&str, &str, i64)> {
+    keys.iter().map(|key| (&key.hour[..], &key.carrier[..], key.flight)).collect()
+}
+
+impl Library for Peer {
+    fn open(&mut self, path: &Path) -> Result<(), Error> {
+        self.tell(json!({ "do": "open", "path": path })).map(drop)
+    }
+
+    fn close(&mut self) -> Result<(), Error> {
+        self.tell(json!({ "do": "close" })).map(drop)
+    }
+
+    fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error> {
+        let least = least.as_nanos() as u64;
+        let answer = self.tell(json!({ "do": "ask", "question": question, "least_ns": least }))?;
+        let rows = serde_json::from_value(answer["rows"].clone())?;
+        let times = number(&answer, "times")? as usize;
+        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: rows })
+    }
+
+    fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error> {
+        let question = format!("select {READ} from {TABLE} where {}", self.key);
+        let answer = self.tell(json!({
+            "do": "get", "question": question, "keys": words(keys), "least_ns": least.as_nanos() as u64,
+        }))?;
+        let (rows, sum) = (number(&answer, "rows")?, number(&answer, "sum")?);
+        let times = number(&answer, "times")? as usize;
+        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: found(rows, sum) })
+    }
+
+    fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error> {
+        let question = format!("update {TABLE} set {CHANGED} = ? where {}", self.key);
+        let keys = words(keys);
+        let numbers: Vec<i64> = (0..keys.len()).map(|number| changed(number, turn)).collect();
+        let answer = self.tell(json!({
+            "do": "update", "question": question, "keys": keys, "numbers": numbers,
+            "least_ns": least.as_nanos() as u64,
+        }))?;
+        let times = number(&answer, "times")? as usize;
+        Ok(Asked { times, elapsed: elapsed(&answer)?, answer: Answer::new() })
+    }
+}
