@@ -1,4 +1,4 @@
-//! The dictionary of a fold: texts as small numbers.
+//! The dictionary of a column: texts as small numbers.
 //!
 //! It belongs to the runs of one fold. What leaves them is the texts, so it may be forgotten whenever no lane refers
 //! to it.
@@ -28,28 +28,26 @@ pub(crate) struct Dictionary {
 }
 
 impl Dictionary {
-    /// The number of a text, which is below [`MISSING`](crate::columns::kernels::MISSING). None if it is too long.
+    /// The number of a text that is there.
     #[inline]
-    pub(crate) fn number(&mut self, text: &[u8]) -> Option<u64> {
-        match self.texts.get(self.last) {
-            Some(last) if **last == *text => Some(self.last as u64),
-            _ => self.number_slow(text),
+    pub(crate) fn find(&mut self, text: &[u8]) -> Option<u64> {
+        if self.texts.get(self.last).is_none_or(|last| **last != *text) {
+            self.last = *self.numbers.get(text)? as usize;
         }
+        Some(self.last as u64)
     }
 
-    fn number_slow(&mut self, text: &[u8]) -> Option<u64> {
-        let number = match self.numbers.get(text) {
-            Some(number) => *number,
-            None if text.len() > BYTES_MAX => return None,
-            None => {
-                let (text, number) = (Arc::<[u8]>::from(text), self.texts.len() as u32);
-                self.texts.push(Arc::clone(&text));
-                self.numbers.insert(text, number);
-                number
-            }
-        };
-        self.last = number as usize;
-        Some(number.into())
+    /// The number of a text, which is below [`MISSING`](crate::columns::kernels::MISSING). None if it is too long.
+    pub(crate) fn number(&mut self, text: &[u8]) -> Option<u64> {
+        let known = self.find(text);
+        if known.is_some() || text.len() > BYTES_MAX {
+            return known;
+        }
+        let (text, number) = (Arc::<[u8]>::from(text), self.texts.len());
+        self.texts.push(Arc::clone(&text));
+        self.numbers.insert(text, number as u32);
+        self.last = number;
+        Some(number as u64)
     }
 
     pub(crate) fn text(&self, number: u64) -> &[u8] {

@@ -4,6 +4,7 @@
 
 use fearless_simd::Level;
 use sapwood_engine::{Column as Items, ColumnBatch, Validity};
+use sapwood_schema::Cell;
 
 use crate::columns::Masking;
 use crate::columns::dictionary::Dictionary;
@@ -15,7 +16,7 @@ use crate::plan::columns::{Column, ColumnPlan, Filter, Int, Rows, Sense, Source,
 use crate::plan::compiled::Compiled;
 use crate::plan::membership::Membership;
 use crate::plan::state_plan::StatePlan;
-use crate::question::layout::Place;
+use crate::question::layout::{Place, RowColumn};
 use crate::state::{Figures, Given, State};
 use crate::value::Value;
 use crate::value::number::{Form, Number, Order};
@@ -52,6 +53,21 @@ impl Column {
             (None, may_miss) => may_miss.then_some(MISSING),
         }
     }
+
+    /// The same of a cell of a row.
+    #[inline]
+    fn lane_of_cell(
+        &self,
+        row: &RowColumn,
+        cell: Cell<'_>,
+        dictionary: &mut Dictionary,
+    ) -> Option<u64> {
+        match self.meaning.lane_of_cell(&cell, dictionary) {
+            Some(MISSING) if self.may_miss => None,
+            Some(lane) => Some(lane),
+            None => self.lane(row.plain(cell)?.as_ref(), dictionary),
+        }
+    }
 }
 
 impl ColumnPlan {
@@ -71,7 +87,7 @@ impl ColumnPlan {
                 Source::Row(_) => continue,
                 Source::Field(field) => {
                     let Ok(value) = field.read(key, value) else { return Taken::No };
-                    let lane = column.lane(value.as_ref(), &mut scratch.dictionary);
+                    let lane = column.lane(value.as_ref(), &mut scratch.dictionaries[number]);
                     let Some(lane) = lane else { return Taken::No };
                     scratch.misses[number] |= column.may_miss && value.is_none();
                     lane
@@ -93,13 +109,9 @@ impl ColumnPlan {
         let mut has_lanes = true;
         let read = rows.projection.read(key, value, &mut |wanted, cell| {
             let (number, row) = &rows.columns[wanted];
-            let column = &self.columns[*number];
-            let value = row.plain(cell);
-            let lane = value.as_ref().and_then(|value| {
-                scratch.misses[*number] |= column.may_miss && value.is_none();
-                column.lane(value.as_ref(), &mut scratch.dictionary)
-            });
-            match lane {
+            let (column, dictionary) = (&self.columns[*number], &mut scratch.dictionaries[*number]);
+            scratch.misses[*number] |= column.may_miss && matches!(cell, Cell::Null);
+            match column.lane_of_cell(row, cell, dictionary) {
                 Some(lane) => scratch.columns[*number][at] = lane,
                 None => has_lanes = false,
             }
@@ -119,7 +131,7 @@ impl ColumnPlan {
         let run = self.filter_run(len, Masking::Unmasked, scratch);
         let mut folded = self.fold(&run, scratch, into, groups_max);
         scratch.misses.fill(false);
-        if scratch.dictionary.is_full() {
+        if scratch.has_full_dictionary() {
             folded = folded.and(self.pour(scratch, into, groups_max));
             scratch.forget();
         }
@@ -215,7 +227,7 @@ impl ColumnPlan {
         for (at, state) in self.states.iter().enumerate() {
             if let Some(number) = state.column {
                 let column = &self.columns[number];
-                slots.add(at, scratch.lanes(run, number), column, &scratch.dictionary);
+                slots.add(at, scratch.lanes(run, number), column, &scratch.dictionaries[number]);
             }
         }
         let are_many = slots.are_many();
@@ -247,13 +259,13 @@ impl ColumnPlan {
             (figures.count, figures.mask) = (count, Some(&scratch.passes[..run.len]));
         }
         if of.takes == Takes::Figure {
-            let value = |lane| meaning.value(lane, &scratch.dictionary);
+            let value = |lane| meaning.value(lane, &scratch.dictionaries[number]);
             let extreme = |side| figures.extreme_lane(side).map(value);
             return state.push_figures(plan.spec, figures.count, || figures.sum(), extreme);
         }
         for (at, &lane) in scratch.lanes(run, number).iter().enumerate() {
             if figures.mask.is_none_or(|mask| mask[at] != 0) {
-                let value = meaning.value(lane, &scratch.dictionary);
+                let value = meaning.value(lane, &scratch.dictionaries[number]);
                 state.push(plan.spec, Given { key: &[], value: Some(&value), by: None });
             }
         }
@@ -277,7 +289,7 @@ impl ColumnPlan {
         groups_max: usize,
     ) -> Result<()> {
         let Some(slots) = &mut scratch.slots else { return Ok(()) };
-        slots.pour(self, &scratch.dictionary, into, groups_max)
+        slots.pour(self, &scratch.dictionaries, into, groups_max)
     }
 
     /// What a run gives to a state that is of a column.
@@ -391,8 +403,8 @@ pub(crate) struct Scratch {
     columns: Vec<Box<Lanes>>,
     /// Of each column, whether objects of the run have no value.
     misses: Vec<bool>,
-    /// The texts that lanes are the numbers of.
-    dictionary: Dictionary,
+    /// Of each column, the texts that its lanes are the numbers of.
+    dictionaries: Vec<Dictionary>,
     /// Which objects of the run count.
     mask: Box<Lanes>,
     /// For which the filter is true; before that, keys, and then, which have a value.
@@ -411,7 +423,7 @@ impl Scratch {
             level: Level::new(),
             columns: columns.columns.iter().map(|_| lanes()).collect(),
             misses: vec![false; columns.columns.len()],
-            dictionary: Dictionary::default(),
+            dictionaries: columns.columns.iter().map(|_| Dictionary::default()).collect(),
             mask: lanes(),
             passes: lanes(),
             slots: (!columns.groups.is_empty()).then(|| Slots::new(columns, states)),
@@ -426,7 +438,11 @@ impl Scratch {
 
     /// Whether there is no room for another object, or for texts.
     pub(crate) fn is_full(&self) -> bool {
-        self.len == RUN || self.dictionary.is_full()
+        self.len == RUN || self.has_full_dictionary()
+    }
+
+    fn has_full_dictionary(&self) -> bool {
+        self.dictionaries.iter().any(Dictionary::is_full)
     }
 
     /// Keeps in `passes` the objects that count and have values in all of these columns, and says how many they are.
@@ -444,7 +460,7 @@ impl Scratch {
 
     /// Forgets the texts, and the groups that are made of them. No lane is left then.
     fn forget(&mut self) {
-        self.dictionary.clear();
+        self.dictionaries.iter_mut().for_each(Dictionary::clear);
         if let Some(slots) = &mut self.slots {
             slots.forget();
         }

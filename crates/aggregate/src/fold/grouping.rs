@@ -19,6 +19,8 @@ use crate::state::{Given, Side, Spec, State};
 
 /// Slots that are looked at before the table, by a hash of the group.
 const NEAR: usize = 1024;
+/// Groups below have their slots in an array.
+const SMALL_MAX: u64 = 1 << 15;
 /// Slots after which all are poured out and forgotten: figures of so many stay in the second cache.
 #[cfg(not(test))]
 const SLOTS_MAX: usize = 8192;
@@ -30,6 +32,8 @@ const SLOTS_MAX: usize = 30;
 pub(crate) struct Slots {
     /// The group and the slot that were last looked up with a hash; slot 0 is none.
     near: Box<[(u64, u32); NEAR]>,
+    /// The slots of groups that are small numbers, as those of texts and pairs are.
+    small: Vec<u32>,
     all: HashMap<u64, u32>,
     /// The group of each slot. Slot 0 is for objects that do not count.
     groups: Vec<u64>,
@@ -118,6 +122,7 @@ impl Slots {
         });
         Slots {
             near: Box::new([(0, 0); NEAR]),
+            small: Vec::new(),
             all: HashMap::new(),
             groups: vec![0],
             counts: vec![0],
@@ -158,6 +163,11 @@ impl Slots {
 
     #[inline]
     fn slot(&mut self, group: u64) -> u32 {
+        if let Some(&slot) = self.small.get(group as usize)
+            && slot != 0
+        {
+            return slot;
+        }
         // Fibonacci hashing: the upper bits depend on all others.
         let near = (group.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (64 - NEAR.ilog2())) as usize;
         match self.near[near] {
@@ -174,6 +184,11 @@ impl Slots {
             self.figures.iter_mut().for_each(|figures| figures.reset(slot, slot + 1));
             slot as u32
         });
+        if group < SMALL_MAX {
+            let at = group as usize;
+            self.small.resize(self.small.len().max(at + 1), 0);
+            self.small[at] = slot;
+        }
         self.near[near] = (group, slot);
         slot
     }
@@ -206,23 +221,24 @@ impl Slots {
     pub(crate) fn pour(
         &mut self,
         plan: &ColumnPlan,
-        dictionary: &Dictionary,
+        dictionaries: &[Dictionary],
         into: &mut Destination<'_>,
         groups_max: usize,
     ) -> Result<()> {
         let mut result = Ok(());
         for slot in (1..self.groups.len()).filter(|&slot| self.counts[slot] > 0) {
             self.stored.clear();
-            self.pairs.encode(&plan.groups, self.groups[slot], dictionary, &mut self.stored);
+            self.pairs.encode(&plan.groups, self.groups[slot], dictionaries, &mut self.stored);
             let query = into.query;
             match into.partial.states_within(query, &self.stored, groups_max) {
                 Ok(states) => {
                     let of_states = plan.states.iter().map(|state| state.column);
                     let states = states.iter_mut().zip(&query.states).zip(of_states);
                     for (((state, of), column), figures) in states.zip(&mut self.figures) {
-                        let column = column.map(|column| &plan.columns[column]);
+                        let column =
+                            column.map(|column| (&plan.columns[column], &dictionaries[column]));
                         let count = self.counts[slot];
-                        let poured = figures.pour(state, of.spec, slot, count, column, dictionary);
+                        let poured = figures.pour(state, of.spec, slot, count, column);
                         result = poured.and(result);
                     }
                 }
@@ -241,6 +257,7 @@ impl Slots {
     /// Forgets the groups, which are poured out.
     pub(crate) fn forget(&mut self) {
         self.all.clear();
+        self.small.clear();
         self.groups.truncate(1);
         self.counts.truncate(1);
         self.figures.iter_mut().for_each(|figures| figures.reset(0, 1));
@@ -251,14 +268,20 @@ impl Slots {
 
 impl Pairs {
     /// Appends the stored form of a group.
-    fn encode(&self, by: &[GroupColumn], group: u64, dictionary: &Dictionary, out: &mut Vec<u8>) {
+    fn encode(
+        &self,
+        by: &[GroupColumn],
+        group: u64,
+        dictionaries: &[Dictionary],
+        out: &mut Vec<u8>,
+    ) {
         match by {
             [] => {}
-            [only] => only.encode(group, dictionary, out),
+            [only] => only.encode(group, dictionaries, out),
             [before @ .., last] => {
                 let (first, own) = self.pairs[group as usize];
-                self.encode(before, first, dictionary, out);
-                last.encode(own, dictionary, out);
+                self.encode(before, first, dictionaries, out);
+                last.encode(own, dictionaries, out);
             }
         }
     }
@@ -300,13 +323,12 @@ impl Figures {
         spec: Spec,
         slot: usize,
         count: u64,
-        column: Option<&Column>,
-        dictionary: &Dictionary,
+        column: Option<(&Column, &Dictionary)>,
     ) -> Result<()> {
         let count = self.present.as_ref().map_or(count, |present| present[slot]);
-        let bias = column.map_or(0, |column| column.meaning.bias());
+        let bias = column.map_or(0, |(column, _)| column.meaning.bias());
         let value = |lane: u64| {
-            let column = column.filter(|_| count > 0)?;
+            let (column, dictionary) = column.filter(|_| count > 0)?;
             Some(column.meaning.value(lane, dictionary))
         };
         let (sum, extreme) = match &mut self.figure {

@@ -86,12 +86,12 @@ impl GroupColumn {
     }
 
     /// Appends the stored form of a group.
-    pub(crate) fn encode(&self, group: u64, dictionary: &Dictionary, out: &mut Vec<u8>) {
+    pub(crate) fn encode(&self, group: u64, dictionaries: &[Dictionary], out: &mut Vec<u8>) {
         if self.may_miss && group == MISSING {
             return stored::value(None, out);
         }
         let value = match &self.form {
-            GroupForm::Lane => self.meaning.value(group, dictionary),
+            GroupForm::Lane => self.meaning.value(group, &dictionaries[self.column]),
             GroupForm::Bucket { first, width } => {
                 let begin = i128::from(*first) + (i128::from(group) - 1) * i128::from(*width);
                 Value::Int(begin - self.meaning.bias())

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use sapwood_schema::{Civil, DAY_SECONDS, Precision, Value as Typed, days_of};
+use sapwood_schema::{Cell, Civil, DAY_SECONDS, Precision, Value as Typed, days_of};
 
 use crate::columns::dictionary::Dictionary;
 use crate::columns::kernels::SIGN;
@@ -97,6 +97,21 @@ impl Meaning {
             (Meaning::Text, Value::Bytes(text)) => dictionary.number(text),
             (Meaning::Presence, _) => Some(0),
             (Meaning::Truth(test), value) => test.ask(&One(value)).ok()?.map(u64::from),
+            _ => None,
+        }
+    }
+
+    /// The lane of a cell of a row, where that needs no look at the value. None: its value may have one.
+    #[inline]
+    pub(crate) fn lane_of_cell(&self, cell: &Cell<'_>, dictionary: &mut Dictionary) -> Option<u64> {
+        match (self, cell) {
+            (Meaning::Signed, Cell::Int(number)) => Some(of_signed(*number)),
+            // Those of 64 bits are not `Cell::Int`, so none of these is negative.
+            (Meaning::Unsigned, Cell::Int(number)) => Some(number.cast_unsigned()),
+            (Meaning::Bool, Cell::Int(number)) => Some(u64::from(*number != 0)),
+            (Meaning::Float, Cell::Float(float)) if float.is_finite() => Some(of_float(*float)),
+            // What is there was checked to be UTF-8 if it has to be.
+            (Meaning::Text, Cell::Bytes(text)) => dictionary.find(text),
             _ => None,
         }
     }
