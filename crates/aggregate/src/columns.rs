@@ -1,5 +1,6 @@
 //! Columns: the loops over batches of objects.
 
+pub(crate) mod dictionary;
 pub(crate) mod kernels;
 
 /// The objects of a run that count.

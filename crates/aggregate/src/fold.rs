@@ -14,7 +14,7 @@ use crate::plan::membership::Membership;
 use crate::state::Given;
 use crate::value::Value;
 use crate::value::stored;
-use columns::{Destination, Scratch};
+use columns::{Destination, Scratch, Taken};
 
 /// A partial state that grows, object by object or batch by batch; see
 /// [`Query`](crate::Query) for an example.
@@ -59,10 +59,12 @@ impl<'q> Fold<'q> {
         if let (Some(columns), Some(scratch)) = (&self.query.columns, &mut self.scratch)
             && columns.fit(key.len(), value.len())
         {
-            return match columns.push(key, value, scratch) {
-                true => self.flush(self.query.groups_max),
-                false => Ok(()),
-            };
+            match columns.push(key, value, scratch) {
+                Taken::Yes => return Ok(()),
+                Taken::Full => return self.flush(self.query.groups_max),
+                Taken::No if scratch.is_full() => self.flush(self.query.groups_max)?,
+                Taken::No => {}
+            }
         }
         self.push_object(key, value)
     }
@@ -81,8 +83,7 @@ impl<'q> Fold<'q> {
     }
 
     /// Adds the valid objects of a batch that are selected: the same as pushing one after the other,
-    /// and much faster where the query counts, sums or finds the least and greatest of whole numbers
-    /// of fixed width, in groups by one such number or by a few bytes, or without groups.
+    /// and much faster where all that the query reads is whole numbers at offsets.
     ///
     /// # Errors
     /// As [`Fold::push`].
@@ -103,6 +104,7 @@ impl<'q> Fold<'q> {
         let chosen = chosen.filter(|chosen| !chosen.is_everything());
         let (keys, values) = (batch.keys().width(), batch.values().width());
         if let Some(columns) = &query.columns
+            && columns.is_gathered()
             && columns.fit(keys, values)
         {
             self.flush(query.groups_max)?;
@@ -111,7 +113,7 @@ impl<'q> Fold<'q> {
                 batch,
                 chosen,
                 scratch,
-                Destination { partial: &mut self.partial, query },
+                &mut Destination { partial: &mut self.partial, query },
             );
         }
         for (key, value) in (0..batch.len()).filter_map(|at| batch.entry(at)) {
@@ -126,18 +128,21 @@ impl<'q> Fold<'q> {
     fn flush(&mut self, groups_max: usize) -> Result<()> {
         let query = self.query;
         match (&query.columns, &mut self.scratch) {
-            (Some(columns), Some(scratch)) if !scratch.is_empty() => columns.flush(
-                scratch,
-                Destination { partial: &mut self.partial, query },
-                groups_max,
-            ),
+            (Some(columns), Some(scratch)) if scratch.len() > 0 || scratch.is_full() => columns
+                .flush(scratch, &mut Destination { partial: &mut self.partial, query }, groups_max),
             _ => Ok(()),
         }
     }
 
-    /// Folds the last objects, into whatever groups they are of; too many are an error at the end.
+    /// Folds the last objects, and pours all into whatever groups there are; too many are an error at the end.
     fn flush_last(&mut self) {
-        self.flush(usize::MAX).expect("there is no bound");
+        let query = self.query;
+        let mut flushed = self.flush(usize::MAX);
+        if let (Some(columns), Some(scratch)) = (&query.columns, &mut self.scratch) {
+            let mut into = Destination { partial: &mut self.partial, query };
+            flushed = flushed.and(columns.pour(scratch, &mut into, usize::MAX));
+        }
+        flushed.expect("there is no bound");
     }
 
     /// Counts selected keys that have no object.
@@ -219,3 +224,6 @@ impl<'q> Fold<'q> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 pub(crate) mod columns;
 pub(crate) mod compiled;
 pub(crate) mod group_column;
+pub(crate) mod meaning;
 pub(crate) mod membership;
 pub(crate) mod output;
 pub(crate) mod state_plan;

@@ -182,25 +182,20 @@ impl State {
         }
     }
 
-    /// Adds what a run of objects gives.
-    pub(crate) fn push_ints(&mut self, spec: Spec, figures: &Figures<'_>) {
-        self.push_figures(spec, figures.count, || figures.sum(), |side| figures.extreme(side));
-    }
-
-    /// Adds what `count` whole numbers add up to, or which is their least or greatest.
-    pub(crate) fn push_figures(
+    /// Adds what `count` whole numbers add up to, or which is the least or greatest of as many values.
+    pub(crate) fn push_figures<'a>(
         &mut self,
         spec: Spec,
         count: u64,
         sum: impl FnOnce() -> i128,
-        extreme: impl FnOnce(Side) -> Option<i128>,
+        extreme: impl FnOnce(Side) -> Option<Value<'a>>,
     ) {
         match (self, spec) {
             (State::Count(known), _) => *known += count,
             (State::Sum(known), _) => known.push_ints(count, sum()),
             (State::Extreme(best), Spec::Extreme(side)) => {
                 if let Some(value) = extreme(side) {
-                    extreme::push(best, side, &Value::Int(value));
+                    extreme::push(best, side, &value);
                 }
             }
             _ => unreachable!("`ColumnPlan::new` takes no other specs"),

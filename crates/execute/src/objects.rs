@@ -47,12 +47,14 @@ impl<'a> Request<'a> {
     pub(crate) fn of_query(query: &'a Compiled, execution: &Execution<'a>) -> Request<'a> {
         let &Execution { threads, at_one_moment, within, .. } = execution;
         let selection = query.selection();
-        let without_keys = query.goes_by_column()
+        let without_keys = query.gathers_batches()
             && !query.needs_keys()
             && selection.is_everything()
             && query.value_bytes_min() <= FIXED_BYTES;
         let columns = if without_keys { Columns::Values } else { Columns::Entries };
-        let [object_ns, run_object_ns] = if query.goes_by_column() {
+        let [object_ns, run_object_ns] = if query.gathers_batches() {
+            GATHERED_NS
+        } else if query.goes_by_column() {
             BY_COLUMN_NS
         } else {
             let ns = ONE_BY_ONE_NS + query.columns().len() as f64 * FIGURE_NS;
@@ -82,7 +84,8 @@ impl<'a> Request<'a> {
 const FIXED_BYTES: usize = 8;
 
 // What an object costs, pushed and in a run: `docs/design/executors.md`, "Costs".
-const BY_COLUMN_NS: [f64; 2] = [6.0, 0.5];
+const GATHERED_NS: [f64; 2] = [6.0, 0.5];
+const BY_COLUMN_NS: [f64; 2] = [20.0, 20.0];
 const ONE_BY_ONE_NS: f64 = 20.0;
 const FIGURE_NS: f64 = 40.0;
 const COLLECTED_NS: [f64; 2] = [15.0, 3.0];

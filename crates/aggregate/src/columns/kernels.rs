@@ -16,15 +16,12 @@ pub(crate) const RUN: usize = 1024;
 
 pub(crate) type Lanes = [u64; RUN];
 
-const SIGN: u64 = 1 << 63;
+/// The sign bit of a lane.
+pub(crate) const SIGN: u64 = 1 << 63;
 
-/// What a lane is more than the number in it.
-pub(crate) fn bias(number: Number) -> i128 {
-    match number.form() {
-        Form::Signed => SIGN.into(),
-        Form::Unsigned | Form::Float => 0,
-    }
-}
+/// The lane of an object that has no value, in a column where that may be. A value that would have this lane has none
+/// there.
+pub(crate) const MISSING: u64 = u64::MAX;
 
 /// Reads a number from the beginning of each item into the lanes. `bytes` begin with the first item,
 /// and all of the lanes' items lie in them.
@@ -204,6 +201,39 @@ kernels! {
         }
     }
 
+    /// Sets the mask of each lane that compares so with the other one at its place.
+    fn compare_pairs(lanes: &[u64], others: &[u64], comparison: Comparison, mask: &mut [u64]) {
+        macro_rules! each {
+            ($compare:expr) => {
+                for ((mask, lane), other) in mask.iter_mut().zip(lanes).zip(others) {
+                    *mask = mask_of($compare(lane, other));
+                }
+            };
+        }
+        match comparison {
+            Comparison::Equal => each!(u64::eq),
+            Comparison::NotEqual => each!(u64::ne),
+            Comparison::Less => each!(u64::lt),
+            Comparison::LessOrEqual => each!(u64::le),
+            Comparison::Greater => each!(u64::gt),
+            Comparison::GreaterOrEqual => each!(u64::ge),
+        }
+    }
+
+    /// Sets the mask of each lane that is one of `set`, which ascends.
+    fn among(lanes: &[u64], set: &[u64], mask: &mut [u64]) {
+        for (mask, lane) in mask.iter_mut().zip(lanes) {
+            *mask = mask_of(set.binary_search(lane).is_ok());
+        }
+    }
+
+    /// Keeps of the mask the lanes that have a value.
+    fn present(lanes: &[u64], mask: &mut [u64]) {
+        for (mask, lane) in mask.iter_mut().zip(lanes) {
+            *mask &= mask_of(*lane != MISSING);
+        }
+    }
+
     /// Makes a mask of lanes: those that agree with `equals` in the bits of `bits`.
     fn agree(lanes: &mut [u64], bits: u64, equals: u64) {
         lanes.iter_mut().for_each(|lane| *lane = mask_of(*lane & bits == equals));
@@ -331,7 +361,8 @@ mod tests {
                     gather(Level::new(), number, &bytes[..len], stride, &mut lanes);
                     for at in 0..count {
                         let item = &bytes[at * stride..][..number.bytes()];
-                        let lane = i128::from(lanes[at]) - bias(number);
+                        let bias = if number.form() == Form::Signed { i128::from(SIGN) } else { 0 };
+                        let lane = i128::from(lanes[at]) - bias;
                         assert_eq!(super::lane(number, item), lanes[at]);
                         assert_eq!(number.read(item), Ok(Value::Int(lane)), "{form} {stride} {at}");
                     }

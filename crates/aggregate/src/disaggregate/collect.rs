@@ -155,12 +155,14 @@ impl<'d> Collector<'d> {
     fn push_chosen(&mut self, batch: &ColumnBatch<'_>, chosen: Option<&Membership>) {
         let by = self.by;
         let (keys, values) = (batch.keys().width(), batch.values().width());
-        let columns = by.query.columns.as_ref().filter(|columns| columns.fit(keys, values));
+        let columns = by.query.columns.as_ref();
+        let columns = columns.filter(|columns| columns.is_gathered() && columns.fit(keys, values));
         let Some(columns) = columns.filter(|_| !matches!(by.weight, Weight::Listed(_))) else {
             return self.push_each(batch, 0..batch.len(), chosen);
         };
         let addresses = in_steps(batch.addresses());
-        let mut scratch = self.scratch.take().unwrap_or_else(|| Scratch::new(columns, &[]));
+        let mut scratch =
+            self.scratch.take().unwrap_or_else(|| Scratch::new(columns, &by.query.states));
         for begin in (0..batch.len()).step_by(RUN) {
             let run = columns.load(batch, begin, chosen, &mut scratch);
             let loaded = Loaded { columns, scratch: &scratch, run: &run };

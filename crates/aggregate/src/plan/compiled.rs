@@ -32,7 +32,7 @@ pub struct Compiled {
     pub(crate) reads: Vec<usize>,
     pub(crate) groups: Vec<GroupPlan>,
     pub(crate) states: Vec<StatePlan>,
-    /// How batches of fixed-width objects are read by column, where the query allows it.
+    /// How runs of objects are read by column, where the query allows it.
     pub(crate) columns: Option<ColumnPlan>,
     pub(crate) answer: Output,
     mismatches: Mismatches,
@@ -106,7 +106,9 @@ impl Compiled {
         }
         answer.arrange(query)?;
 
-        let columns = ColumnPlan::new(&fields, test.as_ref(), &groups, &states, &reads);
+        let refuses_missing = query.missing == Missing::Refuse;
+        let columns =
+            ColumnPlan::new(&fields, test.as_ref(), &groups, &states, &reads, refuses_missing);
         let fingerprint = fingerprint(query, &fields, &states, &reads);
         Ok(Compiled {
             fields,
@@ -129,13 +131,31 @@ impl Compiled {
         self.membership.selection()
     }
 
-    /// Whether batches of values of fixed width, at least [`Compiled::value_bytes_min`] wide, are
-    /// answered column by column: then handing over batches pays.
+    /// Whether objects are answered column by column, in runs.
+    ///
+    /// ```
+    /// use sapwood::aggregate::{Aggregate, Query};
+    ///
+    /// let query = |layout: &str, figures: &str| {
+    ///     let query = Query::new(layout.parse().expect("a layout"));
+    ///     query.aggregates(Aggregate::list(figures).expect("figures")).compile().expect("a query")
+    /// };
+    /// assert!(query("n:u8", "sum(n)").gathers_batches());
+    /// let of_floats = query("n:f64le?0", "sum(n)");
+    /// assert!(of_floats.goes_by_column() && !of_floats.gathers_batches());
+    /// assert!(!query("n:json($.n)", "sum(n)").goes_by_column());
+    /// ```
     pub fn goes_by_column(&self) -> bool {
         self.columns.is_some()
     }
 
-    /// How wide values must be at least, so that batches go by column; else each is a mismatch.
+    /// Whether all that is read is whole numbers at offsets. Then handing over batches pays, of values that are at
+    /// least [`Compiled::value_bytes_min`] wide; else the objects of a batch are read one after the other.
+    pub fn gathers_batches(&self) -> bool {
+        self.columns.as_ref().is_some_and(ColumnPlan::is_gathered)
+    }
+
+    /// How wide values must be at least, so that objects go by column; else each is a mismatch.
     pub fn value_bytes_min(&self) -> usize {
         self.columns.as_ref().map_or(0, ColumnPlan::value_bytes_min)
     }
@@ -144,7 +164,7 @@ impl Compiled {
     /// selected may be handed over without them,
     /// [`Column::NOTHING`](sapwood_engine::Column::NOTHING) in
     /// their place, by [`Fold::push_batch_selected`](crate::Fold::push_batch_selected). A query that
-    /// goes object by object needs them, to show the key of a mismatch.
+    /// reads objects one by one needs them, to show the key of a mismatch.
     pub fn needs_keys(&self) -> bool {
         self.columns.as_ref().is_none_or(ColumnPlan::needs_keys)
     }

@@ -28,13 +28,18 @@ impl Figures<'_> {
 
     /// None of no objects.
     pub(crate) fn extreme(&self, side: Side) -> Option<i128> {
-        let (lanes, bias) = self.column.filter(|_| self.count > 0)?;
-        let lane = match (side, self.mask) {
+        let (_, bias) = self.column?;
+        self.extreme_lane(side).map(|lane| i128::from(lane) - bias)
+    }
+
+    /// None of no objects.
+    pub(crate) fn extreme_lane(&self, side: Side) -> Option<u64> {
+        let (lanes, _) = self.column.filter(|_| self.count > 0)?;
+        Some(match (side, self.mask) {
             (Side::Least, None) => kernels::least(self.level, lanes),
             (Side::Least, Some(mask)) => kernels::least_masked(self.level, lanes, mask),
             (Side::Greatest, None) => kernels::greatest(self.level, lanes),
             (Side::Greatest, Some(mask)) => kernels::greatest_masked(self.level, lanes, mask),
-        };
-        Some(i128::from(lane) - bias)
+        })
     }
 }

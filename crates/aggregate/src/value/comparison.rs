@@ -33,6 +33,18 @@ impl Comparison {
         }
     }
 
+    /// The one that holds where this one does not.
+    pub(crate) fn negated(self) -> Comparison {
+        match self {
+            Comparison::Equal => Comparison::NotEqual,
+            Comparison::NotEqual => Comparison::Equal,
+            Comparison::Less => Comparison::GreaterOrEqual,
+            Comparison::LessOrEqual => Comparison::Greater,
+            Comparison::Greater => Comparison::LessOrEqual,
+            Comparison::GreaterOrEqual => Comparison::Less,
+        }
+    }
+
     /// The same with its sides exchanged.
     pub(crate) fn flipped(self) -> Comparison {
         match self {
@@ -63,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_can_be_exchanged() {
+    fn sides_can_be_exchanged_and_all_negated() {
         for comparison in [
             Comparison::Equal,
             Comparison::NotEqual,
@@ -75,6 +87,7 @@ mod tests {
             for order in [Ordering::Less, Ordering::Equal, Ordering::Greater] {
                 let flipped = comparison.flipped().holds(order.reverse());
                 assert_eq!(flipped, comparison.holds(order), "{comparison} {order:?}");
+                assert_ne!(comparison.negated().holds(order), comparison.holds(order));
             }
         }
         assert!(Comparison::Less.holds(Ordering::Less));

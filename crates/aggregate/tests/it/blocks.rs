@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use sapwood_aggregate::{Aggregate, Compiled, Group, Mismatches, Query, QueryError, Selection};
 use sapwood_engine::{Column, ColumnBatch, Validity};
 
-/// Queries that go by column, and queries that do not: with groups by two fields, floats, fields that are too far.
-const QUERIES: [(&str, &str, &str, &str); 15] = [
+/// Queries whose batches are gathered, queries that go by column object by object, and queries that do neither.
+const QUERIES: [(&str, &str, &str, &str); 17] = [
     ("n:i64le", "", "count, sum(n), min(n), max(n)", ""),
     ("n:u64be", "n > 9223372036854775808", "count(n), sum(n), min(n), max(n)", ""),
     (
@@ -28,10 +28,21 @@ const QUERIES: [(&str, &str, &str, &str); 15] = [
     ("n:f64le", "n > 0", "count, sum(n)", ""),
     ("n:i64le@1", "", "count, sum(n)", ""),
     ("n:i64le, m:u16le@2?0", "m > 5", "sum(n), variance(m), distinct(n)", ""),
+    (
+        "n:u8, m:u8@1",
+        "m in (3, 0, 250) or not n >= 2.5",
+        "count, first(n)",
+        "classes(n, 0.5, 9, 77)",
+    ),
+    (
+        "n:i64le, k:key.text2?'none'",
+        "k begins with 'a' or n is missing",
+        "max(k), count(k)",
+        "n, k",
+    ),
 ];
 
-/// Whether the query may go by column: a value that stands for missing keeps it from doing so, though
-/// no object of the test has it.
+/// Whether the query may go by column: what is asked of the key keeps it from doing so, and is always true.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     Any,
@@ -40,15 +51,11 @@ enum Way {
 
 fn compile(at: usize, way: Way, selection: &Selection) -> Compiled {
     let (layout, filter, figures, groups) = QUERIES[at];
-    let layout = match way {
-        Way::Any => layout.to_owned(),
-        Way::ByObject => {
-            let fields = layout.split(", ").map(|field| match field.contains('?') {
-                true => field.to_owned(),
-                false => format!("{field}?'none'"),
-            });
-            fields.collect::<Vec<_>>().join(", ")
-        }
+    let of_key = "not key is missing";
+    let filter = match (way, filter) {
+        (Way::Any, filter) => filter.to_owned(),
+        (Way::ByObject, "") => of_key.to_owned(),
+        (Way::ByObject, filter) => format!("({filter}) and {of_key}"),
     };
     let mut query = Query::new(layout.parse().expect("a layout"))
         .aggregates(Aggregate::list(figures).expect("figures"))
@@ -60,7 +67,9 @@ fn compile(at: usize, way: Way, selection: &Selection) -> Compiled {
     if !groups.is_empty() {
         query = query.group_by(Group::list(groups).expect("groups"));
     }
-    query.compile().unwrap_or_else(|error| panic!("{error}"))
+    let query = query.compile().unwrap_or_else(|error| panic!("{error}"));
+    assert!(way == Way::Any || !query.goes_by_column());
+    query
 }
 
 /// A word, a key of 8 bytes, a value of 8 bytes, and some room.
@@ -162,7 +171,9 @@ fn values_alone_are_enough_where_nothing_depends_on_keys() {
 
     for (layout, figures, by_column) in [
         ("n:i64le, k:key.u8", "max(k)", true),
-        ("n:f64le", "sum(n)", false),
+        ("n:f64le", "sum(n)", true),
+        ("n:u8?7", "sum(n)", true),
+        ("n:decimal", "sum(n)", false),
         ("n:i64le", "first(n)", false),
         ("n:i64le", "count(key)", false),
     ] {

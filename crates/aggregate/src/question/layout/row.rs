@@ -1,17 +1,17 @@
 //! Columns of rows whose types a schema has.
 //!
-//! A column that lies at one offset in every row, and is never null, is a number of fixed width as any other, which
-//! goes by the column path. Others are read by the row's format, which knows versions, null marks and where texts
-//! end.
+//! A column that lies at one offset in every row, and is never null, is a number of fixed width as any other. Others
+//! are read by the row's format, which knows versions, null marks and where texts end.
 
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use sapwood_schema::{Cell, Projection, RowFormat, Type};
+use sapwood_schema::{Cell, POWERS_OF_TEN, Projection, RowFormat, Type};
 
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::Why;
+use crate::plan::meaning::Meaning;
 use crate::value::number::{Form, Number, Order};
 use crate::value::{Kind, Value};
 
@@ -76,6 +76,58 @@ impl RowColumn {
         let mut found = Ok(None);
         let read = self.projection.read(key, value, &mut |_, cell| found = self.value(cell));
         read.map_err(|_| Why::NotRow).and(found)
+    }
+
+    /// Whether some rows have no value of it.
+    pub(crate) fn is_nullable(&self) -> bool {
+        self.format.schema().columns()[self.column].nullable
+    }
+
+    /// What its lanes mean, if its values have some.
+    pub(crate) fn meaning(&self) -> Option<Meaning> {
+        Some(match self.column_type() {
+            Type::Bool => Meaning::Bool,
+            Type::UInt(_) => Meaning::Unsigned,
+            Type::Int(_) | Type::Decimal { scale: 0, .. } => Meaning::Signed,
+            Type::F32 | Type::F64 | Type::Decimal { .. } => Meaning::Float,
+            Type::Date => Meaning::Day,
+            Type::Timestamp(precision) => Meaning::Moment(*precision),
+            Type::Text | Type::Bytes => Meaning::Text,
+            _ => return None,
+        })
+    }
+
+    /// Reads some columns of a row at once; none if they are of rows of different formats.
+    pub(crate) fn project<'r>(rows: impl Iterator<Item = &'r RowColumn>) -> Option<Projection> {
+        let rows: Vec<&RowColumn> = rows.collect();
+        let format = &rows.first()?.format;
+        let are_alike =
+            rows.iter().all(|row| Arc::ptr_eq(&row.format, format) || row.format == *format);
+        let columns: Vec<usize> = rows.iter().map(|row| row.column).collect();
+        are_alike.then(|| format.project(&columns))
+    }
+
+    /// The value of a cell before it becomes a lane: as it is read, but days and ticks are numbers. None if the object
+    /// must go by itself.
+    #[inline]
+    pub(crate) fn plain<'a>(&self, cell: Cell<'a>) -> Option<Option<Value<'a>>> {
+        /// Whole numbers up to here are floats.
+        const FLOAT_MAX: u64 = 1 << f64::MANTISSA_DIGITS;
+        /// Powers of ten up to here are floats.
+        const SCALE_MAX: u8 = 22;
+        match (cell, self.column_type()) {
+            (Cell::Int(number), Type::Date | Type::Timestamp(_)) => {
+                Some(Some(Value::Int(number.into())))
+            }
+            // One division of two floats is rounded once, as the text of the number is.
+            (Cell::Int(units), Type::Decimal { scale: scale @ 1..=SCALE_MAX, .. })
+                if units.unsigned_abs() <= FLOAT_MAX =>
+            {
+                let power = POWERS_OF_TEN[usize::from(*scale)] as f64;
+                Value::float(units as f64 / power).ok().map(Some)
+            }
+            (cell, _) => self.value(cell).ok(),
+        }
     }
 
     fn value<'a>(&self, cell: Cell<'a>) -> std::result::Result<Option<Value<'a>>, Why> {
