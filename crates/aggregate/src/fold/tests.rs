@@ -112,15 +112,19 @@ struct World {
     key_columns: usize,
     /// Types of columns that came later.
     later: Vec<usize>,
+    /// Columns that became wider behind that, if they can, and numbers of their types.
+    wider: Vec<(usize, usize)>,
 }
 
 fn world() -> impl Strategy<Value = World> {
     let columns = prop::collection::vec((0..TYPES.len(), prop::bool::weighted(0.7)), 2..9);
     let later = prop::collection::vec(0..TYPES.len(), 0..3);
-    (columns, 1..4_usize, later).prop_map(|(columns, key_columns, later)| World {
+    let wider = prop::collection::vec((0..12_usize, 0..TYPES.len()), 0..4);
+    (columns, 1..4_usize, later, wider).prop_map(|(columns, key_columns, later, wider)| World {
         key_columns: key_columns.min(columns.len()),
         columns,
         later,
+        wider,
     })
 }
 
@@ -140,6 +144,16 @@ impl World {
             let name = format!("c{}", self.columns.len() + at);
             let wider = all[at].with_column(name, parse(of)).expect("a column");
             all.push(wider);
+        }
+        for (at, of) in &self.wider {
+            let newest = all.last().expect("there is a first");
+            let column = &newest.columns()[at % newest.columns().len()];
+            let types = TYPES.iter().cycle().skip(*of).take(TYPES.len());
+            let mut types = types.map(|name| name.parse().expect("a type"));
+            let wider = types.find(|kind| column.kind.widens_to(kind));
+            if let Some(Ok(wider)) = wider.map(|kind| newest.with_wider(&column.name, kind)) {
+                all.push(wider);
+            }
         }
         all.into_iter().map(|schema| Arc::new(RowFormat::new(schema))).collect()
     }
