@@ -230,8 +230,7 @@ pub(crate) fn check(disk: &Arc<dyn Disk>) -> Result<Vec<Error>> {
     Ok(problems)
 }
 
-/// Removes manifests and copies of parts that are not finished, and manifests but those that are named; then images that none of these
-/// names.
+/// Removes what was not finished, and manifests but those that are named; then images that none of these names.
 pub(super) fn tidy<'a>(
     disk: &dyn Disk,
     named: impl Iterator<Item = &'a Manifest> + Clone,

@@ -145,8 +145,8 @@ impl Store {
         }
         let parts = self.log.parts.as_ref().expect("a log with a directory has parts");
         let page = self.log.page_of(Address::from_bytes(newest.end));
-        if matches!(opening, Opening::Back(_)) && disk.is_being_read() {
-            // Of what comes behind, a reader may have opened the course that ends here.
+        if disk.is_being_read() {
+            // A reader may have opened the course that goes on behind it, also where a crash ended the going back.
             parts.leave_to_readers(page)?;
         }
         parts.remove_from(page)?;

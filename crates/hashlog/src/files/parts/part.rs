@@ -543,10 +543,15 @@ impl Part {
         Ok(part)
     }
 
+    /// Whether the file has bytes from `page` on.
+    pub(super) fn reaches(&self, page: PageNumber) -> Result<bool> {
+        Ok(stored::file_bytes(&*self.file, &self.name)? > self.area_offset(page))
+    }
+
     /// Cuts off the bytes of forgotten pages from `page` on.
     pub(super) fn cut_from(&self, page: PageNumber) -> Result<()> {
         let limit = self.area_offset(page);
-        if stored::file_bytes(&*self.file, &self.name)? > limit {
+        if self.reaches(page)? {
             self.file
                 .cut(limit)
                 .map_err(|cause| Error::io(format!("shorten {}", self.name), &cause))?;
