@@ -18,11 +18,13 @@ use sapwood_mem::shared::{Dax, SharedMapping};
 use sapwood_mem::view::FileView;
 
 use crate::{
-    BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, View, Work, name,
+    BLOCK_BYTES, Blocks, CachedFile, Disk, File, Mapped, Presence, Read, Reading, View, Work, name,
 };
 
 /// Holds the lock. It is hidden, so it is neither listed nor a name that [`Disk::create`] takes.
 const LOCK_NAME: &str = ".lock";
+/// Locked by readers beside the writer as long as they open a folder. It is made by the writer, and hidden, too.
+const READERS_NAME: &str = ".readers";
 /// Shows whether the filesystem takes direct I/O, where there is no file that could.
 const PROBE_NAME: &str = ".probe";
 /// Where it is 1, mapped files are taken to lie in persistent memory: for tests, and for memory that is
@@ -43,6 +45,8 @@ struct Folder {
     names: fs::File,
     /// Held as long as anything of the disk is open.
     _lock: Option<Lock>,
+    /// The file that readers lock. None of a folder that is read.
+    readers: Option<fs::File>,
     direct: bool,
     access: Access,
     dax: Dax,
@@ -85,13 +89,14 @@ impl FileDisk {
         let path = fs::canonicalize(path).map_err(named)?;
         let names = fs::File::open(&path).map_err(named)?;
         let lock = Some(lock(&path)?);
+        let readers = Some(make_shared(&path.join(READERS_NAME)).map_err(named)?);
         let direct = probe_direct(&path).map_err(named)?;
         // The folder's own name may be new.
         if let Some(parent) = path.parent() {
             fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(named)?;
         }
-        let folder =
-            Folder { path, names, _lock: lock, direct, access: Access::ReadWrite, dax: dax() };
+        let access = Access::ReadWrite;
+        let folder = Folder { path, names, _lock: lock, readers, direct, access, dax: dax() };
         Ok(FileDisk { folder: Arc::new(folder), pool: Pool::default() })
     }
 
@@ -120,6 +125,7 @@ impl FileDisk {
             path,
             names,
             _lock: lock,
+            readers: None,
             direct: false,
             access: Access::ReadOnly,
             dax: dax(),
@@ -164,9 +170,7 @@ fn dax() -> Dax {
 fn lock(folder: &Path) -> io::Result<Lock> {
     let path = folder.join(LOCK_NAME);
     let what = format!("lock {}", path.display());
-    let mut options = fs::OpenOptions::new();
-    options.create(true).truncate(false).read(true).write(true);
-    let file = options.open(&path).map_err(|cause| about(&what, &cause))?;
+    let file = make_shared(&path).map_err(|cause| about(&what, &cause))?;
     match file.try_lock() {
         Ok(()) => Ok(Lock(file)),
         Err(fs::TryLockError::WouldBlock) => Err(io::Error::new(
@@ -178,6 +182,12 @@ fn lock(folder: &Path) -> io::Result<Lock> {
         )),
         Err(fs::TryLockError::Error(cause)) => Err(about(&what, &cause)),
     }
+}
+
+/// Opens a file that locks are taken on, made if it is missing.
+fn make_shared(path: &Path) -> io::Result<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    options.create(true).truncate(false).read(true).write(true).open(path)
 }
 
 /// `None` where no lock file is.
@@ -413,6 +423,27 @@ impl Disk for FileDisk {
 
     fn is_read_only(&self) -> bool {
         self.folder.access == Access::ReadOnly
+    }
+
+    fn begin_reading(&self) -> io::Result<Option<Reading>> {
+        let path = self.folder.path.join(READERS_NAME);
+        let about = |cause: io::Error| about(&format!("lock {}", path.display()), &cause);
+        let file = match fs::File::open(&path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.map_err(about)?,
+        };
+        // It waits for nothing but the question below.
+        file.lock_shared().map_err(about)?;
+        Ok(Some(Reading::new(Lock(file))))
+    }
+
+    fn is_being_read(&self) -> bool {
+        let Some(readers) = &self.folder.readers else { return false };
+        match readers.try_lock() {
+            // A lock that cannot be given back is a file that no reader can lock, and none needs.
+            Ok(()) => readers.unlock().is_err(),
+            Err(_) => true,
+        }
     }
 
     fn place(&self) -> String {

@@ -21,6 +21,11 @@ pub trait Folders: Send + Sync + fmt::Debug {
     /// # Errors
     /// `WouldBlock` where it is open to be written; else what the system answers.
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>>;
+    /// The same while another process may write there: nothing is locked, and files may go.
+    ///
+    /// # Errors
+    /// What the system answers.
+    fn open_unlocked(&self, path: &str) -> io::Result<Arc<dyn Disk>>;
     /// Makes a folder where it is missing. Its name lasts after a [`Disk::sync`] of the folder around it.
     ///
     /// # Errors
@@ -72,6 +77,10 @@ impl Folders for FileFolders {
 
     fn open_read_only(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
         Ok(Arc::new(FileDisk::open_read_only(self.path(path))?))
+    }
+
+    fn open_unlocked(&self, path: &str) -> io::Result<Arc<dyn Disk>> {
+        Ok(Arc::new(FileDisk::open_unlocked(self.path(path))?))
     }
 
     fn make(&self, path: &str) -> io::Result<()> {

@@ -19,6 +19,7 @@ mod checksum;
 mod clock;
 mod file;
 mod folders;
+mod held;
 pub mod log;
 mod name;
 mod pending;
@@ -32,6 +33,7 @@ pub use checksum::checksum;
 pub use clock::{Clock, SystemClock};
 pub use file::FileDisk;
 pub use folders::{FileFolders, Folders};
+pub use held::HeldFiles;
 pub use pending::{Pending, Work};
 #[cfg(feature = "sim")]
 pub use sim::{CrashImages, Faults, ReadFault, SECTOR_BYTES, SimDisk, SyncFault, WriteFault};
@@ -91,8 +93,35 @@ pub trait Disk: Send + Sync + std::fmt::Debug {
     fn is_read_only(&self) -> bool {
         false
     }
+    /// Tells the writer of this folder that files may be wanted which nothing names any more
+    /// ([`is_being_read`](Self::is_being_read)), until the answer is dropped or the process ends. `None` where the
+    /// folder never had a writer that would ask.
+    fn begin_reading(&self) -> io::Result<Option<Reading>> {
+        Ok(None)
+    }
+    /// Whether a reader may want files that nothing names any more. One that [begins](Self::begin_reading) after
+    /// the question wants none that was given up before it.
+    fn is_being_read(&self) -> bool {
+        false
+    }
     /// Where this is, for messages.
     fn place(&self) -> String;
+}
+
+/// A reader of a folder, as its writer sees it: see [`Disk::begin_reading`].
+pub struct Reading(#[expect(dead_code, reason = "it is held")] Box<dyn Any + Send + Sync>);
+
+impl Reading {
+    /// Ends when `held` is dropped.
+    pub(crate) fn new(held: impl Any + Send + Sync) -> Reading {
+        Reading(Box::new(held))
+    }
+}
+
+impl std::fmt::Debug for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reading").finish_non_exhaustive()
+    }
 }
 
 /// An open file. Threads share it. (`Any`, so that a disk tells its own files from others'.)

@@ -157,8 +157,10 @@ impl Log {
         }
         let used: Vec<String> =
             lock(&log.shared.tail).parts.iter().map(|part| part.name.clone()).collect();
+        // What a reader may still want goes when the log is opened next.
+        let is_read = log.shared.disk.is_being_read();
         for name in names {
-            if !used.contains(&name) {
+            if !is_read && !used.contains(&name) {
                 log.shared.disk.remove(&name)?;
             }
         }
@@ -316,12 +318,16 @@ impl Log {
     }
 
     /// Gives up all parts before `part`, which some [`Log::position`] named: their files are used
-    /// again, or go. What their records say must last elsewhere.
+    /// again, or go. What their records say must last elsewhere. While the disk [is being
+    /// read](Disk::is_being_read) they stay, until the next call.
     ///
     /// # Errors
     /// What the disk answers.
     pub fn forget_before(&self, part: u64) -> io::Result<()> {
         let Shared { disk, options, tail, .. } = &*self.shared;
+        if disk.is_being_read() {
+            return Ok(());
+        }
         let mut tail = lock(tail);
         while tail.parts.len() > 1 && tail.parts[0].number < part {
             let Some(part) = tail.parts.pop_front() else { break };

@@ -39,6 +39,7 @@ mod state;
 
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +47,8 @@ pub use crash::CrashImages;
 pub use faults::{Faults, ReadFault, SyncFault, WriteFault};
 
 use crate::{
-    BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Folders, Mapped, Presence, Read, name,
+    BLOCK_BYTES, Blocks, CachedFile, Clock, Disk, File, Folders, Mapped, Presence, Read, Reading,
+    name,
 };
 use clock::SimClock;
 use state::{FileId, Name, NameChange, ROOT, State, Watch};
@@ -62,6 +64,17 @@ pub struct SimDisk {
     clock: Arc<SimClock>,
     folder: FileId,
     is_read_only: bool,
+    /// How many readers it has.
+    readers: Arc<AtomicUsize>,
+}
+
+/// Of one of them.
+struct SimReading(Arc<AtomicUsize>);
+
+impl Drop for SimReading {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl Default for SimDisk {
@@ -214,7 +227,8 @@ impl SimDisk {
 
     fn with(state: State) -> SimDisk {
         let state = Arc::new(Mutex::new(state));
-        SimDisk { state, clock: Arc::default(), folder: ROOT, is_read_only: false }
+        let (clock, readers) = (Arc::default(), Arc::default());
+        SimDisk { state, clock, folder: ROOT, is_read_only: false, readers }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -305,6 +319,16 @@ impl Disk for SimDisk {
 
     fn is_read_only(&self) -> bool {
         self.is_read_only
+    }
+
+    fn begin_reading(&self) -> io::Result<Option<Reading>> {
+        self.lock().check_power()?;
+        self.readers.fetch_add(1, Ordering::SeqCst);
+        Ok(Some(Reading::new(SimReading(Arc::clone(&self.readers)))))
+    }
+
+    fn is_being_read(&self) -> bool {
+        self.readers.load(Ordering::SeqCst) > 0
     }
 
     fn place(&self) -> String {

@@ -33,6 +33,8 @@ const LEAST_BYTES: usize = 64 << 20;
 enum Access {
     ReadWrite,
     ReadOnly,
+    /// Another process may write meanwhile.
+    Beside,
 }
 
 impl Pool {
@@ -100,6 +102,14 @@ impl Pool {
     /// As of [`Pool::open`].
     pub fn open_read_only(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<Pool> {
         OpeningPool::begin_read_only(disk, options)?.finish_alone()
+    }
+
+    /// The same while another process may have the pool open and change it: all of the heap is read into memory.
+    ///
+    /// # Errors
+    /// As of [`Pool::open`].
+    pub fn open_beside(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<Pool> {
+        OpeningPool::begin_beside(disk, options)?.finish_alone()
     }
 
     /// Lets the pool on a disk share a log from now on: all that its own log has is in its pages then, and its
@@ -227,6 +237,17 @@ impl OpeningPool {
         begin(disk, options, Access::ReadOnly)
     }
 
+    /// As [`begin_read_only`](Self::begin_read_only), of a pool that another process may have open and change: all of
+    /// the heap is read into memory. The log that is told afterwards, from its last checkpoint to an end that is
+    /// looked for now or later, has all changes that are in pages by now; so that pages of different moments do no
+    /// harm.
+    ///
+    /// # Errors
+    /// As of [`Pool::open`].
+    pub fn begin_beside(disk: Arc<dyn Disk>, options: PoolOptions) -> Result<OpeningPool> {
+        begin(disk, options, Access::Beside)
+    }
+
     /// The number of the log that the pool shares, if it does.
     pub fn shared_log(&self) -> Option<u64> {
         self.superblock.shared_log
@@ -298,8 +319,10 @@ impl OpeningPool {
         let opened = match access {
             Access::ReadWrite => Log::open(Arc::clone(disk), id, options.log(), start, &mut take)
                 .map(|log| (Some(PoolLog::Own(Arc::new(log))), None)),
-            Access::ReadOnly => Log::view(&**disk, id, LOG_PREFIX, start, &mut take)
-                .map(|(end, _)| (None, Some(end))),
+            Access::ReadOnly | Access::Beside => {
+                Log::view(&**disk, id, LOG_PREFIX, start, &mut take)
+                    .map(|(end, _)| (None, Some(end)))
+            }
         };
         let (log, end) = opened.map_err(|Refused(error)| error)?;
         self.over(log, end)
@@ -338,7 +361,12 @@ fn begin(disk: Arc<dyn Disk>, mut options: PoolOptions, access: Access) -> Resul
     options.layout_name.clone_from(&superblock.layout_name);
     let space = new_space(&options)?;
     let limit = limit_words(&options, &space);
-    read_heap(&*heap, &superblock, &space, limit, &options)?;
+    match access {
+        Access::ReadWrite | Access::ReadOnly => {
+            read_heap(&*heap, &superblock, &space, limit, &options)?;
+        }
+        Access::Beside => copy_heap(&*heap, heap_words(&*heap, &superblock, limit)?, &space)?,
+    }
     let replay = Replay { space, limit, dirty: DirtyPages::default(), ahead: Vec::new() };
     Ok(OpeningPool { disk, access, heap, superblock, options, replay })
 }
@@ -496,9 +524,25 @@ fn read_heap(
     limit: usize,
     options: &PoolOptions,
 ) -> Result<()> {
-    let io = |cause: std::io::Error| Error::io(format!("read {HEAP_FILE}"), &cause);
+    let words = heap_words(file, superblock, limit)?;
+    if let Some(descriptor) = file.descriptor() {
+        let reads = match words as u64 * 8 > options.memory_bytes {
+            true => Reads::Scattered,
+            false => Reads::Ahead,
+        };
+        return space.map_file(descriptor, words * 8, reads).map_err(unread);
+    }
+    copy_heap(file, words, space)
+}
+
+fn unread(cause: std::io::Error) -> Error {
+    Error::io(format!("read {HEAP_FILE}"), &cause)
+}
+
+/// How many words of the file are those of the heap.
+fn heap_words(file: &dyn CachedFile, superblock: &Superblock, limit: usize) -> Result<usize> {
     let words = superblock.heap_words as usize;
-    let have = file.bytes().map_err(io)? / 8;
+    let have = file.bytes().map_err(unread)? / 8;
     if superblock.heap_words > limit as u64 || have < superblock.heap_words {
         let what = match have < superblock.heap_words {
             true => format!("it has {have} words of 8 bytes and should have {words}"),
@@ -506,21 +550,18 @@ fn read_heap(
         };
         return Err(Error::CorruptFile { file: HEAP_FILE.to_owned(), offset: 0, what });
     }
-    let words = words / PAGE_WORDS * PAGE_WORDS;
-    if let Some(descriptor) = file.descriptor() {
-        let reads = match words as u64 * 8 > options.memory_bytes {
-            true => Reads::Scattered,
-            false => Reads::Ahead,
-        };
-        return space.map_file(descriptor, words * 8, reads).map_err(io);
-    }
-    space.grow(words).map_err(io)?;
+    Ok(words / PAGE_WORDS * PAGE_WORDS)
+}
+
+/// Reads the words of the file into memory.
+fn copy_heap(file: &dyn CachedFile, words: usize, space: &Words) -> Result<()> {
+    space.grow(words).map_err(unread)?;
     let mut bytes = vec![0; 1 << 20];
     let mut at = 0;
     while at < words {
         let some = (bytes.len() / 8).min(words - at);
         let bytes = &mut bytes[..some * 8];
-        file.read_at(at as u64 * 8, bytes).map_err(io)?;
+        file.read_at(at as u64 * 8, bytes).map_err(unread)?;
         for (word, bytes) in space.get(at, some).unwrap_or(&[]).iter().zip(bytes.chunks_exact(8)) {
             let value = bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
             word.store(value, Ordering::Relaxed);

@@ -120,6 +120,8 @@ impl Backups {
     /// is made waits for the copy of the log, which is short, and one that is dropped for the end. All hash tables
     /// are opened.
     ///
+    /// Of a database that is open to be read it is one of its [directory](Self::add_directory).
+    ///
     /// `progress` is called now and then, and ends the backup by answering false.
     ///
     /// # Errors
@@ -140,6 +142,9 @@ impl Backups {
     /// ```
     pub fn add(&self, db: &Db, progress: impl FnMut(BackupProgress) -> bool) -> Result<BackupInfo> {
         let directory = db.directory().ok_or(Error::NoDirectory)?.to_owned();
+        if db.is_read_only() {
+            return self.add_directory(directory, progress);
+        }
         db.hold_files(|tables| copy::add(&self.store, &directory, tables, progress))?
     }
 

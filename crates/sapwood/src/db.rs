@@ -1,5 +1,6 @@
 //! A database: named tables, in memory or in a directory.
 
+mod beside;
 mod changes;
 mod check;
 mod checkpoints;
@@ -35,7 +36,7 @@ use crate::{
 };
 
 #[cfg(doc)]
-use crate::HashTable;
+use crate::{HashTable, LogReader};
 
 use hash_slot::HashSlot;
 use schemas::Schemas;
@@ -88,6 +89,8 @@ struct Shared {
     directory: Option<Arc<Directory>>,
     /// Of a database in a directory that is open to be written.
     log: Option<Arc<DbLog>>,
+    /// Of one that is open to be read: the end of the log, as it was then.
+    read_to: Option<u64>,
     trees: Trees,
     /// Those of the keys of all its tables.
     versions: Arc<Versions>,
@@ -149,6 +152,7 @@ impl Db {
             shared: Arc::new(Shared {
                 directory: None,
                 log: None,
+                read_to: None,
                 trees,
                 versions: Arc::default(),
                 schemas: Schemas::default(),
@@ -167,8 +171,8 @@ impl Db {
     ///
     /// A directory of an earlier version has no log, and gets one.
     ///
-    /// One `Db` at a time has a directory open; another answers [`Error::DirectoryInUse`].
-    /// [`Db::open_read_only`] is for any number of readers.
+    /// One `Db` at a time has a directory open to write; another answers [`Error::DirectoryInUse`].
+    /// [`Db::open_read_only`] is for any number of readers beside it.
     ///
     /// # Errors
     /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory cannot be made, read or
@@ -208,39 +212,50 @@ impl Db {
         Self::of_directory(Directory::open(path.as_ref())?, &options)
     }
 
-    /// Opens the database in a directory to read it, which needs read permission alone:
-    /// nothing is made, written or removed there, and what would change a hash table answers
-    /// [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly), one of an ordered table
-    /// [`Error::ReadOnly`]. Tables are as the last change in the log left them; changes of a hash table
-    /// since its newest complete checkpoint, as a crash leaves them in the log, are kept in memory, beyond
-    /// the table's memory budget where they have to be.
+    /// Opens the database in a directory to read it, as it is at one moment, also while another process, or this one,
+    /// has it open and changes it. Any number of readers do so at once.
     ///
-    /// Any number of them have a directory open at once, in any processes, while none has it open
-    /// to be written: [`Error::DirectoryInUse`] says if there is one. Options that tables are
-    /// opened with ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back to a
-    /// checkpoint ([`hash_table_at`](Self::hash_table_at)) leaves newer ones where they are.
+    /// The tables have a prefix of all changes to all of them, up to the end that the log has while they are opened
+    /// ([`log_position`](Self::log_position)): each change whose call had returned before the call of this, changes
+    /// that go together whole or not at all. They stay so while the writer goes on, takes checkpoints, drops tables,
+    /// ends, or is killed; open the directory again to see what came later, or follow it by a [`LogReader`]. The last
+    /// changes may be such as a power loss takes back ([`Durability`](crate::Durability)).
+    ///
+    /// It needs read permission alone: nothing is made, written or removed in the directory, and what would change a
+    /// hash table answers [`HashEngineError::ReadOnly`](crate::HashEngineError::ReadOnly), one of another table
+    /// [`Error::ReadOnly`]. The writer does not wait for readers. While one opens the directory it keeps the files of
+    /// the log that the reader may need; a reader that is killed stands in no way.
+    ///
+    /// What it takes: ordered tables, and, since a writer changes their heap in place, all tree tables are read into
+    /// memory. Hash tables are opened when they are first asked for, and keep the changes since their newest checkpoint
+    /// in memory, beyond their memory budget where they have to; their files, where the writer gives them up, take
+    /// room on the disk until the reader is closed. A writer that goes back to an earlier checkpoint of a hash table
+    /// ([`hash_table_at`](Self::hash_table_at)) leaves readers what they have.
+    ///
+    /// Options that tables are opened with ([`hash_table_with`](Self::hash_table_with)) are not kept, and going back
+    /// to a checkpoint leaves newer ones where they are.
     ///
     /// # Errors
-    /// [`Error::DirectoryInUse`]; [`Error::Directory`] where the directory is not there, or cannot
-    /// be read.
+    /// [`Error::Directory`] where the directory is not there, or cannot be read; [`Error::Log`], [`Error::Trees`] and
+    /// [`Error::Rollup`] where something is damaged; [`Error::Outrun`] where tables come and go faster than they can
+    /// be opened.
     ///
     /// ```
-    /// use sapwood::{Db, Error, HashEngineError, HashTableOptions};
+    /// use sapwood::{Db, HashEngineError, HashTableOptions};
     ///
     /// # let directory = tempfile::tempdir().expect("a directory for the example");
     /// # let path = directory.path().join("counters");
     /// let db = Db::open(&path)?;
-    /// db.create_hash_table("hits", HashTableOptions::default())?.add(b"/", 7)?;
-    /// db.close()?;
+    /// let hits = db.create_hash_table("hits", HashTableOptions::default())?;
+    /// hits.add(b"/", 7)?;
     ///
-    /// let (one, other) = (Db::open_read_only(&path)?, Db::open_read_only(&path)?);
-    /// for db in [&one, &other] {
-    ///     let hits = db.hash_table("hits")?;
-    ///     assert_eq!(hits.get(b"/")?, Some(7_i64.to_le_bytes().to_vec()));
-    ///     let refused = hits.add(b"/", 1).unwrap_err();
-    ///     assert_eq!(refused.hash_engine(), Some(&HashEngineError::ReadOnly));
-    /// }
-    /// assert!(matches!(Db::open(&path), Err(Error::DirectoryInUse { .. })));
+    /// let reader = Db::open_read_only(&path)?;
+    /// hits.add(b"/", 1)?;
+    /// let seen = reader.hash_table("hits")?;
+    /// assert_eq!(seen.get_counter(b"/")?, Some(7));
+    /// assert_eq!(Db::open_read_only(&path)?.hash_table("hits")?.get_counter(b"/")?, Some(8));
+    /// let refused = seen.add(b"/", 1).unwrap_err();
+    /// assert_eq!(refused.hash_engine(), Some(&HashEngineError::ReadOnly));
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self> {
@@ -261,16 +276,19 @@ impl Db {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn open_read_only_with(path: impl AsRef<Path>, options: DbOptions) -> Result<Self> {
-        Self::of_directory(Directory::open_read_only(path.as_ref())?, &options)
+        Self::of_directory(Directory::open_beside(path.as_ref())?, &options)
     }
 
     fn of_directory(directory: Directory, options: &DbOptions) -> Result<Self> {
         let directory = Arc::new(directory);
-        let (log, tables) = match directory.is_read_only() {
-            true => (None, recovery::view(&directory, options)?),
+        let (log, tables, read_to) = match directory.is_read_only() {
+            true => {
+                let (tables, read_to) = beside::view(&directory, options)?;
+                (None, tables, read_to)
+            }
             false => {
                 let (log, tables) = recovery::open(&directory, options)?;
-                (Some(log), tables)
+                (Some(log), tables, None)
             }
         };
         let mut slots = Slots::new();
@@ -301,6 +319,7 @@ impl Db {
         let shared = Shared {
             directory,
             log,
+            read_to,
             trees,
             versions,
             schemas: Schemas::default(),
@@ -324,6 +343,40 @@ impl Db {
     /// ```
     pub fn directory(&self) -> Option<&Path> {
         self.shared.directory.as_ref().map(|directory| directory.path())
+    }
+
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.shared.directory.as_ref().is_some_and(|directory| directory.is_read_only())
+    }
+
+    /// The position of the log that the tables have all changes up to: of one that is [open to be
+    /// read](Self::open_read_only) as long as it is open, of one that is written by now. A [`LogReader`] that goes on
+    /// from there is told what came later. `None` in memory, and where there is no log.
+    ///
+    /// ```
+    /// use sapwood::{Db, LogReader, OrderedTableOptions};
+    ///
+    /// # let directory = tempfile::tempdir().expect("a directory for the example");
+    /// # let path = directory.path();
+    /// let db = Db::open(path)?;
+    /// let trees = db.create_ordered_table("trees", OrderedTableOptions::default())?;
+    /// trees.put("oak", "12 m")?;
+    /// let reader = Db::open_read_only(path)?;
+    /// assert_eq!(reader.log_position(), db.log_position());
+    /// trees.put("elm", "9 m")?;
+    /// assert!(reader.log_position() < db.log_position());
+    ///
+    /// let position = reader.log_position().expect("there is a log");
+    /// let mut later = 0;
+    /// LogReader::open_at(path, position)?.read(|record| Ok(later += record.changes.len()))?;
+    /// assert_eq!(later, 1);
+    /// # Ok::<(), sapwood::Error>(())
+    /// ```
+    pub fn log_position(&self) -> Option<u64> {
+        match &self.shared.log {
+            Some(log) => Some(log.wal().position()),
+            None => self.shared.read_to,
+        }
     }
 
     /// Opens a table of keys and values that is there, of whichever kind it is.

@@ -27,6 +27,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use sapwood_chunkmap::ChunkMap;
+use sapwood_disk::Disk;
 use sapwood_rollup::Rollup;
 use sapwood_wal::{Contents, Entries, Recovery, TableId, Wal};
 
@@ -129,21 +130,6 @@ impl DbLog {
         let thread = self.log_thread(options)?;
         *self.checkpoints.lock().unwrap_or_else(PoisonError::into_inner) = Some(thread);
         Ok(())
-    }
-
-    /// Tells what the log of a directory has that is open to be read, if it has one; its number, and where it
-    /// ends.
-    pub(crate) fn view(
-        directory: &Directory,
-        recovery: &mut dyn Recovery<Stopped>,
-    ) -> Result<Option<(u64, u64)>> {
-        let path = directory.log_path();
-        let Some(disk) = directory.log_disk_to_read()? else { return Ok(None) };
-        if !Wal::is_on(&*disk).map_err(|cause| Error::Log { path: path.clone(), cause })? {
-            return Ok(None);
-        }
-        let viewed = Wal::view(&*disk, recovery);
-        viewed.map(Some).map_err(|stopped: Stopped| stopped.named(&path))
     }
 
     /// Lets an ordered table that the log told, with all its entries, tell its changes.
@@ -294,6 +280,15 @@ impl Stopped {
             Stopped::Log(cause) => Error::Log { path: path.to_owned(), cause },
             Stopped::Table(error) => error,
         }
+    }
+}
+
+/// The folder of the log of a directory that is open to be read, if it has one.
+pub(crate) fn disk_to_read(directory: &Directory) -> Result<Option<Arc<dyn Disk>>> {
+    let Some(disk) = directory.log_disk_to_read()? else { return Ok(None) };
+    match Wal::is_on(&*disk) {
+        Ok(is_there) => Ok(is_there.then_some(disk)),
+        Err(cause) => Err(Error::Log { path: directory.log_path(), cause }),
     }
 }
 

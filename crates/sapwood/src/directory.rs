@@ -1,7 +1,7 @@
 //! The directory of a database: which tables lie in it, and with which options.
 //!
 //! ```text
-//! <directory>/                       locked while a Db or a hash table of it is in use
+//! <directory>/                       locked while a Db, or a hash table of it, may change it
 //! <directory>/tables/<name>/options  the table's options; with it the table exists
 //! <directory>/tables/<name>/...      the files of the table's engine
 //! <directory>/trees/...              the pool of all tree tables, from the first one on
@@ -16,13 +16,14 @@
 //! when they are gone, as the first step of dropping it. A folder without them is what a crash
 //! between those steps left, and is cleared when a table of that name is made.
 
+use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileFolders, Folders};
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, FileFolders, Folders, HeldFiles, checksum};
 use sapwood_occ::Versions;
 use sapwood_ptree::Pool;
 
@@ -40,19 +41,24 @@ pub(crate) const LOG: &str = "log";
 /// The folder of the pool.
 const TREES: &str = "trees";
 
+/// Files that say which others count: the manifest of the log, and the superblocks of the pool.
+const WRITTEN_ANEW: [&str; 2] = ["manifest", "heap"];
+
 /// The folder of the folders of roll-up tables.
 const ROLLUPS: &str = "rollups";
 
 /// The folder of the folders of hash tables.
 const TABLES: &str = "tables";
 
-/// A directory that this database alone has open.
+/// A directory that this database alone has open, or that it reads, alone or beside a writer.
 #[derive(Debug)]
 pub(crate) struct Directory {
     path: PathBuf,
     folders: Arc<dyn Folders>,
-    /// Locked; the lock ends with the process, however that ends.
+    /// Locked, but beside a writer; the lock ends with the process, however that ends.
     disk: Arc<dyn Disk>,
+    /// Beside a writer, the folders of hash tables by name, with the files that they had at one moment.
+    held: Option<Mutex<BTreeMap<String, Arc<dyn Disk>>>>,
     /// Whether the pool lies in the directory itself.
     is_pool: bool,
     /// Those of the keys of all its tables.
@@ -80,28 +86,105 @@ impl Directory {
     /// Opens a directory that lies in these folders.
     pub(crate) fn open_in(path: &Path, folders: Arc<dyn Folders>) -> Result<Self> {
         let disk = folders.open("").map_err(|cause| unopened(path, &cause))?;
-        let directory = Self::new(path, folders, disk)?;
+        let directory = Self::new(path, folders, disk, None)?;
         if !directory.is_pool {
             directory.make_tables()?;
         }
         Ok(directory)
     }
 
-    /// Opens a directory that holds a database, to read it.
+    /// Opens a directory that holds a database, to read it while none writes there.
     pub(crate) fn open_read_only(path: &Path) -> Result<Self> {
-        Self::open_read_only_in(path, Arc::new(FileFolders::new(path)))
+        let folders = FileFolders::new(path);
+        let disk = folders.open_read_only("").map_err(|cause| unopened(path, &cause))?;
+        Self::new(path, Arc::new(folders), disk, None)
+    }
+
+    /// Opens a directory that holds a database, to read it beside a writer, if there is one.
+    pub(crate) fn open_beside(path: &Path) -> Result<Self> {
+        Self::open_beside_in(path, Arc::new(FileFolders::new(path)))
     }
 
     /// The same of one that lies in these folders.
-    pub(crate) fn open_read_only_in(path: &Path, folders: Arc<dyn Folders>) -> Result<Self> {
-        let disk = folders.open_read_only("").map_err(|cause| unopened(path, &cause))?;
-        Self::new(path, folders, disk)
+    pub(crate) fn open_beside_in(path: &Path, folders: Arc<dyn Folders>) -> Result<Self> {
+        let disk = folders.open_unlocked("").map_err(|cause| unopened(path, &cause))?;
+        Self::new(path, folders, disk, Some(Mutex::default()))
     }
 
-    fn new(path: &Path, folders: Arc<dyn Folders>, disk: Arc<dyn Disk>) -> Result<Self> {
+    fn new(
+        path: &Path,
+        folders: Arc<dyn Folders>,
+        disk: Arc<dyn Disk>,
+        held: Option<Mutex<BTreeMap<String, Arc<dyn Disk>>>>,
+    ) -> Result<Self> {
         let is_pool = Pool::is_on(&*disk)
             .map_err(|cause| Error::Trees { path: Some(path.to_owned()), cause })?;
-        Ok(Self { path: path.to_owned(), folders, disk, is_pool, versions: Arc::default() })
+        let versions = Arc::default();
+        Ok(Self { path: path.to_owned(), folders, disk, held, is_pool, versions })
+    }
+
+    /// Whether a writer may be beside it.
+    pub(crate) fn is_beside_writer(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// The files of a hash table, as they are now; `None` where there is no such table.
+    pub(crate) fn files_of_table(&self, name: &str) -> Result<Option<Arc<dyn Disk>>> {
+        let folder = of_table(name);
+        let hold = || {
+            let files = HeldFiles::of(self.folders.open_unlocked(&folder)?)?;
+            // Taking it away is the first step of a drop.
+            let is_whole = files.has(OPTIONS) && self.folders.has_file(&folder, OPTIONS);
+            io::Result::Ok(is_whole.then(|| Arc::new(files) as Arc<dyn Disk>))
+        };
+        match hold() {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(None),
+            held => held.map_err(|cause| {
+                Error::directory(&self.path.join(TABLES).join(name), "opened", &cause)
+            }),
+        }
+    }
+
+    /// From now on a table has these files, and no others.
+    pub(crate) fn hold_table(&self, name: &str, files: Arc<dyn Disk>) {
+        if let Some(mut held) = self.held() {
+            held.insert(name.to_owned(), files);
+        }
+    }
+
+    /// Forgets the files of all tables.
+    pub(crate) fn hold_no_table(&self) {
+        if let Some(mut held) = self.held() {
+            held.clear();
+        }
+    }
+
+    fn held(&self) -> Option<MutexGuard<'_, BTreeMap<String, Arc<dyn Disk>>>> {
+        let held = self.held.as_ref()?;
+        Some(held.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The names of the files that there are, and how those begin that say what counts: a writer that takes away what a
+    /// reader looks for makes them others.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let mut folders = vec![String::new(), LOG.to_owned(), TREES.to_owned()];
+        for around in [TABLES, ROLLUPS] {
+            let names = self.folders.list(around).unwrap_or_default();
+            folders.extend(names.into_iter().map(|name| format!("{around}/{name}")));
+        }
+        folders.sort();
+        let mut names = Vec::new();
+        for folder in folders {
+            let Ok(disk) = self.folders.open_unlocked(&folder) else { continue };
+            names.extend(disk.list().unwrap_or_default());
+            names.push(folder);
+            for file in WRITTEN_ANEW {
+                let Ok(view) = disk.view(file) else { continue };
+                let begin = &view.bytes()[..view.bytes().len().min(2 * BLOCK_BYTES)];
+                names.push(format!("{file} {}", checksum(begin)));
+            }
+        }
+        names
     }
 
     pub(crate) fn is_read_only(&self) -> bool {
@@ -131,12 +214,12 @@ impl Directory {
         disk.map_err(|cause| unopened(&self.log_path(), &cause))
     }
 
-    /// The folder of the log, if it is there.
+    /// The folder of the log, if it is there, of a directory that is read.
     pub(crate) fn log_disk_to_read(&self) -> Result<Option<Arc<dyn Disk>>> {
         if !self.folders.is_there(LOG) {
             return Ok(None);
         }
-        let disk = self.folders.open_read_only(LOG);
+        let disk = self.open_folder(LOG);
         disk.map(Some).map_err(|cause| unopened(&self.log_path(), &cause))
     }
 
@@ -233,6 +316,14 @@ impl Directory {
 
     /// The names of the hash tables that are there.
     pub(crate) fn table_names(&self) -> Result<Vec<String>> {
+        match self.held() {
+            Some(held) => Ok(held.keys().cloned().collect()),
+            None => self.listed_tables(),
+        }
+    }
+
+    /// The same by what is there now, whatever is held.
+    pub(crate) fn listed_tables(&self) -> Result<Vec<String>> {
         if self.is_pool && !self.folders.is_there(TABLES) {
             return Ok(Vec::new());
         }
@@ -266,7 +357,11 @@ impl Directory {
     /// The folder of a table.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder> {
         let path = self.path.join(TABLES).join(name);
-        match self.open_folder(&of_table(name)) {
+        let opened = match self.held() {
+            Some(held) => held.get(name).cloned().ok_or_else(|| io::ErrorKind::NotFound.into()),
+            None => self.open_folder(&of_table(name)),
+        };
+        match opened {
             Ok(disk) => Ok(Folder { disk, path }),
             Err(cause) => Err(Error::directory(&path, "opened", &cause)),
         }
@@ -274,9 +369,10 @@ impl Directory {
 
     /// A folder of the directory, to be used as the directory is.
     fn open_folder(&self, folder: &str) -> io::Result<Arc<dyn Disk>> {
-        match self.is_read_only() {
-            true => self.folders.open_read_only(folder),
-            false => self.folders.open(folder),
+        match (self.is_read_only(), self.is_beside_writer()) {
+            (true, true) => self.folders.open_unlocked(folder),
+            (true, false) => self.folders.open_read_only(folder),
+            (false, _) => self.folders.open(folder),
         }
     }
 

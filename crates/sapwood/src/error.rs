@@ -349,15 +349,25 @@ pub enum Error {
     /// The database lives in memory alone, and what was asked needs a directory.
     #[error("the database lives in memory alone; `Db::open` keeps one in a directory")]
     NoDirectory,
-    /// Another `Db` has the directory open, in this process or another: one at a time writes to it
-    /// ([`Db::open`](crate::Db::open)), or any number of them read it
+    /// Another `Db` has the directory open to write, in this process or another: one at a time does
+    /// ([`Db::open`](crate::Db::open)). Any number of them read it beside
     /// ([`Db::open_read_only`](crate::Db::open_read_only)).
     #[error(
-        "{} is open already, in this process or another: one at a time writes to it, or several only \
-         read it; close it there, with the handles of its hash tables, and try again",
+        "{} is open already to be written, in this process or another, which holds its file .lock: stop that \
+         program, or close its `Db` with the handles of its hash tables, and try again; to read beside it, use \
+         `Db::open_read_only`",
         path.display()
     )]
     DirectoryInUse {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A writer has made and dropped tables, time and again, before all of them could be opened to be read.
+    #[error(
+        "{} cannot be read now: its writer makes and drops tables faster than they can be opened; try again",
+        path.display()
+    )]
+    Outrun {
         /// The directory.
         path: PathBuf,
     },

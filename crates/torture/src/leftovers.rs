@@ -11,13 +11,13 @@ use sapwood::HashTable;
 const IMAGE_OFFSET: usize = 64;
 
 /// Names of files in the folder of an open table that are neither its own (options, identity,
-/// lock), nor of the log, nor a manifest that the table lists, nor an image that such a manifest
+/// locks), nor of the log, nor a manifest that the table lists, nor an image that such a manifest
 /// names.
 pub(crate) fn of_table(folder: &Path, table: &HashTable) -> Result<Vec<String>, String> {
     let unread = |what: &Path, cause| format!("cannot read {}: {cause}", what.display());
     let kept = table.checkpoints().map_err(|e| e.to_string())?;
     let mut needed: BTreeSet<String> =
-        ["options", "table.identity", ".lock"].map(str::to_owned).into();
+        ["options", "table.identity", ".lock", ".readers"].map(str::to_owned).into();
     for info in kept {
         let manifest = format!("checkpoint-{:016x}.manifest", info.number);
         let path = folder.join(&manifest);

@@ -17,6 +17,7 @@
 //! | `snapshot`, `manifest` | the other files |
 //! | `appender` | one order of all changes, and the first failure |
 //! | `wal`, `open` | tables, checkpoints, opening |
+//! | `view` | opening to read, while another process appends |
 //! | `follow` | reading what another process appends |
 //! | `salvage` | what files say, damaged or not |
 //!
@@ -34,6 +35,7 @@ mod open;
 mod pace;
 mod salvage;
 mod snapshot;
+mod view;
 mod wal;
 
 pub use appender::Records;
@@ -42,6 +44,7 @@ pub use follow::{Follower, LogChange, LogRecord};
 pub use frame::{RECORDS, TableId};
 pub use open::Recovery;
 pub use salvage::{Frames, InspectedTable, Inspection};
+pub use view::View;
 pub use wal::{Checkpoint, Checkpoints, Contents, Entries, FilesHeld, Recovered, Wal, WalOptions};
 
 #[cfg(doc)]

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use sapwood_disk::Disk;
-use sapwood_disk::log::{Log, Lsn};
+use sapwood_disk::log::{Log, LogStart, Lsn};
 use sapwood_engine::Effect;
 
 use crate::error::Error;
 use crate::frame::{self, Frame, TableId};
 use crate::manifest::Manifest;
 use crate::snapshot::{self, Identity};
+use crate::view::View;
 use crate::wal::{
     Current, LOG_PREFIX, OpenTable, Recovered, Tables, Wal, WalOptions, remove_snapshots_but,
 };
@@ -84,7 +85,8 @@ impl Wal {
         options.id = manifest.log;
         let (newest, snapshot_bytes) = snapshots(&*disk, manifest.checkpoint)?;
         let next_number = newest.saturating_add(1);
-        let mut replay = Replay::begin(&*disk, &manifest, snapshot_bytes, recovery)?;
+        let saved = saved(&*disk, &manifest)?;
+        let mut replay = Replay::begin(&*disk, &manifest, saved, snapshot_bytes, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let log =
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
@@ -121,20 +123,13 @@ impl Wal {
         disk: &dyn Disk,
         recovery: &mut dyn Recovery<E>,
     ) -> std::result::Result<(u64, Lsn), E> {
-        let manifest = Manifest::read(disk)?;
-        let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
-        let mut replay = Replay::begin(disk, &manifest, snapshot_bytes, recovery)?;
-        let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
-        let read = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take);
-        let (end, _) = read.map_err(Refused::into_inner)?;
-        replay.end();
-        Ok((manifest.log, end))
+        View::begin(disk)?.tell(recovery)
     }
 }
 
 /// The highest number of a checkpoint that a file has, or had by the manifest, and the bytes of the snapshots of
 /// one.
-fn snapshots(disk: &dyn Disk, checkpoint: u64) -> Result<(u64, u64), Error> {
+pub(crate) fn snapshots(disk: &dyn Disk, checkpoint: u64) -> Result<(u64, u64), Error> {
     let (mut newest, mut all) = (checkpoint, 0);
     for name in disk.list().map_err(|cause| Error::io("list the files of the log", &cause))? {
         let found = snapshot::checkpoint_of(&name).unwrap_or(0);
@@ -148,10 +143,10 @@ fn snapshots(disk: &dyn Disk, checkpoint: u64) -> Result<(u64, u64), Error> {
 }
 
 /// An error on its way through the log.
-struct Refused<E>(E);
+pub(crate) struct Refused<E>(E);
 
 impl<E> Refused<E> {
-    fn into_inner(self) -> E {
+    pub(crate) fn into_inner(self) -> E {
         self.0
     }
 }
@@ -164,19 +159,29 @@ impl<E: From<Error>> From<std::io::Error> for Refused<E> {
 
 /// Reads the log for what is not to be done again: what checkpoints of engines have, and all changes of tables
 /// that end in it; and where it ends.
-fn saved<E: From<Error>>(
-    disk: &dyn Disk,
-    manifest: &Manifest,
-) -> std::result::Result<(BTreeMap<TableId, Lsn>, Lsn), Refused<E>> {
+fn saved(disk: &dyn Disk, manifest: &Manifest) -> Result<(BTreeMap<TableId, Lsn>, Lsn), Error> {
     let mut saved = BTreeMap::new();
-    let mut take = |_lsn: Lsn, record: &[u8]| {
-        for_each_frame(record, &mut |frame| {
-            note_saved(&mut saved, frame);
+    let mut note = |_lsn: Lsn, frame: &Frame<'_>| note_saved(&mut saved, frame);
+    let end = read_frames(disk, manifest.log, manifest.start, &mut note)?;
+    Ok((saved, end.lsn))
+}
+
+/// Reads the frames of the log from a position on; where it ends.
+pub(crate) fn read_frames(
+    disk: &dyn Disk,
+    log: u64,
+    start: LogStart,
+    note: &mut dyn FnMut(Lsn, &Frame<'_>),
+) -> Result<LogStart, Error> {
+    let mut take = |lsn: Lsn, record: &[u8]| {
+        for_each_frame::<Error>(record, &mut |frame| {
+            note(lsn, frame);
             Ok(())
         })
     };
-    let (end, _) = Log::view(disk, manifest.log, LOG_PREFIX, manifest.start, &mut take)?;
-    Ok((saved, end))
+    let read = Log::view(disk, log, LOG_PREFIX, start, &mut take);
+    let (lsn, part) = read.map_err(Refused::into_inner)?;
+    Ok(LogStart { lsn, part, durable: lsn })
 }
 
 pub(crate) fn note_saved(saved: &mut BTreeMap<TableId, Lsn>, frame: &Frame<'_>) {
@@ -211,15 +216,15 @@ pub(crate) struct Replay<'r, E> {
 }
 
 impl<'r, E: From<Error>> Replay<'r, E> {
-    /// Reads the snapshots.
-    fn begin(
+    /// Reads the snapshots, once it is known what is not to be done again, and where the log ends.
+    pub(crate) fn begin(
         disk: &dyn Disk,
         manifest: &Manifest,
+        (saved, end): (BTreeMap<TableId, Lsn>, Lsn),
         snapshot_bytes: u64,
         recovery: &'r mut dyn Recovery<E>,
     ) -> std::result::Result<Replay<'r, E>, E> {
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
-        let (saved, end) = saved(disk, manifest).map_err(Refused::into_inner)?;
         let all = snapshot_bytes + end.saturating_sub(manifest.start.lsn);
         let progress = Progress { all, ..Progress::default() };
         let mut replay = Replay { tables, saved, recovery, progress, records: 0 };
@@ -268,12 +273,12 @@ impl<'r, E: From<Error>> Replay<'r, E> {
     }
 
     /// All was read.
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.recovery.progress(self.progress.all, self.progress.all);
     }
 
     /// Does a record of the log again.
-    fn take(&mut self, lsn: Lsn, record: &[u8]) -> std::result::Result<(), Refused<E>> {
+    pub(crate) fn take(&mut self, lsn: Lsn, record: &[u8]) -> std::result::Result<(), Refused<E>> {
         self.records += 1;
         self.progress.add(record.len() as u64, self.recovery);
         for_each_frame(record, &mut |frame| self.frame(lsn, frame).map_err(Refused))

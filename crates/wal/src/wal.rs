@@ -650,8 +650,12 @@ impl From<io::Error> for Looked {
     }
 }
 
-/// Removes the snapshots of all checkpoints but one.
+/// Removes the snapshots of all checkpoints but one; not while a reader may want them, which leaves them to the next
+/// call.
 pub(crate) fn remove_snapshots_but(disk: &dyn Disk, number: u64) -> Result<()> {
+    if disk.is_being_read() {
+        return Ok(());
+    }
     let remove = || {
         for name in disk.list()? {
             if snapshot::checkpoint_of(&name).is_some_and(|of| of != number) {

@@ -426,6 +426,7 @@ impl Folders {
         }
         if self.makes_lock {
             let _ = fs::remove_file(self.directory.join(".lock"));
+            let _ = fs::remove_file(self.directory.join(".readers"));
         }
     }
 

@@ -64,7 +64,8 @@ fn entries(count: usize) -> String {
 pub(crate) fn words(error: &Error) -> String {
     match error {
         Error::DirectoryInUse { path } => format!(
-            "another process has {} open: wait until it ends, or work on a copy of the directory",
+            "another process has {} open and changes it: wait until it ends, or stop it; commands that only read, as \
+             `sapwood get` and `sapwood scan`, work beside it",
             path.display()
         ),
         Error::TableMissing { name, known } => {

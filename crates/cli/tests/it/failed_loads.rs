@@ -314,7 +314,7 @@ fn another_process_that_has_the_directory_is_told_in_words_of_the_command_line()
     let directory = place.directory.path().join("outer/database");
     let _held = Db::open(&directory).expect("no other process has it open");
     let path = directory.to_str().expect("UTF-8");
-    for args in [&["scan", path][..], &["get", path, "1"], &["aggregate", path], &["stats", path]] {
+    for args in [&["put", path, "1", "a"][..], &["remove", path, "1"], &["compact", path]] {
         let output = sapwood(args).assert().code(1);
         let stderr = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
         assert!(stderr.starts_with("error: another process has "), "{stderr}");

@@ -230,8 +230,7 @@ pub(crate) fn check(disk: &Arc<dyn Disk>) -> Result<Vec<Error>> {
     Ok(problems)
 }
 
-/// Removes manifests, finished or not, but those that are named; then images that none of these
-/// names.
+/// Removes what was not finished, and manifests but those that are named; then images that none of these names.
 pub(super) fn tidy<'a>(
     disk: &dyn Disk,
     named: impl Iterator<Item = &'a Manifest> + Clone,
@@ -243,6 +242,9 @@ pub(super) fn tidy<'a>(
     let names = stored::names(disk)?;
     for number in FileKind::UnfinishedManifest.among::<CheckpointNumber>(&names) {
         FileKind::UnfinishedManifest.remove(disk, number)?;
+    }
+    for first_page in FileKind::UnfinishedPart.among::<PageNumber>(&names) {
+        FileKind::UnfinishedPart.remove(disk, first_page)?;
     }
     for number in FileKind::Manifest.among(&names).iter().filter(|number| !is_named(number)) {
         FileKind::Manifest.remove(disk, *number)?;

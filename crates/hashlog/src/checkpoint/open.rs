@@ -144,7 +144,12 @@ impl Store {
             return Ok(());
         }
         let parts = self.log.parts.as_ref().expect("a log with a directory has parts");
-        parts.remove_from(self.log.page_of(Address::from_bytes(newest.end)))?;
+        let page = self.log.page_of(Address::from_bytes(newest.end));
+        if disk.is_being_read() {
+            // A reader may have opened the course that goes on behind it, also where a crash ended the going back.
+            parts.leave_to_readers(page)?;
+        }
+        parts.remove_from(page)?;
         let mut older = found.manifests.iter().filter(|(older, _)| *older <= newest.number);
         // What a damaged one names is not known.
         if older.all(|(_, read)| read.is_ok()) {

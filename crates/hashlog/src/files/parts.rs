@@ -372,6 +372,21 @@ impl Parts {
         Ok(removed.values().map(|part| part.file_bytes()).sum())
     }
 
+    /// Leaves the file of a part that has bytes on both sides of `page` to those that have it open, and goes on in a
+    /// copy of what lies below.
+    pub(crate) fn leave_to_readers(&self, page: PageNumber) -> Result<()> {
+        let number = self.shape.part_of(page);
+        let mut parts = self.parts_mut();
+        if let Some(part) = parts.get(&number).cloned()
+            && page > self.shape.first_page_of(number)
+            && part.reaches(page)?
+        {
+            let copy = part.copy_below(&*self.disk, page)?;
+            parts.insert(number, Arc::new(copy));
+        }
+        Ok(())
+    }
+
     /// Forgets pages from `page` on, so that they may be written anew, and deletes their bytes:
     /// parts that have no others, and the end of the part that has.
     pub(crate) fn remove_from(&self, page: PageNumber) -> Result<()> {

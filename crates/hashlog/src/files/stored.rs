@@ -338,6 +338,8 @@ pub(crate) fn check_zeros(bytes: &[u8], from: usize) -> std::result::Result<(), 
 pub(crate) enum FileKind {
     /// `log-<first page>.part`
     Part,
+    /// `log-<first page>.unfinished`, a copy of a part being written
+    UnfinishedPart,
     /// `checkpoint-<number>.manifest`
     Manifest,
     /// `checkpoint-<number>.unfinished`, a manifest being written
@@ -350,6 +352,7 @@ impl FileKind {
     fn affixes(self) -> (&'static str, &'static str) {
         match self {
             FileKind::Part => ("log-", ".part"),
+            FileKind::UnfinishedPart => ("log-", ".unfinished"),
             FileKind::Manifest => ("checkpoint-", ".manifest"),
             FileKind::UnfinishedManifest => ("checkpoint-", ".unfinished"),
             FileKind::Image => ("index-", ".image"),

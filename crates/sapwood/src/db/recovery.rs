@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::thread;
 
 use sapwood_chunkmap::ChunkMap;
+use sapwood_disk::log::Lsn;
 use sapwood_engine::Effect;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::{OpeningPool, Pool};
-use sapwood_wal::{Recovery, TableId};
+use sapwood_wal::{Recovery, TableId, View};
 
-use crate::db_log::{DbLog, Description, Kept, Stopped};
+use crate::db_log::{self, DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
 use crate::rollup::{self, Rollup, Schema};
@@ -20,6 +21,7 @@ use crate::{
     TreeEngineError, aggregate,
 };
 
+use super::beside::{self, Beside};
 use super::replay::{Engine, Replay, RollupTarget, Target};
 
 /// The tables that the log of a directory has.
@@ -48,7 +50,7 @@ pub(super) fn open(
     options: &DbOptions,
 ) -> Result<(Arc<DbLog>, LoggedTables)> {
     let recover = |recovery: &mut dyn Recovery<Stopped>| DbLog::open(directory, options, recovery);
-    let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, recover)?;
+    let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, None, recover)?;
     let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
         let (name, options, map) = table.finish()?;
@@ -113,9 +115,10 @@ fn trees_refused(directory: &Directory, cause: TreeEngineError) -> Error {
 /// Reads the heap of the pool, if there is one.
 fn begin_trees(directory: &Directory, options: &DbOptions) -> Result<Option<OpeningPool>> {
     let Some(disk) = directory.pool_disk()? else { return Ok(None) };
-    let begun = match directory.is_read_only() {
-        true => OpeningPool::begin_read_only(disk, options.pool()),
-        false => OpeningPool::begin(disk, options.pool()),
+    let begun = match (directory.is_read_only(), directory.is_beside_writer()) {
+        (true, true) => OpeningPool::begin_beside(disk, options.pool()),
+        (true, false) => OpeningPool::begin_read_only(disk, options.pool()),
+        (false, _) => OpeningPool::begin(disk, options.pool()),
     };
     begun.map(Some).map_err(|cause| trees_refused(directory, cause))
 }
@@ -124,6 +127,7 @@ fn begin_trees(directory: &Directory, options: &DbOptions) -> Result<Option<Open
 fn tell<R>(
     directory: &Directory,
     options: &DbOptions,
+    beside: Option<&mut Beside>,
     log: impl FnOnce(&mut dyn Recovery<Stopped>) -> Result<R>,
 ) -> Result<(R, Told)> {
     let trees = ToldTrees { table: None, opening: begin_trees(directory, options)? };
@@ -131,7 +135,7 @@ fn tell<R>(
         let told = Told { trees, ..Told::default() };
         let on_recovery = &options.on_recovery;
         let replay = Replay::new(scope, options.recovery_threads);
-        let mut tables = Tables { directory, on_recovery, replay, told };
+        let mut tables = Tables { directory, on_recovery, replay, told, beside };
         let opened = log(&mut tables);
         tables.replay.end();
         // A batch that was refused lies before what the log may have stopped at.
@@ -183,10 +187,49 @@ fn unrecovered(log: &DbLog, id: TableId, name: &str, error: Error) -> LoggedHash
     LoggedHash::Unrecovered(Some(id), error)
 }
 
-/// The tables of the log of a directory that is open to be read.
-pub(super) fn view(directory: &Arc<Directory>, options: &DbOptions) -> Result<LoggedTables> {
-    let view = |tables: &mut dyn Recovery<Stopped>| DbLog::view(directory, tables);
-    let (log, Told { ordered, hash, trees, rollups }) = tell(directory, options, view)?;
+/// The tables of a directory that is open to be read, and up to where the log has told of them, if there is one.
+/// Beside a writer, `None` where it has outrun the reader: then it is to be tried again.
+pub(super) fn view(
+    directory: &Arc<Directory>,
+    options: &DbOptions,
+) -> Result<Option<(LoggedTables, Option<Lsn>)>> {
+    let path = directory.log_path();
+    let named = |cause| Error::Log { path: path.clone(), cause };
+    let Some(disk) = db_log::disk_to_read(directory)? else {
+        if directory.is_beside_writer() {
+            beside::hold_listed(directory)?;
+        }
+        let (_, told) = tell(directory, options, None, |_| Ok(()))?;
+        if directory.is_beside_writer() && db_log::disk_to_read(directory)?.is_some() {
+            return Ok(None);
+        }
+        return viewed(directory, options, told, None).map(|tables| Some((tables, None)));
+    };
+    let mut view = View::begin(&*disk).map_err(named)?;
+    let mut beside = match directory.is_beside_writer() {
+        true => Some(Beside::open(directory, &view)?),
+        false => None,
+    };
+    let (log, told) = tell(directory, options, beside.as_mut(), |tables| {
+        view.tell(tables).map_err(|stopped: Stopped| stopped.named(&path))
+    })?;
+    if let Some(beside) = beside
+        && (beside.is_outrun(&view).map_err(named)? || !view.is_whole().map_err(named)?)
+    {
+        return Ok(None);
+    }
+    let tables = viewed(directory, options, told, Some(log))?;
+    Ok(Some((tables, Some(log.1))))
+}
+
+/// The tables that were told of a log of this number which ends there.
+fn viewed(
+    directory: &Arc<Directory>,
+    options: &DbOptions,
+    told: Told,
+    log: Option<(u64, Lsn)>,
+) -> Result<LoggedTables> {
+    let Told { ordered, hash, trees, rollups } = told;
     let trees = view_trees(directory, options, trees, log)?;
     let ordered = ordered.into_values().map(|table| {
         let (name, options, map) = table.finish()?;
@@ -233,12 +276,13 @@ fn view_trees(
     directory: &Directory,
     options: &DbOptions,
     told: ToldTrees,
-    log: Option<(u64, u64)>,
+    log: Option<(u64, Lsn)>,
 ) -> Result<Option<Pool>> {
     let ToldTrees { table, opening } = told;
     let Some(opening) = opening else { return Ok(None) };
     let opened = match (opening.shared_log(), table, log) {
         (None, ..) => match directory.pool_disk()? {
+            Some(disk) if directory.is_beside_writer() => Pool::open_beside(disk, options.pool()),
             Some(disk) => Pool::open_read_only(disk, options.pool()),
             None => return Ok(None),
         },
@@ -259,28 +303,36 @@ struct Told {
     rollups: BTreeMap<TableId, Arc<RollupTarget>>,
 }
 
-/// Opens a roll-up table with its segments, of which the log had so many batches in segments when it had a checkpoint
-/// last.
-fn open_rollup(
+/// Opens a roll-up table with its segments.
+pub(super) fn open_rollup(
     directory: &Directory,
     id: TableId,
     name: &str,
     schema: &str,
-    sealed: Option<u64>,
 ) -> Result<Arc<RollupTarget>> {
     let name: Arc<str> = name.into();
     let schema = named(&name, Schema::from_json(schema))?;
     let disk = directory.rollup_disk(id)?;
     let rollup = named(&name, Rollup::on_disk(schema, disk))?;
-    if rollup.sealed_batches() < sealed.unwrap_or(0) {
-        let cause = rollup::Error::Corrupt {
-            file: directory.rollup_path(id).join("manifest").display().to_string(),
-            offset: 0,
-            what: "it is of a moment before the log begins: put the newer one back".to_owned(),
-        };
-        return Err(Error::Rollup { table: name, cause });
-    }
     Ok(RollupTarget::new(name, rollup))
+}
+
+/// Refuses a roll-up table with fewer batches in segments than it had when the log had a checkpoint last.
+fn expect_sealed(
+    directory: &Directory,
+    id: TableId,
+    target: &RollupTarget,
+    sealed: Option<u64>,
+) -> Result<()> {
+    if target.rollup.sealed_batches() >= sealed.unwrap_or(0) {
+        return Ok(());
+    }
+    let cause = rollup::Error::Corrupt {
+        file: directory.rollup_path(id).join("manifest").display().to_string(),
+        offset: 0,
+        what: "it is of a moment before the log begins: put the newer one back".to_owned(),
+    };
+    Err(Error::Rollup { table: Arc::clone(&target.name), cause })
 }
 
 /// The pool of tree tables.
@@ -330,6 +382,8 @@ struct Tables<'d, 's, 'e> {
     on_recovery: &'d OnRecovery,
     replay: Replay<'s, 'e>,
     told: Told,
+    /// What was opened before, beside a writer.
+    beside: Option<&'d mut Beside>,
 }
 
 /// A hash table, which is opened when the log has a change of it.
@@ -433,12 +487,20 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 self.told.ordered.insert(table, Recovered { options, target });
             }
             Description::Hash => {
+                if let Some(beside) = &mut self.beside {
+                    beside.hold_hash(self.directory, table, &name).map_err(Stopped::Table)?;
+                }
                 let (newest, state) = (own.unwrap_or(0), HashState::Unchanged);
                 self.told.hash.insert(table, RecoveredHash { name, newest, state });
             }
             Description::Rollup { name, schema } => {
-                let opened = open_rollup(self.directory, table, &name, &schema, own);
-                self.told.rollups.insert(table, opened.map_err(Stopped::Table)?);
+                let opened = match &mut self.beside {
+                    Some(beside) => beside.rollup(self.directory, table, &name, &schema),
+                    None => open_rollup(self.directory, table, &name, &schema),
+                };
+                let target = opened.map_err(Stopped::Table)?;
+                expect_sealed(self.directory, table, &target, own).map_err(Stopped::Table)?;
+                self.told.rollups.insert(table, target);
             }
             Description::Trees => {
                 let told = self.told.trees.create(table, self.directory, own);

@@ -51,7 +51,7 @@ impl Db {
     #[doc(hidden)]
     pub fn open_simulated_read_only(disk: &SimDisk) -> Result<Self> {
         let folders = disk.folders();
-        let directory = Directory::open_read_only_in(Path::new(PATH), folders)?;
+        let directory = Directory::open_beside_in(Path::new(PATH), folders)?;
         Self::of_directory(directory, &DbOptions::default())
     }
 }

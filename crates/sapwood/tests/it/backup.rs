@@ -264,6 +264,9 @@ fn what_is_ended_or_refused_leaves_nothing() {
     drop((reader, beside));
     let db = Db::open(&path).expect("no other has it");
     assert!(matches!(backups.add_directory(&path, all), Err(Error::DirectoryInUse { .. })));
+    let reader = Db::open_read_only(&path).expect("beside it");
+    assert!(matches!(backups.add(&reader, all), Err(Error::DirectoryInUse { .. })));
+    drop(reader);
     drop(db);
     backups.restore(None, folder.path("again"), all).expect("restored");
     let restored = Db::open(folder.path("again")).expect("it is whole");

@@ -3,6 +3,7 @@
 mod aggregate;
 mod aggregate_writers;
 mod backup;
+mod beside;
 mod crashes;
 mod db;
 mod directory;

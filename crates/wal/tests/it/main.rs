@@ -7,4 +7,5 @@ mod follow;
 mod shared;
 mod tables;
 mod threads;
+mod view;
 mod world;

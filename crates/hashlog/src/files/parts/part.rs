@@ -32,6 +32,9 @@ pub(super) struct Piece {
     wanted: Range<usize>,
 }
 
+/// Bytes of a file that are copied together.
+const COPIED_BYTES: u64 = 1 << 20;
+
 #[derive(Debug)]
 pub(super) struct Part {
     shape: PartShape,
@@ -517,10 +520,38 @@ impl Part {
         self.table().pages.len() > self.first_page.until(page) as usize
     }
 
+    /// The part with the pages below `page`, in a file of its own that takes this one's name.
+    pub(super) fn copy_below(&self, disk: &dyn Disk, page: PageNumber) -> Result<Part> {
+        let limit = self.area_offset(page);
+        let io = |cause: std::io::Error| Error::io(format!("copy {}", self.name), &cause);
+        let file = FileKind::UnfinishedPart.create(disk, self.first_page)?;
+        let mut at = 0;
+        while at < limit {
+            let mut bytes = Blocks::new((limit - at).min(COPIED_BYTES) as usize);
+            self.file.read_at(at, &mut bytes).map_err(io)?;
+            file.write_at(at, &bytes).map_err(io)?;
+            at += bytes.bytes().len() as u64;
+        }
+        file.sync().map_err(io)?;
+        let unfinished = FileKind::UnfinishedPart.file_name(self.first_page);
+        disk.rename(&unfinished, &self.name).map_err(io)?;
+        stored::sync_names(disk)?;
+        let table = std::mem::take(&mut *self.table_mut());
+        let part = Part::with(self.shape, self.first_page, file, table);
+        part.forget_from(page);
+        part.table_mut().file_bytes = limit;
+        Ok(part)
+    }
+
+    /// Whether the file has bytes from `page` on.
+    pub(super) fn reaches(&self, page: PageNumber) -> Result<bool> {
+        Ok(stored::file_bytes(&*self.file, &self.name)? > self.area_offset(page))
+    }
+
     /// Cuts off the bytes of forgotten pages from `page` on.
     pub(super) fn cut_from(&self, page: PageNumber) -> Result<()> {
         let limit = self.area_offset(page);
-        if stored::file_bytes(&*self.file, &self.name)? > limit {
+        if self.reaches(page)? {
             self.file
                 .cut(limit)
                 .map_err(|cause| Error::io(format!("shorten {}", self.name), &cause))?;
