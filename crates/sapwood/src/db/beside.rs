@@ -132,6 +132,11 @@ impl Beside {
         Ok(opened)
     }
 
+    /// Whether a table was made since.
+    pub(super) fn has_late(&self) -> bool {
+        !self.late.is_empty()
+    }
+
     /// Whether a table that was made late may have been opened as of another moment than all others.
     pub(super) fn is_outrun(&self, view: &View<'_>) -> sapwood_wal::Result<bool> {
         if self.is_outrun || self.late.is_empty() {

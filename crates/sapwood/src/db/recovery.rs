@@ -210,9 +210,14 @@ pub(super) fn view(
         true => Some(Beside::open(directory, &view)?),
         false => None,
     };
-    let (log, told) = tell(directory, options, beside.as_mut(), |tables| {
+    let told = tell(directory, options, beside.as_mut(), |tables| {
         view.tell(tables).map_err(|stopped: Stopped| stopped.named(&path))
-    })?;
+    });
+    let (log, told) = match told {
+        // It may be of one that has come and gone since: names do not tell. The next attempt knows it from the beginning.
+        Err(_) if beside.as_ref().is_some_and(Beside::has_late) => return Ok(None),
+        told => told?,
+    };
     if let Some(beside) = beside
         && (beside.is_outrun(&view).map_err(named)? || !view.is_whole().map_err(named)?)
     {
