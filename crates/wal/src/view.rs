@@ -7,9 +7,11 @@
 //!         snapshots ── log, up to the end
 //! ```
 //!
-//! *Invariant* I-BEHIND: whatever a file that the caller opens between `begin` and `tell` has of a table, the log
-//! has up to the end: changes are in the log before any other file has them, and the end is looked for afterwards.
-//! Doing changes again harms nothing (I-AGAIN), so that the tables are as of the end.
+//! # Invariants
+//!
+//! - I-BEHIND: whatever a file that the caller opens between `begin` and `tell` has of a table, the log
+//!   has up to the end: changes are in the log before any other file has them, and the end is looked for afterwards.
+//!   Doing changes again harms nothing, so that the tables are as of the end.
 //!
 //! What the manifest names stays, though newer checkpoints are written: the writer asks whether the folder
 //! [is being read](Disk::is_being_read) before it takes away or uses again what its own manifest names no more.

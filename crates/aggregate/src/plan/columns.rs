@@ -145,7 +145,8 @@ impl Column {
             return Some(Column { source, meaning, may_miss: false });
         }
         if let Read::Row(row) = &field.read {
-            let (source, meaning) = (Source::Row(row.clone()), row.meaning()?);
+            let (source, meaning) =
+                (Source::Row(row.clone()), Meaning::of_type(row.column_type())?);
             return Some(Column { source, meaning, may_miss: row.is_nullable() });
         }
         let (meaning, is_optional) = match &field.read {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use sapwood_schema::{Cell, Civil, DAY_SECONDS, Precision, Value as Typed, days_of};
+use sapwood_schema::{Cell, Civil, DAY_SECONDS, Precision, Type, Value as Typed, days_of};
 
 use crate::columns::dictionary::Dictionary;
 use crate::columns::kernels::SIGN;
@@ -51,6 +51,20 @@ impl Meaning {
             Form::Unsigned => Meaning::Unsigned,
             Form::Float => Meaning::Float,
         }
+    }
+
+    /// Of columns of rows of a type; none if no lane has its values.
+    pub(crate) fn of_type(kind: &Type) -> Option<Meaning> {
+        Some(match kind {
+            Type::Bool => Meaning::Bool,
+            Type::UInt(_) => Meaning::Unsigned,
+            Type::Int(_) | Type::Decimal { scale: 0, .. } => Meaning::Signed,
+            Type::F32 | Type::F64 | Type::Decimal { .. } => Meaning::Float,
+            Type::Date => Meaning::Day,
+            Type::Timestamp(precision) => Meaning::Moment(*precision),
+            Type::Text | Type::Bytes => Meaning::Text,
+            _ => return None,
+        })
     }
 
     /// Whether lanes compare as their values do.

@@ -35,7 +35,7 @@ pub(super) fn view(
         match recovery::view(directory, options) {
             Ok(Some(viewed)) => return Ok(viewed),
             Ok(None) => {}
-            // Nothing has changed meanwhile, so that there is none who could have made it go.
+            // No name has changed meanwhile: no writer has made a file go.
             Err(error) if !directory.is_beside_writer() || directory.names() == names => {
                 return Err(error);
             }

@@ -11,7 +11,6 @@ use sapwood_schema::{Cell, POWERS_OF_TEN, Projection, RowFormat, Type};
 
 use super::{Field, Layout, Part, Place, Read};
 use crate::error::Why;
-use crate::plan::meaning::Meaning;
 use crate::value::number::{Form, Number, Order};
 use crate::value::{Kind, Value};
 
@@ -49,7 +48,8 @@ impl RowColumn {
         RowColumn { format: Arc::clone(format), column, projection }
     }
 
-    fn column_type(&self) -> &Type {
+    /// Its type.
+    pub(crate) fn column_type(&self) -> &Type {
         &self.format.schema().columns()[self.column].kind
     }
 
@@ -81,20 +81,6 @@ impl RowColumn {
     /// Whether some rows have no value of it.
     pub(crate) fn is_nullable(&self) -> bool {
         self.format.schema().columns()[self.column].nullable
-    }
-
-    /// What its lanes mean, if its values have some.
-    pub(crate) fn meaning(&self) -> Option<Meaning> {
-        Some(match self.column_type() {
-            Type::Bool => Meaning::Bool,
-            Type::UInt(_) => Meaning::Unsigned,
-            Type::Int(_) | Type::Decimal { scale: 0, .. } => Meaning::Signed,
-            Type::F32 | Type::F64 | Type::Decimal { .. } => Meaning::Float,
-            Type::Date => Meaning::Day,
-            Type::Timestamp(precision) => Meaning::Moment(*precision),
-            Type::Text | Type::Bytes => Meaning::Text,
-            _ => return None,
-        })
     }
 
     /// Reads some columns of a row at once; none if they are of rows of different formats.
