@@ -475,7 +475,16 @@ fn fitting(value: Value<'static>, column: &SourceColumn, node: &Node) -> Result<
         (value, Type::Text) if !value.is_null() && !matches!(value, Value::Text(_)) => {
             Ok(Value::from(crate::convert::text_of(&value)))
         }
-        (value, kind) => value.to_type(kind).map_err(named),
+        (value, kind) => {
+            let is_long = matches!(value, Value::Int(number) if i64::try_from(number).is_ok());
+            value.to_type(kind).map_err(|what| match kind {
+                Type::Int(..64) if is_long => named(format!(
+                    "{what}; `alter table ... alter column {} type bigint` gives it room",
+                    column.name
+                )),
+                _ => named(what),
+            })
+        }
     }
 }
 
