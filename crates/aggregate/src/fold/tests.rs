@@ -226,15 +226,6 @@ fn condition() -> impl Strategy<Value = Condition> {
     })
 }
 
-const COMPARISONS: [Comparison; 6] = [
-    Comparison::Equal,
-    Comparison::NotEqual,
-    Comparison::Less,
-    Comparison::LessOrEqual,
-    Comparison::Greater,
-    Comparison::GreaterOrEqual,
-];
-
 impl Condition {
     fn predicate(&self, kinds: &[Kind]) -> Predicate {
         let of = |column: usize| {
@@ -246,11 +237,11 @@ impl Condition {
             Condition::Compare(column, how, value) => {
                 let (operand, kind) = of(*column);
                 let value = Operand::Value(constant(kind, *value));
-                Predicate::Compare(operand, COMPARISONS[*how], value)
+                Predicate::Compare(operand, Comparison::ALL[*how], value)
             }
             Condition::Pair(column, how, other) => match (of(*column), of(*other)) {
                 ((operand, kind), (other, of_other)) if kind == of_other => {
-                    Predicate::Compare(operand, COMPARISONS[*how], other)
+                    Predicate::Compare(operand, Comparison::ALL[*how], other)
                 }
                 ((operand, _), _) => Predicate::Missing(operand),
             },

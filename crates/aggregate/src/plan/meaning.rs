@@ -307,14 +307,7 @@ mod tests {
                     assert_eq!(shown, *value);
                 }
                 for constant in constants {
-                    for comparison in [
-                        Comparison::Equal,
-                        Comparison::NotEqual,
-                        Comparison::Less,
-                        Comparison::LessOrEqual,
-                        Comparison::Greater,
-                        Comparison::GreaterOrEqual,
-                    ] {
+                    for comparison in Comparison::ALL {
                         let expected = comparison.holds(shown.cmp(constant));
                         let (by_lane, bound) = meaning.compare(comparison, constant);
                         let order: Ordering = i128::from(lane).cmp(&bound);

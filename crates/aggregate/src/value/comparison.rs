@@ -20,6 +20,18 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
+#[cfg(test)]
+impl Comparison {
+    pub(crate) const ALL: [Comparison; 6] = [
+        Comparison::Equal,
+        Comparison::NotEqual,
+        Comparison::Less,
+        Comparison::LessOrEqual,
+        Comparison::Greater,
+        Comparison::GreaterOrEqual,
+    ];
+}
+
 impl Comparison {
     /// Whether values that compare so satisfy it.
     pub(crate) fn holds(self, order: Ordering) -> bool {
@@ -76,14 +88,7 @@ mod tests {
 
     #[test]
     fn sides_can_be_exchanged_and_all_negated() {
-        for comparison in [
-            Comparison::Equal,
-            Comparison::NotEqual,
-            Comparison::Less,
-            Comparison::LessOrEqual,
-            Comparison::Greater,
-            Comparison::GreaterOrEqual,
-        ] {
+        for comparison in Comparison::ALL {
             for order in [Ordering::Less, Ordering::Equal, Ordering::Greater] {
                 let flipped = comparison.flipped().holds(order.reverse());
                 assert_eq!(flipped, comparison.holds(order), "{comparison} {order:?}");

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sapwood::schema::{Type, Value};
 use sapwood::sql::Outcome;
@@ -11,7 +11,7 @@ use sapwood::{Db, Rows};
 use serde_json::json;
 
 use super::rows::{KEY, Key};
-use super::systems::{Answer, Asked, TABLE};
+use super::systems::{Answer, Asked, TABLE, again};
 use crate::Error;
 use crate::process::{Process, number};
 
@@ -87,67 +87,50 @@ impl Library for InProcess {
 
     fn ask(&mut self, question: &str, least: Duration) -> Result<Asked, Error> {
         let (db, _) = self.opened()?;
-        let (mut times, begin) = (0, Instant::now());
-        loop {
-            let outcome = db.sql(question)?;
-            times += 1;
-            let elapsed = begin.elapsed();
-            if elapsed >= least {
-                let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
-                let rows = (0..answer.len()).map(|row| {
-                    let values = answer.row(row)?;
-                    let named = answer.columns().iter().zip(values);
-                    Ok(named
-                        .map(|(column, value)| (column.name.clone(), as_json(&value)))
-                        .collect())
-                });
-                return Ok(Asked { times, elapsed, answer: rows.collect::<Result<_, Error>>()? });
-            }
-        }
+        let (times, elapsed, outcome) = again(least, || Ok((1, db.sql(question)?)))?;
+        let Outcome::Rows(answer) = outcome else { return Err("it is no question".into()) };
+        let rows = (0..answer.len()).map(|row| {
+            let named = answer.columns().iter().zip(answer.row(row)?);
+            Ok(named.map(|(column, value)| (column.name.clone(), as_json(&value))).collect())
+        });
+        Ok(Asked { times, elapsed, answer: rows.collect::<Result<_, Error>>()? })
     }
 
     fn get(&mut self, keys: &[Key], least: Duration) -> Result<Asked, Error> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(READ).ok_or("the rows have no distance")?;
-        let (mut times, begin) = (0, Instant::now());
-        loop {
+        let look_up = || {
             let (mut count, mut sum) = (0, 0);
             for key in &keys {
-                if let Some(value) =
-                    rows.get_with(key, |row| row.get(column).map(Value::into_owned))?
-                {
+                let value = rows.get_with(key, |row| row.get(column).map(Value::into_owned))?;
+                if let Some(value) = value.transpose()? {
                     count += 1;
-                    if let Value::Int(value) = value? {
+                    if let Value::Int(value) = value {
                         sum += value as i64;
                     }
                 }
             }
-            times += keys.len();
-            let elapsed = begin.elapsed();
-            if elapsed >= least {
-                return Ok(Asked { times, elapsed, answer: found(count, sum) });
-            }
-        }
+            Ok((keys.len(), found(count, sum)))
+        };
+        let (times, elapsed, answer) = again(least, look_up)?;
+        Ok(Asked { times, elapsed, answer })
     }
 
     fn update(&mut self, keys: &[Key], turn: usize, least: Duration) -> Result<Asked, Error> {
         let keys = self.keys(keys)?;
         let (_, rows) = self.opened()?;
         let column = rows.schema().find(CHANGED).ok_or("the rows have no delay")?;
-        let (mut times, begin) = (0, Instant::now());
-        loop {
+        let change = || {
             for (number, key) in keys.iter().enumerate() {
                 if !rows.update_column(key, column, &Value::from(changed(number, turn)))? {
                     return Err("a row is not there".into());
                 }
             }
-            times += keys.len();
-            let elapsed = begin.elapsed();
-            if elapsed >= least {
-                return Ok(Asked { times, elapsed, answer: Answer::new() });
-            }
-        }
+            Ok((keys.len(), Answer::new()))
+        };
+        let (times, elapsed, answer) = again(least, change)?;
+        Ok(Asked { times, elapsed, answer })
     }
 }
 
@@ -187,7 +170,7 @@ fn elapsed(answer: &serde_json::Value) -> Result<Duration, Error> {
     Ok(Duration::from_nanos(number(answer, "elapsed_ns")? as u64))
 }
 
-/// The words of keys; a moment as the engine keeps it.
+/// Keys in the order of their columns; moments as the file has them.
 fn words(keys: &[Key]) -> Vec<(&str, &str, i64)> {
     keys.iter().map(|key| (&key.hour[..], &key.carrier[..], key.flight)).collect()
 }

@@ -138,19 +138,32 @@ impl System {
                 let question = question(phase, &table, moment)
                     .unwrap_or_else(|| by_key(phase, key, turn, moment));
                 let folder = self.stored.as_ref().filter(|_| place == Place::Stored);
-                let (mut times, begin) = (0, Instant::now());
-                loop {
-                    let printed = run(&mut program.ask(&question, folder))?;
-                    times += 1;
-                    let elapsed = begin.elapsed();
-                    if elapsed >= least {
-                        let answer =
-                            if phase == Phase::Update { Answer::new() } else { parsed(&printed)? };
-                        return Ok(Asked { times, elapsed, answer });
-                    }
-                }
+                let answer = || Ok((1, run(&mut program.ask(&question, folder))?));
+                let (times, elapsed, printed) = again(least, answer)?;
+                let answer = match phase {
+                    Phase::Update => Answer::new(),
+                    _ => parsed(&printed)?,
+                };
+                Ok(Asked { times, elapsed, answer })
             }
             (_, _, None) => Err("it has no program".into()),
+        }
+    }
+}
+
+/// Does work until some time has passed, once at least; the work says how often that counts. How often in all, how long it
+/// took, and the last answer.
+pub(crate) fn again<T>(
+    least: Duration,
+    mut work: impl FnMut() -> Result<(usize, T), Error>,
+) -> Result<(usize, Duration, T), Error> {
+    let (mut times, begin) = (0, Instant::now());
+    loop {
+        let (count, answer) = work()?;
+        times += count;
+        let elapsed = begin.elapsed();
+        if elapsed >= least {
+            return Ok((times, elapsed, answer));
         }
     }
 }

@@ -103,10 +103,10 @@ impl Timed for Workload {
     }
 }
 
-/// The columns that questions name, as SQL has them. All engines understand the questions as they are.
+/// The first day of the week that is asked about, and the first one behind it.
 const WEEK: (&str, &str) = ("2013-07-01", "2013-07-08");
 
-/// A question, of `rows`; none for what is asked by key.
+/// A question, of `rows`; none for what is asked by key. All systems understand it, with moments as they write them.
 pub(crate) fn question(phase: Phase, rows: &str, moment: fn(&str) -> String) -> Option<String> {
     let (from, to) = (moment(WEEK.0), moment(WEEK.1));
     Some(match phase {
