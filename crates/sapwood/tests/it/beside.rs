@@ -408,3 +408,31 @@ fn a_table_that_goes_back_leaves_readers_what_they_have() {
     assert_eq!(now.get(1399_u32.to_be_bytes()), Ok(Some(vec![5; 200])));
     assert_eq!(now.get(399_u32.to_be_bytes()), Ok(None));
 }
+
+/// Names are the same before and after, though a table was made and dropped in between.
+#[test]
+fn tables_that_come_and_go_are_no_damage() {
+    let path = TempDir::new().expect("a directory for the test");
+    let path = path.path();
+    let db = Db::open(path).expect("one writes");
+    let (is_ended, made) = (AtomicBool::new(false), AtomicU64::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let _ending = Ending(&is_ended);
+            for _ in 0..reads(400) {
+                db.create_rollup_table("turn", events()).expect("a free name");
+                db.drop_table("turn").expect("it is there");
+                made.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        while !is_ended.load(Ordering::SeqCst) {
+            match Db::open_read_only(path) {
+                Ok(reader) => assert!(reader.table_names().iter().all(|name| *name == "turn")),
+                // It may be too slow for all of them, and says so.
+                Err(error) => assert!(matches!(error, Error::Outrun { .. }), "{error}"),
+            }
+        }
+    });
+    assert_eq!(made.into_inner(), reads(400));
+    assert!(open(path).table_names().is_empty());
+}
