@@ -29,9 +29,10 @@ use std::time::{Duration, Instant};
 use sapwood_chunkmap::ChunkMap;
 use sapwood_disk::Disk;
 use sapwood_rollup::Rollup;
-use sapwood_wal::{Contents, Entries, Recovery, TableId, Wal};
+use sapwood_wal::{Contents, Cut, Entries, Recovery, TableId, Wal};
 
 use crate::directory::{self, Directory};
+use crate::ordered_table::FormatsCell;
 use crate::{DbOptions, Error, LogError, OrderedTableOptions, Result};
 
 pub use changes::{Changes, Lasting};
@@ -137,10 +138,10 @@ impl DbLog {
         self: &Arc<DbLog>,
         id: TableId,
         map: ChunkMap,
-    ) -> (Arc<ChunkMap>, Kept) {
-        let map = self.journaled(id, map);
-        self.wal.adopt(id, contents(&map));
-        (map, Kept::logged(self, id))
+    ) -> (Arc<ChunkMap>, FormatsCell, Kept) {
+        let (map, formats) = (self.journaled(id, map), FormatsCell::default());
+        self.wal.adopt(id, contents(&map, &formats));
+        (map, formats, Kept::logged(self, id))
     }
 
     /// Notes an ordered table that is made.
@@ -148,14 +149,15 @@ impl DbLog {
         self: &Arc<DbLog>,
         name: &Arc<str>,
         options: &OrderedTableOptions,
-    ) -> Result<(Arc<ChunkMap>, Kept)> {
+    ) -> Result<(Arc<ChunkMap>, FormatsCell, Kept)> {
         let map = options.new_map(name)?;
         let id = self.wal.reserve();
-        let map = self.journaled(id, map);
+        let (map, formats) = (self.journaled(id, map), FormatsCell::default());
         let description = Description::Ordered(options.clone()).encode();
-        let made = self.wal.create_table(id, name, description.as_bytes(), contents(&map));
+        let contents = contents(&map, &formats);
+        let made = self.wal.create_table(id, name, description.as_bytes(), contents);
         made.map_err(|cause| self.named(cause))?;
-        Ok((map, Kept::logged(self, id)))
+        Ok((map, formats, Kept::logged(self, id)))
     }
 
     /// Starts the thread that writes checkpoints when they are due.
@@ -294,10 +296,14 @@ pub(crate) fn disk_to_read(directory: &Directory) -> Result<Option<Arc<dyn Disk>
 
 /// What a checkpoint writes of an ordered table.
 #[derive(Debug)]
-struct OrderedEntries(Arc<ChunkMap>);
+struct OrderedEntries {
+    map: Arc<ChunkMap>,
+    formats: FormatsCell,
+}
 
-fn contents(map: &Arc<ChunkMap>) -> Contents {
-    Contents::Entries(Arc::new(OrderedEntries(Arc::clone(map))))
+fn contents(map: &Arc<ChunkMap>, formats: &FormatsCell) -> Contents {
+    let (map, formats) = (Arc::clone(map), Arc::clone(formats));
+    Contents::Entries(Arc::new(OrderedEntries { map, formats }))
 }
 
 impl Entries for OrderedEntries {
@@ -306,7 +312,7 @@ impl Entries for OrderedEntries {
         entry: &mut dyn FnMut(&[u8], &[u8]) -> sapwood_wal::Result<()>,
     ) -> sapwood_wal::Result<()> {
         let scanned =
-            self.0.scan(.., crate::Direction::Ascending, |key, value| match entry(key, value) {
+            self.map.scan(.., crate::Direction::Ascending, |key, value| match entry(key, value) {
                 Ok(()) => ControlFlow::Continue(()),
                 Err(cause) => ControlFlow::Break(cause),
             });
@@ -315,6 +321,10 @@ impl Entries for OrderedEntries {
             Ok(ControlFlow::Break(cause)) => Err(cause),
             Err(cause) => Err(LogError::Contents { why: cause.to_string() }),
         }
+    }
+
+    fn cut(&self) -> Option<&dyn Cut> {
+        self.formats.get().map(|formats| &**formats as &dyn Cut)
     }
 }
 

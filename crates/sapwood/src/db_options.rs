@@ -162,25 +162,6 @@ impl DbOptions {
         self
     }
 
-    /// Compresses checkpoints of ordered tables, by LZ4: text and counters take a half to a tenth of the room, and
-    /// bytes that are random as much as before. Either kind is read whatever this says.
-    ///
-    /// ```
-    /// # use sapwood::{Db, DbOptions, OrderedTableOptions};
-    /// # let directory = tempfile::tempdir().expect("a directory for the example");
-    /// let db = Db::open_with(directory.path(), DbOptions::default().compress_checkpoints())?;
-    /// let words = db.create_ordered_table("words", OrderedTableOptions::default())?;
-    /// words.put(b"oak", "acorn ".repeat(1000))?;
-    /// db.checkpoint()?;
-    /// assert!(db.stats().log.expect("there is a directory").snapshot_bytes <= 4096);
-    /// # Ok::<(), sapwood::Error>(())
-    /// ```
-    #[must_use]
-    pub fn compress_checkpoints(mut self) -> Self {
-        self.log = self.log.compress_snapshots();
-        self
-    }
-
     /// Bytes of memory that tree tables keep for themselves; by default half of the machine's. What
     /// lies beyond comes from their file, through the system's page cache.
     ///

@@ -16,8 +16,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use sapwood_wal::{Cut, Layout};
+
 use crate::Result;
-use crate::schema::{RowFormat, Schema};
+use crate::schema::{RowCut, RowFormat, Schema};
 
 /// The formats of a table's rows, and the number of the next row.
 #[derive(Debug)]
@@ -81,6 +83,14 @@ impl Formats {
         }
         let next = largest()?.map_or(FIRST_NUMBER, |largest| largest.saturating_add(1));
         Ok(self.counter.get_or_init(|| AtomicU64::new(next)))
+    }
+}
+
+/// Rows are cut by the columns that the table has when they are read: columns that come later only add to them.
+impl Cut for Formats {
+    fn cut(&self, key: &[u8], value: &[u8], lens: &mut Vec<u32>) -> Option<Layout> {
+        let RowCut { version, key_pieces } = self.newest().cut(key, value, lens)?;
+        Some(Layout { number: version.into(), key_pieces })
     }
 }
 

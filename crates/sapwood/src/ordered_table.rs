@@ -2,6 +2,7 @@
 //! are in `ordered_table/change.rs`.
 
 mod change;
+mod stored;
 
 use std::io;
 use std::ops::ControlFlow;
@@ -13,6 +14,8 @@ use sapwood_occ::{Conflict, Versions};
 use crate::db_log::Kept;
 use crate::formats::Formats;
 use crate::schema::Schema;
+pub(crate) use stored::Stored;
+
 use crate::{
     Direction, Durability, Entry, Error, KeyRange, OrderedEngineError, OrderedStats,
     OrderedTableOptions, Range, Result, aggregate,
@@ -60,11 +63,20 @@ pub struct OrderedTable {
 
 pub(crate) struct Shared {
     pub(crate) name: Arc<str>,
-    pub(crate) map: Arc<ChunkMap>,
+    entries: Entries,
     pub(crate) fields: Option<aggregate::Layout>,
-    /// None in a table of plain bytes. Set before a program has the table.
-    formats: OnceLock<Arc<Formats>>,
+    formats: FormatsCell,
     pub(crate) kept: Kept,
+}
+
+/// The columns of a table; none in a table of plain bytes. Set before a program has the table.
+pub(crate) type FormatsCell = Arc<OnceLock<Arc<Formats>>>;
+
+/// Where the entries of a table are.
+enum Entries {
+    Memory(Arc<ChunkMap>),
+    /// In its snapshot, of a table that is open to be read.
+    Stored(Stored),
 }
 
 impl OrderedTable {
@@ -75,16 +87,33 @@ impl OrderedTable {
         versions: &Arc<Versions>,
     ) -> Result<Self> {
         let map = Arc::new(options.new_map(&name)?);
-        Ok(Self::of(name, map, options, Kept::in_memory(versions)))
+        Ok(Self::of(name, map, options, FormatsCell::default(), Kept::in_memory(versions)))
     }
 
     pub(crate) fn of(
         name: Arc<str>,
         map: Arc<ChunkMap>,
         options: OrderedTableOptions,
+        formats: FormatsCell,
         kept: Kept,
     ) -> Self {
-        let shared = Shared { name, map, fields: options.fields, formats: OnceLock::new(), kept };
+        Self::with_entries(name, Entries::Memory(map), options, formats, kept)
+    }
+
+    /// A table that is open to be read, and lies in its snapshot.
+    pub(crate) fn stored(stored: Stored, kept: Kept) -> Self {
+        let (name, options) = (Arc::clone(&stored.name), stored.options.clone());
+        Self::with_entries(name, Entries::Stored(stored), options, FormatsCell::default(), kept)
+    }
+
+    fn with_entries(
+        name: Arc<str>,
+        entries: Entries,
+        options: OrderedTableOptions,
+        formats: FormatsCell,
+        kept: Kept,
+    ) -> Self {
+        let shared = Shared { name, entries, fields: options.fields, formats, kept };
         Self { shared: Arc::new(shared), durability: None }
     }
 
@@ -163,7 +192,10 @@ impl OrderedTable {
         key: impl AsRef<[u8]>,
         read: impl FnOnce(&[u8]) -> R,
     ) -> Result<Option<R>> {
-        self.named(self.map().get_with(key.as_ref(), read))
+        match self.in_place() {
+            None => self.named(self.map()?.get_with(key.as_ref(), read)),
+            Some(stored) => stored.get_with(key.as_ref(), read),
+        }
     }
 
     /// Copies a value out.
@@ -179,7 +211,10 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
-        self.named(self.map().get(key.as_ref()))
+        match self.in_place() {
+            None => self.named(self.map()?.get(key.as_ref())),
+            Some(stored) => stored.get_with(key.as_ref(), <[u8]>::to_vec),
+        }
     }
 
     /// Whether the key is there.
@@ -196,7 +231,10 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.named(self.map().contains_key(key.as_ref()))
+        match self.in_place() {
+            None => self.named(self.map()?.contains_key(key.as_ref())),
+            Some(stored) => Ok(stored.get_with(key.as_ref(), |_| ())?.is_some()),
+        }
     }
 
     /// Reads a counter, as [`add`](Self::add) makes them, and leaves it as it is; `None` without
@@ -243,7 +281,7 @@ impl OrderedTable {
         keys: &[K],
         read: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        self.named(self.map().get_many(keys, read))
+        self.named(self.map()?.get_many(keys, read))
     }
 
     /// The entry with the least key.
@@ -261,7 +299,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn first(&self) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().first())
+        self.named(self.map()?.first())
     }
 
     /// The entry with the greatest key.
@@ -277,7 +315,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn last(&self) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().last())
+        self.named(self.map()?.last())
     }
 
     /// The entry with the greatest key at or below `key`.
@@ -294,7 +332,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn floor(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().floor(key.as_ref()))
+        self.named(self.map()?.floor(key.as_ref()))
     }
 
     /// The entry with the greatest key below `key`.
@@ -311,7 +349,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn lower(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().lower(key.as_ref()))
+        self.named(self.map()?.lower(key.as_ref()))
     }
 
     /// The entry with the least key at or above `key`.
@@ -328,7 +366,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn ceiling(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().ceiling(key.as_ref()))
+        self.named(self.map()?.ceiling(key.as_ref()))
     }
 
     /// The entry with the least key above `key`, in the whole table: with composite keys that may be one of
@@ -346,7 +384,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn higher(&self, key: impl AsRef<[u8]>) -> Result<Option<Entry<'_>>> {
-        self.named(self.map().higher(key.as_ref()))
+        self.named(self.map()?.higher(key.as_ref()))
     }
 
     /// The entries in a range as an iterator, both ways. Its items are `Result<Entry>`.
@@ -376,7 +414,11 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn range(&self, range: impl KeyRange) -> Range<'_> {
-        Range { entries: self.map().range(range), table: &self.shared.name }
+        let (entries, refused) = match self.map() {
+            Ok(map) => (Some(map.range(range)), None),
+            Err(error) => (None, Some(error)),
+        };
+        Range { entries, refused, table: &self.shared.name }
     }
 
     /// The entries in a range as a stream that creates nothing per entry; `visit` ends it
@@ -403,7 +445,10 @@ impl OrderedTable {
         direction: Direction,
         visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.named(self.map().scan(range, direction, visit))
+        match self.in_place() {
+            None => self.named(self.map()?.scan(range, direction, visit)),
+            Some(stored) => stored.scan(&range, direction, visit),
+        }
     }
 
     /// As [`scan`](Self::scan), of the keys alone, without touching values.
@@ -431,7 +476,7 @@ impl OrderedTable {
         direction: Direction,
         visit: impl FnMut(&[u8]) -> ControlFlow<B>,
     ) -> Result<ControlFlow<B>> {
-        self.named(self.map().scan_keys(range, direction, visit))
+        self.named(self.map()?.scan_keys(range, direction, visit))
     }
 
     /// Calls `visit(key, value)` for every entry, in the order of the keys; `visit` ends it with
@@ -486,7 +531,10 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn len_estimate(&self) -> usize {
-        self.map().len()
+        match &self.shared.entries {
+            Entries::Memory(map) => map.len(),
+            Entries::Stored(stored) => stored.len(),
+        }
     }
 
     /// Whether there is no entry.
@@ -503,7 +551,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn is_empty(&self) -> Result<bool> {
-        Ok(self.map().is_empty())
+        Ok(self.len_estimate() == 0)
     }
 
     /// What the table holds and costs, with every byte accounted for.
@@ -517,7 +565,10 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn stats(&self) -> OrderedStats {
-        self.map().stats()
+        match &self.shared.entries {
+            Entries::Memory(map) => map.stats(),
+            Entries::Stored(stored) => stored.stats(),
+        }
     }
 
     /// Moves what removals have left together, and gives the memory that becomes free back to the
@@ -549,7 +600,11 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn trim(&self) -> u64 {
-        self.map().trim()
+        match &self.shared.entries {
+            Entries::Memory(map) => map.trim(),
+            // It is only read: nothing was removed.
+            Entries::Stored(_) => 0,
+        }
     }
 
     /// Verifies every structural invariant of the engine. Call it while nothing changes the
@@ -566,7 +621,7 @@ impl OrderedTable {
     /// # Ok::<(), sapwood::Error>(())
     /// ```
     pub fn check(&self) -> Result<()> {
-        self.map().check().map_err(|corruption| Error::Corrupt {
+        self.map()?.check().map_err(|corruption| Error::Corrupt {
             table: Arc::clone(&self.shared.name),
             what: corruption.what,
         })
@@ -587,11 +642,33 @@ impl OrderedTable {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn dump(&self, out: &mut impl io::Write) -> io::Result<()> {
-        self.map().dump(out)
+        self.map().map_err(io::Error::other)?.dump(out)
     }
 
-    pub(crate) fn map(&self) -> &ChunkMap {
-        &self.shared.map
+    /// The entries in memory; those of a snapshot are read the first time.
+    #[inline]
+    pub(crate) fn map(&self) -> Result<&ChunkMap> {
+        match &self.shared.entries {
+            Entries::Memory(map) => Ok(map),
+            Entries::Stored(stored) => stored.map(),
+        }
+    }
+
+    /// The snapshot that has the entries, in memory or not.
+    pub(crate) fn stored_entries(&self) -> Option<&Stored> {
+        match &self.shared.entries {
+            Entries::Memory(_) => None,
+            Entries::Stored(stored) => Some(stored),
+        }
+    }
+
+    /// The snapshot that has the entries, while they are not in memory.
+    #[inline]
+    pub(crate) fn in_place(&self) -> Option<&Stored> {
+        match &self.shared.entries {
+            Entries::Memory(_) => None,
+            Entries::Stored(stored) => stored.is_in_place().then_some(stored),
+        }
     }
 
     /// What a change holds. A commit that lasts too long may wait for the closure that the change is made in.

@@ -8,7 +8,9 @@ use crate::{Entry, Error, Result};
 ///
 /// Made by [`OrderedTable::range`](crate::OrderedTable::range), which says what it sees of changes.
 pub struct Range<'a> {
-    pub(crate) entries: sapwood_chunkmap::Range<'a>,
+    /// None where the entries cannot be read, and why, until that is told.
+    pub(crate) entries: Option<sapwood_chunkmap::Range<'a>>,
+    pub(crate) refused: Option<Error>,
     pub(crate) table: &'a Arc<str>,
 }
 
@@ -36,14 +38,16 @@ impl<'a> Iterator for Range<'a> {
     type Item = Result<Entry<'a>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next()?;
+        let Some(entries) = &mut self.entries else { return self.refused.take().map(Err) };
+        let entry = entries.next()?;
         Some(self.named(entry))
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let entry = self.entries.next_back()?;
+        let Some(entries) = &mut self.entries else { return self.refused.take().map(Err) };
+        let entry = entries.next_back()?;
         Some(self.named(entry))
     }
 }

@@ -31,6 +31,7 @@
 //! A `select` sees each row as it was at one moment of its run. Rows change one by one: each atomically, a
 //! statement that fails or is cancelled leaves those that it has changed.
 
+mod blocks;
 mod catalog;
 mod change;
 mod ranges;

@@ -28,7 +28,7 @@ pub use calendar::{
 pub use decimal::{POWERS_OF_TEN, decimal_of_text, decimal_to_text, rescale};
 pub use error::{Error, Result};
 pub use infer::{Inference, Missing};
-pub use row::{Cell, Projection, RowFormat, write_array};
+pub use row::{Cell, ColumnPiece, Projection, RowCut, RowFormat, write_array};
 pub use schema::{Column, Schema, SchemaBuilder};
 pub use types::{DECIMAL_DIGITS_MAX, Precision, Type};
 pub use value::Value;

@@ -70,6 +70,8 @@ struct ValueFormat {
     places: Vec<Place>,
     /// The types that columns had.
     kinds: Vec<Type>,
+    /// Bytes of null bits.
+    nulls: usize,
     /// Where ends begin.
     ends: usize,
     texts: usize,
@@ -565,6 +567,7 @@ fn value_format(schema: &Schema, version: u8) -> ValueFormat {
     let mut format = ValueFormat {
         places: vec![Place::Absent; columns.len()],
         kinds: columns.iter().map(|column| column.kind_at(version).clone()).collect(),
+        nulls: nullable.div_ceil(8),
         ends: 1 + nullable.div_ceil(8),
         texts: 0,
     };
@@ -828,5 +831,8 @@ fn value_of<'a>(kind: &Type, cell: Cell<'a>) -> Result<Value<'a>> {
     })
 }
 
+mod pieces;
 #[cfg(test)]
 mod tests;
+
+pub use pieces::{ColumnPiece, RowCut};

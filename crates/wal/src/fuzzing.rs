@@ -12,7 +12,7 @@ use sapwood_engine::Effect;
 use crate::frame;
 use crate::manifest::{self, Manifest};
 use crate::open::Recovery;
-use crate::snapshot::{self, Identity};
+use crate::snapshot::{self, Cut, Identity, Layout, Snapshot};
 use crate::wal::{LOG_PREFIX, Wal, WalOptions};
 use crate::{Error, Result, TableId};
 
@@ -45,7 +45,62 @@ pub fn manifest(input: &[u8]) {
     }
 }
 
-/// The snapshot of a table: the bytes behind those that say which one it is.
+/// Cuts keys and values in two, but those of odd length.
+#[derive(Debug)]
+struct Halves;
+
+impl Cut for Halves {
+    fn cut(&self, key: &[u8], value: &[u8], lens: &mut Vec<u32>) -> Option<Layout> {
+        let is_even = key.len().is_multiple_of(2) && value.len().is_multiple_of(2);
+        let halves = [key.len(), key.len(), value.len(), value.len()].map(|len| len as u32 / 2);
+        lens.extend_from_slice(&halves);
+        is_even.then_some(Layout { number: 1, key_pieces: 2 })
+    }
+}
+
+/// A block of the snapshot of a table: its head, which begins with the length of that, and what lies behind it.
+pub fn block(input: &[u8]) {
+    let identity = Identity { log: LOG, checkpoint: 1, table: 2 };
+    let Some((&len, rest)) = input.split_first() else { return };
+    let (head, body) = rest.split_at(rest.len().min(usize::from(len)));
+    let mut ahead = head;
+    let entries = frame::number(&mut ahead).and_then(|_kind| frame::number(&mut ahead));
+    let disk = SimDisk::new();
+    let made = snapshot::write_block(&disk, &identity, (head, body), entries.unwrap_or(1));
+    made.expect("a disk without faults");
+    let mut told = Vec::new();
+    let read = snapshot::read(&disk, &identity, &mut |key: &[u8], value: &[u8]| {
+        told.push((key.to_vec(), value.to_vec()));
+        Ok::<(), Error>(())
+    });
+    match read {
+        Err(error) => expect_corrupt(&error),
+        Ok(count) => assert_eq!(count, told.len() as u64),
+    }
+    let opened = snapshot::open(&disk, &identity);
+    let opened = opened.map(|snapshot| snapshot.expect("it is of this version"));
+    match opened.and_then(|snapshot| found(&snapshot)) {
+        Err(error) => expect_corrupt(&error),
+        Ok(found) => assert_eq!(found, told),
+    }
+}
+
+/// All entries that a snapshot has in place.
+fn found(snapshot: &Snapshot) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
+    let mut found = Vec::new();
+    for number in 0..snapshot.blocks() {
+        let block = snapshot.block(number)?;
+        for entry in 0..block.entries() {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            block.key(entry, &mut key)?;
+            block.value(entry, &mut value)?;
+            found.push((key, value));
+        }
+    }
+    Ok(found)
+}
+
+/// The snapshot of a table as the first version wrote it: the bytes behind those that say which one it is.
 pub fn snapshot(input: &[u8]) {
     let identity = Identity { log: LOG, checkpoint: 1, table: 2 };
     let name = identity.file_name();
@@ -69,9 +124,9 @@ pub fn snapshot(input: &[u8]) {
     match read(&disk) {
         Err(error) => expect_corrupt(&error),
         Ok(entries) => {
-            for compresses in [false, true] {
+            for cut in [None, Some(&Halves as &dyn Cut)] {
                 let disk = SimDisk::new();
-                let writing = snapshot::Writing { compresses, pace: None };
+                let writing = snapshot::Writing { cut, pace: None };
                 let mut writer =
                     snapshot::Writer::create(&disk, &identity, writing).expect("no faults");
                 for (key, value) in &entries {
@@ -79,6 +134,9 @@ pub fn snapshot(input: &[u8]) {
                 }
                 writer.finish().expect("no faults");
                 assert_eq!(read(&disk).as_ref(), Ok(&entries));
+                let opened = snapshot::open(&disk, &identity).expect("no faults");
+                let opened = opened.expect("it is of this version");
+                assert_eq!(found(&opened).as_ref(), Ok(&entries));
             }
         }
     }
@@ -187,7 +245,21 @@ mod tests {
             Manifest { log: LOG, checkpoint: 3, start, next_table: 2, tables: vec![table] };
         let manifest = manifest.encode()[manifest::HEAD_BYTES..].to_vec();
         let snapshot = b"\x04\x05keyvalue\x02\x00k\x00\x02".to_vec();
-        vec![record, records, raw, manifest, snapshot]
+        vec![record, records, raw, manifest, snapshot, written_block()]
+    }
+
+    /// The length of the head, the head and what is behind it, of a block with a piece of one width and one of several.
+    fn written_block() -> Vec<u8> {
+        let (disk, identity) = (SimDisk::new(), Identity { log: LOG, checkpoint: 1, table: 2 });
+        let writing = snapshot::Writing { cut: Some(&Halves), pace: None };
+        let mut writer = snapshot::Writer::create(&disk, &identity, writing).expect("no faults");
+        for (key, value) in [("ka", "v1"), ("kb", "v2v3"), ("kc", "")] {
+            writer.entry(key.as_bytes(), value.as_bytes()).expect("no faults");
+        }
+        writer.finish().expect("no faults");
+        let file = disk.view(&identity.file_name()).expect("it is there");
+        let (head, bytes) = (usize::from(file.bytes()[36]), usize::from(file.bytes()[40]));
+        [&[head as u8], &file.bytes()[48..48 + head + bytes]].concat()
     }
 
     /// `SEEDS=n` tries n times as many.
@@ -205,17 +277,18 @@ mod tests {
                         _ => bytes[at] ^= 1 << rng.u8(..8),
                     }
                 }
-                [record, manifest, snapshot, log].iter().for_each(|decode| decode(&bytes));
+                [record, manifest, snapshot, block, log].iter().for_each(|decode| decode(&bytes));
             }
             let random: Vec<u8> = (0..rng.usize(..200)).map(|_| rng.u8(..)).collect();
-            [record, manifest, snapshot, log].iter().for_each(|decode| decode(&random));
+            [record, manifest, snapshot, block, log].iter().for_each(|decode| decode(&random));
         });
     }
 
     /// Seeds of the fuzz targets are what this version writes. `BLESS=1` writes those that are missing.
     #[test]
     fn seeds_are_what_is_written() {
-        let [record, records, raw, manifest, snapshot] = <[_; 5]>::try_from(seeds()).expect("5");
+        let [record, records, raw, manifest, snapshot, block] =
+            <[_; 6]>::try_from(seeds()).expect("6");
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds");
         for (seed, bytes) in [
             ("wal_record/frames", record),
@@ -223,6 +296,7 @@ mod tests {
             ("wal_log/raw", raw),
             ("wal_manifest/table", manifest),
             ("wal_snapshot/entries", snapshot),
+            ("wal_block/halves", block),
         ] {
             let path = format!("{folder}/{seed}");
             if std::env::var_os("BLESS").is_some() && !std::path::Path::new(&path).exists() {

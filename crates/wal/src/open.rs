@@ -1,6 +1,6 @@
 //! Opening: snapshots are read, and the changes behind them done again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sapwood_disk::Disk;
@@ -10,7 +10,7 @@ use sapwood_engine::Effect;
 use crate::error::Error;
 use crate::frame::{self, Frame, TableId};
 use crate::manifest::Manifest;
-use crate::snapshot::{self, Identity};
+use crate::snapshot::{self, Identity, Snapshot};
 use crate::view::View;
 use crate::wal::{
     Current, LOG_PREFIX, OpenTable, Recovered, Tables, Wal, WalOptions, remove_snapshots_but,
@@ -30,6 +30,15 @@ pub trait Recovery<E> {
         description: &[u8],
         own: Option<u64>,
     ) -> std::result::Result<(), E>;
+    /// The log changes nothing of the table, and its entries can be read in place: true if they are, else they are told.
+    /// Asked by a [`View`] alone.
+    ///
+    /// # Errors
+    /// Any ends the opening.
+    fn stored(&mut self, table: TableId, snapshot: Snapshot) -> std::result::Result<bool, E> {
+        let _told_instead = (table, snapshot);
+        Ok(false)
+    }
     /// The table has this entry. Those of a table's snapshot come in the order of the snapshot, each
     /// once, and before all changes.
     fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> std::result::Result<(), E>;
@@ -86,7 +95,7 @@ impl Wal {
         let (newest, snapshot_bytes) = snapshots(&*disk, manifest.checkpoint)?;
         let next_number = newest.saturating_add(1);
         let saved = saved(&*disk, &manifest)?;
-        let mut replay = Replay::begin(&*disk, &manifest, saved, snapshot_bytes, recovery)?;
+        let mut replay = Replay::begin(&*disk, &manifest, saved, snapshot_bytes, None, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| replay.take(lsn, record);
         let log =
             Log::open(Arc::clone(&disk), manifest.log, options.log(), manifest.start, &mut take);
@@ -205,6 +214,23 @@ fn for_each_frame<E: From<Error>>(
     Ok(())
 }
 
+/// The entries of a snapshot on their way.
+struct Telling<'t, E> {
+    table: TableId,
+    recovery: &'t mut dyn Recovery<E>,
+    progress: &'t mut Progress,
+}
+
+impl<E: From<Error>> snapshot::Told<E> for Telling<'_, E> {
+    fn entry(&mut self, key: &[u8], value: &[u8]) -> std::result::Result<(), E> {
+        self.recovery.entry(self.table, key, value)
+    }
+
+    fn read(&mut self, bytes: u64) {
+        self.progress.add(bytes, self.recovery);
+    }
+}
+
 pub(crate) struct Replay<'r, E> {
     pub(crate) tables: Tables,
     /// Up to where a table's own checkpoint has its changes; [`Lsn::MAX`] of a table that ends in the log.
@@ -216,12 +242,14 @@ pub(crate) struct Replay<'r, E> {
 }
 
 impl<'r, E: From<Error>> Replay<'r, E> {
-    /// Reads the snapshots, once it is known what is not to be done again, and where the log ends.
+    /// Reads the snapshots, once it is known what is not to be done again, and where the log ends. Where it is known
+    /// which tables the log changes, those of the others may be read [in place](Recovery::stored).
     pub(crate) fn begin(
         disk: &dyn Disk,
         manifest: &Manifest,
         (saved, end): (BTreeMap<TableId, Lsn>, Lsn),
         snapshot_bytes: u64,
+        changed: Option<&BTreeSet<TableId>>,
         recovery: &'r mut dyn Recovery<E>,
     ) -> std::result::Result<Replay<'r, E>, E> {
         let tables = Tables { next: manifest.next_table, open: BTreeMap::new() };
@@ -235,11 +263,18 @@ impl<'r, E: From<Error>> Replay<'r, E> {
             }
             let Manifest { log, checkpoint, .. } = *manifest;
             let identity = Identity { log, checkpoint, table: table.id };
-            snapshot::read(disk, &identity, &mut |key, value| {
-                // Beside them an entry has two lengths, most of a byte each.
-                replay.progress.add((key.len() + value.len() + 2) as u64, replay.recovery);
-                replay.recovery.entry(table.id, key, value)
-            })?;
+            if changed.is_some_and(|changed| !changed.contains(&table.id))
+                && let Some(stored) = snapshot::open(disk, &identity)?
+                && replay.recovery.stored(table.id, stored)?
+            {
+                continue;
+            }
+            let Replay { recovery, progress, .. } = &mut replay;
+            snapshot::read(
+                disk,
+                &identity,
+                &mut Telling { table: table.id, recovery: *recovery, progress },
+            )?;
         }
         Ok(replay)
     }

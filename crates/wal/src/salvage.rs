@@ -102,8 +102,11 @@ impl Wal {
                 match disk.open(&name).and_then(|file| file.bytes()) {
                     Ok(bytes) => {
                         inspected.snapshot = Some((name, bytes));
-                        let read = reads_snapshots
-                            .then(|| snapshot::read::<Error>(disk, &identity, &mut |_, _| Ok(())));
+                        let read = reads_snapshots.then(|| {
+                            snapshot::read::<Error>(disk, &identity, &mut |_: &[u8], _: &[u8]| {
+                                Ok(())
+                            })
+                        });
                         match read.transpose() {
                             Ok(entries) => inspected.snapshot_entries = entries,
                             Err(problem) => problems.push(problem),
@@ -203,9 +206,10 @@ impl Wal {
             }
             let Manifest { log, checkpoint, .. } = manifest;
             let identity = Identity { log, checkpoint, table: table.id };
-            let read = snapshot::read::<Ended<E>>(disk, &identity, &mut |key, value| {
-                replay.recovery.entry(table.id, key, value).map_err(Ended::ByRecovery)
-            });
+            let read =
+                snapshot::read::<Ended<E>>(disk, &identity, &mut |key: &[u8], value: &[u8]| {
+                    replay.recovery.entry(table.id, key, value).map_err(Ended::ByRecovery)
+                });
             match read {
                 Ok(_entries) => {}
                 Err(Ended::ByFile(problem)) => problems.push(problem),
@@ -305,7 +309,7 @@ impl Manifest {
             let mut of_it = snapshots.iter().filter(|(number, _)| number == checkpoint);
             of_it.all(|&(checkpoint, table)| {
                 let identity = Identity { log, checkpoint, table };
-                snapshot::read::<Error>(disk, &identity, &mut |_, _| Ok(())).is_ok()
+                snapshot::read::<Error>(disk, &identity, &mut |_: &[u8], _: &[u8]| Ok(())).is_ok()
             })
         };
         let newest = numbers.clone().max();

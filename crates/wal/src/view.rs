@@ -40,6 +40,8 @@ pub struct View<'d> {
     saved: BTreeMap<TableId, Lsn>,
     /// Names and descriptions of those that there were then.
     tables: BTreeMap<TableId, (String, Vec<u8>)>,
+    /// Those that the log has changes of, so far.
+    changed: BTreeSet<TableId>,
     /// Where the log ended then, or, once all is told, up to where.
     end: LogStart,
 }
@@ -57,16 +59,17 @@ impl<'d> View<'d> {
         let mut tables: BTreeMap<TableId, (String, Vec<u8>)> = named
             .map(|table| (table.id, (table.name.clone(), table.description.clone())))
             .collect();
-        let mut saved = BTreeMap::new();
+        let (mut saved, mut changed) = (BTreeMap::new(), BTreeSet::new());
         let mut note = |_lsn: Lsn, frame: &Frame<'_>| {
             note_saved(&mut saved, frame);
+            note_changed(&mut changed, frame);
             if let Frame::Create { table, name, description } = *frame {
                 tables.insert(table, (name.to_owned(), description.to_vec()));
             }
         };
         let end = read_frames(disk, manifest.log, manifest.start, &mut note)?;
         tables.retain(|table, _| saved.get(table) != Some(&Lsn::MAX));
-        Ok(View { disk, reading, manifest, saved, tables, end })
+        Ok(View { disk, reading, manifest, saved, tables, changed, end })
     }
 
     /// The tables that there were when it began: number, name, description. What is to be read of the files of
@@ -97,10 +100,12 @@ impl<'d> View<'d> {
             if matches!(frame, Frame::Drop { .. }) {
                 note_saved(&mut saved, frame);
             }
+            note_changed(&mut self.changed, frame);
         };
         let end = read_frames(disk, manifest.log, self.end, &mut note)?;
         let (_, snapshot_bytes) = snapshots(disk, manifest.checkpoint)?;
-        let mut replay = Replay::begin(disk, manifest, (saved, end.lsn), snapshot_bytes, recovery)?;
+        let (saved, changed) = ((saved, end.lsn), Some(&self.changed));
+        let mut replay = Replay::begin(disk, manifest, saved, snapshot_bytes, changed, recovery)?;
         let mut take = |lsn: Lsn, record: &[u8]| match lsn <= end.lsn {
             true => replay.take(lsn, record),
             false => Ok(()),
@@ -112,7 +117,7 @@ impl<'d> View<'d> {
         Ok((manifest.log, end.lsn))
     }
 
-    /// The tables that have ended since all was told.
+    /// The tables that have ended since it began, or since all was told.
     ///
     /// # Errors
     /// As of [`Wal::open`](crate::Wal::open).
@@ -134,5 +139,11 @@ impl<'d> View<'d> {
     /// As of [`Wal::open`](crate::Wal::open).
     pub fn is_whole(&self) -> Result<bool> {
         Ok(self.reading.is_some() || Manifest::read(self.disk)? == self.manifest)
+    }
+}
+
+fn note_changed(changed: &mut BTreeSet<TableId>, frame: &Frame<'_>) {
+    if let Frame::Change { table, .. } = *frame {
+        changed.insert(table);
     }
 }

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::frame::{Frame, TableId};
 use crate::manifest::{self, Manifest};
 use crate::pace::Pace;
-use crate::snapshot::{self, Identity, Writing};
+use crate::snapshot::{self, Cut, Identity, Writing};
 
 /// Most bytes of a table's name, and of its description.
 const TEXT_BYTES_MAX: usize = 1 << 20;
@@ -52,6 +52,11 @@ pub trait Entries: Debug + Send + Sync {
     /// # Errors
     /// Those of `entry`, which end it, and of the table.
     fn for_each(&self, entry: &mut dyn FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()>;
+
+    /// How entries are cut into pieces, of which those that are alike lie together in snapshots.
+    fn cut(&self) -> Option<&dyn Cut> {
+        None
+    }
 }
 
 /// What opening a log has read.
@@ -75,7 +80,6 @@ pub struct WalOptions {
     pub(crate) unsynced_bytes: u64,
     pub(crate) checkpoint_bytes: u64,
     checkpoint_rate: Option<u64>,
-    compresses: bool,
     pub(crate) id: u64,
 }
 
@@ -86,7 +90,6 @@ impl Default for WalOptions {
             unsynced_bytes: 64 << 20,
             checkpoint_bytes: 256 << 20,
             checkpoint_rate: None,
-            compresses: false,
             id: 0,
         }
     }
@@ -120,13 +123,6 @@ impl WalOptions {
     #[must_use]
     pub fn checkpoint_rate(mut self, bytes_per_second: u64) -> WalOptions {
         self.checkpoint_rate = Some(bytes_per_second);
-        self
-    }
-
-    /// Compresses snapshots by LZ4.
-    #[must_use]
-    pub fn compress_snapshots(mut self) -> WalOptions {
-        self.compresses = true;
         self
     }
 
@@ -583,7 +579,6 @@ impl Wal {
         let number = current.next_number;
         // Whatever becomes of it, its files may be there.
         current.next_number += 1;
-        let writing = Writing { compresses: self.options.compresses, pace: self.pace.as_ref() };
         let (mut entries, mut bytes) = (0, 0);
         let mut saved = Vec::with_capacity(tables.len());
         for (id, open) in tables {
@@ -593,6 +588,7 @@ impl Wal {
                 Some(Contents::Checkpoints(own)) => Some(own.checkpoint()?),
                 Some(Contents::Entries(told)) => {
                     let identity = Identity { log: self.options.id, checkpoint: number, table: id };
+                    let writing = Writing { pace: self.pace.as_ref(), cut: told.cut() };
                     let mut writer = snapshot::Writer::create(&*self.disk, &identity, writing)?;
                     told.for_each(&mut |key, value| {
                         entries += 1;

@@ -44,7 +44,7 @@ impl DisaggregationRun {
 }
 
 macro_rules! operations {
-    ($table:ty, $engine:ident) => {
+    ($table:ty, $engine:ident $(, $fallible:tt)?) => {
         impl $table {
             /// Spreads a total over a field of the table's objects: the way back from a figure.
             /// Every object gets its part in one step for every reader, the parts add up to the
@@ -99,7 +99,7 @@ macro_rules! operations {
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
                 self.change_any(|| {
-                    let run = sapwood_execute::disaggregate(self.$engine(), by, execution);
+                    let run = sapwood_execute::disaggregate(self.$engine() $($fallible)?, by, execution);
                     DisaggregationRun::named(&self.shared.name, run)
                 })
             }
@@ -130,7 +130,7 @@ macro_rules! operations {
                 execution: &Execution<'_>,
             ) -> Result<DisaggregationRun> {
                 self.change_any(|| {
-                    let run = sapwood_execute::resume(self.$engine(), by, pending, execution);
+                    let run = sapwood_execute::resume(self.$engine() $($fallible)?, by, pending, execution);
                     DisaggregationRun::named(&self.shared.name, run)
                 })
             }
@@ -138,6 +138,6 @@ macro_rules! operations {
     };
 }
 
-operations!(OrderedTable, map);
+operations!(OrderedTable, map, ?);
 operations!(HashTable, log);
 operations!(TreeTable, tree);

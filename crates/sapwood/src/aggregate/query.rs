@@ -124,7 +124,7 @@ impl TreeTable {
 
 /// What both kinds of tables do alike.
 macro_rules! operations {
-    ($table:ty, $engine:ident) => {
+    ($table:ty, $engine:ident $(, $fallible:tt)?) => {
         impl $table {
             /// As [`aggregate`](Self::aggregate), run as told; it answers a partial state, which merges
             /// with those of other tables, and the plan with what was measured.
@@ -149,7 +149,7 @@ macro_rules! operations {
                 query: &'q Compiled,
                 execution: &Execution<'_>,
             ) -> Result<Aggregated<'q>> {
-                let run = sapwood_execute::aggregate(self.$engine(), query, execution);
+                let run = sapwood_execute::aggregate(self.$engine() $($fallible)?, query, execution);
                 let (partial, plan) = run.map_err(|cause| named(&self.shared.name, cause))?;
                 Ok(Aggregated { partial, plan, query })
             }
@@ -206,13 +206,13 @@ macro_rules! operations {
             /// # Ok::<(), sapwood::Error>(())
             /// ```
             pub fn explain(&self, query: &Compiled, execution: &Execution<'_>) -> Result<Plan> {
-                let plan = sapwood_execute::explain(self.$engine(), query, execution);
+                let plan = sapwood_execute::explain(self.$engine() $($fallible)?, query, execution);
                 plan.map_err(|cause| named(&self.shared.name, cause))
             }
         }
     };
 }
 
-operations!(OrderedTable, map);
+operations!(OrderedTable, map, ?);
 operations!(HashTable, log);
 operations!(TreeTable, tree);

@@ -9,11 +9,12 @@ use sapwood_disk::log::Lsn;
 use sapwood_engine::Effect;
 use sapwood_hashlog::HashLog;
 use sapwood_ptree::{OpeningPool, Pool};
-use sapwood_wal::{Recovery, TableId, View};
+use sapwood_wal::{Recovery, Snapshot, TableId, View};
 
 use crate::db_log::{self, DbLog, Description, Kept, Stopped};
 use crate::db_options::OnRecovery;
 use crate::directory::Directory;
+use crate::ordered_table::{FormatsCell, Stored};
 use crate::rollup::{self, Rollup, Schema};
 use crate::rollup_table::named;
 use crate::{
@@ -54,8 +55,8 @@ pub(super) fn open(
     let trees = settle_trees(&log, directory, options, trees)?;
     let ordered = ordered.into_iter().map(|(id, table)| {
         let (name, options, map) = table.finish()?;
-        let (map, kept) = log.open_ordered(id, map);
-        Ok(OrderedTable::of(name, map, options, kept))
+        let (map, formats, kept) = log.open_ordered(id, map);
+        Ok(OrderedTable::of(name, map, options, formats, kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let hash = settle_hash(&log, directory, hash)?;
@@ -207,7 +208,11 @@ pub(super) fn view(
     };
     let mut view = View::begin(&*disk).map_err(named)?;
     let mut beside = match directory.is_beside_writer() {
-        true => Some(Beside::open(directory, &view)?),
+        true => match Beside::open(directory, &view) {
+            // Its files may be of a table that was dropped since.
+            Err(_) if has_ended(&view) => return Ok(None),
+            opened => Some(opened?),
+        },
         false => None,
     };
     let told = tell(directory, options, beside.as_mut(), |tables| {
@@ -215,7 +220,9 @@ pub(super) fn view(
     });
     let (log, told) = match told {
         // It may be of one that has come and gone since: names do not tell. The next attempt knows it from the beginning.
-        Err(_) if beside.as_ref().is_some_and(Beside::has_late) => return Ok(None),
+        Err(_) if beside.as_ref().is_some_and(|it| it.has_late() || has_ended(&view)) => {
+            return Ok(None);
+        }
         told => told?,
     };
     if let Some(beside) = beside
@@ -227,6 +234,11 @@ pub(super) fn view(
     Ok(Some((tables, Some(log.1))))
 }
 
+/// Whether a table was dropped since the view began, or since it was told.
+fn has_ended(view: &View<'_>) -> bool {
+    view.ended_since().is_ok_and(|ended| !ended.is_empty())
+}
+
 /// The tables that were told of a log of this number which ends there.
 fn viewed(
     directory: &Arc<Directory>,
@@ -236,10 +248,16 @@ fn viewed(
 ) -> Result<LoggedTables> {
     let Told { ordered, hash, trees, rollups } = told;
     let trees = view_trees(directory, options, trees, log)?;
-    let ordered = ordered.into_values().map(|table| {
-        let (name, options, map) = table.finish()?;
+    let ordered = ordered.into_values().map(|mut table| {
         let kept = Kept::read_only(directory);
-        Ok(OrderedTable::of(name, Arc::new(map), options, kept))
+        if let Some(snapshot) = table.stored.take() {
+            let (name, path) = (Arc::clone(&table.target.name), directory.log_path());
+            let threads = options.recovery_threads;
+            let stored = Stored::new(name, table.options, snapshot, path, threads);
+            return Ok(OrderedTable::stored(stored, kept));
+        }
+        let (name, options, map) = table.finish()?;
+        Ok(OrderedTable::of(name, Arc::new(map), options, FormatsCell::default(), kept))
     });
     let ordered = ordered.collect::<Result<_>>()?;
     let there: BTreeSet<String> = directory.table_names()?.into_iter().collect();
@@ -410,6 +428,8 @@ enum HashState {
 struct Recovered {
     options: OrderedTableOptions,
     target: Arc<Target>,
+    /// All its entries, where none was told.
+    stored: Option<Snapshot>,
 }
 
 impl Recovered {
@@ -489,7 +509,7 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
                 let unlimited = OrderedTableOptions { memory_budget: None, ..options.clone() };
                 let map = unlimited.new_map(&name).map_err(Stopped::Table)?;
                 let target = Target::new(&name, Engine::Ordered(Box::new(map)));
-                self.told.ordered.insert(table, Recovered { options, target });
+                self.told.ordered.insert(table, Recovered { options, target, stored: None });
             }
             Description::Hash => {
                 if let Some(beside) = &mut self.beside {
@@ -513,6 +533,11 @@ impl Recovery<Stopped> for Tables<'_, '_, '_> {
             }
         }
         Ok(())
+    }
+
+    fn stored(&mut self, table: TableId, snapshot: Snapshot) -> Done<bool> {
+        let recovered = self.told.ordered.get_mut(&table);
+        Ok(recovered.map(|recovered| recovered.stored = Some(snapshot)).is_some())
     }
 
     fn entry(&mut self, table: TableId, key: &[u8], value: &[u8]) -> Done<()> {

@@ -1,15 +1,17 @@
 //! The rows of a table, in batches, for any number of threads.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sapwood_hashlog::Sweep;
 use sapwood_sql::{BATCH_ROWS, Batch, Request, Scan, Sink, SourceResult, Strings, Vector};
 
+use super::blocks::BlockColumns;
 use super::ranges::Keys;
 use super::table::{Form, TableSource};
-use crate::schema::{Cell, Projection};
-use crate::{Direction, Error, Result, Table};
+use crate::schema::{Cell, Projection, RowFormat};
+use crate::{Direction, Error, OrderedTable, Result, Table};
 
 /// Parts that a walk is cut into: more than threads, so that no thread waits long for the last.
 const PARTS: usize = 32;
@@ -30,15 +32,24 @@ pub(super) struct TableScan<'a> {
 
 /// Which columns are wanted, and how an entry has them.
 enum Columns {
-    Rows(Projection, Vec<crate::schema::Type>),
+    Rows(Wanted),
     /// 0 is the key, 1 the value.
     Bytes(Vec<usize>),
+}
+
+/// Columns of rows.
+pub(super) struct Wanted {
+    pub(super) format: Arc<RowFormat>,
+    pub(super) columns: Vec<usize>,
+    projection: Projection,
 }
 
 /// What one thread does at a time.
 enum Part {
     Range(Vec<u8>, Option<Vec<u8>>),
     Keys(Vec<Vec<u8>>),
+    /// Of the snapshot that has the table.
+    Block(usize),
     /// Of the log of a hash table.
     Log(usize, usize),
 }
@@ -47,9 +58,9 @@ impl<'a> TableScan<'a> {
     pub(super) fn new(source: &'a TableSource, request: &Request, keys: Keys) -> Result<Self> {
         let columns = match &source.form {
             Form::Rows(format) => {
-                let all = format.schema().columns();
-                let kinds = request.columns.iter().map(|&column| all[column].kind.clone());
-                Columns::Rows(format.project(&request.columns), kinds.collect())
+                let (format, columns) = (Arc::clone(format), request.columns.clone());
+                let projection = format.project(&columns);
+                Columns::Rows(Wanted { format, columns, projection })
             }
             Form::Bytes => Columns::Bytes(request.columns.clone()),
         };
@@ -80,7 +91,13 @@ impl<'a> TableScan<'a> {
 fn in_parts(table: &Table, begin: Vec<u8>, limit: Option<Vec<u8>>) -> Result<Vec<Part>> {
     let bounds = (Bound::Included(&begin[..]), upper(limit.as_deref()));
     let points = match table {
-        Table::Ordered(table) => table.map().split_points(bounds, PARTS).keys,
+        Table::Ordered(table) => match table.in_place() {
+            Some(stored) => {
+                let blocks = stored.blocks(bounds.0, bounds.1);
+                return Ok(blocks.map(Part::Block).collect());
+            }
+            None => table.map()?.split_points(bounds, PARTS).keys,
+        },
         Table::Tree(table) => table.named(table.tree().split_points(bounds, PARTS))?.keys,
         Table::Hash(_) => unreachable!("a hash table has no ranges"),
     };
@@ -129,6 +146,10 @@ impl TableScan<'_> {
                     }
                     flow
                 }
+                Part::Block(block) => {
+                    let Table::Ordered(ordered) = table else { unreachable!("it has a snapshot") };
+                    batches.push_block(ordered, *block, sink)?
+                }
                 Part::Log(part, parts) => {
                     let Table::Hash(hash) = table else { unreachable!("it has a log") };
                     let sweep = self.sweep.as_ref().expect("it was begun");
@@ -164,7 +185,10 @@ struct Batches<'a> {
 impl<'a> Batches<'a> {
     fn of(scan: &'a TableScan<'a>, number: u64) -> Self {
         let columns = match &scan.columns {
-            Columns::Rows(_, kinds) => kinds.iter().map(Vector::of_type).collect(),
+            Columns::Rows(Wanted { format, columns, .. }) => {
+                let kind = |column: usize| &format.schema().columns()[column].kind;
+                columns.iter().map(|&column| Vector::of_type(kind(column))).collect()
+            }
             Columns::Bytes(columns) => {
                 let vector = |_| Vector::of_type(&crate::schema::Type::Bytes);
                 columns.iter().map(vector).collect()
@@ -177,9 +201,10 @@ impl<'a> Batches<'a> {
     fn push(&mut self, key: &[u8], value: &[u8], sink: &mut Sink<'_>) -> ControlFlow<Ended> {
         let columns = &mut self.batch.columns;
         match &self.scan.columns {
-            Columns::Rows(projection, _) => {
-                let read =
-                    projection.read(key, value, &mut |at, cell| columns[at].push_cell(&cell));
+            Columns::Rows(wanted) => {
+                let read = wanted
+                    .projection
+                    .read(key, value, &mut |at, cell| columns[at].push_cell(&cell));
                 if let Err(cause) = read {
                     let table = self.scan.source.table.name().into();
                     let error = Error::Schema { table, cause };
@@ -201,6 +226,49 @@ impl<'a> Batches<'a> {
             return ControlFlow::Break(Ended::Enough);
         }
         ControlFlow::Continue(())
+    }
+
+    /// Pushes the entries of a block of the table's snapshot.
+    fn push_block(
+        &mut self,
+        table: &OrderedTable,
+        number: usize,
+        sink: &mut Sink<'_>,
+    ) -> Result<ControlFlow<Ended>> {
+        let stored = table.stored_entries().expect("it had a snapshot when the scan began");
+        let block = stored.named(stored.snapshot().block(number))?;
+        let by_column = match &self.scan.columns {
+            Columns::Rows(wanted) => BlockColumns::of(wanted, table, &block)?,
+            Columns::Bytes(_) => None,
+        };
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let Some(by_column) = by_column else {
+            for entry in 0..block.entries() {
+                stored.named(block.key(entry, &mut key))?;
+                stored.named(block.value(entry, &mut value))?;
+                if let ControlFlow::Break(ended) = self.push(&key, &value, sink) {
+                    return Ok(ControlFlow::Break(ended));
+                }
+            }
+            return Ok(ControlFlow::Continue(()));
+        };
+        let mut from = 0;
+        while from < block.entries() {
+            let rows = from..block.entries().min(from + BATCH_ROWS - self.batch.len);
+            by_column.push(rows.clone(), &mut self.batch.columns)?;
+            if let Some(ids) = &mut self.batch.ids {
+                for entry in rows.clone() {
+                    stored.named(block.key(entry, &mut key))?;
+                    ids.push(&key);
+                }
+            }
+            self.batch.len += rows.len();
+            if self.batch.len == BATCH_ROWS && self.flush(sink).is_break() {
+                return Ok(ControlFlow::Break(Ended::Enough));
+            }
+            from = rows.end;
+        }
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Shows what there is.

@@ -338,8 +338,10 @@ fn a_damaged_log_is_refused_with_its_file() {
         let mut bad = good.clone();
         bad[100] ^= 1;
         std::fs::write(&file, &bad).expect("written");
-        for opened in [Db::open(path.path()), Db::open_read_only(path.path())] {
-            let Err(error) = opened else { panic!("{name} is believed") };
+        // An opening to read leaves a snapshot where it is, until it is read.
+        let get = |db: Db| db.ordered_table("t")?.get("k");
+        for read in [Db::open(path.path()), Db::open_read_only(path.path())] {
+            let Err(error) = read.and_then(get) else { panic!("{name} is believed") };
             assert!(matches!(error, Error::Log { .. }), "{error:?}");
             let text = error.to_string();
             assert!(text.contains(&name) && text.contains("bring it back from a copy"), "{text}");
@@ -690,7 +692,7 @@ fn opening_tells_what_it_read_and_what_was_cut_off() {
 }
 
 #[test]
-fn compressed_checkpoints_are_read_as_they_were_written() {
+fn checkpoints_are_compressed_and_read_as_they_were_written() {
     let directory = TempDir::new().expect("a directory for the test");
     let path = directory.path();
     let mut rng = fastrand::Rng::with_seed(7);
@@ -704,12 +706,8 @@ fn compressed_checkpoints_are_read_as_they_were_written() {
         })
         .collect();
     let mut bytes = Vec::new();
-    for compresses in [false, true, false, true] {
-        let mut options = DbOptions::default();
-        if compresses {
-            options = options.compress_checkpoints();
-        }
-        let db = Db::open_with(path, options).expect("it opens");
+    for _ in 0..2 {
+        let db = Db::open(path).expect("it opens");
         let options = OrderedTableOptions::default();
         let table = db.open_or_create_ordered_table("t", options).expect("there");
         table.put_many(&entries).expect("room");
@@ -723,8 +721,9 @@ fn compressed_checkpoints_are_read_as_they_were_written() {
             assert_eq!(read.get(key).expect("read").as_ref(), Some(value));
         }
     }
-    assert_eq!((bytes[0], bytes[1]), (bytes[2], bytes[3]));
-    assert!(bytes[1] < bytes[0] * 3 / 4, "{bytes:?}");
+    assert_eq!(bytes[0], bytes[1]);
+    let all: usize = entries.iter().map(|(key, value)| key.len() + value.len()).sum();
+    assert!(bytes[1] < all as u64 * 3 / 4, "{bytes:?} of {all}");
 }
 
 /// At a byte a second the checkpoint would take days.

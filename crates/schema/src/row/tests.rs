@@ -41,6 +41,7 @@ fn long_texts_have_wide_ends() {
         let (key, value) = encoded(&rows, &row);
         let ends = if len + 5 > 65_535 { 4 } else { 2 };
         assert_eq!(value.len(), 1 + ends + len + 5);
+        expect_pieces(&rows, &key, &value);
         assert_eq!(rows.decode(&key, &value), Ok(row.to_vec()));
     }
 }
@@ -56,6 +57,7 @@ fn later_columns_are_null_in_earlier_rows() {
     let (key, value) = encoded(&old, &[1.into(), "x".into()]);
     let read = [Value::Int(1), "x".into(), Value::Null, Value::Null];
     assert_eq!(new.decode(&key, &value), Ok(read.to_vec()));
+    expect_pieces(&new, &key, &value);
     assert!(new.set(2, &mut value.clone(), &1.5.into()).is_err());
     let row = [Value::Int(1), "x".into(), 1.5.into(), "y".into()];
     let (key, value) = encoded(&new, &row);
@@ -207,6 +209,37 @@ fn ordered(left: &Value<'_>, right: &Value<'_>) -> std::cmp::Ordering {
     }
 }
 
+/// A row's pieces make up its bytes, and have the cells that it has.
+fn expect_pieces(rows: &RowFormat, key: &[u8], value: &[u8]) {
+    let mut lens = vec![9];
+    let cut = rows.cut(key, value, &mut lens).expect("it is a row");
+    let all = [key, value].concat();
+    let mut rest = &all[..];
+    let mut pieces = Vec::new();
+    for &len in &lens[1..] {
+        let (piece, behind) = rest.split_at(len as usize);
+        pieces.push(piece);
+        rest = behind;
+    }
+    assert!(rest.is_empty(), "{lens:?} of {}", all.len());
+    assert_eq!(pieces[..cut.key_pieces].concat(), key);
+    assert_eq!(cut.version, value[0] & !WIDE_ENDS);
+    for column in 0..rows.schema().columns().len() {
+        let at = rows.piece_of(cut.version, column).expect("there is such a version");
+        let piece = at.piece().map_or(&b""[..], |piece| pieces[piece]);
+        let nulls = at.null_piece().map_or(&b""[..], |piece| pieces[piece]);
+        let cell = at.cell(piece, nulls).expect("a cell");
+        rows.project(&[column])
+            .read(key, value, &mut |_, read| match (&read, &cell) {
+                (Cell::Float(read), Cell::Float(cell)) => {
+                    assert_eq!(read.to_bits(), cell.to_bits())
+                }
+                _ => assert_eq!(read, cell, "column {column}"),
+            })
+            .expect("a row");
+    }
+}
+
 proptest! {
     #[test]
     fn rows_come_back_and_keys_sort_as_values(
@@ -229,6 +262,7 @@ proptest! {
         let format = RowFormat::new(builder.key(names).build().expect("a schema"));
         let written = rows.each_ref().map(|row| encoded(&format, row));
         for (row, (key, value)) in rows.iter().zip(&written) {
+            expect_pieces(&format, key, value);
             let read = format.decode(key, value).expect("a row");
             for (at, (read, written)) in read.iter().zip(row).enumerate() {
                 match format.schema().key_columns().contains(&at) {
@@ -250,6 +284,10 @@ proptest! {
             *first = 1 | u8::from(wide) << 7;
         }
         let _ = rows.decode(&key, &value);
+        let mut lens = Vec::new();
+        if rows.cut(&key, &value, &mut lens).is_some() {
+            prop_assert_eq!(lens.iter().sum::<u32>() as usize, key.len() + value.len());
+        }
         let _ = rows.set(4, &mut value, &Value::Int(1));
         // What any change of a byte makes of a row is a row or is refused.
         let (key, good) = encoded(&rows, &["k".into(), 1.into(), true.into(), "x".into(), Value::Null,
@@ -258,6 +296,10 @@ proptest! {
             let mut bytes = good.clone();
             bytes[at] ^= 1 << (at % 8);
             let _ = rows.decode(&key, &bytes);
+            lens.clear();
+            if rows.cut(&key, &bytes, &mut lens).is_some() {
+                prop_assert_eq!(lens.iter().sum::<u32>() as usize, key.len() + bytes.len());
+            }
             let _ = rows.decode(&key, &good[..at]);
         }
     }

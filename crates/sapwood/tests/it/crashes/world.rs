@@ -121,11 +121,6 @@ impl Setting {
             .unsynced_bytes(6 << 10)
             .checkpoint_bytes(self.checkpoint_bytes)
             .tree_memory(8 << 20);
-        // Checkpoints that come by themselves are compressed ones here.
-        let options = match self.checkpoint_bytes < 1 << 20 {
-            true => options.compress_checkpoints(),
-            false => options,
-        };
         Db::open_simulated(disk, options)
     }
 }

@@ -1,0 +1,313 @@
+//! Writing a snapshot.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use sapwood_disk::{BLOCK_BYTES, Blocks, Disk, File, checksum};
+
+use super::streams::{Stream, push, to_planes};
+use super::{BLOCK, END_BYTES, ENTRIES_MAX, INDEX, Identity, MAGIC, PREFIX_BYTES, WHOLE};
+use crate::error::{Error, Result};
+use crate::pace::Pace;
+
+/// A block ends with the entry that makes it so large.
+const BYTES_MAX: usize = 512 << 10;
+/// Bytes that are written in one go.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// How the entries of a table are cut, so that pieces which are alike lie together in its snapshots.
+pub trait Cut: Debug + Send + Sync {
+    /// Appends the length of each piece of the key, then of the value; `None` of an entry that is not to be cut. Entries
+    /// of one layout have the same number of pieces.
+    fn cut(&self, key: &[u8], value: &[u8], lens: &mut Vec<u32>) -> Option<Layout>;
+}
+
+/// What the pieces of an entry are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Which one it is; above 0.
+    pub number: u32,
+    /// How many pieces make up the key.
+    pub key_pieces: usize,
+}
+
+/// How snapshots are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Writing<'p> {
+    pub(crate) pace: Option<&'p Pace>,
+    pub(crate) cut: Option<&'p dyn Cut>,
+}
+
+/// A snapshot that is being written.
+pub(crate) struct Writer<'d> {
+    name: String,
+    identity: Identity,
+    writing: Writing<'d>,
+    out: Out,
+    /// Keys and values that no block has yet.
+    bytes: Vec<u8>,
+    /// Of each the lengths of key and value.
+    whole: Vec<[u32; 2]>,
+    /// Of each the lengths of its pieces, if all so far are of one layout.
+    lens: Vec<u32>,
+    layout: Option<Layout>,
+    first: Vec<u8>,
+    /// What the index has of the blocks.
+    index: Vec<u8>,
+    blocks: u64,
+    entries: u64,
+    key_bytes: u64,
+    value_bytes: u64,
+    scratch: Scratch,
+}
+
+/// What is used by one block after the other.
+#[derive(Default)]
+struct Scratch {
+    head: Vec<u8>,
+    body: Vec<u8>,
+    values: Vec<u8>,
+    planes: Vec<u8>,
+}
+
+impl<'d> Writer<'d> {
+    pub(crate) fn create(
+        disk: &dyn Disk,
+        identity: &Identity,
+        writing: Writing<'d>,
+    ) -> Result<Writer<'d>> {
+        let name = identity.file_name();
+        let file = disk.create(&name).map_err(|cause| Error::io(format!("make {name}"), &cause))?;
+        let out = Out { file, window: Blocks::new(WINDOW_BYTES), used: 0, offset: 0 };
+        let mut writer = Writer {
+            name,
+            identity: *identity,
+            writing,
+            out,
+            bytes: Vec::new(),
+            whole: Vec::new(),
+            lens: Vec::new(),
+            layout: None,
+            first: Vec::new(),
+            index: Vec::new(),
+            blocks: 0,
+            entries: 0,
+            key_bytes: 0,
+            value_bytes: 0,
+            scratch: Scratch::default(),
+        };
+        writer.write(&identity.bytes(MAGIC))?;
+        Ok(writer)
+    }
+
+    /// Adds an entry. Keys ascend where a reader is to find them.
+    pub(crate) fn entry(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let is_first = self.whole.is_empty();
+        if is_first {
+            self.first.extend_from_slice(key);
+        }
+        let begin = self.lens.len();
+        let layout = match self.layout.is_some() || is_first {
+            true => self.writing.cut.and_then(|cut| cut.cut(key, value, &mut self.lens)),
+            false => None,
+        };
+        if is_first {
+            self.layout = layout;
+        }
+        if layout.is_none() || layout != self.layout {
+            self.layout = None;
+            self.lens.clear();
+        }
+        debug_assert!(
+            self.layout.is_none()
+                || self.lens[begin..].iter().map(|&len| len as usize).sum::<usize>()
+                    == key.len() + value.len(),
+            "pieces make up the entry"
+        );
+        self.whole.push([key.len() as u32, value.len() as u32]);
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        self.entries += 1;
+        self.key_bytes += key.len() as u64;
+        self.value_bytes += value.len() as u64;
+        match self.whole.len() == ENTRIES_MAX || self.bytes.len() >= BYTES_MAX {
+            true => self.end_block(),
+            false => Ok(()),
+        }
+    }
+
+    /// Ends the file and makes it last; its bytes.
+    pub(crate) fn finish(mut self) -> Result<u64> {
+        if !self.whole.is_empty() {
+            self.end_block()?;
+        }
+        let at = self.out.position();
+        let Scratch { head, body, .. } = &mut self.scratch;
+        head.clear();
+        body.clear();
+        let stream = Stream::pack(&self.index, body);
+        for part in [INDEX, self.blocks, self.entries, self.key_bytes, self.value_bytes] {
+            push(part, head);
+        }
+        stream.encode(head);
+        self.write_section()?;
+        let mut end = [&MAGIC[..], &at.to_le_bytes()].concat();
+        let sum = checksum(&[&self.identity.bytes(MAGIC)[..], &end].concat());
+        end.extend_from_slice(&sum.to_le_bytes());
+        debug_assert_eq!(end.len(), END_BYTES);
+        let used = (self.out.position() + end.len() as u64) as usize;
+        let gap = used.next_multiple_of(BLOCK_BYTES) - used;
+        self.write(&vec![0; gap])?;
+        self.write(&end)?;
+        let named = |cause| Error::io(format!("write {}", self.name), &cause);
+        self.out.flush(self.writing.pace).map_err(named)?;
+        let bytes = self.out.file.bytes();
+        self.out.file.sync().and(bytes).map_err(named)
+    }
+
+    /// Writes what there is as a block.
+    fn end_block(&mut self) -> Result<()> {
+        let entries = self.whole.len();
+        let (lens, layout): (&[u32], _) = match self.layout {
+            Some(layout) => (&self.lens, layout),
+            None => (self.whole.as_flattened(), Layout { number: WHOLE, key_pieces: 1 }),
+        };
+        let pieces = lens.len() / entries;
+        let Scratch { head, body, values, planes } = &mut self.scratch;
+        head.clear();
+        body.clear();
+        let (number, key_pieces) = (u64::from(layout.number), layout.key_pieces as u64);
+        for part in [BLOCK, entries as u64, number, key_pieces, pieces as u64] {
+            push(part, head);
+        }
+        let mut begins = Vec::with_capacity(entries);
+        let mut begin = 0;
+        for whole in &self.whole {
+            begins.push(begin);
+            begin += (whole[0] + whole[1]) as usize;
+        }
+        for piece in 0..pieces {
+            let lens_of_it = lens[piece..].iter().step_by(pieces);
+            let width = lens[piece] as usize;
+            let is_fixed = lens_of_it.clone().all(|&len| len as usize == width);
+            values.clear();
+            if is_fixed {
+                for begin in &mut begins {
+                    values.extend_from_slice(&self.bytes[*begin..*begin + width]);
+                    *begin += width;
+                }
+                push(width as u64 + 1, head);
+                to_planes(values, width, planes);
+                Stream::pack(planes, body).encode(head);
+                continue;
+            }
+            let most = lens_of_it.clone().max().copied().unwrap_or_default();
+            let lens_width = match most {
+                ..0x100 => 1,
+                ..0x1_0000 => 2,
+                _ => 4,
+            };
+            push(0, head);
+            push(lens_width as u64, head);
+            for len in lens_of_it.clone() {
+                values.extend_from_slice(&len.to_le_bytes()[..lens_width]);
+            }
+            to_planes(values, lens_width, planes);
+            Stream::pack(planes, body).encode(head);
+            values.clear();
+            for (begin, &len) in begins.iter_mut().zip(lens_of_it) {
+                values.extend_from_slice(&self.bytes[*begin..*begin + len as usize]);
+                *begin += len as usize;
+            }
+            Stream::pack(values, body).encode(head);
+        }
+        for part in [head.len(), body.len(), entries, self.first.len()] {
+            push(part as u64, &mut self.index);
+        }
+        self.index.extend_from_slice(&self.first);
+        self.write_section()?;
+        self.blocks += 1;
+        self.bytes.clear();
+        self.whole.clear();
+        self.lens.clear();
+        self.first.clear();
+        Ok(())
+    }
+
+    /// Writes head and body.
+    fn write_section(&mut self) -> Result<()> {
+        let Scratch { head, body, .. } = &self.scratch;
+        let lengths = [&(head.len() as u32).to_le_bytes()[..], &(body.len() as u64).to_le_bytes()];
+        let covered = [&lengths.concat()[..], head].concat();
+        let sum = self.identity.checksum(self.blocks, &covered);
+        debug_assert_eq!(4 + covered.len(), PREFIX_BYTES + head.len());
+        let body = std::mem::take(&mut self.scratch.body);
+        self.write(&sum.to_le_bytes())?;
+        self.write(&covered)?;
+        self.write(&body)?;
+        self.scratch.body = body;
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let written = self.out.write(bytes, self.writing.pace);
+        written.map_err(|cause| Error::io(format!("write {}", self.name), &cause))
+    }
+}
+
+/// Writes a made-up head and body as a block of so many entries.
+#[cfg(any(fuzzing, test))]
+pub(crate) fn write_block(
+    disk: &dyn Disk,
+    identity: &Identity,
+    (head, body): (&[u8], &[u8]),
+    entries: u64,
+) -> Result<()> {
+    let mut writer = Writer::create(disk, identity, Writing::default())?;
+    writer.scratch = Scratch { head: head.to_vec(), body: body.to_vec(), ..Scratch::default() };
+    writer.write_section()?;
+    for part in [head.len() as u64, body.len() as u64, entries, 0] {
+        push(part, &mut writer.index);
+    }
+    (writer.blocks, writer.entries) = (1, entries);
+    writer.finish().map(drop)
+}
+
+/// A file that is written from its beginning to its end.
+struct Out {
+    file: Arc<dyn File>,
+    window: Blocks,
+    used: usize,
+    /// Where the window begins.
+    offset: u64,
+}
+
+impl Out {
+    fn position(&self) -> u64 {
+        self.offset + self.used as u64
+    }
+
+    fn write(&mut self, mut bytes: &[u8], pace: Option<&Pace>) -> std::io::Result<()> {
+        while !bytes.is_empty() {
+            if self.used == WINDOW_BYTES {
+                self.flush(pace)?;
+            }
+            let (now, later) = bytes.split_at(bytes.len().min(WINDOW_BYTES - self.used));
+            self.window.bytes_mut()[self.used..self.used + now.len()].copy_from_slice(now);
+            self.used += now.len();
+            bytes = later;
+        }
+        Ok(())
+    }
+
+    /// Writes the window, which has whole blocks of the disk.
+    fn flush(&mut self, pace: Option<&Pace>) -> std::io::Result<()> {
+        self.file.write_some_at(self.offset, &self.window, 0..self.used / BLOCK_BYTES)?;
+        self.offset += self.used as u64;
+        if let Some(pace) = pace {
+            pace.wait(self.used);
+        }
+        self.used = 0;
+        Ok(())
+    }
+}
